@@ -28,6 +28,9 @@ SCREENS: Final = {
     "live/public/default": ("Nothing has changed yet", "Nothing has changed yet"),
     "plugins": ("broker-core-explorer", "broker-core-explorer"),
     "server": ("Memory under permits", "Memory under permits"),
+    "screen/kafka": ("No Kafka client has asked", "No Kafka client has asked"),
+    "screen/watchers": ("Nobody follows topics now", "Nobody follows topics now"),
+    "screen/held": ("No listing is held", "No listing is held"),
     "help/patterns": ("What RE2 refuses", "What RE2 refuses"),
     "nowhere": ("The address names no screen.", "The address names no screen."),
 }
@@ -207,6 +210,8 @@ def test_signing_in_and_what_a_reader_may_not(page_of: Open, guarded: Served) ->
     for place, says in {
         "server": "You may not see the last hour",
         "plugins": "You may not see the plugins",
+        "screen/kafka": "You may not see this screen",
+        "screen/held": "No listing is held",
         "why/public/default?topic=orders-7": "You may not see why a topic is not listed",
         "topic/public/default/orders-7": "To change it you need the right admin",
     }.items():
@@ -216,6 +221,22 @@ def test_signing_in_and_what_a_reader_may_not(page_of: Open, guarded: Served) ->
         assert not page.axe(), place
     page.page.reload()
     page.page.get_by_role("dialog", name="Sign in").wait_for()
+
+
+def test_the_server_checks_its_settings_and_shows_caches_and_followed_questions(
+    page_of: Open, served: Served
+) -> None:
+    page = page_of(served, "server")
+    page.see("snapshots")
+    page.page.get_by_role("button", name="Check the settings").click()
+    checks = page.page.get_by_role("table", name="What the check says")
+    checks.get_by_text("catalog.path").first.wait_for()
+    assert not page.axe()
+    page_of(served, "live/public/default?q=new-.*").see("Nothing has changed yet")
+    page.go("screen/watchers")
+    followed = page.page.get_by_role("table", name="Followed questions")
+    followed.get_by_role("link", name="public/default/new-.*").click()
+    page.holds("location.hash.startsWith('#/topics/public/default?q=')")
 
 
 def test_the_server_goes_and_comes_back(page_of: Open, hostile: Served) -> None:

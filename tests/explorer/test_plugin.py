@@ -17,8 +17,14 @@ def files() -> list[Path]:
     return [path for path in STATIC.rglob("*") if path.suffix in {".html", ".css", ".js", ".svg"}]
 
 
+#: The module of the screens that the hook brings: loaded when one of them is opened.
+FEATURES: Final = STATIC / "screens" / "features.js"
+
+
 def test_it_is_small() -> None:
-    assert sum(len(gzip.compress(path.read_bytes(), 9)) for path in files()) <= 60 * 1024
+    sizes = {path: len(gzip.compress(path.read_bytes(), 9)) for path in files()}
+    assert sizes.pop(FEATURES) <= 3_000
+    assert sum(sizes.values()) <= 60_000
 
 
 def test_it_names_no_other_host_and_needs_no_build() -> None:
@@ -37,3 +43,9 @@ def test_it_is_one_site_which_changes_something_if_that_is_set() -> None:
     for writes in (False, True):
         site = plugin.broker_core_http_routes(ExplorerSettings(writes=writes))
         assert (site.prefix, site.files, site.changes) == ("/", STATIC, writes)
+        assert [(each.name, each.needs) for each in site.screens] == [
+            ("kafka", "monitor"),
+            ("watchers", "monitor"),
+            ("held", "credentials"),
+        ]
+        assert {STATIC / each.module for each in site.screens} == {FEATURES}

@@ -15,6 +15,12 @@ from broker_core_explorer.settings import ExplorerSettings
 __all__ = ["broker_core_http_routes", "broker_core_settings"]
 
 _FILES: Final = Path(__file__).parent / "static"
+#: The screens of what the server has besides listings, and the right that each needs.
+_FEATURES: Final = (
+    ("kafka", "Kafka", "monitor"),
+    ("watchers", "Watchers", "monitor"),
+    ("held", "Held listings", "credentials"),
+)
 
 
 @hookimpl
@@ -25,5 +31,8 @@ def broker_core_settings() -> type[ExplorerSettings]:
 
 @hookimpl
 def broker_core_http_routes(settings: ExplorerSettings) -> HttpSite:
-    """The page, at the root of the server."""
-    return HttpSite("/", files=_FILES, changes=settings.writes)
+    """The page, at the root of the server, and the screens of Kafka, watchers and held listings."""
+    site = HttpSite("/", files=_FILES, changes=settings.writes)
+    for name, title, needs in _FEATURES:
+        site.screen(name, title, "screens/features.js", needs=needs)
+    return site

@@ -11,9 +11,10 @@ import asyncio
 from collections.abc import Callable, Collection
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from broker_core import hookimpl
+from broker_core import HttpSite, hookimpl
 from broker_core_postgres.settings import PostgresSettings
 
 if TYPE_CHECKING:
@@ -105,6 +106,18 @@ class PostgresPlugin:
         return [check async for check in check_database(settings)]
 
     @hookimpl
+    def broker_core_http_routes(self) -> HttpSite:
+        """The screen of the explorer, and what it shows."""
+        site = HttpSite("/postgres", Path(__file__).parent / "screen")
+        site.route("GET", "/status", self._status)
+        site.screen("postgres", "PostgreSQL", "postgres.js")
+        return site
+
+    async def _status(self, _request: Any) -> dict[str, Any]:
+        assert self.service is not None, "the plugin was not started"
+        return await self.service.status()
+
+    @hookimpl
     def broker_core_commands(self, app: typer.Typer) -> None:
         """Add the commands. Their modules are imported here, for the command line alone."""
         for name in COMMANDS:
@@ -123,4 +136,5 @@ broker_core_list_topics = _plugin.broker_core_list_topics
 broker_core_version = _plugin.broker_core_version
 broker_core_describe_topics = _plugin.broker_core_describe_topics
 broker_core_check = _plugin.broker_core_check
+broker_core_http_routes = _plugin.broker_core_http_routes
 broker_core_commands = _plugin.broker_core_commands

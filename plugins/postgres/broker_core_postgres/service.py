@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import structlog
 
-from broker_core.errors import ListingFailed
+from broker_core.errors import BrokerCoreError, ListingFailed
 from broker_core.names import NamespaceName
 from broker_core_postgres.changes.change_log import PostgresChangeLog
 from broker_core_postgres.changes.listen_notify import VERSIONS_QUERY, TopicsListener
@@ -42,6 +42,7 @@ from broker_core_postgres.schema.schema_version import (
 )
 from broker_core_postgres.schema.trigram_index import read_trigram_index
 from broker_core_postgres.settings import PostgresSettings
+from broker_core_postgres.status import ask_status
 
 __all__ = ["SESSION", "DatabaseRefused", "PostgresService"]
 
@@ -53,6 +54,8 @@ SESSION: Final = {"jit": "off", "enable_seqscan": "off", "max_parallel_workers_p
 
 #: Seconds that the start waits for a migration, of the 60 seconds of a start.
 _START_PATIENCE: Final = 40.0
+#: Seconds that the screen of the explorer waits for the state of the database: less than a plugin's usual deadline.
+_STATUS_PATIENCE: Final = 3.0
 
 
 class DatabaseRefused(ListingFailed):
@@ -150,6 +153,47 @@ class PostgresService:
             await self.mirrors.close()
         await self.server_pools.close()
         self.lister.close()
+
+    async def status(self) -> dict[str, Any]:
+        """The state of the database, asked now, of the pools and the listener, and ``problems``: a line for each."""
+        problems = [
+            f"{pool.name}: {pool.failure.message}"
+            for pool in self.server_pools.pools
+            if pool.failure is not None
+        ]
+        database: dict[str, Any] | None = None
+        try:
+            found = await asyncio.wait_for(
+                ask_status(self.settings, application="broker-core explorer", namespaces=False),
+                _STATUS_PATIENCE,
+            )
+        except TimeoutError:
+            problems.append(f"the database did not answer within {_STATUS_PATIENCE:g} s")
+        except BrokerCoreError as error:
+            problems.append(str(error))
+        else:
+            database = found.as_values()
+            problems += [found.problem] if found.problem is not None else []
+        return {
+            "database": database,
+            "problems": list(dict.fromkeys(problems)),
+            "pools": [
+                {
+                    "name": pool.name,
+                    "server": None if pool.host is None else str(pool.host),
+                    "up": not pool.down,
+                    "idle": pool.idle,
+                    "in_use": pool.in_use,
+                    "most": pool.settings.pool_max,
+                    "waiting": pool.waiting,
+                    "refused": pool.refused,
+                }
+                for pool in self.server_pools.pools
+            ],
+            "listening": None if self.listener is None else self.listener.connected,
+            "history_breaks": self.history.breaks,
+            "retries": self.server_pools.retries,
+        }
 
     async def check(self, connection: Any) -> None:
         """Check the database of a new connection. Raises :exc:`DatabaseRefused`."""

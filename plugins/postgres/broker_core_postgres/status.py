@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
+import asyncpg
+
+from broker_core.errors import BrokerCoreError
+from broker_core_postgres.connect.failures import failure_of, server_message
+from broker_core_postgres.connect.open_connection import close_connection, connect, parameters_of
 from broker_core_postgres.fill.sync.last_success import MirrorSuccess, read_successes
 from broker_core_postgres.listing.own_relation import OwnRelation, RelationRefused, check_relation
 from broker_core_postgres.schema.backup import find_backup
 from broker_core_postgres.schema.roles import ROLES
 from broker_core_postgres.schema.schema_version import SchemaMismatch, check_applied, migrations, read_applied
 from broker_core_postgres.schema.trigram_index import read_trigram_index
+from broker_core_postgres.settings import PostgresSettings
 
-__all__ = ["NamespaceStatus", "Status", "read_status"]
+__all__ = ["NamespaceStatus", "Status", "StatusUnknown", "ask_status", "read_status"]
 
 _SERVER: Final = """SELECT current_setting('server_version'), pg_is_in_recovery(), current_user::text,
     current_database()::text, current_setting('default_transaction_read_only') = 'on'"""
@@ -23,6 +29,10 @@ _CATALOG: Final = """SELECT c.id::text, extract(epoch FROM r.age)::float8, r.ver
     FROM broker_core.catalog c, broker_core.retention r"""
 _NAMESPACES: Final = """SELECT namespace, version, topics, version - log_floor, log_rows, changed
     FROM broker_core.namespaces ORDER BY namespace"""
+
+
+class StatusUnknown(BrokerCoreError):
+    """The database did not answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +74,44 @@ class Status:
     mirrors: list[MirrorSuccess] = field(default_factory=list)
     namespaces: list[NamespaceStatus] = field(default_factory=list)
 
+    def as_values(self) -> dict[str, Any]:
+        """The status as values of JSON; moments are texts."""
+        mirrors = [
+            asdict(each) | {"succeeded": each.succeeded.isoformat(timespec="seconds")}
+            for each in self.mirrors
+        ]
+        return asdict(self) | {"mirrors": mirrors}
+
+
+async def ask_status(
+    settings: PostgresSettings,
+    dsn: str | None = None,
+    *,
+    application: str = "broker-core status",
+    namespaces: bool = True,
+) -> Status:
+    """The state of the database of the settings, or of ``dsn``, by a connection of its own; if wished, with namespaces.
+
+    Raises :exc:`StatusUnknown` and the errors of connecting.
+    """
+    relation = None if settings.relation is None else OwnRelation.parse(settings.relation)
+    connection = await connect(parameters_of(settings, dsn), application_name=application)
+    try:
+        return await read_status(
+            connection, relation, properties=bool(settings.property_keys), namespaces=namespaces
+        )
+    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+        raise StatusUnknown(f"{failure_of(error).message}: {server_message(error)}") from error
+    finally:
+        await close_connection(connection)
+
 
 async def read_status(
-    connection: Any, relation: OwnRelation | None = None, *, properties: bool = False
+    connection: Any,
+    relation: OwnRelation | None = None,
+    *,
+    properties: bool = False,
+    namespaces: bool = True,
 ) -> Status:
     """Read the state of a connection's database, from one snapshot.
 
@@ -105,8 +150,11 @@ async def read_status(
         ) = await connection.fetchrow(_CATALOG)
         status.trigrams = await read_trigram_index(connection)
         status.mirrors = await read_successes(connection)
-        status.namespaces = [
-            NamespaceStatus(name, number, topics, versions, changes, changed.isoformat(timespec="seconds"))
-            for name, number, topics, versions, changes, changed in await connection.fetch(_NAMESPACES)
-        ]
+        if namespaces:
+            status.namespaces = [
+                NamespaceStatus(
+                    name, number, topics, versions, changes, changed.isoformat(timespec="seconds")
+                )
+                for name, number, topics, versions, changes, changed in await connection.fetch(_NAMESPACES)
+            ]
     return status

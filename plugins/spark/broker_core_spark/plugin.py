@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from broker_core import hookimpl
+from broker_core import HttpSite, hookimpl
 from broker_core_spark.settings import SparkSettings
 
 if TYPE_CHECKING:
@@ -40,6 +41,12 @@ class SparkPlugin:
     @hookimpl
     def broker_core_depends_on(self) -> Collection[str]:
         return {"pattern", "properties"}
+
+    @hookimpl
+    def broker_core_http_routes(self) -> HttpSite:
+        site = HttpSite("/spark", Path(__file__).parent / "screen")
+        site.screen("spark", "Spark", "spark.js")
+        return site
 
     @hookimpl
     def broker_core_commands(self, app: typer.Typer) -> None:

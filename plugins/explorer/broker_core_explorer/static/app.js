@@ -14,7 +14,6 @@ import { Plugins, PluginScreen } from './screens/plugins.js';
 import { Server } from './screens/server.js';
 import { Help } from './screens/help.js';
 
-/** @type {Record<string, {screen: any, title: (path: string[]) => string, named?: boolean}>} */
 const SCREENS = {
   namespaces: { screen: Namespaces, title: () => 'Namespaces' },
   topics: { screen: Topics, title: (path) => path.join('/'), named: true },
@@ -34,7 +33,7 @@ const api = new Api();
 function App() {
   const place = usePlace();
   const [epoch, setEpoch] = useState(0);
-  const [signing, sign] = useState(/** @type {any} */ (null));
+  const [signing, sign] = useState(null);
   const [away, setAway] = useState(false);
   const [said, setSaid] = useState('');
   const again = useCallback(() => setEpoch((before) => before + 1), []);
@@ -78,8 +77,8 @@ function Shell({ place, away, said, signing, sign, again }) {
   const brought = useAsk((signal) => api.get('screens', {}, signal), []);
   const [open, setOpen] = useState('');
   const [theme, setTheme] = useState(rememberedTheme);
-  const main = useRef(/** @type {HTMLElement | null} */ (null));
-  const version = useRef(/** @type {any} */ (null));
+  const main = useRef(null);
+  const version = useRef(null);
   const server = me.data?.server;
   if (server && version.current === null) version.current = server.version;
   const renewed = server && version.current !== server.version;
@@ -108,7 +107,7 @@ function Shell({ place, away, said, signing, sign, again }) {
   useEffect(() => {
     let led = 0;
     const key = (event) => {
-      const target = /** @type {HTMLElement} */ (event.target);
+      const target = event.target;
       if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 'k') {
         event.preventDefault();
         setOpen('palette');
@@ -117,7 +116,7 @@ function Shell({ place, away, said, signing, sign, again }) {
       if (event.ctrlKey || event.metaKey || event.altKey || target.closest('input, textarea, select, dialog')) return;
       const letter = { n: 'namespaces', p: 'plugins', s: 'server' }[event.key];
       if (event.key === '/') {
-        const search = /** @type {HTMLInputElement | null} */ (document.querySelector('main [data-search]'));
+        const search = document.querySelector('main [data-search]');
         if (search) {
           event.preventDefault();
           search.focus();
@@ -167,7 +166,7 @@ function Shell({ place, away, said, signing, sign, again }) {
     ${away ? html`<p class="notice bad wide" role="alert">The server does not answer. The page asks again every two seconds; what you see may be old.</p>` : null}
     ${renewed ? html`<p class="notice warn wide" role="status">The server is now broker-core ${server.version}, and this page is of ${version.current}. <button type="button" class="link" onClick=${() => location.reload()}>Load the new page</button></p>` : null}
     <main ref=${main} id="main"><${Guard} key=${place.screen}>
-      ${complete ? html`<${Screen} key=${known.named ? where : place.screen} place=${place} />`
+      ${complete ? html`<${Screen} key=${known.named ? where : `${place.screen} ${place.screen === 'screen' ? place.path[0] : ''}`} place=${place} />`
         : html`<div class="head"><h1 tabindex="-1">Nothing is here</h1></div><p>The address names no screen. <a href="#/namespaces">All namespaces</a></p>`}
     <//></main>
     <p class="said" role="status" aria-live="polite">${said}</p>
@@ -255,7 +254,7 @@ function SignIn({ why, close, done }) {
   const send = async (event) => {
     event.preventDefault();
     const form = new FormData(event.target);
-    const given = /** @type {any} */ (Object.fromEntries(form));
+    const given = Object.fromEntries(form);
     if (kind === 'token') given.token = given.token.trim();
     setBusy(true);
     api.signIn(given);

@@ -101,10 +101,10 @@ export function download(name, chunks, type) {
  * @param {{title: string, close: () => void, children: any, wide?: boolean, bare?: boolean}} props
  */
 export function Dialog({ title, close, children, wide, bare }) {
-  const ref = useRef(/** @type {HTMLDialogElement | null} */ (null));
+  const ref = useRef(null);
   const id = useId();
   useLayoutEffect(() => {
-    const before = /** @type {HTMLElement | null} */ (document.activeElement);
+    const before = document.activeElement;
     ref.current?.showModal();
     return () => before?.isConnected && before.focus();
   }, []);
@@ -173,6 +173,14 @@ export const Pairs = ({ of }) => {
     ? html`<span class="pairs">${entries.map(([key, value]) => html`<span class="pair"><bdi>${key}</bdi>=<bdi>${value}</bdi></span>`)}</span>`
     : html`<span class="muted">none</span>`;
 };
+
+/** The topics of a question that somebody asks. @param {{of: {namespace: string, mode: string, pattern: string, properties: any}}} props */
+export function QuestionLink({ of }) {
+  const pairs = Object.entries(of.properties || {});
+  const mode = String(of.mode).toLowerCase();
+  return html`<a href=${link(['topics', ...of.namespace.split('/')], { q: of.pattern, mode: mode === 'persistent' ? '' : mode, p: pairs.map((pair) => pair.join('=')) })}><bdi class="cut">${of.pattern || 'all topics'}</bdi></a>
+    ${pairs.length ? html`<${Pairs} of=${of.properties} />` : null}`;
+}
 
 /** @param {{kind: 'good' | 'warn' | 'bad' | 'plain', children: any}} props */
 export const Badge = ({ kind, children }) => html`<span class=${`badge ${kind}`}>${children}</span>`;

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from dataclasses import asdict
-from datetime import datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
-import asyncpg
 import typer
 
-from broker_core.errors import BrokerCoreError
 from broker_core.plugin_cli import examples, plugin_settings, print_json
 from broker_core.quantities import counted
 from broker_core_postgres.commands.options import DsnOption
-from broker_core_postgres.connect.failures import failure_of, server_message
-from broker_core_postgres.connect.open_connection import close_connection, connect, parameters_of
-from broker_core_postgres.listing.own_relation import OwnRelation
-from broker_core_postgres.status import Status, read_status
+from broker_core_postgres.status import Status, ask_status
 
 __all__ = ["EXAMPLES", "run"]
 
@@ -26,10 +19,6 @@ EXAMPLES: Final = examples(
     "broker-core postgres status --config broker.toml",
     "broker-core postgres status --json | jq '.namespaces[] | select(.topics == 0)'",
 )
-
-
-class StatusUnknown(BrokerCoreError):
-    """The database did not answer."""
 
 
 def run(
@@ -46,35 +35,13 @@ def run(
     Ends with 1 where listings cannot be served from the database, and says why.
     """
     settings = plugin_settings("postgres")
-    parameters = parameters_of(settings, dsn)
-    relation = None if settings.relation is None else OwnRelation.parse(settings.relation)
-
-    async def read() -> Status:
-        connection = await connect(parameters, application_name="broker-core status")
-        try:
-            return await read_status(connection, relation, properties=bool(settings.property_keys))
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
-            raise StatusUnknown(f"{failure_of(error).message}: {server_message(error)}") from error
-        finally:
-            await close_connection(connection)
-
-    status = asyncio.run(read())
+    status = asyncio.run(ask_status(settings, dsn))
     if as_json:
-        print_json(_as_values(asdict(status)))
+        print_json(status.as_values())
     else:
         _show(status)
     if status.problem is not None:
         raise typer.Exit(1)
-
-
-def _as_values(status: dict[str, Any]) -> dict[str, Any]:
-    """The status with the moments of its mirrors as texts."""
-    mirrors = [each | {"succeeded": _as_text(each["succeeded"])} for each in status["mirrors"]]
-    return status | {"mirrors": mirrors}
-
-
-def _as_text(moment: datetime) -> str:
-    return moment.isoformat(timespec="seconds")
 
 
 def _show(status: Status) -> None:
@@ -122,7 +89,7 @@ def _show(status: Status) -> None:
             ),
         ]
         lines += [
-            ("mirror", f"{_as_text(each.succeeded)}, {each.scope} of {each.source}")
+            ("mirror", f"{each.succeeded.isoformat(timespec='seconds')}, {each.scope} of {each.source}")
             for each in status.mirrors
         ] or [("mirror", "none has succeeded")]
     for name, value in lines:

@@ -49,25 +49,25 @@ export function PluginScreen({ place }) {
   const { api, screens, epoch } = usePage();
   const [id] = place.path;
   const screen = screens.find((each) => each.id === id);
-  const [loaded, set] = useState(/** @type {any} */ (null));
+  const [loaded, set] = useState(null);
   const [crash, reset] = useErrorBoundary();
   const closing = useRef(new AbortController());
   useEffect(() => () => closing.current.abort(), []);
   useEffect(() => {
     if (!screen?.allowed) return;
     import(new URL(screen.module, ROOT).href).then((module) => set({ module }), (error) => set({ error }));
-  }, [screen?.module]);
+  }, [screen?.module, screen?.allowed]);
   const Screen = useMemo(() => {
     if (!loaded?.module) return null;
     // Only what a screen may lean on is given: this object is its contract.
     return loaded.module.default({
-      h, html, Fragment, useState, useEffect, useMemo, useRef, useAsk, text,
+      screen, h, html, Fragment, useState, useEffect, useMemo, useRef, useAsk, text,
       parts: { Answer, Badge, Empty, Facts, Table, Waiting, Failure },
       api: { get: (path, query) => api.get(`/${path.replace(/^\//, '')}`, query, closing.current.signal) },
     });
   }, [loaded]);
   if (!screen) return html`<${Empty} title="No plugin brings this screen"><p>The plugin may have been disabled since.</p><//>`;
-  const title = html`<div class="head"><h1 tabindex="-1"><bdi>${screen.title}</bdi></h1><p class="muted">A screen of the plugin <bdi>${screen.plugin}</bdi></p></div>`;
+  const title = html`<div class="head"><h1 tabindex="-1"><bdi>${screen.title}</bdi></h1>${screen.plugin === 'explorer' ? null : html`<p class="muted">A screen of the plugin <bdi>${screen.plugin}</bdi></p>`}</div>`;
   if (!screen.allowed) return html`${title}<div class="state denied"><h2>You may not see this screen</h2><p>It needs <b>${screen.needs}</b>.</p></div>`;
   const failed = crash || loaded?.error;
   if (failed) return html`${title}<div class="state failed" role="alert"><h2>The screen of the plugin failed</h2><p>${String(failed.message || failed)}</p><button type="button" onClick=${reset}>Try again</button></div>`;

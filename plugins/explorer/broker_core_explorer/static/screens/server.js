@@ -1,10 +1,9 @@
-// The server: its last hour, permits, connections, frequent and slow questions, listings that are held.
+// The server: its last hour, permits, caches, connections, frequent and slow questions, what the check says.
 import { html, useId, useRef, useState } from '../html.js';
 import { useAsk, usePage } from '../ask.js';
-import { Answer, Badge, Facts, Field, Table } from '../parts.js';
+import { Answer, Badge, Field, QuestionLink, Table } from '../parts.js';
 import { go, link, params } from '../address.js';
-import { ofNamespace } from '../api.js';
-import { anything, clockTime, counted, date, duration, number, percent, size, time } from '../format.js';
+import { anything, clockTime, date, duration, number, percent, size, time } from '../format.js';
 
 const EVERY_MS = 10_000;
 /** Titles of series in the order of the page: what clients notice is first. @type {[string, string, (value: number) => string][]} */
@@ -32,11 +31,12 @@ export function Server({ place }) {
       <p class="muted">${server ? html`broker-core ${server.version}, ${server.topics === 'upstream' ? 'before a cluster' : 'with a catalogue of its own'}` : null}</p></div>
     <section aria-label="The last hour"><h2>The last hour</h2>
       <${Answer} ask=${history} what="the last hour" rights="monitor in all namespaces">${(data) => html`<${Hour} data=${data} />`}<//></section>
-    <${Held} />
     <${Permits} />
+    <${Caches} />
     <${Clients} order=${place.query.get('order') || 'age'} />
     ${server?.questions === false ? html`<section><h2>Questions</h2><p class="muted">Not counted: <code>[http] questions = true</code> in the settings counts them.</p></section>`
-      : html`<${Questions} order=${place.query.get('questions') || 'count'} />`}`;
+      : html`<${Questions} order=${place.query.get('questions') || 'count'} />`}
+    <${Check} />`;
 }
 
 /** @param {{data: any}} props */
@@ -45,30 +45,31 @@ function Hour({ data }) {
   const shown = SERIES.filter(([name]) => data.series[name]?.some((each) => each !== null));
   const others = Object.keys(data.series).filter((name) => !SERIES.some(([known]) => known === name));
   if (!shown.length) return html`<p class="muted">The first values come ${duration(data.interval_s)} after the start.</p>`;
-  return html`<div class="charts">${[...shown, ...others.map((name) => /** @type {[string, string, any]} */ ([name, name, anything]))].map(([name, title, format]) => html`<${Chart}
+  return html`<div class="charts">${[...shown, ...others.map((name) => [name, name, anything])].map(([name, title, format]) => html`<${Chart}
     key=${name} title=${title} values=${data.series[name]} until=${until} interval=${data.interval_s} format=${format} />`)}</div>
     <p class="muted small">A value each ${duration(data.interval_s)}, up to ${time(until)}.</p>`;
 }
 
-function Held() {
-  const { api, say } = usePage();
-  const ask = useAsk((signal) => api.get('held-listings', {}, signal), [], { every: EVERY_MS });
-  if (ask.error?.status === 403 || !ask.data?.items?.length) return null;
-  const accept = async (namespace) => {
-    try {
-      const done = await api.post(`${ofNamespace(namespace)}/held-listings/accept`, undefined);
-      say(`${counted(done.accepted, 'listing')} let pass`);
-    } catch (error) {
-      say(error.message);
-    }
-    ask.again();
-  };
-  return html`<section aria-label="Held listings"><h2>Held listings <${Badge} kind="warn">${number(ask.data.items.length)}<//></h2>
-    <p class="muted">Many topics are missing at once: clients get an error in place of a list that would have them unsubscribe.</p>
-    <${Table} caption="Each held listing" head=${['namespace', 'what is held', '']} rows=${ask.data.items.map((each) => [
-      html`<a href=${link(['topics', ...String(each.namespace).split('/')])}><bdi>${each.namespace}</bdi></a>`,
-      Object.entries(each).filter(([name]) => name !== 'namespace').map(([name, value]) => `${name.replaceAll('_', ' ')} ${anything(value)}`).join(', '),
-      html`<button type="button" onClick=${() => accept(each.namespace)}>Let them pass</button>`])} /></section>`;
+function Caches() {
+  const { api } = usePage();
+  const ask = useAsk((signal) => api.get('server/caches', {}, signal), [], { every: EVERY_MS });
+  return html`<section aria-label="Caches"><h2>Caches</h2>
+    <${Answer} ask=${ask} what="the caches" rights="monitor in all namespaces">${(data) => html`<${Table} caption="Each cache" numeric=${[1, 2, 3]} head=${['cache', 'entries', 'memory', 'at most']}
+      rows=${data.items.map((each) => [each.name, number(each.entries), size(each.bytes), each.limit_bytes === null ? 'no bound' : size(each.limit_bytes)])} />`}<//></section>`;
+}
+
+/** What `broker-core check` says of the settings files of this server: asked for by a button, since it looks at all of it. */
+function Check() {
+  const { api } = usePage();
+  const [asked, setAsked] = useState(false);
+  const ask = useAsk(asked ? (signal) => api.get('server/check', {}, signal) : null, [asked]);
+  const kinds = { ok: 'good', warning: 'warn', error: 'bad' };
+  return html`<section aria-label="Check"><div class="bar"><h2>Check</h2>
+      <button type="button" onClick=${() => (asked ? ask.again() : setAsked(true))}>Check the settings</button></div>
+    ${asked ? html`<${Answer} ask=${ask} what="the check" rights="monitor in all namespaces">${(data) => html`<${Table} caption="What the check says" head=${['checked', 'result', 'says']}
+        rows=${[...data.items].sort((one, other) => Number(one.level === 'ok') - Number(other.level === 'ok')).map((each) => [html`<code>${each.name}</code>`, html`<${Badge} kind=${kinds[each.level] || 'plain'}>${each.level}<//>`, each.text])} />
+      <p class="muted small">Checked ${time(data.checked)}.</p>`}<//>`
+      : html`<p class="muted">As <code>broker-core check</code> says it of the settings files of this server.</p>`}</section>`;
 }
 
 function Permits() {
@@ -92,7 +93,6 @@ function Clients({ order }) {
         ${[['age', 'the longest time'], ['requests', 'most requests'], ['bytes', 'most bytes'], ['memory', 'most memory']].map(([value, text]) => html`<option value=${value}>${text}</option>`)}
       </select><//></div>
     <${Answer} ask=${ask} what="the connections" rights="monitor in all namespaces">${(data) => {
-      /** @type {Map<string, {role: string, transport: string, count: number, requests: number, bytes: number}>} */
       const groups = new Map();
       for (const each of data.items) {
         const role = each.role ?? '';
@@ -125,7 +125,7 @@ function Questions({ order }) {
     <${Answer} ask=${ask} what="the questions" rights="monitor">${(data) => (data.items.length === 0 ? html`<p class="muted">Nobody has asked yet.</p>`
       : html`<${Table} caption="Each question" numeric=${[2, 3, 4]} head=${['namespace', 'question', 'asked', 'mean', 'in all', 'last']}
         rows=${data.items.map((each) => [html`<bdi>${each.namespace}</bdi>`,
-          html`<a href=${link(['topics', ...each.namespace.split('/')], { q: each.pattern, mode: String(each.mode).toLowerCase() === 'persistent' ? '' : String(each.mode).toLowerCase(), p: Object.entries(each.properties || {}).map((pair) => pair.join('=')) })}><bdi class="cut">${each.pattern || 'all topics'}</bdi></a>${Object.entries(each.properties || {}).map(([key, value]) => html` <span class="pair"><bdi>${key}</bdi>=<bdi>${value}</bdi></span>`)}`,
+          html`<${QuestionLink} of=${each} />`,
           number(each.count), duration(typeof each.mean_ms === 'number' ? each.mean_ms / 1000 : undefined), duration(each.seconds), time(each.last_asked)])} />`)}<//></section>`;
 }
 
@@ -145,7 +145,7 @@ const HEIGHT = 120;
  */
 function Chart({ title, values, until, interval, format, samples = 360 }) {
   const id = useId();
-  const svg = useRef(/** @type {SVGElement | null} */ (null));
+  const svg = useRef(null);
   const [at, setAt] = useState(-1);
   const known = values.filter((each) => each !== null);
   const most = Math.max(...known.map(Number), 0) || 1;
