@@ -21,9 +21,9 @@ from broker_core.servers.kafka.page_shapes import Level, Shape, arrays_of
 from broker_core.servers.kafka.row_error import RowError, code_of
 from broker_core.service import Action, right_to
 from broker_core.upstream.kafka import CLUSTER_PLUGIN
-from broker_core.wire.kafka import OFFSET_FETCH, ZERO_ID, Api, ErrorCode, Fields
+from broker_core.wire.kafka import OFFSET_FETCH, ZERO_ID, Api, ErrorCode, Fields, MalformedMessage, Reader
 
-__all__ = ["are_some", "denied", "hidden", "hidden_ids", "refusal", "without_hidden"]
+__all__ = ["are_some", "denied", "hidden", "hidden_ids", "refusal", "topics_of_member", "without_hidden"]
 
 #: The row of a partition for which no offset was committed.
 _NO_OFFSET: Final = {"committed_offset": -1, "committed_leader_epoch": -1, "metadata": "", "error_code": 0}
@@ -183,3 +183,23 @@ def _part(levels: Sequence[Level], parent: Fields, keys: Mapping[Any, object], *
     else:
         some = [_part(levels[1:], row, keys, have=have) for row in rows]
     return {**parent, level.array: some}
+
+
+def topics_of_member(data: bytes, *, with_partitions: bool) -> list[str] | None:
+    """The topics in a subscription or an assignment of Kafka's consumers; ``None`` for bytes that are neither.
+
+    ``with_partitions``: numbers of partitions are behind each name.
+    """
+    if not data:
+        return []
+    reader = Reader(data)
+    try:
+        reader.int16()
+        names = []
+        for _ in range(reader.int32()):
+            names.append(reader.plain_string() or "")
+            for _ in range(reader.int32() if with_partitions else 0):
+                reader.int32()
+    except MalformedMessage:
+        return None
+    return names

@@ -13,7 +13,13 @@ from typing import Any, Final, NamedTuple
 from broker_core.client import ClientError
 from broker_core.client.kafka import KafkaException
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
-from broker_core.servers.kafka.gateway.hidden import are_some, hidden, refusal, without_hidden
+from broker_core.servers.kafka.gateway.hidden import (
+    are_some,
+    hidden,
+    refusal,
+    topics_of_member,
+    without_hidden,
+)
 from broker_core.servers.kafka.gateway.relay import ask, asked, front_of, nodes_now
 from broker_core.servers.kafka.handler_row import AnswerLater, HandlerRow
 from broker_core.servers.kafka.page_rows import refusal_of
@@ -292,12 +298,26 @@ async def _consumer_groups(call: KafkaCall) -> Fields:
 
 
 async def _groups(call: KafkaCall) -> Fields:
-    """The bytes of a member of a classic group name topics: where some may be hidden they are left out."""
+    """The bytes of a member of a classic group of consumers name topics: with a hidden one they are left out."""
     answer = await _of_groups(call)
-    if are_some(call):
-        for row in answer["groups"]:
-            for member in row["members"]:
-                member["member_metadata"] = member["member_assignment"] = b""
+    if not are_some(call):
+        return answer
+    members = [
+        member
+        for row in answer["groups"]
+        if row["protocol_type"] in ("", "consumer")
+        for member in row["members"]
+    ]
+    parts = (("member_metadata", False), ("member_assignment", True))
+    named = {
+        (place, name): topics_of_member(member[name], with_partitions=is_assignment)
+        for place, member in enumerate(members)
+        for name, is_assignment in parts
+    }
+    gone = await hidden(call, [topic for topics in named.values() for topic in topics or ()])
+    for (place, name), topics in named.items():
+        if topics is None or not gone.keys().isdisjoint(topics):
+            members[place][name] = b""
     return answer
 
 
