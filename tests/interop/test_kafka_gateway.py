@@ -13,6 +13,7 @@ from typing import Any, Final
 import pytest
 
 from broker_core.client.kafka import (
+    AclFilter,
     AdminClient,
     KafkaException,
     NewTopic,
@@ -24,6 +25,7 @@ from broker_core.client.kafka import (
     ResourceType,
     SaslAuthenticationException,
     TopicAuthorizationException,
+    TopicPartition,
 )
 from broker_core.wire.kafka import (
     CREATE_ACLS,
@@ -54,6 +56,7 @@ from tests.interop.kafka_peer import KafkaBroker
 from tests.interop.kafka_programs import java_command
 from tests.interop.maven import PeerUnavailable
 from tests.support.eventually import eventually
+from tests.support.htpasswd import write_htpasswd
 from tests.support.kafka_serving import raw_client
 from tests.support.ports import free_ports
 from tests.support.served import Served
@@ -101,9 +104,10 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
 def _gateway(folder: Path, bootstrap: str, **more: Any) -> Served:
     first = min(free_ports(3))
     upstream = {"bootstrap_servers": [bootstrap], "ports": f"{first}-{first + 2}", **more.pop("upstream", {})}
+    tables = more.pop("tables", {})
     kafka = {"listen": "127.0.0.1:0", "upstream": upstream, **more}
-    tables: dict[str, Any] = {"catalog": {"path": str(folder / "catalog.sqlite")}, "kafka": kafka}
-    return Served(folder, tables)
+    catalog = {"path": str(folder / "catalog.sqlite")}
+    return Served(folder, {"catalog": catalog, "kafka": kafka, **tables})
 
 
 @pytest.fixture(scope="module")
@@ -369,3 +373,31 @@ async def test_credentials_that_the_cluster_refuses_are_refused(forwarding: str)
         async with AdminClient(forwarding, sasl=sasl, api_timeout=10) as client:
             with pytest.raises((SaslAuthenticationException, KafkaException)):
                 await client.list_topics()
+
+
+async def test_what_rules_hide_is_in_no_answer(broker: KafkaBroker, filled: str, tmp_path: Path) -> None:
+    rule = {"roles": ["ann"], "actions": ["list"], "namespaces": ["public/default"], "topics": ["audit"]}
+    tables = {
+        "authentication": {
+            "methods": ["basic"],
+            "basic": {"file": str(write_htpasswd(tmp_path / "htpasswd", ann="pencil"))},
+        },
+        "authorization": {"rules": [rule]},
+    }
+    orders, audit = TopicPartition("orders", 0), TopicPartition("audit", 0)
+    served = _gateway(tmp_path, broker.address, sasl={"mechanisms": ["PLAIN"]}, tables=tables)
+    with served:
+        async with AdminClient(served.ready["kafka"], sasl=Plain("ann", "pencil")) as client:
+            assert [row.name for row in await client.list_topics()] == ["audit"]
+            assert (await client.list_group_offsets({"group-0": None}))["group-0"] == ()
+            offsets = await client.list_offsets({orders: -1, audit: -1})
+            assert (offsets[audit].offset, set(offsets.errors)) == (0, {orders})
+            producers = await client.describe_producers([orders, audit])
+            assert (producers[audit], set(producers.errors)) == ((), {orders})
+            logs = await client.describe_log_dirs([1])
+            assert {row.partition.topic for row in logs if row.partition is not None} == {"audit"}
+            assert set((await client.delete_topics(["orders", "audit"])).errors) == {"orders", "audit"}
+            with pytest.raises(KafkaException):
+                await client.describe_acls(AclFilter())
+    async with AdminClient(broker.address) as client:
+        assert {row.name for row in await client.list_topics()} == set(_TOPICS)
