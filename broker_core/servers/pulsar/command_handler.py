@@ -113,6 +113,7 @@ class PulsarCommandHandler:
         "_clock",
         "_frame_limit",
         "_handshake",
+        "_is_asked",
         "_listing_client",
         "_live",
         "_peer",
@@ -149,6 +150,7 @@ class PulsarCommandHandler:
         self._frame_limit = frame_limit(services.options.pulsar.max_message_size)
         self._listing_client = ListingClient(services.pipeline, services.metrics, self._frame_limit)
         self.heard = True
+        self._is_asked = False  # by a PING, in the last interval
         self.draining = False
 
     @property
@@ -186,11 +188,12 @@ class PulsarCommandHandler:
             return Closing("handshake", "peer was silent", {"waiting_for": waiting_for})
         if not quiet:
             return None
-        if not self.heard:
-            return Closing("keep_alive", "peer was silent", {"waiting_for": "PONG"})
-        if self._asker.protocol_version < 1:
+        if self.heard or self._asker.protocol_version < 1:
+            self.heard = self._is_asked = False
             return None
-        self.heard = False
+        if self._is_asked:
+            return Closing("keep_alive", "peer was silent", {"waiting_for": "PONG"})
+        self._is_asked = True
         return commands.ping()
 
     def handle(self, command: bytes) -> Reply:
