@@ -101,7 +101,8 @@ class PulsarSettings(Table):
         default=256 * 1024 * 1024, description="The largest listing of such clients, with `auto`."
     )
     keep_alive: PositiveDuration = Field(
-        default=30.0, description="A peer silent for so long gets a PING, and is closed if it stays silent as long again."
+        default=30.0,
+        description="A peer silent for so long gets a PING, and is closed if it stays silent as long again.",
     )
     write_timeout: PositiveDuration = Field(
         default=15.0,

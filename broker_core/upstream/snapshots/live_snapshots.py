@@ -35,7 +35,7 @@ from broker_core.shrink_guard import HELD, ShrinkGuard
 from broker_core.snapshots import CachedSnapshot, Snapshot, SnapshotCache, StoredSnapshots
 from broker_core.upstream.snapshots.name_moves import NameMoves, net_moves, snapshot_of
 from broker_core.upstream.snapshots.snapshot_log import MOST_STEP, MoveLogs, Place
-from broker_core.upstream.snapshots.stored_parts import PartKey, StoredParts
+from broker_core.upstream.snapshots.stored_parts import Part, PartKey, Run, StoredParts
 from broker_core.upstream.snapshots.topic_store import ListedTopics, TopicStore, TopicUpdate, View
 
 __all__ = ["DOMAINS_OF", "LiveSnapshots"]
@@ -66,37 +66,6 @@ _NEVER: Final = float("-inf")
 _Kept: TypeAlias = SnapshotCache[Place, None]
 
 
-class _Run:
-    """One listing of the cluster; ``began`` is when, on the loop's clock: infinite until then."""
-
-    __slots__ = ("began", "task")
-
-    def __init__(self) -> None:
-        self.began = float("inf")
-        self.task: asyncio.Task[Snapshot] | None = None
-
-
-class _Part:
-    """What is known of one domain of a place."""
-
-    __slots__ = ("asked_at", "compared", "is_listed", "known_hash", "last_began", "moving", "passed", "run")
-
-    def __init__(self) -> None:
-        #: Whether there was a listing, in memory or not.
-        self.is_listed = False
-        #: When the last listing began that this was compared with.
-        self.compared = _NEVER
-        #: The store's own hash of it.
-        self.known_hash: str | None = None
-        self.last_began = _NEVER
-        self.run: _Run | None = None
-        self.asked_at = _NEVER
-        #: Held while it is replaced or moved.
-        self.moving = asyncio.Lock()
-        #: The hashes that it had since the listing that is under way began.
-        self.passed: set[str | None] | None = None
-
-
 class LiveSnapshots:
     """The snapshots of one store. Made and used on one event loop.
 
@@ -119,7 +88,7 @@ class LiveSnapshots:
         self._guard = guard or ShrinkGuard(ShrinkGuardSettings(enabled=False))
         self.kept: Final[_Kept] = SnapshotCache(permits.snapshots, permits.unkept, permits.leases)
         permits.caches.show("snapshots", self.kept.state)
-        self._parts: OrderedDict[PartKey, _Part] = OrderedDict()
+        self._parts: OrderedDict[PartKey, Part] = OrderedDict()
         self._places = asyncio.Semaphore(places)
         self._loads = asyncio.Semaphore(_LOADS)
         self._stored = None if stored is None else StoredParts(*stored, self._in_memory, lambda: self._parts)
@@ -245,6 +214,7 @@ class LiveSnapshots:
             self._guard.told(place.namespace, _question(key), len(made.listing))
             if part.passed is not None:
                 part.passed.update(update.topics_hash for update in rest)
+                part.leapt = part.leapt or any(len(each.added) + len(each.removed) > 1 for each in rest)
             self._store_soon(key)
             await self.logs.moved(place, made.listing, moves.removed, moves.added)
         self._changed(place.namespace)
@@ -314,7 +284,7 @@ class LiveSnapshots:
                 return kept.snapshot
             run = part.run
             if run is None:
-                run = part.run = _Run()
+                run = part.run = Run()
                 run.task = self._loop.create_task(self._compare(key, part, run))
                 run.task.add_done_callback(_looked_at)
             assert run.task is not None
@@ -328,10 +298,10 @@ class LiveSnapshots:
             if run.began >= since:
                 return snapshot
 
-    def _part(self, key: PartKey) -> _Part:
+    def _part(self, key: PartKey) -> Part:
         part = self._parts.get(key)
         if part is None:
-            part = self._parts[key] = _Part()
+            part = self._parts[key] = Part()
             if len(self._parts) > _MOST:
                 for other, each in self._parts.items():
                     if each.run is None and other != key:
@@ -342,7 +312,7 @@ class LiveSnapshots:
             self._parts.move_to_end(key)
         return part
 
-    async def _compare(self, key: PartKey, part: _Part, run: _Run) -> Snapshot:
+    async def _compare(self, key: PartKey, part: Part, run: Run) -> Snapshot:
         """List the cluster, with the hash that is known."""
         held: list[Permit] = []
 
@@ -351,30 +321,38 @@ class LiveSnapshots:
                 held.append(await self.kept.permit_for(key, _FACTOR * size + _OVERHEAD))
 
         try:
-            await asyncio.sleep(max(part.last_began + _PAUSE - self.clock(), 0))
-            async with self._places:
-                (namespace, view), domain = key
-                kept = self.kept.get(key) or await self._read(key, part)
-                known = None if kept is None else part.known_hash
-                part.passed = {known}
-                run.began = part.last_began = self.clock()
-                listed = await self._store.list(view, namespace, domain, known, admit)
-            if listed.names is None:
-                assert kept is not None
-                self._guard.check(namespace, _question(key), len(kept.snapshot.listing))
-                self.counts["unchanged"] += 1
-                part.compared, part.is_listed = run.began, True
-                # A watch may have moved it meanwhile.
-                return (self.kept.get(key) or kept).snapshot
-            await admit(listed.size)
-            async with part.moving:
-                kept = self.kept.get(key)
-                if kept is not None and listed.topics_hash is not None and listed.topics_hash in part.passed:
-                    # Of a moment that a watch has led past.
+            while True:
+                await asyncio.sleep(max(part.last_began + _PAUSE - self.clock(), 0))
+                async with self._places:
+                    (namespace, view), domain = key
+                    kept = self.kept.get(key) or await self._read(key, part)
+                    known = None if kept is None else part.known_hash
+                    part.passed, part.leapt = {known}, False
+                    run.began = part.last_began = self.clock()
+                    listed = await self._store.list(view, namespace, domain, known, admit)
+                if listed.names is None:
+                    assert kept is not None
+                    self._guard.check(namespace, _question(key), len(kept.snapshot.listing))
                     self.counts["unchanged"] += 1
-                    part.compared = run.began
-                    return kept.snapshot
-                return await self._replaced(key, part, run, listed, held)
+                    part.compared, part.is_listed = run.began, True
+                    # A watch may have moved it meanwhile.
+                    return (self.kept.get(key) or kept).snapshot
+                await admit(listed.size)
+                async with part.moving:
+                    kept, is_old = self.kept.get(key), part.leapt
+                    if listed.topics_hash is not None and listed.topics_hash in part.passed:
+                        # Of a moment that a watch has led past.
+                        if kept is not None:
+                            self.counts["unchanged"] += 1
+                            part.compared = run.began
+                            return kept.snapshot
+                        is_old = listed.topics_hash != part.known_hash
+                    if not is_old:
+                        return await self._replaced(key, part, run, listed, held)
+                # It is, or may be, older than what a client has: of a moment in the middle of an update of several
+                # names, or the newer one had to make room. Another listing says.
+                while held:
+                    held.pop().release()
         except PermitError as error:
             self.counts["failed"] += 1
             raise TooManyRequests(
@@ -392,7 +370,7 @@ class LiveSnapshots:
                 permit.release()
 
     async def _replaced(
-        self, key: PartKey, part: _Part, run: _Run, listed: ListedTopics, held: list[Permit]
+        self, key: PartKey, part: Part, run: Run, listed: ListedTopics, held: list[Permit]
     ) -> Snapshot:
         """Keep what the store lists now in the place of what is kept."""
         (namespace, _), domain = key
@@ -452,7 +430,7 @@ class LiveSnapshots:
         if self._stored is not None:
             self._stored.changed(key)
 
-    async def _read(self, key: PartKey, part: _Part) -> CachedSnapshot[None] | None:
+    async def _read(self, key: PartKey, part: Part) -> CachedSnapshot[None] | None:
         """Keep what is stored of a part, if there is room. It is of some moment before: nobody gets it as it is."""
         if self._stored is None or (found := await self._stored.find(key)) is None:
             return None

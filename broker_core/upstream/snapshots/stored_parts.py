@@ -1,4 +1,4 @@
-"""Parts of live snapshots in files, for the next start: what a cluster listed, and its hash of that.
+"""Parts of live snapshots: what is known of each, and files for the next start, of what a cluster listed with its hash.
 
 A cluster tells no history, so nothing says whether what is stored is of now but the cluster itself: it is asked with
 the stored hash before anybody gets the topics.
@@ -19,13 +19,14 @@ from broker_core.snapshots import (
     LEAST_TOPICS,
     CachedSnapshot,
     Manifest,
+    Snapshot,
     SnapshotWriter,
     Stored,
     StoredSnapshots,
 )
 from broker_core.upstream.snapshots.snapshot_log import Place
 
-__all__ = ["PartKey", "StoredParts"]
+__all__ = ["Part", "PartKey", "Run", "StoredParts"]
 
 #: One domain of a place.
 PartKey: TypeAlias = tuple[Place, Mode]
@@ -33,6 +34,50 @@ PartKey: TypeAlias = tuple[Place, Mode]
 _InMemory: TypeAlias = tuple[CachedSnapshot[None], str]
 
 _DIGEST: Final = 16
+_NEVER: Final = float("-inf")
+
+
+class Run:
+    """One listing of the cluster; ``began`` is when, on the loop's clock: infinite until then."""
+
+    __slots__ = ("began", "task")
+
+    def __init__(self) -> None:
+        self.began = float("inf")
+        self.task: asyncio.Task[Snapshot] | None = None
+
+
+class Part:
+    """What is known of one domain of a place."""
+
+    __slots__ = (
+        "asked_at",
+        "compared",
+        "is_listed",
+        "known_hash",
+        "last_began",
+        "leapt",
+        "moving",
+        "passed",
+        "run",
+    )
+
+    def __init__(self) -> None:
+        #: Whether there was a listing, in memory or not.
+        self.is_listed = False
+        #: When the last listing began that this was compared with.
+        self.compared = _NEVER
+        #: The store's own hash of it.
+        self.known_hash: str | None = None
+        self.last_began = _NEVER
+        self.run: Run | None = None
+        self.asked_at = _NEVER
+        #: Held while it is replaced or moved.
+        self.moving = asyncio.Lock()
+        #: The hashes that it had since the listing that is under way began.
+        self.passed: set[str | None] | None = None
+        #: Whether an update of several names was taken in since then: hashes between these are not known.
+        self.leapt = False
 
 
 class StoredParts:

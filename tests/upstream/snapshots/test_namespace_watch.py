@@ -19,7 +19,7 @@ from broker_core.names import Mode, NamespaceName
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.settings import UpstreamSettings, UpstreamSnapshotsSettings
 from broker_core.upstream.pulsar import UpstreamCluster, UpstreamOptions
-from broker_core.upstream.snapshots import LiveSnapshots, TopicUpdate
+from broker_core.upstream.snapshots import LiveSnapshots, TopicUpdate, live_snapshots
 from broker_core.upstream.snapshots.namespace_watch import NamespaceWatches
 from broker_core.upstream.snapshots.snapshot_log import Place
 from tests.support.eventually import eventually
@@ -334,6 +334,31 @@ async def test_a_listing_of_before_does_not_undo_an_update(together: bool) -> No
         assert await live.move(PLACE, batch)
     store.gate.set()
     assert set((await late).listing.names.to_pylist()) == set(two)
+    await live.close()
+
+
+async def test_a_listing_of_the_middle_of_an_update_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_snapshots, "_PAUSE", 0.0)
+    store = MemoryStore()
+    live = LiveSnapshots(store, Permits(), lambda _namespace: None)
+    await live.current(PLACE, Mode.PERSISTENT, 0.0)
+    store.gate.clear()
+    store.names[Mode.PERSISTENT] = [*NAMES, "persistent://t/n/one"]
+    late = asyncio.create_task(live.current(PLACE, Mode.PERSISTENT, live.clock()))
+    await eventually(lambda: len(store.asked) == 2)
+    both = ["persistent://t/n/one", "persistent://t/n/two"]
+    store.names[Mode.PERSISTENT] = [*NAMES, *both]
+    assert await live.move(PLACE, [TopicUpdate(both, [], topics_hash([*NAMES, *both]))])
+    store.gate.set()
+    assert set((await late).listing.names.to_pylist()) == {*NAMES, *both}
+    kept = live.now(PLACE, Mode.PERSISTENT, 0.0)
+    assert kept is not None
+    assert set(kept.snapshot.listing.names.to_pylist()) == {*NAMES, *both}
+    assert len(store.asked) == 3
+    # A listing that is not older is taken, though updates of several names came: here the third, of a later moment.
+    store.names[Mode.PERSISTENT] = list(NAMES)
+    last = await live.current(PLACE, Mode.PERSISTENT, live.clock())
+    assert set(last.listing.names.to_pylist()) == set(NAMES)
     await live.close()
 
 
