@@ -88,6 +88,8 @@ class ListingFeed:
         self.selection: Selection | None = None
         self.topics_hash = ""
         self.filtered = False
+        #: Whether the default lister had a part in it.
+        self.is_of_default = True
         #: What the last event of this answer has as its id.
         self.event_id = ""
         self._standing: StandingAnswer | None = None
@@ -327,6 +329,7 @@ class ListingFeed:
                 # A plugin has read what it does not declare: this may be an answer for one of them alone.
                 self.close()
                 raise ListingFailed("what answers depend on has changed: ask again", cause=Cause.UNAVAILABLE)
+            self.is_of_default = answer.lister == pipeline.lister.name or bool(trace.rest)
             if self.selection is not None:
                 _check_trace(trace)
             if answer.selection is not None:

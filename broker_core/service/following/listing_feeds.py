@@ -103,8 +103,10 @@ class ListingFeeds:
         """
         key, feed = self._feed(question)
         try:
-            await self._catch_up(question, last_id)
+            failure = await self._catch_up(question, last_id)
             await feed.refresh(question.asker)
+            if failure is not None and feed.is_of_default:
+                raise failure
             recreated = await feed.recreated_since(last_id)
             if feed.is_closed:
                 raise ListingFailed("This server is stopping", cause=Cause.UNAVAILABLE)
@@ -116,13 +118,16 @@ class ListingFeeds:
             timer.cancel()
         return feed
 
-    async def _catch_up(self, question: ListingRequest, last_id: str | None) -> None:
+    async def _catch_up(self, question: ListingRequest, last_id: str | None) -> ListingFailed | None:
+        """Why an answer of the default lister may be older than what the client had; a plugin may answer without it."""
         had = question.topics_hash if last_id is None else last_id.partition(PLACE)[0]
         try:
             await self._pipeline.lister.catch_up(replace(question, topics_hash=had))
-        except ListingFailed:
+        except ListingFailed as failure:
             if not self._pipeline.dispatcher.lists(question.namespace):
                 raise
+            return failure
+        return None
 
     def leave(self, feed: ListingFeed, follower: Follower) -> None:
         """The follower is gone. The feed stays a little for followers that come back."""

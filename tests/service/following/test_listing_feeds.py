@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from broker_core.access.asker import Asker
-from broker_core.errors import ListingFailed, TooManyRequests
+from broker_core.errors import Cause, ListingFailed, TooManyRequests
 from broker_core.names import Mode, NamespaceName
 from broker_core.opened_core import opened_pipeline
 from broker_core.pipeline import Pipeline
 from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api.listing_result import TopicListingResult
 from broker_core.service.following.listing_feed import ListingFeed
 from broker_core.service.following.listing_feeds import ListingFeeds
 from broker_core.settings import Settings
@@ -96,6 +97,38 @@ async def test_a_question_without_an_answer_leaves_nothing(tmp_path: Path) -> No
             await joined(feeds, question())
         assert feed.is_closed
         assert pipeline.permits.heap.acquired == 0
+
+
+async def test_what_cannot_be_caught_up_with_is_refused_unless_a_plugin_answers_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers: list[Any] = []
+
+    def broker_core_list_topics(request: ListingRequest) -> Any:
+        return answers[-1](request)
+
+    async def with_rest(request: ListingRequest) -> Any:
+        return TopicListingResult.success((await request.rest()).selection)
+
+    async def catch_up(request: ListingRequest) -> None:
+        assert request.topics_hash == "01234567"
+        raise ListingFailed("no broker answers", cause=Cause.UPSTREAM)
+
+    settings = Settings.model_validate({"catalog": {"path": tmp_path / "c.sqlite"}})
+    plugins = {"p": PluginOf(list_topics=broker_core_list_topics)}
+    async with opened_pipeline(settings, plugins=plugins, create=True) as pipeline:
+        monkeypatch.setattr(pipeline.lister, "catch_up", catch_up)
+        feeds = ListingFeeds(pipeline)
+        asked = question(topics_hash="01234567")
+        for answer in (lambda _: None, with_rest):
+            answers.append(answer)
+            with pytest.raises(ListingFailed, match="no broker answers"):
+                await joined(feeds, asked)
+        answers.append(lambda _: TopicListingResult.success(["persistent://a/b/own"]))
+        feed, _ = await joined(feeds, asked)
+        assert feed.selection is not None
+        assert feed.selection.names.to_pylist() == ["persistent://a/b/own"]
+        await feeds.stop()
 
 
 async def test_what_streams_keep_is_bounded(tmp_path: Path) -> None:
