@@ -14,6 +14,7 @@ from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
 from broker_core.names import NamespaceName
 from broker_core.servers.kafka import ClusterFront, NodePorts
+from broker_core.service import ClusterEdits, Find
 from broker_core.service_addresses import service_addresses
 from broker_core.settings import KafkaUpstreamSettings, KeySource
 from broker_core.shrink_guard import ShrinkGuard
@@ -51,6 +52,10 @@ class KafkaGateway:
         ports = NodePorts(upstream.ports.first, upstream.ports.last)
         #: The cluster as Kafka clients see it.
         self.front: Final = ClusterFront(self.cluster, self.plugin.namespace, ports, self.sessions)
+
+    def edits(self, find: Find) -> ClusterEdits:
+        """What does edits of the topics of the cluster."""
+        return ClusterEdits(self.cluster, self.plugin, find)
 
     async def start(self) -> None:
         """Look for the nodes. A cluster that does not answer is looked for again later."""

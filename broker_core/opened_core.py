@@ -219,7 +219,7 @@ async def opened_core(
                 topics,
                 pipeline,
                 over_http=settings.http is None or settings.http.writes,
-                of_cluster=None if kafka is None else kafka.plugin.namespace,
+                elsewhere=None if kafka is None else kafka.edits(find),
             )
             stack.callback(changes.imports.close)
         live_parts.follow_property_keys(live, pipeline, feeds)

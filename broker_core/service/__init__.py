@@ -25,6 +25,7 @@ from broker_core.service.quotas import Quotas, QuotaTurn
 from broker_core.service.topic_imports import MOST_ASKED, MOST_BYTES, BodyTooLarge
 
 if TYPE_CHECKING:
+    from broker_core.service.cluster_edits import ClusterEdits
     from broker_core.service.list_topics import ListTopics, TopicTables, off_loop_if_many
     from broker_core.service.logins import Logins, role_of
     from broker_core.service.stored_users import (
@@ -57,6 +58,7 @@ __all__ = [
     "ChangeWatch",
     "Changed",
     "Changes",
+    "ClusterEdits",
     "Ended",
     "FailurePace",
     "Find",
@@ -105,6 +107,7 @@ __getattr__ = lazy_exports(
         "check_password": ".stored_users",
         "check_user": ".stored_users",
         "store_user": ".stored_users",
+        "ClusterEdits": ".cluster_edits",
         "ListTopics": ".list_topics",
         "Logins": ".logins",
         "TopicTables": ".list_topics",

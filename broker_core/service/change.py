@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from broker_core.access.access import Access
 from broker_core.access.asker import Asker
@@ -16,6 +16,9 @@ from broker_core.pipeline import Pipeline
 from broker_core.service.audit import ACTIONS, Action, Attempt
 from broker_core.service.catalog import Catalog
 from broker_core.service.topic_imports import TopicImports
+
+if TYPE_CHECKING:
+    from broker_core.service.cluster_edits import ClusterEdits
 
 __all__ = ["Changed", "Changes", "right_to"]
 
@@ -36,8 +39,8 @@ def right_to(action: Action) -> str:
 class Changes:
     """Changes topics of one catalogue for those who have the right; on one event loop.
 
-    ``over_http`` is ``[http] writes``; ``of_cluster`` is a namespace whose topics are not the catalogue's, but those of
-    a Kafka cluster. Whatever is raised, or returned as an error, nothing of it was changed.
+    ``over_http`` is ``[http] writes``; ``elsewhere`` does edits of a namespace whose topics are those of a
+    Kafka cluster. Whatever is raised, or returned as an error, nothing of it was changed.
     """
 
     def __init__(
@@ -46,10 +49,10 @@ class Changes:
         pipeline: Pipeline,
         *,
         over_http: bool = True,
-        of_cluster: NamespaceName | None = None,
+        elsewhere: ClusterEdits | None = None,
     ) -> None:
         self.catalog = catalog
-        self._of_cluster = of_cluster
+        self._elsewhere = elsewhere
         self._pipeline = pipeline
         self._over_http = over_http
         #: Bodies of imports that are received, or wait.
@@ -84,11 +87,6 @@ class Changes:
         namespace, topic = (what.namespace, what) if isinstance(what, TopicName) else (what, None)
         try:
             self.check_transport(attempt.asker)
-            if namespace == self._of_cluster:
-                raise ListingFailed(
-                    f"The topics of {namespace} are those of a Kafka cluster: change them by Kafka's protocol",
-                    cause=Cause.NOT_ALLOWED,
-                )
             access = Access(right_to(attempt.action), namespace, topic, attempt.asker)
             await self._pipeline.authorize(access, deadline, some=True)
         except ListingFailed as refusal:
@@ -100,7 +98,7 @@ class Changes:
     ) -> dict[TopicName, ListingFailed]:
         """The topics of these that the attempt may not change, and why."""
         refused: dict[TopicName, ListingFailed] = {}
-        if not self._pipeline.has_guards and self._over_http and self._of_cluster is None:
+        if not self._pipeline.has_guards and self._over_http:
             return refused
         for topic in topics:
             try:
@@ -123,7 +121,12 @@ class Changes:
             return [refused[edit.topic] for edit in edits]
         done: list[Changed] = []
         try:
-            done += await self.catalog.edit(left[0].topic.namespace, left, deadline)
+            namespace = left[0].topic.namespace
+            if self._elsewhere is not None and namespace == self._elsewhere.namespace:
+                assert attempt.asker is not None
+                done += await self._elsewhere.edit(attempt.asker, left, deadline)
+            else:
+                done += await self.catalog.edit(namespace, left, deadline)
         except (CatalogError, ListingFailed) as failure:
             done += [failure] * len(left)
         made = [(edit, each) for edit, each in zip(left, done, strict=True) if isinstance(each, TopicWrite)]
@@ -150,6 +153,11 @@ class Changes:
         """
         await self.allow(attempt, namespace, deadline)
         assert attempt.asker is not None
+        if self._elsewhere is not None and namespace == self._elsewhere.namespace:
+            raise ListingFailed(
+                f"The topics of {namespace} are those of a Kafka cluster: nothing is imported there",
+                cause=Cause.NOT_ALLOWED,
+            )
         right = right_to("import_topics")
         asks = self._pipeline.dispatcher.gates(namespace) or self._pipeline.authorization.narrows(
             attempt.asker, right, str(namespace)

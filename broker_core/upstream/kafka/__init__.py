@@ -12,6 +12,7 @@ from broker_core.upstream.kafka.kafka_cluster import (
     KafkaCluster,
     Target,
 )
+from broker_core.upstream.kafka.topic_store import cluster_failures
 
 __all__ = [
     "ANY",
@@ -23,6 +24,7 @@ __all__ = [
     "Coordinator",
     "KafkaCluster",
     "Target",
+    "cluster_failures",
     "identity_of",
     "principal_of",
 ]

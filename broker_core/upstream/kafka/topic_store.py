@@ -78,6 +78,10 @@ class KafkaTopicStore:
             )
         return view
 
+    def identity(self, asker: Asker) -> ClientIdentity | None:
+        """Whom the cluster is asked as for a client; ``None``: the gateway. Raises :exc:`ListingFailed`."""
+        return self._identity(self.view_of(asker))
+
     def topics_of(self, view: View, topics_hash: str | None) -> ClusterTopics | None:
         """The newest topics with this hash."""
         kept = self._topics.get(view)

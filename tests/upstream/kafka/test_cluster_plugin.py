@@ -134,18 +134,6 @@ async def test_what_a_mask_hides_is_not_there_and_cannot_be_made_or_deleted(
     assert "secret.keys" in (await cluster.list_topics()).names()
 
 
-async def test_the_catalogue_gets_no_topics_of_the_cluster(tmp_path: Path, cluster: Cluster) -> None:
-    async with gateway(tmp_path, cluster.address) as broker, aiohttp.ClientSession() as http:
-        url = "http://{}:{}/v1/namespaces/acme/{{}}/topics/new".format(*broker.http_address or ())
-        async with http.put(url.format("kafka"), json={}) as refused:
-            assert (refused.status, (await refused.json())["detail"]) == (
-                403,
-                "The topics of acme/kafka are those of a Kafka cluster: change them by Kafka's protocol",
-            )
-        async with http.put(url.format("other"), json={}) as made:
-            assert made.status == 201
-
-
 async def test_nothing_is_listed_of_a_cluster_that_does_not_answer(tmp_path: Path, cluster: Cluster) -> None:
     async with gateway(tmp_path, cluster.address, ready=True) as broker:
         assert len(await names_of(broker)) == 5
