@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -88,16 +88,19 @@ class ClusterRows:
 
     def _reassignments(self, call: KafkaCall) -> Fields:
         asked = call.body["topics"]
-        wanted = self.reassigned.items()
+        wanted: Iterable[tuple[str, list[int]]] = self.reassigned.items()
         if asked is not None:
-            wanted = {
-                row["name"]: [
-                    index
-                    for index in dict.fromkeys(row["partition_indexes"])
-                    if index in self.reassigned.get(row["name"], ())
-                ]
+            wanted = (
+                (
+                    row["name"],
+                    [
+                        index
+                        for index in row["partition_indexes"]
+                        if index in self.reassigned.get(row["name"], ())
+                    ],
+                )
                 for row in asked
-            }.items()
+            )
         return {
             "topics": [
                 {"name": name, "partitions": [{"partition_index": index} for index in indexes]}
