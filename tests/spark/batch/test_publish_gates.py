@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from broker_core_spark.batch import publish_gates
 from broker_core_spark.batch.publish_gates import (
     HadBefore,
     PublishGates,
@@ -134,6 +135,11 @@ def topic_refusal(gates: PublishGates, store: Store, manifest: Manifest, rows: A
     except PublishRefused as error:
         return str(error)
     return ""
+
+
+def test_a_loss_just_above_the_most_reads_as_more() -> None:
+    (said,) = publish_gates._loss("topic", "", 1000, 2001, 0.5, HadBefore("g", 0, 2001, 0))
+    assert "has 2,001: a loss of 50.1%, at most 50.0%" in said
 
 
 def test_a_loss_of_topics_is_that_of_the_namespaces_of_the_questions(store: Store) -> None:

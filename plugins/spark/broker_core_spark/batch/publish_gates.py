@@ -234,9 +234,12 @@ def _question_faults(
 
 def _loss(what: str, where: str, has: int, had: int, most: float, before: HadBefore) -> Iterator[str]:
     if had - has > most * had + _ROUNDING:
+        lost = -(
+            (has - had) * 1000 // had
+        )  # in tenths of a percent, rounded up: it reads as more than the most
         yield (
             f"{counted(has, what, spec=',')}{where}, and generation {_short(before)} has {had:,}: a loss of "
-            f"{1 - has / had:.1%}, at most {most:.1%} (max_{what}_loss)"
+            f"{lost / 10:.1f}%, at most {most:.1%} (max_{what}_loss)"
         )
 
 
