@@ -101,8 +101,7 @@ class PulsarSettings(Table):
         default=256 * 1024 * 1024, description="The largest listing of such clients, with `auto`."
     )
     keep_alive: PositiveDuration = Field(
-        default=30.0,
-        description="A peer silent for so long gets a PING, and is closed if it stays silent as long again.",
+        default=30.0, description="A PING after so long; a peer silent for twice as long is closed."
     )
     write_timeout: PositiveDuration = Field(
         default=15.0,

@@ -113,7 +113,6 @@ class PulsarCommandHandler:
         "_clock",
         "_frame_limit",
         "_handshake",
-        "_is_asked",
         "_listing_client",
         "_live",
         "_peer",
@@ -150,7 +149,6 @@ class PulsarCommandHandler:
         self._frame_limit = frame_limit(services.options.pulsar.max_message_size)
         self._listing_client = ListingClient(services.pipeline, services.metrics, self._frame_limit)
         self.heard = True
-        self._is_asked = False  # by a PING, in the last interval
         self.draining = False
 
     @property
@@ -181,19 +179,18 @@ class PulsarCommandHandler:
         return isinstance(error, FrameError)
 
     def tick(self, *, quiet: bool) -> bytes | Closing | None:
-        """Ask a client that was silent for one interval, give one up that was silent for two."""
+        """PING of an interval, as brokers send one to each client; the end of a client silent since the former one."""
         if self._asker is None:
             is_checked = self._handshake is not None and self._handshake.has_begun
             waiting_for = "the check of its credentials" if is_checked else "CONNECT"
             return Closing("handshake", "peer was silent", {"waiting_for": waiting_for})
         if not quiet:
             return None
-        if self.heard or self._asker.protocol_version < 1:
-            self.heard = self._is_asked = False
-            return None
-        if self._is_asked:
+        if not self.heard:
             return Closing("keep_alive", "peer was silent", {"waiting_for": "PONG"})
-        self._is_asked = True
+        if self._asker.protocol_version < 1:
+            return None
+        self.heard = False
         return commands.ping()
 
     def handle(self, command: bytes) -> Reply:
