@@ -162,8 +162,8 @@ class ClusterPlugin:
                 return TopicListingResult.refused(failure.message)
             raise
         listing, details = snapshot.listing, None
-        topics = self._newest(view)
-        if topics is not None and request.mode is not Mode.NON_PERSISTENT:
+        if request.mode is not Mode.NON_PERSISTENT:
+            topics = self._kept(view)
             self._topics[listing] = topics
             if request.wants:
                 details = topics.details(request.wants)
@@ -178,6 +178,10 @@ class ClusterPlugin:
         """The topics that a client may be given. Raises :exc:`ListingFailed`."""
         view = self.store.view_of(asker)
         await self._snapshot(view, Mode.PERSISTENT)
+        return self._kept(view)
+
+    def _kept(self, view: View) -> ClusterTopics:
+        """The newest topics; without room for them nobody could be told more than names."""
         topics = self._newest(view)
         if topics is None:
             raise ListingFailed("The topics of the Kafka cluster have no room", cause=Cause.PERMITS)
