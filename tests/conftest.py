@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import signal
 from collections.abc import Generator, Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 from hypothesis import settings
 
 from broker_core.concurrency import loop_turn
@@ -78,6 +80,17 @@ def _collections_are_quick(request: pytest.FixtureRequest) -> None:
     """Tests that collect garbage themselves do so many times."""
     if hasattr(request.module, "gc"):
         _freeze()
+
+
+@pytest.fixture(autouse=True)
+def _logs_as_they_were() -> Iterator[None]:
+    """Commands configure the logs of their process, which here is that of all tests."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    structlog.reset_defaults()
 
 
 @pytest.fixture(autouse=True, scope="module")

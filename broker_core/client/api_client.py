@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Literal, Self, TypeAlias
@@ -15,6 +14,7 @@ from broker_core.client.errors import InvalidQuestion, OperationTimeout, Unexpec
 from broker_core.client.http.http_requests import HttpRequests, object_of
 from broker_core.client.lookup_client import check_seconds, credentials_of
 from broker_core.client.pulsar.lookup_session import default_client_version
+from broker_core.compact_json import compact_json
 from broker_core.names import Mode, NamespaceName, TopicName
 
 __all__ = ["ApiClient"]
@@ -219,7 +219,7 @@ class ApiClient:
         return await self._ask(f"{path}?{query}" if query else path, None)
 
     async def _ask(self, path: str, question: Mapping[str, Any] | None) -> dict[str, Any]:
-        body = None if question is None else json.dumps(question).encode()
+        body = None if question is None else compact_json(question).encode()
         try:
             async with asyncio.timeout(self._timeout):
                 response = await self._requests.ask(path, room=self._max_answer, body=body)

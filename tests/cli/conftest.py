@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-import structlog
 
 from broker_core.cli.command_tree import run
 
@@ -46,17 +44,6 @@ def cli(capfd: pytest.CaptureFixture[str]) -> Cli:
         return Said(code, *capfd.readouterr())
 
     return run_it
-
-
-@pytest.fixture(autouse=True)
-def _logs_as_they_were() -> Iterator[None]:
-    """Commands configure the logs of their process, which here is that of all tests."""
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    structlog.reset_defaults()
 
 
 @pytest.fixture(autouse=True)
