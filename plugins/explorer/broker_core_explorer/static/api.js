@@ -50,6 +50,7 @@ export function address(path, query = {}) {
 
 /** The API with the credentials of whoever signed in, which are in memory alone. */
 export class Api {
+  /** @type {string | null} */
   #credentials = null;
   /** Called for each 401, with the error. @type {(error: ApiError) => void} */
   onUnauthenticated = () => {};
@@ -78,6 +79,7 @@ export class Api {
    * @returns {Promise<Response>}
    */
   async request(method, path, { query, body, type = 'application/json', headers = {}, signal } = {}) {
+    /** @type {Record<string, string>} */
     const sent = { Accept: 'application/json', ...headers };
     if (this.#credentials !== null) sent.Authorization = this.#credentials;
     if (body !== undefined) sent['Content-Type'] = type;
@@ -135,12 +137,14 @@ export class Api {
    * @param {{signal: AbortSignal, last?: string, event: (name: string, data: string, id: string) => void}} options
    */
   async events(path, query, { signal, last, event }) {
+    /** @type {Record<string, string>} */
     const headers = { Accept: 'text/event-stream' };
     if (last) headers['Last-Event-ID'] = last;
     const response = await this.request('GET', path, { query, headers, signal });
     if (response.body === null) return;
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     let rest = '';
+    /** @type {{name: string, data: string[], id: string}} */
     let now = { name: 'message', data: [], id: last || '' };
     for (;;) {
       let chunk;

@@ -14,6 +14,7 @@ import { Plugins, PluginScreen } from './screens/plugins.js';
 import { Server } from './screens/server.js';
 import { Help } from './screens/help.js';
 
+/** @type {Record<string, {screen: any, title: (path: string[]) => string, named?: boolean}>} */
 const SCREENS = {
   namespaces: { screen: Namespaces, title: () => 'Namespaces' },
   topics: { screen: Topics, title: (path) => path.join('/'), named: true },
@@ -33,7 +34,7 @@ const api = new Api();
 function App() {
   const place = usePlace();
   const [epoch, setEpoch] = useState(0);
-  const [signing, sign] = useState(null);
+  const [signing, sign] = useState(/** @type {any} */ (null));
   const [away, setAway] = useState(false);
   const [said, setSaid] = useState('');
   const again = useCallback(() => setEpoch((before) => before + 1), []);
@@ -77,8 +78,8 @@ function Shell({ place, away, said, signing, sign, again }) {
   const brought = useAsk((signal) => api.get('screens', {}, signal), []);
   const [open, setOpen] = useState('');
   const [theme, setTheme] = useState(rememberedTheme);
-  const main = useRef(null);
-  const version = useRef(null);
+  const main = useRef(/** @type {HTMLElement | null} */ (null));
+  const version = useRef(/** @type {any} */ (null));
   const server = me.data?.server;
   if (server && version.current === null) version.current = server.version;
   const renewed = server && version.current !== server.version;
@@ -107,7 +108,7 @@ function Shell({ place, away, said, signing, sign, again }) {
   useEffect(() => {
     let led = 0;
     const key = (event) => {
-      const target = event.target;
+      const target = /** @type {HTMLElement} */ (event.target);
       if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 'k') {
         event.preventDefault();
         setOpen('palette');
@@ -116,7 +117,7 @@ function Shell({ place, away, said, signing, sign, again }) {
       if (event.ctrlKey || event.metaKey || event.altKey || target.closest('input, textarea, select, dialog')) return;
       const letter = { n: 'namespaces', p: 'plugins', s: 'server' }[event.key];
       if (event.key === '/') {
-        const search = document.querySelector('main [data-search]');
+        const search = /** @type {HTMLInputElement | null} */ (document.querySelector('main [data-search]'));
         if (search) {
           event.preventDefault();
           search.focus();
@@ -254,7 +255,7 @@ function SignIn({ why, close, done }) {
   const send = async (event) => {
     event.preventDefault();
     const form = new FormData(event.target);
-    const given = Object.fromEntries(form);
+    const given = /** @type {any} */ (Object.fromEntries(form));
     if (kind === 'token') given.token = given.token.trim();
     setBusy(true);
     api.signIn(given);

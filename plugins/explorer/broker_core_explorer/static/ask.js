@@ -9,7 +9,8 @@ import { createContext, useCallback, useContext, useEffect, useRef, useState } f
  * @property {(text: string) => void} say shows a line for some seconds, and tells it to screen readers
  * @property {any[]} screens of plugins
  */
-export const PageContext = createContext(null);
+/** @type {import('./vendor/preact.js').Context<Page>} */
+export const PageContext = createContext(/** @type {any} */ (null));
 /** @returns {Page} */
 export const usePage = () => useContext(PageContext);
 
@@ -36,7 +37,7 @@ const SLOW_MS = 1000;
 export function useAsk(ask, key, { keep = true, delay = 0, every = 0 } = {}) {
   const { epoch } = usePage();
   const [turn, setTurn] = useState(0);
-  const [state, set] = useState({ data: undefined, error: null, loading: ask !== null, slow: false, old: false });
+  const [state, set] = useState(/** @type {any} */ ({ data: undefined, error: null, loading: ask !== null, slow: false, old: false }));
   const again = useCallback(() => setTurn((before) => before + 1), []);
   const latest = useRef(ask);
   latest.current = ask;

@@ -61,7 +61,7 @@ export function ago(value) {
   const found = date(value);
   if (found === null) return '–';
   const seconds = (found.getTime() - Date.now()) / 1000;
-  for (const [unit, length] of [['day', 86400], ['hour', 3600], ['minute', 60]]) {
+  for (const [unit, length] of /** @type {const} */ ([['day', 86400], ['hour', 3600], ['minute', 60]])) {
     if (Math.abs(seconds) >= length) return relative.format(Math.round(seconds / length), unit);
   }
   return relative.format(Math.round(seconds), 'second');

@@ -101,10 +101,10 @@ export function download(name, chunks, type) {
  * @param {{title: string, close: () => void, children: any, wide?: boolean, bare?: boolean}} props
  */
 export function Dialog({ title, close, children, wide, bare }) {
-  const ref = useRef(null);
+  const ref = useRef(/** @type {HTMLDialogElement | null} */ (null));
   const id = useId();
   useLayoutEffect(() => {
-    const before = document.activeElement;
+    const before = /** @type {HTMLElement | null} */ (document.activeElement);
     ref.current?.showModal();
     return () => before?.isConnected && before.focus();
   }, []);

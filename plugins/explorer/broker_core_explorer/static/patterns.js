@@ -50,7 +50,7 @@ export function atoms(pattern) {
     else if (char === '[') at = endOfClass(pattern, at);
     else {
       plain = !META.test(char);
-      at += String.fromCodePoint(pattern.codePointAt(at)).length;
+      at += String.fromCodePoint(/** @type {number} */ (pattern.codePointAt(at))).length;
     }
     const repeated = /^(?:[*+?]|\{\d+(?:,\d*)?\})[?]?/.exec(pattern.slice(at));
     if (repeated !== null && char !== '|' && char !== '^' && char !== '$') {
@@ -115,6 +115,7 @@ export function marker(full) {
 
 /** @param {{text: string, plain: boolean}[]} parts @param {boolean} open whether names go on after the last part */
 function compiled(parts, open) {
+  /** @type {{text: string, plain: boolean}[]} */
   const runs = [];
   for (const part of parts) {
     const last = runs.at(-1);
@@ -141,9 +142,10 @@ function compiled(parts, open) {
     const shift = withScheme ? 0 : (SCHEME.exec(name)?.[0].length ?? 0);
     if (dear || name.length - shift > MOST_MARKED) return [];
     const before = performance.now();
-    const match = expression.exec(name.slice(shift));
+    const match = /** @type {any} */ (expression.exec(name.slice(shift)));
     dear = performance.now() - before > LONGEST_MS;
     if (match === null) return [];
+    /** @type {[number, number, boolean][]} */
     const marks = [];
     runs.forEach((run, index) => {
       const at = match.indices[ours[index]];

@@ -14,10 +14,11 @@ import { quoted } from './format.js';
  */
 
 export const MODES = [['persistent', 'Persistent'], ['non_persistent', 'Non-persistent'], ['all', 'All']];
-const AS = ['role', 'address', 'client_version'];
+const AS = /** @type {const} */ (['role', 'address', 'client_version']);
 
 /** @param {import('./address.js').Place} place @returns {Question} */
 export function questionOf({ path, query }) {
+  /** @type {Record<string, string>} */
   const as = {};
   for (const name of AS) if (query.get(name)) as[name] = String(query.get(name));
   const mode = query.get('mode') || 'persistent';

@@ -19,7 +19,7 @@ import { counted } from './format.js';
 export function QuestionForm({ screen, question, error, more = {}, asks = true }) {
   const { me } = usePage();
   const { namespace, typed, mode, properties } = question;
-  const set = (changed) => go(
+  const set = (/** @type {Partial<import('./question.js').Question>} */ changed) => go(
     link([screen, ...namespace.split('/')], queryOf({ ...question, ...changed }, more)),
     { replace: true },
   );

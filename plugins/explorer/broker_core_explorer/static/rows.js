@@ -34,14 +34,14 @@ function mostHeight() {
  * @param {(item: any) => string} props.href where a row leads
  */
 export function Rows({ label, of, total, first, load, row, href }) {
-  const box = useRef(null);
+  const box = useRef(/** @type {HTMLDivElement | null} */ (null));
   const [top, setTop] = useState(0);
   const [height, setHeight] = useState(600);
   const [active, setActive] = useState(-1);
   const [, draw] = useState(0);
-  const [failed, setFailed] = useState(null);
-  const pages = useRef((new Map()));
-  const running = useRef((new Map()));
+  const [failed, setFailed] = useState(/** @type {any} */ (null));
+  const pages = useRef(/** @type {Map<number, any[]>} */ (new Map()));
+  const running = useRef(/** @type {Map<number, AbortController>} */ (new Map()));
 
   const before = useRef(of);
   if (before.current !== of) {
@@ -124,7 +124,7 @@ export function Rows({ label, of, total, first, load, row, href }) {
     if (event.altKey || event.ctrlKey || event.metaKey) return;
     if (event.key in moves) {
       event.preventDefault();
-      show(Math.max(0, Math.min(total - 1, moves[event.key])));
+      show(Math.max(0, Math.min(total - 1, moves[/** @type {keyof typeof moves} */ (event.key)])));
     } else if (event.key === 'Enter' && active >= 0 && item(active) !== undefined) {
       event.preventDefault();
       location.hash = href(item(active));

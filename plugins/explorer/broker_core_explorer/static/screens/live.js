@@ -20,10 +20,10 @@ export function Live({ place }) {
   const key = useSettled(`${question.namespace}?${queryOf(question)}`, 250);
   const visible = useVisible();
   const [paused, pause] = useState(false);
-  const [state, setState] = useState({ connected: false, error: null, total: null });
-  const [events, setEvents] = useState([]);
+  const [state, setState] = useState(/** @type {any} */ ({ connected: false, error: null, total: null }));
+  const [events, setEvents] = useState(/** @type {{id: number, kind: string, name: string, at: number}[]} */ ([]));
   const [counts, setCounts] = useState({ added: 0, removed: 0 });
-  const waiting = useRef([]);
+  const waiting = useRef(/** @type {any[]} */ ([]));
   const last = useRef({ key: '', id: '' });
   const serial = useRef(0);
   const held = useRef(paused);
@@ -59,7 +59,7 @@ export function Live({ place }) {
         const at = Date.now();
         for (const each of items) waiting.current.push({ id: (serial.current += 1), kind: name, name: each, at });
         if (waiting.current.length > KEPT) waiting.current.splice(0, waiting.current.length - KEPT);
-        setCounts((before) => ({ ...before, [name]: before[name] + items.length }));
+        setCounts((before) => ({ ...before, [name]: before[/** @type {'added'} */ (name)] + items.length }));
         if (!held.current && !frame) frame = requestAnimationFrame(() => {
           frame = 0;
           flush();

@@ -49,7 +49,7 @@ export function PluginScreen({ place }) {
   const { api, screens, epoch } = usePage();
   const [id] = place.path;
   const screen = screens.find((each) => each.id === id);
-  const [loaded, set] = useState(null);
+  const [loaded, set] = useState(/** @type {any} */ (null));
   const [crash, reset] = useErrorBoundary();
   const closing = useRef(new AbortController());
   useEffect(() => () => closing.current.abort(), []);

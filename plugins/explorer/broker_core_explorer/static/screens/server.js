@@ -45,7 +45,7 @@ function Hour({ data }) {
   const shown = SERIES.filter(([name]) => data.series[name]?.some((each) => each !== null));
   const others = Object.keys(data.series).filter((name) => !SERIES.some(([known]) => known === name));
   if (!shown.length) return html`<p class="muted">The first values come ${duration(data.interval_s)} after the start.</p>`;
-  return html`<div class="charts">${[...shown, ...others.map((name) => [name, name, anything])].map(([name, title, format]) => html`<${Chart}
+  return html`<div class="charts">${[...shown, ...others.map((name) => /** @type {[string, string, any]} */ ([name, name, anything]))].map(([name, title, format]) => html`<${Chart}
     key=${name} title=${title} values=${data.series[name]} until=${until} interval=${data.interval_s} format=${format} />`)}</div>
     <p class="muted small">A value each ${duration(data.interval_s)}, up to ${time(until)}.</p>`;
 }
@@ -92,6 +92,7 @@ function Clients({ order }) {
       <${Field} label="First those with" class="inline"><select value=${order} onChange=${(event) => go(link(['server'], params({ order: event.target.value })), { replace: true })}>
         ${[['age', 'the longest time'], ['requests', 'most requests'], ['bytes', 'most bytes'], ['memory', 'most memory']].map(([value, text]) => html`<option value=${value}>${text}</option>`)}
       </select><//></div>
+      /** @type {Map<string, {role: string, transport: string, count: number, requests: number, bytes: number}>} */
     <${Answer} ask=${ask} what="the connections" rights="monitor in all namespaces">${(data) => {
       const groups = new Map();
       for (const each of data.items) {
@@ -145,7 +146,7 @@ const HEIGHT = 120;
  */
 function Chart({ title, values, until, interval, format, samples = 360 }) {
   const id = useId();
-  const svg = useRef(null);
+  const svg = useRef(/** @type {SVGElement | null} */ (null));
   const [at, setAt] = useState(-1);
   const known = values.filter((each) => each !== null);
   const most = Math.max(...known.map(Number), 0) || 1;

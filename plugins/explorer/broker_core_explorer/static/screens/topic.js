@@ -73,7 +73,7 @@ function Changing({ may, me, set }) {
 /** @param {{found: any}} props */
 function History({ found }) {
   if (!found.items.length) return html`<p class="muted">The change log knows nothing of this name${found.complete ? '' : ' since it begins'}.</p>`;
-  const words = { create: ['Made', 'good'], update: ['Changed', 'plain'], delete: ['Deleted', 'bad'] };
+  const words = /** @type {Record<string, [string, string]>} */ ({ create: ['Made', 'good'], update: ['Changed', 'plain'], delete: ['Deleted', 'bad'] });
   return html`<ol class="history">${found.items.map((each, index) => {
     const [word, kind] = words[each.operation] || [each.operation, 'plain'];
     const again = each.operation === 'create' && found.items.slice(index + 1).some((older) => older.operation === 'delete');
@@ -90,6 +90,7 @@ function Difference({ before, after }) {
     const state = after || before;
     return state ? html`<p class="small">${counted(state.names, 'name')}, properties <${Pairs} of=${state.properties} /></p>` : null;
   }
+  /** @type {[string, any, any][]} */
   const rows = [];
   if (before.names !== after.names) rows.push(['listed names', before.names, after.names]);
   for (const part_ of ['properties', 'configs']) {
@@ -119,9 +120,10 @@ function Names({ namespace, name, me }) {
 /** @param {any} props */
 function Change({ topic, path, namespace, close, done }) {
   const { api, say } = usePage();
-  const [pairs, setPairs] = useState(Object.entries(topic.properties || {}));
+  const [pairs, setPairs] = useState(/** @type {[string, string][]} */ (Object.entries(topic.properties || {})));
   const [partitions, setPartitions] = useState(String(topic.partitions));
   const [error, setError] = useState('');
+  /** @type {Record<string, string | null>} */
   const properties = {};
   for (const [key, value] of pairs) if (key && topic.properties?.[key] !== value) properties[key] = value;
   for (const key of Object.keys(topic.properties || {})) if (!pairs.some(([each]) => each === key)) properties[key] = null;

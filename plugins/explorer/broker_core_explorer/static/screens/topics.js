@@ -141,7 +141,7 @@ function WhyBox({ question }) {
     <button type="submit" class="primary">Why not?</button></div></form>`;
 }
 
-const HOW = {
+const HOW = /** @type {Record<string, string>} */ ({
   none: 'No name can match: nothing was looked at.',
   all: 'All names: there is no pattern to run.',
   literal: 'One name, looked up.',
@@ -149,20 +149,20 @@ const HOW = {
   scan: 'The pattern was run over all names.',
   unsupported: 'RE2 does not take the pattern.',
   lister: 'A plugin selected the topics.',
-};
+});
 
 /** @param {{data: any}} props */
 function Cost({ data }) {
   const { plan, explained } = data;
   return html`<section class="panel"><h2>How it was found</h2>
     <p>${HOW[plan?.how === 'none' && data.total ? 'all' : plan?.how] || plan?.how || ''}</p>
-    <${Facts} items=${[
+    <${Facts} items=${/** @type {any} */ ([
       ['Server', duration(typeof plan?.ms === 'number' ? plan.ms / 1000 : undefined)],
       ['Until shown', duration(data.took)],
       ...(plan?.required?.length ? [['Must have', plan.required.map((each) => html`<code>${each}</code> `)]] : []),
       ...(explained ? [['Listed by', explained.lister || 'the catalogue']] : []),
       ...(data.topics_hash ? [['Hash', html`<code>${data.topics_hash}</code>`]] : []),
-    ]} /></section>`;
+    ])} /></section>`;
 }
 
 /** @param {{question: any, total: number | undefined, close: () => void}} props */
@@ -173,6 +173,7 @@ function Keep({ question, total, close }) {
   const here = location.href;
   const csv = async () => {
     const chunks = ['name\r\n'];
+    /** @type {string | null} */
     let cursor = '';
     let rows = 0;
     try {
@@ -207,10 +208,10 @@ function Keep({ question, total, close }) {
 
 // Why a topic is not in a listing: each step that could take it away, and what it would take.
 
-const STEPS = {
+const STEPS = /** @type {Record<string, string>} */ ({
   rules: 'Rules', gates: 'Gates of plugins', exists: 'Existence', mode: 'Mode', properties: 'Properties', plugins: 'Plugins',
   pattern: 'Pattern', masks: 'Masks of plugins', held: 'Held listings',
-};
+});
 
 /** @param {{place: import('../address.js').Place}} props */
 export function Why({ place }) {
