@@ -31,12 +31,14 @@ from broker_core.wire.kafka import (
     CREATE_ACLS,
     DELETE_GROUPS,
     DESCRIBE_ACLS,
+    DESCRIBE_CLIENT_QUOTAS,
     DESCRIBE_CLUSTER,
     DESCRIBE_CONFIGS,
     DESCRIBE_GROUPS,
     DESCRIBE_LOG_DIRS,
     DESCRIBE_PRODUCERS,
     DESCRIBE_TRANSACTIONS,
+    DESCRIBE_USER_SCRAM_CREDENTIALS,
     FIND_COORDINATOR,
     INIT_PRODUCER_ID,
     JOIN_GROUP,
@@ -50,6 +52,7 @@ from broker_core.wire.kafka import (
     OFFSET_FETCH,
     PRODUCE,
     Api,
+    ErrorCode,
     Fields,
 )
 from tests.interop.kafka_peer import KafkaBroker
@@ -399,5 +402,15 @@ async def test_what_rules_hide_is_in_no_answer(broker: KafkaBroker, filled: str,
             assert set((await client.delete_topics(["orders", "audit"])).errors) == {"orders", "audit"}
             with pytest.raises(KafkaException):
                 await client.describe_acls(AclFilter())
+            for api, request in (
+                (DESCRIBE_USER_SCRAM_CREDENTIALS, {"users": None}),
+                (DESCRIBE_CLIENT_QUOTAS, {"components": [], "strict": False}),
+            ):
+                assert client._cluster is not None
+                node = await client._cluster.any_node()
+                said = (await node.ask(api, request)).value
+                assert said["error_code"] == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+                assert not said.get("results")
+                assert not said.get("entries")
     async with AdminClient(broker.address) as client:
         assert {row.name for row in await client.list_topics()} == set(_TOPICS)

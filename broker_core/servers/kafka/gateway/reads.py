@@ -59,13 +59,6 @@ _BROKER_LOGGER: Final = 8
 _TOPIC: Final = 2
 
 
-def _relayed(api: Api) -> AnswerLater:
-    async def answer(call: KafkaCall) -> Fields:
-        return await ask(call, api)
-
-    return answer
-
-
 def _guarded(api: Api, code: ErrorCode, later: AnswerLater) -> AnswerLater:
     """A handler for clients that may list the namespace of the cluster; others get ``code``."""
 
@@ -326,12 +319,16 @@ async def _reassignments(call: KafkaCall) -> Fields:
     return await ask(call, LIST_PARTITION_REASSIGNMENTS)
 
 
-async def _acls(call: KafkaCall) -> Fields:
-    """They are an operator's."""
-    refused = await refusal(call, _OF_CLUSTER, "create_acl")
-    if refused is not None:
-        return {"error_code": refused.code, "error_message": refused.message}
-    return await ask(call, DESCRIBE_ACLS)
+def _for_operators(api: Api) -> AnswerLater:
+    """A relay of what Kafka guards by rights on the cluster: those who list topics have none to users and quotas."""
+
+    async def answer(call: KafkaCall) -> Fields:
+        refused = await refusal(call, _OF_CLUSTER, "create_acl")
+        if refused is not None:
+            return {"error_code": refused.code, "error_message": refused.message}
+        return await ask(call, api)
+
+    return answer
 
 
 async def _config_resources(call: KafkaCall) -> Fields:
@@ -387,9 +384,9 @@ READ_ROWS: Final = (
         without_hidden(LIST_PARTITION_REASSIGNMENTS, _reassignments),
         _OF_CLUSTER,
     ),
-    _row(DESCRIBE_ACLS, _acls),
+    _row(DESCRIBE_ACLS, _for_operators(DESCRIBE_ACLS)),
     _row(DESCRIBE_CONFIGS, _configs, _OF_CLUSTER),
     _row(LIST_CONFIG_RESOURCES, _config_resources, _OF_CLUSTER),
-    _row(DESCRIBE_CLIENT_QUOTAS, _relayed(DESCRIBE_CLIENT_QUOTAS), _OF_CLUSTER),
-    _row(DESCRIBE_USER_SCRAM_CREDENTIALS, _relayed(DESCRIBE_USER_SCRAM_CREDENTIALS), _OF_CLUSTER),
+    _row(DESCRIBE_CLIENT_QUOTAS, _for_operators(DESCRIBE_CLIENT_QUOTAS)),
+    _row(DESCRIBE_USER_SCRAM_CREDENTIALS, _for_operators(DESCRIBE_USER_SCRAM_CREDENTIALS)),
 )
