@@ -71,7 +71,8 @@ class RequestJob:
         if call.turn is not None:
             await call.turn.begin()
         async with call.services.large_requests.turn(call.size, call.asker.host):
-            if call.size > LARGE:  # its time begins with its turn, however many of its address are before it
+            if call.turn is not None or call.size > LARGE:
+                # Its time begins with its turn: of its quota, and among the large ones, however many are before it.
                 call = replace(
                     call, deadline=asyncio.get_running_loop().time() + call.services.options.time_budget
                 )

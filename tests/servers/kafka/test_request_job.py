@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
+from broker_core.access.asker import Asker
 from broker_core.errors import Cause, ListingFailed, TooManyRequests
 from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
@@ -17,7 +19,8 @@ from broker_core.servers.kafka.caller import Caller
 from broker_core.servers.kafka.handler_row import HandlerRow
 from broker_core.servers.kafka.request_job import RequestJob, after_reading, after_refresh, outgoing
 from broker_core.servers.kafka.request_metrics import RequestMetrics
-from broker_core.settings import LimitsSettings
+from broker_core.service import Quotas
+from broker_core.settings import LimitsSettings, QuotaSettings
 from broker_core.wire.kafka import METADATA, Encoded, Fields, MalformedMessage, read_response
 from tests.support.eventually import eventually
 from tests.support.kafka_calls import call_of, services_of
@@ -102,6 +105,22 @@ async def test_a_large_request_that_is_malformed_is_a_bad_frame() -> None:
     with pytest.raises(CloseClient, match="too many elements") as closed:
         await after_reading(HandlerRow(METADATA), read)(call_of(METADATA, 12))
     assert closed.value.reason == "bad_frame"
+
+
+async def test_the_time_of_a_request_begins_with_the_turn_that_its_quota_gives_it() -> None:
+    quotas = Quotas([QuotaSettings(name="q", requests=5, burst=0.2)], Metrics(), time.monotonic)
+    asker = Asker("alice", remote_address="192.0.2.1:1")
+    quotas.turn(asker)
+    turn = quotas.turn(asker)
+    assert turn is not None
+    assert turn.wait > 0.1
+    call = replace(call_of(METADATA, 12), turn=turn, deadline=asyncio.get_running_loop().time() + 0.01)
+
+    async def waits(call: KafkaCall) -> Fields:
+        await asyncio.sleep(0)
+        return await answered(call)
+
+    await RequestJob(HandlerRow(METADATA, later=waits), waits, call).answer()
 
 
 def test_small_pieces_are_put_together_and_large_ones_are_not_copied() -> None:
