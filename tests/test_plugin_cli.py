@@ -9,12 +9,11 @@ from tests.cli.conftest import (
     Cli,
     InstallPlugin,
     _in_a_folder_of_its_own,
-    _logs_as_they_were,
     cli,
     install_plugin,
 )
 
-__all__ = ["_in_a_folder_of_its_own", "_logs_as_they_were", "cli", "install_plugin"]
+__all__ = ["_in_a_folder_of_its_own", "cli", "install_plugin"]
 
 DELETING = '''
 """Deletes."""

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.cli.conftest import _in_a_folder_of_its_own, _logs_as_they_were, cli
+from tests.cli.conftest import _in_a_folder_of_its_own, cli
 
-__all__ = ["_in_a_folder_of_its_own", "_logs_as_they_were", "cli"]
+__all__ = ["_in_a_folder_of_its_own", "cli"]
