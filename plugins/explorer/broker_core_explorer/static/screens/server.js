@@ -92,8 +92,8 @@ function Clients({ order }) {
       <${Field} label="First those with" class="inline"><select value=${order} onChange=${(event) => go(link(['server'], params({ order: event.target.value })), { replace: true })}>
         ${[['age', 'the longest time'], ['requests', 'most requests'], ['bytes', 'most bytes'], ['memory', 'most memory']].map(([value, text]) => html`<option value=${value}>${text}</option>`)}
       </select><//></div>
-      /** @type {Map<string, {role: string, transport: string, count: number, requests: number, bytes: number}>} */
     <${Answer} ask=${ask} what="the connections" rights="monitor in all namespaces">${(data) => {
+      /** @type {Map<string, {role: string, transport: string, count: number, requests: number, bytes: number}>} */
       const groups = new Map();
       for (const each of data.items) {
         const role = each.role ?? '';
