@@ -142,22 +142,22 @@ def test_two_plugins_at_one_address_are_found_as_by_the_start(
 ) -> None:
     """And so is an address of the server, and files that cannot be served."""
     for name, made in (
-        ("first", "HttpSite('/status')"),
-        ("second", "HttpSite('/status')"),
-        ("third", "HttpSite('/v1')"),
-        ("fourth", f"HttpSite('/fourth', files='{tmp_path}/absent')"),
+        ("onesite", "HttpSite('/status')"),
+        ("samesite", "HttpSite('/status')"),
+        ("coresite", "HttpSite('/v1')"),
+        ("lostsite", f"HttpSite('/fourth', files='{tmp_path}/absent')"),
     ):
         hook = HOOK.format(f"def broker_core_http_routes(settings):\n    return {made}")
         install_plugin(name, f"from broker_core import HttpSite\n{hook}")
-    enabled = PluginsSettings.model_validate({"enabled": ["first", "second", "third", "fourth"]})
+    enabled = PluginsSettings.model_validate({"enabled": ["onesite", "samesite", "coresite", "lostsite"]})
     found = list(plugin_checks(enabled, serves_http=True))
     assert levels(found) == {
-        "plugins.first": "ok",
-        "plugins.second": "error",
-        "plugins.third": "error",
-        "plugins.fourth": "error",
+        "plugins.onesite": "ok",
+        "plugins.samesite": "error",
+        "plugins.coresite": "error",
+        "plugins.lostsite": "error",
     }
-    assert "has a site at /status, and so has plugin 'first'" in text(found, "plugins.second")
-    assert "has a site at /v1, which the server has itself" in text(found, "plugins.third")
-    assert "with the files of 'absent', which is no folder" in text(found, "plugins.fourth")
+    assert "has a site at /status, and so has plugin 'onesite'" in text(found, "plugins.samesite")
+    assert "has a site at /v1, which the server has itself" in text(found, "plugins.coresite")
+    assert "with the files of 'absent', which is no folder" in text(found, "plugins.lostsite")
     assert {each.level for each in plugin_checks(enabled)} == {"ok"}, "without [http] nothing is served"
