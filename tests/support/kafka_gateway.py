@@ -62,9 +62,13 @@ async def small_cluster(folder: Path) -> AsyncIterator[Cluster]:
 
 @asynccontextmanager
 async def gateway(
-    folder: Path, cluster: str, plugins: Mapping[str, object] | None = None, **upstream: Any
+    folder: Path,
+    cluster: str,
+    plugins: Mapping[str, object] | None = None,
+    tables: Mapping[str, Any] | None = None,
+    **upstream: Any,
 ) -> AsyncIterator[Broker]:
-    """A gateway before the cluster at an address; ``upstream`` are further settings of the table."""
+    """A gateway before the cluster at an address; ``upstream`` are further settings of the table, ``tables`` others."""
     (folder / "gateway").mkdir(exist_ok=True)
     table = {
         "bootstrap_servers": [cluster],
@@ -75,6 +79,6 @@ async def gateway(
     }
     http = HttpSettings(listen=ListenAddress("127.0.0.1", 0))
     async with kafka_broker(
-        folder / "gateway", upstream=table, plugins=plugins, tables={"http": http}
+        folder / "gateway", upstream=table, plugins=plugins, tables={"http": http, **(tables or {})}
     ) as broker:
         yield broker

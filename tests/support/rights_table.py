@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from broker_core.access.authorization import RULES_OF
 
-__all__ = ["RIGHTS", "Right", "rights_table"]
+__all__ = ["RIGHTS", "Right", "asked_by", "enough", "rights_table"]
 
 
 class Right(NamedTuple):
@@ -38,6 +38,7 @@ class Right(NamedTuple):
 
 _HIDDEN: Final = "a hidden topic does not exist"
 _TOPIC: Final = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
+_CLUSTER: Final = "Kafka, before a cluster"
 _SCHEMA: Final = "/admin/v2/schemas/{tenant}/{namespace}/{topic}/schema"
 
 #: Operations of HTTP are those of the OpenAPI document by their id, and others by method and path.
@@ -213,7 +214,87 @@ RIGHTS: Final = (
     Right("Kafka", ("CreatePartitions", "AlterConfigs", "IncrementalAlterConfigs"), ("admin",), _HIDDEN),
     Right("Kafka", ("DeleteTopics",), ("admin",), _HIDDEN, gates="`describe`, then `admin`"),
     Right("Kafka", ("DescribeAcls", "CreateAcls", "DeleteAcls"), ("admin",)),
+    Right(
+        _CLUSTER,
+        ("ApiVersions", "SaslHandshake", "SaslAuthenticate", "DescribeCluster"),
+        note="ApiVersions without credentials",
+    ),
+    Right(
+        _CLUSTER,
+        ("Produce", "Fetch", "InitProducerId", "JoinGroup", "ConsumerGroupHeartbeat"),
+        note="refused to all",
+    ),
+    Right(_CLUSTER, ("FindCoordinator", "ListGroups", "ListTransactions"), ("list",)),
+    Right(
+        _CLUSTER,
+        (
+            "DescribeGroups",
+            "ConsumerGroupDescribe",
+            "OffsetFetch",
+            "DescribeTransactions",
+            "ListPartitionReassignments",
+            "DescribeLogDirs",
+            "ListConfigResources",
+        ),
+        ("list",),
+        "yes",
+        note="and Metadata of all topics, and DescribeConfigs of nodes",
+    ),
+    Right(
+        _CLUSTER,
+        ("Metadata", "DescribeTopicPartitions", "ListOffsets", "DescribeProducers"),
+        ("describe",),
+        _HIDDEN,
+        note="of topics that are named; for DescribeTopicPartitions of all, rules are asked `list`",
+    ),
+    Right(_CLUSTER, ("DescribeConfigs",), ("list", "describe"), _HIDDEN, note="of topics"),
+    Right(_CLUSTER, ("CreateTopics",), ("admin",)),
+    Right(
+        _CLUSTER,
+        (
+            "CreatePartitions",
+            "AlterConfigs",
+            "IncrementalAlterConfigs",
+            "DeleteTopics",
+            "AlterPartitionReassignments",
+            "OffsetCommit",
+            "OffsetDelete",
+        ),
+        ("admin",),
+        _HIDDEN,
+        gates="`admin`, then `describe`",
+        note="configs of nodes, and offsets of topics by their ids: in the whole namespace",
+    ),
+    Right(
+        _CLUSTER,
+        (
+            "DescribeAcls",
+            "CreateAcls",
+            "DeleteAcls",
+            "DescribeClientQuotas",
+            "DescribeUserScramCredentials",
+            "DeleteGroups",
+            "LeaveGroup",
+        ),
+        ("admin",),
+        note="in the whole namespace",
+    ),
 )
+
+
+def asked_by(transport: str) -> dict[str, tuple[str, ...]]:
+    """By operation what those of a transport ask; of HTTP all of it."""
+    return {
+        name: right.asks
+        for right in RIGHTS
+        if right.transport == transport or right.transport.startswith(f"{transport} ")
+        for name in right.operations
+    }
+
+
+def enough(action: str) -> tuple[str, ...]:
+    """The actions in a rule of which each is enough for one that is asked."""
+    return (*RULES_OF[action], "admin") if action == "monitor" else RULES_OF[action]
 
 
 def rights_table() -> Iterator[str]:

@@ -17,7 +17,7 @@ from broker_core.servers.kafka.gateway.reads import Kept, by_coordinator
 from broker_core.servers.kafka.gateway.relay import ask
 from broker_core.servers.kafka.handler_row import AnswerLater, HandlerRow, audited, row_of
 from broker_core.servers.kafka.row_error import MESSAGES, RowError, error_row
-from broker_core.service import Action, AuditRow
+from broker_core.service import Action, AuditRow, right_to
 from broker_core.upstream.kafka import CONTROLLER, Coordinator, Target
 from broker_core.wire.kafka import (
     ALTER_CONFIGS,
@@ -96,7 +96,8 @@ async def _refusals(call: KafkaCall, change: _Change, things: Sequence[Any]) -> 
     topics = {place: change.topic(thing) for place, thing in enumerate(things)}
     names = [name for name in topics.values() if name is not None]
     not_allowed = await denied(call, change.action, names)
-    gone = await hidden(call, [name for name in names if name not in not_allowed]) if change.are_there else {}
+    left = [name for name in names if name not in not_allowed] if change.are_there else []
+    gone = await hidden(call, left, rules=right_to(change.action))
     ids: dict[int, uuid.UUID] = {
         place: things[place]["topic_id"]
         for place, name in topics.items()
@@ -104,7 +105,7 @@ async def _refusals(call: KafkaCall, change: _Change, things: Sequence[Any]) -> 
         and isinstance(things[place], dict)
         and things[place].get("topic_id", ZERO_ID) != ZERO_ID
     }
-    unknown = await hidden_ids(call, ids.values())
+    unknown = await hidden_ids(call, ids.values(), rules=right_to(change.action))
     other = None
     if len(names) < len(things):
         other = await refusal(call, change.code, change.action)
@@ -266,12 +267,13 @@ async def _delete_topics(call: KafkaCall) -> Fields:
     left = asked
     if are_some(call):
         ids = [row["topic_id"] for row in asked if row["name"] is None]
-        found = await call.services.named.by_id(call, ids, operation=None)
+        right = right_to("delete_topic")
+        found = await call.services.named.by_id(call, ids, operation=None, rules=right)
         names = {topic_id: row.name for topic_id, row in zip(ids, found, strict=True) if not row.error}
         name_of = [names.get(row["topic_id"]) if row["name"] is None else row["name"] for row in asked]
         known = [name for name in name_of if name is not None]
         not_allowed = await denied(call, "delete_topic", known)
-        gone = await hidden(call, [name for name in known if name not in not_allowed])
+        gone = await hidden(call, [name for name in known if name not in not_allowed], rules=right)
         left = []
         for row, name in zip(asked, name_of, strict=True):
             error: RowError | None = None

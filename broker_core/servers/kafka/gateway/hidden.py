@@ -38,20 +38,27 @@ def are_some(call: KafkaCall) -> bool:
     return bool(pipeline.has_guards or dispatcher.masks(namespace) or any(others))
 
 
-async def hidden(call: KafkaCall, names: Iterable[str]) -> Mapping[str, NamedTopic]:
-    """The topics of these that are hidden from the client, with the errors that it gets for them."""
+async def hidden(
+    call: KafkaCall, names: Iterable[str], *, rules: str | None = None
+) -> Mapping[str, NamedTopic]:
+    """The topics of these that are hidden from the client, with the errors that it gets for them.
+
+    Rules are asked whether it may describe them, or do ``rules`` in place of that, before a change.
+    """
     if not are_some(call):
         return {}
-    found = await call.services.named.by_name(call, list(dict.fromkeys(names)), operation=None)
+    found = await call.services.named.by_name(call, list(dict.fromkeys(names)), operation=None, rules=rules)
     return {row.name or "": row for row in found if row.error}
 
 
-async def hidden_ids(call: KafkaCall, ids: Iterable[uuid.UUID]) -> frozenset[uuid.UUID]:
+async def hidden_ids(
+    call: KafkaCall, ids: Iterable[uuid.UUID], *, rules: str | None = None
+) -> frozenset[uuid.UUID]:
     """The same by ids."""
     if not are_some(call):
         return frozenset()
     wanted = list(dict.fromkeys(ids))
-    found = await call.services.named.by_id(call, wanted, operation=None)
+    found = await call.services.named.by_id(call, wanted, operation=None, rules=rules)
     return frozenset(each for each, row in zip(wanted, found, strict=True) if row.error)
 
 

@@ -80,11 +80,14 @@ async def _partitions(call: KafkaCall) -> Fields:
 
 
 async def _shown(call: KafkaCall, rows: list[Fields]) -> list[Fields]:
-    """The rows of topics without those that are hidden; those that were named have an error."""
+    """The rows of topics without those that are hidden; those that were named have an error.
+
+    Of all topics a client sees those that it may list: to look one up takes its name.
+    """
     asked = call.body["topics"] or ()
     ids = {row.get("topic_id", ZERO_ID) for row in asked} - {ZERO_ID}
     named = {row["name"] for row in asked}
-    gone = await hidden(call, [row["name"] for row in rows if row["name"]])
+    gone = await hidden(call, [row["name"] for row in rows if row["name"]], rules=None if asked else "list")
     shown: list[Fields] = []
     for row in rows:
         known = gone.get(row["name"] or "")

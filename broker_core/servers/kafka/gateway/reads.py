@@ -73,7 +73,8 @@ def _guarded(api: Api, code: ErrorCode, later: AnswerLater) -> AnswerLater:
 
 def _refused(api: Api, call: KafkaCall, code: ErrorCode, message: str) -> Fields:
     if api not in _PAGED:
-        return {"error_code": code, "error_message": message}
+        told = {"error_code": code, "error_message": message}
+        return {field.name: told[field.name] for field in api.response.fields if field.name in told}
     shape = arrays_of(api, call.version)
     answer = refusal_of(api, shape, call.body, code, message)
     if api.has_error_code(call.version):
