@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -109,7 +108,7 @@ def _secret(source: KeySource, setting: str) -> Callable[[], Awaitable[str]]:
 
     async def read() -> str:
         try:
-            data = await asyncio.to_thread(_read, source)
+            data = await asyncio.to_thread(source.read_secret)
             return data.decode().rstrip("\r\n")
         except OSError as error:
             raise CredentialsFailed(f"{setting}: cannot read {error.filename}: {error.strerror}") from None
@@ -117,13 +116,3 @@ def _secret(source: KeySource, setting: str) -> Callable[[], Awaitable[str]]:
             raise CredentialsFailed(f"{setting}: {error}") from None
 
     return read
-
-
-def _read(source: KeySource) -> bytes:
-    """A secret as it is: in a variable it is no Base64 text of something, as a key is."""
-    if source.kind != "env":
-        return source.read()
-    value = os.environ.get(source.text)
-    if not value:
-        raise ValueError(f"the variable {source.text} is not set")
-    return value.encode()

@@ -73,13 +73,24 @@ class KeySource:
             return _bytes_of(Path(self.text))
         if self.kind == "data":
             return _decoded(self.text, "the text behind 'base64,'")
-        value = os.environ.get(self.text)
-        if not value:
-            raise ValueError(f"the variable {self.text} is not set")
+        value = self._variable()
         data = _DATA.fullmatch(value.strip())
         if data is not None:
             return _decoded(data[1], f"the variable {self.text}")
         return value.encode() if "-----BEGIN " in value else _decoded(value, f"the variable {self.text}")
+
+    def read_secret(self) -> bytes:
+        """The bytes of a token or a password: as those of a key, but a variable has it as it is, never as Base64.
+
+        Raises as :meth:`read`.
+        """
+        return self._variable().encode() if self.kind == "env" else self.read()
+
+    def _variable(self) -> str:
+        value = os.environ.get(self.text)
+        if not value:
+            raise ValueError(f"the variable {self.text} is not set")
+        return value
 
     def __str__(self) -> str:
         return "data:;base64,********" if self.kind == "data" else f"{self.kind}:{self.text}"

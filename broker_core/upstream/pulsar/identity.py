@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from typing import Final, TypeAlias
 from broker_core.access.asker import Asker
 from broker_core.access.sessions import ClientCredentials, Sessions
 from broker_core.client import Credentials, CredentialsFailed, OriginalPrincipal
-from broker_core.settings import KeySource, UpstreamSettings
+from broker_core.settings import UpstreamSettings
 from broker_core.upstream.pulsar.own_token import CommandToken, OwnToken, SourceToken
 from broker_core.upstream.pulsar.token_command import run_token_command
 from broker_core.upstream.pulsar.token_expiry import expiry_of
@@ -180,15 +179,5 @@ def own_token(upstream: UpstreamSettings, table: str = "upstream") -> OwnToken |
         words = upstream.token_command
         return CommandToken(partial(run_token_command, words, timeout=_COMMAND), f"{table}.token_command")
     if upstream.token is not None:
-        return SourceToken(partial(_read, upstream.token), f"{table}.token")
+        return SourceToken(upstream.token.read_secret, f"{table}.token")
     return None
-
-
-def _read(source: KeySource) -> bytes:
-    """A token as it is: in a variable it is no Base64 text of something, as a key is."""
-    if source.kind != "env":
-        return source.read()
-    value = os.environ.get(source.text)
-    if not value:
-        raise ValueError(f"the variable {source.text} is not set")
-    return value.encode()
