@@ -54,7 +54,7 @@ class KafkaGateway:
 
     def edits(self, find: Find) -> ClusterEdits:
         """What does edits of the topics of the cluster."""
-        return ClusterEdits(self.cluster, self.plugin, find)
+        return ClusterEdits(self.plugin, find)
 
     async def start(self) -> None:
         """Look for the nodes. A cluster that does not answer is looked for again later."""

@@ -12,7 +12,6 @@ from broker_core.upstream.kafka.kafka_cluster import (
     KafkaCluster,
     Target,
 )
-from broker_core.upstream.kafka.topic_store import cluster_failures
 
 __all__ = [
     "ANY",
@@ -24,7 +23,6 @@ __all__ = [
     "Coordinator",
     "KafkaCluster",
     "Target",
-    "cluster_failures",
     "identity_of",
     "principal_of",
 ]

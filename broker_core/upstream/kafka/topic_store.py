@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import uuid
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -24,12 +25,21 @@ from broker_core.errors import Cause, ListingFailed
 from broker_core.names import Mode, NamespaceName
 from broker_core.upstream.kafka.client_identity import ClientIdentity, identity_of
 from broker_core.upstream.kafka.cluster_topics import ClusterTopics
-from broker_core.upstream.kafka.kafka_cluster import KafkaCluster
+from broker_core.upstream.kafka.kafka_cluster import CONTROLLER, KafkaCluster
 from broker_core.upstream.snapshots import ListedTopics, View, Watcher
-from broker_core.wire.kafka import METADATA, Fields
+from broker_core.wire.kafka import (
+    CREATE_TOPICS,
+    DELETE_TOPICS,
+    METADATA,
+    ZERO_ID,
+    Api,
+    ErrorCode,
+    Fields,
+    error_name,
+)
 from broker_core.wire.kafka.topic_fragments import PlacedAnswer, read_placed_answer
 
-__all__ = ["KafkaTopicStore", "cluster_failures"]
+__all__ = ["KafkaTopicStore"]
 
 #: Seconds that a listing has.
 _LISTING: Final = 25.0
@@ -41,8 +51,18 @@ _KEPT: Final = 2
 #: Seconds for which nodes are waited for to show a change that was made through this gateway, and between two looks.
 _SHOWN_WITHIN: Final = 5.0
 _LOOK: Final = 0.05
+#: Milliseconds that the controller has for a change.
+_CHANGE_MS: Final = 15_000
+#: The version of DeleteTopics from which on topics are rows.
+_ROWS: Final = 6
 #: Codes of those who may not ask: TOPIC_, GROUP_, CLUSTER_AUTHORIZATION_FAILED and SASL_AUTHENTICATION_FAILED.
 _DENIED: Final = frozenset({29, 30, 31, 58})
+_CAUSES: Final[Mapping[int, Cause]] = {
+    3: Cause.NOT_FOUND,
+    36: Cause.CONFLICT,
+    **dict.fromkeys(_DENIED, Cause.DENIED),
+    **dict.fromkeys((17, 37, 38, 39, 40, 42, 44), Cause.BAD_REQUEST),
+}
 
 
 class KafkaTopicStore:
@@ -73,14 +93,8 @@ class KafkaTopicStore:
             return None
         view = (asker.role, asker.original_principal)
         if not self._sessions.has_any(*view):
-            raise ListingFailed(
-                "There are no credentials of this client to ask the Kafka cluster with", cause=Cause.DENIED
-            )
+            raise _no_credentials()
         return view
-
-    def identity(self, asker: Asker) -> ClientIdentity | None:
-        """Whom the cluster is asked as for a client; ``None``: the gateway. Raises :exc:`ListingFailed`."""
-        return self._identity(self.view_of(asker))
 
     def topics_of(self, view: View, topics_hash: str | None) -> ClusterTopics | None:
         """The newest topics with this hash."""
@@ -107,7 +121,7 @@ class KafkaTopicStore:
         """The names of all partitions, by Metadata for all topics of one node."""
         if mode is Mode.NON_PERSISTENT or namespace != self._namespace:
             return ListedTopics(pa.array([], pa.large_string()), None)
-        with cluster_failures():
+        with _cluster_failures():
             async with asyncio.timeout(_LISTING):
                 return await self._listed(view, known_hash, admit)
 
@@ -162,15 +176,62 @@ class KafkaTopicStore:
                 return
             await asyncio.sleep(_LOOK)
 
+    async def topic(self, asker: Asker, name: str) -> tuple[uuid.UUID, int] | None:
+        """The id of a topic and how many partitions it has, as the controller tells; ``None`` for no such topic."""
+        body = {"topics": [{"name": name}], "allow_auto_topic_creation": False}
+        (row,) = (await self._decided(asker, METADATA, body))["topics"]
+        if row["error_code"] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            return None
+        _check(row)
+        return row["topic_id"], len(row["partitions"])
+
+    async def create(
+        self, asker: Asker, name: str, partitions: int, replication: int | None, configs: Mapping[str, str]
+    ) -> tuple[uuid.UUID | None, int]:
+        """Create a topic; its id, if the cluster tells it, and how many partitions it has.
+
+        No ``partitions`` and no ``replication`` leave them to the cluster.
+        """
+        topic = {
+            "name": name,
+            "num_partitions": partitions or -1,
+            "replication_factor": replication or -1,
+            "assignments": [],
+            "configs": [{"name": key, "value": value} for key, value in configs.items()],
+        }
+        body = {"topics": [topic], "timeout_ms": _CHANGE_MS, "validate_only": False}
+        (row,) = (await self._decided(asker, CREATE_TOPICS, body, again=False))["topics"]
+        _check(row)
+        return row.get("topic_id"), max(row.get("num_partitions", -1), partitions, 1)
+
+    async def delete(self, asker: Asker, name: str) -> None:
+        """Delete a topic."""
+        body = {"topics": [{"name": name, "topic_id": ZERO_ID}], "timeout_ms": _CHANGE_MS}
+        answer = await self._decided(asker, DELETE_TOPICS, body, again=False, versions=(_ROWS, _ROWS))
+        (row,) = answer["responses"]
+        _check(row)
+
+    async def _decided(
+        self,
+        asker: Asker,
+        api: Api,
+        body: Fields,
+        *,
+        again: bool = True,
+        versions: tuple[int, int] | None = None,
+    ) -> Fields:
+        """The answer of the controller to a client. Raises :exc:`ListingFailed`."""
+        with _cluster_failures():
+            identity = self._identity(self.view_of(asker))
+            return await self._cluster.request(CONTROLLER, api, versions, body, identity, again=again)
+
     def _identity(self, view: View) -> ClientIdentity | None:
         if self._sessions is None:
             return None
         assert isinstance(view, tuple)
         credentials = self._sessions.any_of(*view)
         if credentials is None:
-            raise ListingFailed(
-                "There are no credentials of this client to ask the Kafka cluster with", cause=Cause.DENIED
-            )
+            raise _no_credentials()
         return identity_of(credentials)
 
     async def watch(self, view: View, namespace: NamespaceName, watcher: Watcher) -> bool:  # noqa: ARG002
@@ -185,8 +246,22 @@ def _shows(has: int | None, partitions: int | None) -> bool:
     return has is None if partitions is None else has is not None and has >= partitions
 
 
+def _no_credentials() -> ListingFailed:
+    return ListingFailed(
+        "There are no credentials of this client to ask the Kafka cluster with", cause=Cause.DENIED
+    )
+
+
+def _check(row: Fields) -> None:
+    """Raise :exc:`ListingFailed` for a row with an error."""
+    code: int = row["error_code"]
+    if code:
+        text = row.get("error_message") or f"The Kafka cluster answers {error_name(code)}"
+        raise ListingFailed(text, cause=_CAUSES.get(code, Cause.UPSTREAM), reason="upstream")
+
+
 @contextmanager
-def cluster_failures() -> Iterator[None]:
+def _cluster_failures() -> Iterator[None]:
     """Raise :exc:`ListingFailed` for what the cluster did not answer."""
     try:
         yield
