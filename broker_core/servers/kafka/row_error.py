@@ -9,7 +9,7 @@ from typing import Final
 
 from broker_core.catalog import CatalogError, TopicMissing
 from broker_core.errors import Cause, ListingFailed
-from broker_core.wire.kafka import ErrorCode
+from broker_core.wire.kafka import ErrorCode, Fields, Struct
 
 __all__ = [
     "FAILURES",
@@ -61,6 +61,11 @@ class RowError:
     def __post_init__(self) -> None:
         if self.message is not None and len(self.message) > _LONGEST:
             object.__setattr__(self, "message", self.message[:_LONGEST] + "...")
+
+    def fields_of(self, struct: Struct) -> Fields:
+        """The fields of the error in a message or a row of it, which may have no text."""
+        fields = {"error_code": self.code, "error_message": self.message}
+        return {field.name: fields[field.name] for field in struct.fields if field.name in fields}
 
 
 #: The answer to every change before a cluster.

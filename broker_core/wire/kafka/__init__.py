@@ -10,7 +10,7 @@ from broker_core.wire.kafka.api import Api
 from broker_core.wire.kafka.api_tables import *  # noqa: F403 - scripts/kafka_tables.py names them
 from broker_core.wire.kafka.error_codes import ErrorCode, error_name
 from broker_core.wire.kafka.faults import fault_of
-from broker_core.wire.kafka.fields import ZERO_ID, Fields
+from broker_core.wire.kafka.fields import ZERO_ID, Fields, Struct
 from broker_core.wire.kafka.frame_splitter import FrameSplitter
 from broker_core.wire.kafka.headers import (
     RequestHeader,
@@ -40,6 +40,7 @@ __all__ = [
     "Order",
     "Reader",
     "RequestHeader",
+    "Struct",
     "Writer",
     "error_name",
     "fault_of",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ from broker_core.names import PERSISTENT
 from broker_core.names.topic_id import topic_id_text
 from broker_core.servers.kafka.apis.acls import none_created, none_deleted, told_created, told_deleted
 from broker_core.servers.kafka.call import KafkaCall
-from broker_core.servers.kafka.gateway.hidden import are_some, denied, hidden, hidden_ids, refusal
+from broker_core.servers.kafka.gateway.hidden import are_some, denied, guarded, hidden, hidden_ids, refusal
 from broker_core.servers.kafka.gateway.reads import Kept, by_coordinator
 from broker_core.servers.kafka.gateway.relay import ask
 from broker_core.servers.kafka.handler_row import AnswerLater, HandlerRow, audited, row_of
@@ -44,6 +44,7 @@ _TOPIC: Final = 2
 _BY_ID: Final = 6
 _OF_CLUSTER: Final = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 _OF_GROUPS: Final = ErrorCode.GROUP_AUTHORIZATION_FAILED
+_DELETED: Final = DELETE_TOPICS.response.struct_at("responses")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +72,7 @@ class _Change:
 
     def error(self, error: RowError) -> Fields:
         """The fields of an error."""
-        return _error(self.api, self.errors or self.answered, error)
+        return error.fields_of(self.api.response.struct_at(self.errors or self.answered))
 
 
 def _handler(change: _Change) -> AnswerLater:
@@ -120,13 +121,6 @@ async def _refusals(call: KafkaCall, change: _Change, things: Sequence[Any]) -> 
         if error is not None:
             refused[place] = error
     return refused
-
-
-def _error(api: Api, path: str, error: RowError) -> Fields:
-    """The fields of an error in an array of answers, which may have no text."""
-    known = {field.name for field in api.response.struct_at(path).fields}
-    fields = {"error_code": error.code, "error_message": error.message}
-    return {name: value for name, value in fields.items() if name in known}
 
 
 def _all_refused(change: _Change) -> Callable[[KafkaCall, RowError], Fields]:
@@ -291,7 +285,7 @@ async def _delete_topics(call: KafkaCall) -> Fields:
                     {
                         "name": row["name"],
                         "topic_id": row["topic_id"],
-                        **_error(DELETE_TOPICS, "responses", error),
+                        **error.fields_of(_DELETED),
                     }
                 )
     if refused and not left:
@@ -307,10 +301,7 @@ def _no_topics(call: KafkaCall, error: RowError) -> Fields:
         if call.version >= _BY_ID
         else [{"name": name, "topic_id": ZERO_ID} for name in call.body["topic_names"]]
     )
-    rows = [
-        {"name": row["name"], "topic_id": row["topic_id"], **_error(DELETE_TOPICS, "responses", error)}
-        for row in asked
-    ]
+    rows = [{"name": row["name"], "topic_id": row["topic_id"], **error.fields_of(_DELETED)} for row in asked]
     return {"responses": rows}
 
 
@@ -327,21 +318,6 @@ async def _asked(
 ) -> Fields:
     """The answer to a change."""
     return await ask(call, api, body, target=target, again=False)
-
-
-def _of_no_topic(
-    action: Action,
-    code: ErrorCode,
-    later: AnswerLater,
-    none: Callable[[KafkaCall, RowError], Fields],
-) -> Callable[[KafkaCall], Awaitable[Fields]]:
-    """A handler of changes of what is of no topic: the client needs the right to all of the namespace."""
-
-    async def answer(call: KafkaCall) -> Fields:
-        refused = await refusal(call, code, action)
-        return await later(call) if refused is None else none(call, refused)
-
-    return answer
 
 
 def _acls(api: Api) -> AnswerLater:
@@ -377,10 +353,10 @@ def _told_leaving(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
 _delete_groups: Final = by_coordinator(
     DELETE_GROUPS, Kept("groups_names", "", "results", "group_id"), again=False
 )
-_create_acls: Final = _of_no_topic("create_acl", _OF_CLUSTER, _acls(CREATE_ACLS), none_created)
-_delete_acls: Final = _of_no_topic("delete_acl", _OF_CLUSTER, _acls(DELETE_ACLS), none_deleted)
-_remove_groups: Final = _of_no_topic("delete_group", _OF_GROUPS, _delete_groups, _no_groups)
-_remove_members: Final = _of_no_topic("delete_group", _OF_GROUPS, _leave, _nobody_leaves)
+_create_acls: Final = guarded(_acls(CREATE_ACLS), _OF_CLUSTER, none_created, "create_acl")
+_delete_acls: Final = guarded(_acls(DELETE_ACLS), _OF_CLUSTER, none_deleted, "delete_acl")
+_remove_groups: Final = guarded(_delete_groups, _OF_GROUPS, _no_groups, "delete_group")
+_remove_members: Final = guarded(_leave, _OF_GROUPS, _nobody_leaves, "delete_group")
 
 CHANGE_ROWS: Final = (
     *(_row(change) for change in (_CREATE, _PARTITIONS, _REASSIGN, *_CONFIGS, *_OFFSETS)),

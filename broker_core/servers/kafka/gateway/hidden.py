@@ -7,7 +7,7 @@ it was named, it has the row of a topic that does not exist, or may not be known
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -23,7 +23,16 @@ from broker_core.service import Action, right_to
 from broker_core.upstream.kafka import CLUSTER_PLUGIN
 from broker_core.wire.kafka import OFFSET_FETCH, ZERO_ID, Api, ErrorCode, Fields, MalformedMessage, Reader
 
-__all__ = ["are_some", "denied", "hidden", "hidden_ids", "refusal", "topics_of_member", "without_hidden"]
+__all__ = [
+    "are_some",
+    "denied",
+    "guarded",
+    "hidden",
+    "hidden_ids",
+    "refusal",
+    "topics_of_member",
+    "without_hidden",
+]
 
 #: The row of a partition for which no offset was committed.
 _NO_OFFSET: Final = {"committed_offset": -1, "committed_leader_epoch": -1, "metadata": "", "error_code": 0}
@@ -54,7 +63,7 @@ async def hidden(
 async def hidden_ids(
     call: KafkaCall, ids: Iterable[uuid.UUID], *, rules: str | None = None
 ) -> frozenset[uuid.UUID]:
-    """The same by ids."""
+    """The ids of these that are of topics hidden from the client; see :func:`hidden`."""
     if not are_some(call):
         return frozenset()
     wanted = list(dict.fromkeys(ids))
@@ -73,6 +82,21 @@ async def refusal(call: KafkaCall, code: ErrorCode, action: Action | None = None
     except ListingFailed as failure:
         return RowError(code_of(failure, code), failure.message)
     return None
+
+
+def guarded(
+    later: AnswerLater,
+    code: ErrorCode,
+    none: Callable[[KafkaCall, RowError], Fields],
+    action: Action | None = None,
+) -> AnswerLater:
+    """A handler of what is of no topic: a client that :func:`refusal` is about gets ``none``."""
+
+    async def answer(call: KafkaCall) -> Fields:
+        refused = await refusal(call, code, action)
+        return await later(call) if refused is None else none(call, refused)
+
+    return answer
 
 
 async def denied(call: KafkaCall, action: Action, names: Iterable[str]) -> dict[str, RowError]:

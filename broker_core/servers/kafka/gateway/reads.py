@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from broker_core.client import ClientError
@@ -15,8 +16,8 @@ from broker_core.client.kafka import KafkaException
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.gateway.hidden import (
     are_some,
+    guarded,
     hidden,
-    refusal,
     topics_of_member,
     without_hidden,
 )
@@ -24,6 +25,7 @@ from broker_core.servers.kafka.gateway.relay import ask, asked, front_of, nodes_
 from broker_core.servers.kafka.handler_row import AnswerLater, HandlerRow
 from broker_core.servers.kafka.page_rows import refusal_of
 from broker_core.servers.kafka.page_shapes import arrays_of
+from broker_core.servers.kafka.row_error import RowError
 from broker_core.upstream.kafka import ANY, Coordinator, Target
 from broker_core.wire.kafka import (
     CONSUMER_GROUP_DESCRIBE,
@@ -59,26 +61,14 @@ _BROKER_LOGGER: Final = 8
 _TOPIC: Final = 2
 
 
-def _guarded(api: Api, code: ErrorCode, later: AnswerLater) -> AnswerLater:
-    """A handler for clients that may list the namespace of the cluster; others get ``code``."""
-
-    async def answer(call: KafkaCall) -> Fields:
-        refused = await refusal(call, code)
-        if refused is None:
-            return await later(call)
-        return _refused(api, call, refused.code, refused.message or "")
-
-    return answer
-
-
-def _refused(api: Api, call: KafkaCall, code: ErrorCode, message: str) -> Fields:
+def _refused(api: Api, call: KafkaCall, error: RowError) -> Fields:
+    """The answer to a client that may not ask it."""
     if api not in _PAGED:
-        told = {"error_code": code, "error_message": message}
-        return {field.name: told[field.name] for field in api.response.fields if field.name in told}
+        return error.fields_of(api.response)
     shape = arrays_of(api, call.version)
-    answer = refusal_of(api, shape, call.body, code, message)
+    answer = refusal_of(api, shape, call.body, error.code, error.message or "")
     if api.has_error_code(call.version):
-        answer["error_code"] = code
+        answer["error_code"] = error.code
     return answer
 
 
@@ -211,7 +201,7 @@ async def _leaders(call: KafkaCall, names: Iterable[str]) -> dict[tuple[str, int
 async def _log_dirs(call: KafkaCall) -> Fields:
     if call.node.of_cluster is None:
         text = "directories are those of a node: ask at its own port"
-        return _refused(DESCRIBE_LOG_DIRS, call, ErrorCode.INVALID_REQUEST, text)
+        return _refused(DESCRIBE_LOG_DIRS, call, RowError(ErrorCode.INVALID_REQUEST, text))
     return await ask(call, DESCRIBE_LOG_DIRS)
 
 
@@ -320,16 +310,13 @@ async def _reassignments(call: KafkaCall) -> Fields:
     return await ask(call, LIST_PARTITION_REASSIGNMENTS)
 
 
-def _for_operators(api: Api) -> AnswerLater:
+def _for_operators(api: Api) -> HandlerRow:
     """A relay of what Kafka guards by rights on the cluster: those who list topics have none to users and quotas."""
 
-    async def answer(call: KafkaCall) -> Fields:
-        refused = await refusal(call, _OF_CLUSTER, "create_acl")
-        if refused is not None:
-            return {"error_code": refused.code, "error_message": refused.message}
+    async def later(call: KafkaCall) -> Fields:
         return await ask(call, api)
 
-    return answer
+    return HandlerRow(api, later=guarded(later, _OF_CLUSTER, partial(_refused, api), "create_acl"))
 
 
 async def _config_resources(call: KafkaCall) -> Fields:
@@ -363,7 +350,7 @@ _PAGED: Final = frozenset(
 
 
 def _row(api: Api, later: AnswerLater, code: ErrorCode | None = None) -> HandlerRow:
-    return HandlerRow(api, later=later if code is None else _guarded(api, code, later))
+    return HandlerRow(api, later=later if code is None else guarded(later, code, partial(_refused, api)))
 
 
 READ_ROWS: Final = (
@@ -385,9 +372,9 @@ READ_ROWS: Final = (
         without_hidden(LIST_PARTITION_REASSIGNMENTS, _reassignments),
         _OF_CLUSTER,
     ),
-    _row(DESCRIBE_ACLS, _for_operators(DESCRIBE_ACLS)),
+    _for_operators(DESCRIBE_ACLS),
     _row(DESCRIBE_CONFIGS, _configs, _OF_CLUSTER),
     _row(LIST_CONFIG_RESOURCES, _config_resources, _OF_CLUSTER),
-    _row(DESCRIBE_CLIENT_QUOTAS, _for_operators(DESCRIBE_CLIENT_QUOTAS)),
-    _row(DESCRIBE_USER_SCRAM_CREDENTIALS, _for_operators(DESCRIBE_USER_SCRAM_CREDENTIALS)),
+    _for_operators(DESCRIBE_CLIENT_QUOTAS),
+    _for_operators(DESCRIBE_USER_SCRAM_CREDENTIALS),
 )
