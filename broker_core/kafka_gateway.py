@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from broker_core.access.sessions import Sessions
-from broker_core.client import ClientTls, CredentialsFailed
+from broker_core.client import CredentialsFailed
 from broker_core.client.kafka import OAuthBearer, Plain, Sasl, Scram
 from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
@@ -17,6 +17,7 @@ from broker_core.service import ClusterEdits, Find
 from broker_core.service_addresses import service_addresses
 from broker_core.settings import KafkaUpstreamSettings, KeySource
 from broker_core.shrink_guard import ShrinkGuard
+from broker_core.upstream.brokers_tls import brokers_tls
 from broker_core.upstream.kafka import ClusterOptions, ClusterPlugin, KafkaCluster
 
 __all__ = ["KafkaGateway", "cluster_options"]
@@ -77,14 +78,13 @@ class KafkaGateway:
 
 def cluster_options(upstream: KafkaUpstreamSettings) -> ClusterOptions:
     """How the cluster is asked."""
-    table = upstream.tls
     return ClusterOptions(
         tuple(
             address
             for server in upstream.bootstrap_servers
             for address in service_addresses(f"kafka://{server}", {"kafka": _DEFAULT_PORT})
         ),
-        None if table is None else ClientTls(table.ca, table.certificate, table.key, table.verify_hostname),
+        brokers_tls(upstream.tls),
         _own_credentials(upstream),
     )
 

@@ -1,4 +1,4 @@
-"""Whom a Kafka cluster is asked for, by credentials of a client."""
+"""Identities of clients at a Kafka cluster, and their principals, by the credentials of a client."""
 
 from __future__ import annotations
 

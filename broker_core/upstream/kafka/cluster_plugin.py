@@ -97,7 +97,7 @@ class ClusterPlugin:
         return None if found is None else found.table
 
     async def of(self, listing: Listing) -> TopicTable | None:
-        """The same; ``None`` where it is not known any more."""
+        """The table of a listing of this plugin's; ``None`` if it is not known any more."""
         return self.now(listing)
 
     def hold(self, namespace: NamespaceName, parts: Sequence[tuple[object, int]]) -> bool:  # noqa: ARG002

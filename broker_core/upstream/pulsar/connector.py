@@ -23,6 +23,7 @@ from broker_core.client import (
     shown,
 )
 from broker_core.errors import ServerError
+from broker_core.upstream.brokers_tls import brokers_tls
 from broker_core.upstream.pulsar.identity import Identity
 from broker_core.upstream.pulsar.options import UpstreamOptions
 from broker_core.wire.pulsar import CommandConnected
@@ -64,12 +65,7 @@ class Connector:
         self._on_connected = on_connected
         self._on_ended = on_ended
         self.counts: Counter[str] = Counter(dict.fromkeys(OUTCOMES, 0))
-        table = options.upstream.tls
-        self._tls = (
-            ClientTls()
-            if table is None
-            else ClientTls(table.ca, table.certificate, table.key, table.verify_hostname)
-        )
+        self._tls = brokers_tls(options.upstream.tls) or ClientTls()
         self._told: str | None = None
 
     async def connect(

@@ -11,6 +11,7 @@ from broker_core.client import ClientTls, Credentials, HttpService
 from broker_core.errors import Cause, InvalidName, ListingFailed
 from broker_core.memory.bounded_cache import BoundedCache
 from broker_core.names import NamespaceName
+from broker_core.upstream.brokers_tls import brokers_tls
 from broker_core.upstream.pulsar.broker_failures import broker_failures
 from broker_core.upstream.pulsar.identity import Identities, Identity, Principal
 from broker_core.upstream.pulsar.options import UpstreamOptions
@@ -38,13 +39,9 @@ class KnownNamespaces(NamedTuple):
 
 def web_service(options: UpstreamOptions, identity: Identity, most: int) -> HttpService:
     """The service as a principal asks it, for answers of ``most`` bytes; the caller closes it."""
-    url, table = options.upstream.admin_url, options.upstream.tls
+    url = options.upstream.admin_url
     assert url is not None
-    tls = (
-        ClientTls()
-        if table is None
-        else ClientTls(table.ca, table.certificate, table.key, table.verify_hostname)
-    )
+    tls = brokers_tls(options.upstream.tls) or ClientTls()
     return HttpService(
         url,
         client_version=options.client_version or "broker-core",
