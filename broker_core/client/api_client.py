@@ -76,7 +76,7 @@ class ApiClient:
         )
 
     async def me(self, namespace: Namespace | None = None) -> dict[str, Any]:
-        """Who asks, with which rights (those in ``namespace`` too), and the server that is asked."""
+        """The role of the client with its rights, those in ``namespace`` too, and the server that is asked."""
         return await self._get("/v1/me", namespace=namespace)
 
     async def namespaces(

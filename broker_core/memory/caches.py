@@ -1,4 +1,4 @@
-"""What a broker keeps in memory to give it again: each cache under a name, for whoever watches the server."""
+"""Sizes of the caches of a broker, each under a name, for operators."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Caches:
         self._read[name] = read
 
     def show_bounded(self, name: str, cache: BoundedCache[Any, Any]) -> None:
-        """Show one that is bounded by itself."""
+        """Show a cache that is bounded by itself."""
         self.show(name, lambda: CacheState(len(cache), lambda: cache.nbytes, cache.limit))
 
     def states(self) -> dict[str, CacheState]:
-        """All of them by name, as they are now."""
+        """The state of each cache now, by name."""
         return {name: read() for name, read in self._read.items()}

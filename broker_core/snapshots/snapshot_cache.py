@@ -85,7 +85,7 @@ class SnapshotCache(Generic[P, R]):
         return [kept.snapshot for kept in self._kept.values()]
 
     def items(self) -> list[tuple[_Key[P], Snapshot]]:
-        """The same, each with its key."""
+        """The snapshots with their keys."""
         return [(key, kept.snapshot) for key, kept in self._kept.items()]
 
     def state(self) -> CacheState:

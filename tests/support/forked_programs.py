@@ -139,30 +139,25 @@ class ForkServer:
             self._process = None
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def start(
-        self, command: Sequence[str], stdout: int, stderr: int, environment: dict[str, str]
-    ) -> tuple[socket.socket, int]:
-        """Start ``broker-core``: the connection that gets the status of its end, and its process id."""
-        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        connection.connect(self._address)
-        with Path(os.devnull).open("rb") as nothing:
-            request = marshal.dumps((list(command), str(Path.cwd()), environment))
-            socket.send_fds(connection, [request], [nothing.fileno(), stdout, stderr])
-        (pid,) = _NUMBER.unpack(connection.recv(_NUMBER.size))
-        assert pid, "this command needs a start of its own"
-        return connection, pid
-
     def serve(self, command: Sequence[str], stderr: IO[bytes], environment: dict[str, str]) -> ForkedProcess:
         """Start ``broker-core serve``, its standard output a pipe."""
         reading, writing = os.pipe()
+        stdout = os.fdopen(reading, "rb")
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            connection, pid = self.start(command, writing, stderr.fileno(), environment)
+            connection.connect(self._address)
+            with Path(os.devnull).open("rb") as nothing:
+                request = marshal.dumps((list(command), str(Path.cwd()), environment))
+                socket.send_fds(connection, [request], [nothing.fileno(), writing, stderr.fileno()])
+            (pid,) = _NUMBER.unpack(connection.recv(_NUMBER.size))
+            assert pid, "this command needs a start of its own"
         except BaseException:
-            os.close(reading)
+            connection.close()
+            stdout.close()
             raise
         finally:
             os.close(writing)
-        return ForkedProcess(connection, pid, os.fdopen(reading, "rb"))
+        return ForkedProcess(connection, pid, stdout)
 
     def take_over(self, program: Path) -> None:
         """Put what asks this server in place of ``broker-core`` of its environment, which goes to ``own/``."""

@@ -181,8 +181,8 @@ class GivenBindings:
         )
 
     def meaningful_bindings(self) -> list[AclBinding]:
-        """The same; raises :exc:`UnusableQuestion` too for an operation that there is not on a resource of its type,
-        and for a topic that there cannot be.
+        """The bindings to add; raises :exc:`UnusableQuestion` as :meth:`bindings` does, and for an operation that there
+        is not on a resource of its type, and for a topic that there cannot be.
 
         A server takes such bindings, from whatever client.
         """

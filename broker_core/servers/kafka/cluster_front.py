@@ -16,8 +16,10 @@ __all__ = ["ClusterFront"]
 
 
 class ClusterFront:
-    """``namespace`` is the one whose topics are the cluster's. ``sessions`` has the credentials of clients if the
-    cluster is asked with these, ``None``: with the gateway's own.
+    """The cluster, its nodes at their ports, and the credentials that it is asked with.
+
+    ``namespace`` has the cluster's topics. ``sessions`` has the credentials of clients, if the cluster is asked with
+    them; ``None``: with the gateway's own.
     """
 
     def __init__(
@@ -54,7 +56,7 @@ class ClusterFront:
         return [] if self.cluster.nodes is None else list(self.cluster.nodes.nodes)
 
     def identity(self, asker: Asker) -> ClientIdentity | None:
-        """Whom the cluster is asked as; ``None``: the gateway.
+        """The identity that the cluster is asked with for a client; ``None``: the gateway's own.
 
         Raises :exc:`~broker_core.client.CredentialsFailed` if there is nothing of the client's to pass on.
         """

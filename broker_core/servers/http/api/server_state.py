@@ -1,4 +1,4 @@
-"""``/v1/server``: what a server does, holds and is asked, and what is wrong with it, for whoever watches it."""
+"""``/v1/server``: the state of a server for operators: plugins, questions, memory, and what is wrong with it."""
 
 from __future__ import annotations
 

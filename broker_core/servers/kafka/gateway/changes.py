@@ -67,7 +67,7 @@ class _Change:
     target: Callable[[Fields], Target] = lambda _body: CONTROLLER
     #: Whether the things are there already, so that what is hidden is not.
     are_there: bool = True
-    #: The array whose elements have errors, by its path; that of ``answered`` without.
+    #: The path of the array whose elements have errors; empty: ``answered``.
     errors: str = ""
 
     def error(self, error: RowError) -> Fields:
@@ -167,7 +167,7 @@ def _name_and_code(row: Fields) -> tuple[str, int]:
 
 
 def _with_partitions(key: str, index: str) -> Callable[[Fields, Fields], Fields]:
-    """The row of a topic whose partitions have the error."""
+    """Makes the row of a topic with the error in each of its partitions."""
 
     def row(thing: Fields, error: Fields) -> Fields:
         partitions = [{"partition_index": each[index], **error} for each in thing[key]]

@@ -231,7 +231,7 @@ async def _configs(call: KafkaCall) -> Fields:
 
 
 def _node_of(call: KafkaCall, row: Fields) -> int | None:
-    """The node whose configs these are; ``None``: any has them."""
+    """The node to ask for the configs of a resource; ``None``: any node."""
     name: str = row["resource_name"]
     if (
         call.node.of_cluster is None
