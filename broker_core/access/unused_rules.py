@@ -1,16 +1,18 @@
-"""Rules that decide nothing: what they allow is allowed before they are looked at, or is about no namespace."""
+"""Rules that decide nothing: what they say is said before they are looked at, or is about no namespace or topic."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from broker_core.access.authorization import is_covered, rule_actions
 from broker_core.errors import BrokerCoreError
+from broker_core.listing.listing import Listing
+from broker_core.listing.topic_filter import TopicFilter, TopicPatterns, filtered
 from broker_core.names import NamespaceName
-from broker_core.names.rule_patterns import RulePattern
+from broker_core.names.rule_patterns import NamespacePatterns, RulePattern
 from broker_core.settings import AuthorizationRule, AuthorizationSettings
 
-__all__ = ["unused_rules"]
+__all__ = ["unmatched_topics", "unused_rules"]
 
 
 def unused_rules(settings: AuthorizationSettings) -> Iterator[tuple[int, str]]:
@@ -26,6 +28,27 @@ def unused_rules(settings: AuthorizationSettings) -> Iterator[tuple[int, str]]:
             yield number, f"rule {denying} denies all of it"
         elif not any(_names_some(namespace) for namespace in rule.namespaces):
             yield number, f"no namespace can be called {', '.join(rule.namespaces)}"
+
+
+def unmatched_topics(
+    settings: AuthorizationSettings, listings: Sequence[Listing]
+) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """The rules that deny by patterns of which no topic of their namespaces is, by their number, and these patterns.
+
+    A rule whose namespaces have no topic yet is left out.
+    """
+    nothing = TopicPatterns(())
+    for number, rule in enumerate(settings.rules, 1):
+        if rule.effect == "allow" or rule.topics is None:
+            continue
+        namespaces = NamespacePatterns(rule.namespaces)
+        topics = [
+            each.all() for each in listings if len(each.all()) and namespaces.matches(str(each.namespace))
+        ]
+        alone = [(text, TopicFilter([(TopicPatterns([text]), nothing)])) for text in rule.topics]
+        unmatched = tuple(text for text, one in alone if not any(len(filtered(each, one)) for each in topics))
+        if topics and unmatched:
+            yield number, unmatched
 
 
 def _denying(settings: AuthorizationSettings, rule: AuthorizationRule) -> int | None:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from typing import Final
 
 from broker_core.settings import Settings
 
 __all__ = ["wide_settings"]
+
+#: The end of a regular expression for any text, where a name would hardly have a dot: not ``orders.*``, but
+#: ``orders-.*`` and ``.*``.
+_AS_REGEX: Final = re.compile(r"(?:^|_|[^\w*?])\.\*$")
 
 
 def wide_settings(settings: Settings, *, identifies: bool = False) -> Iterator[tuple[str, str]]:
@@ -17,6 +23,7 @@ def wide_settings(settings: Settings, *, identifies: bool = False) -> Iterator[t
             yield "authorization", "there is no rule and no super role, so everything is denied"
         elif not (identifies or _may_have_roles(settings)):
             yield "authorization", "without authentication nobody has a role, so everything is denied"
+        yield from _odd_topics(settings)
     for network in settings.pulsar.haproxy_from:
         if network.prefixlen == 0:
             yield (
@@ -36,6 +43,19 @@ def wide_settings(settings: Settings, *, identifies: bool = False) -> Iterator[t
                 "authorization.super_roles",
                 f"{role!r} is one of authentication.proxy_roles too: no rule bounds what such a proxy asks for others",
             )
+
+
+def _odd_topics(settings: Settings) -> Iterator[tuple[str, str]]:
+    """Patterns of topics that are valid and hardly meant as they are: a rule that denies by one denies nothing."""
+    for number, rule in enumerate(settings.authorization.rules, 1):
+        for topic in rule.topics or ():
+            if _AS_REGEX.search(topic):
+                why = "`*` is any text, and `.` is a dot"
+            elif topic != topic.strip():
+                why = "`*` is any text, and white space is a part of a name"
+            else:
+                continue
+            yield f"authorization.rules.{number}.topics", f"{topic!r} matches as it stands: {why}"
 
 
 def _wide_kafka(settings: Settings) -> Iterator[tuple[str, str]]:

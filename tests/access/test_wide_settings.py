@@ -18,6 +18,14 @@ WIDE = {
     "authentication": {"proxy_roles": ["proxy", "other"]},
     "authorization": {"super_roles": ["admin", "proxy"]},
 }
+#: One rule of which two patterns are as if they were regular expressions or of a text with spaces.
+DENIAL = {
+    "roles": ["a"],
+    "namespaces": ["acme/*"],
+    "actions": ["list"],
+    "effect": "deny",
+    "topics": ["refunds-.*", " ledger", "orders.*", "a *", "*.*", "b-*"],
+}
 
 
 def test_what_is_bounded_is_not_warned_of() -> None:
@@ -58,6 +66,24 @@ def test_all_addresses_and_proxies_without_rules_are() -> None:
 def test_changes_that_are_open_to_everybody_are(tables: dict[str, Any], warned: bool) -> None:
     found = [name for name, _ in wide_settings(Settings.model_validate(tables))]
     assert found == (["http.writes"] if warned else [])
+
+
+def test_patterns_of_topics_that_match_nothing_by_habit_are() -> None:
+    tables: dict[str, Any] = SOME | {
+        "authorization": {"rules": [{**DENIAL, "topics": None, "effect": "allow"}, DENIAL]}
+    }
+    assert list(wide_settings(Settings.model_validate(tables))) == [
+        (
+            "authorization.rules.2.topics",
+            "'refunds-.*' matches as it stands: `*` is any text, and `.` is a dot",
+        ),
+        (
+            "authorization.rules.2.topics",
+            "' ledger' matches as it stands: `*` is any text, and white space is a part of a name",
+        ),
+    ]
+    tables["authorization"] |= {"mode": "allow"}  # nobody asks the rules
+    assert list(wide_settings(Settings.model_validate(tables))) == []
 
 
 async def test_check_and_the_start_say_so(tmp_path: Path) -> None:

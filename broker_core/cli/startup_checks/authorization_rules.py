@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from broker_core.listing.listing import Listing
     from broker_core.settings import AuthorizationRule, Settings
 
-__all__ = ["authorization_checks", "names_lost_checks", "told_names_lost"]
+__all__ = ["authorization_checks", "catalogue_listings", "names_lost_checks", "told_names_lost"]
 
 #: Namespaces that are named for a role.
 _TOLD: Final = 5
@@ -51,9 +51,10 @@ def authorization_checks(settings: Settings) -> Iterator[Check]:
 
 
 def names_lost_checks(settings: Settings) -> Iterator[Check]:
-    """How many names of the catalogue each role does not see for rules about topics."""
+    """How many names of the catalogue each role does not see for rules about topics, and rules that deny none."""
     from broker_core.access.authorization import Authorization
     from broker_core.access.names_lost import without_topics
+    from broker_core.access.unused_rules import unmatched_topics
     from broker_core.errors import BrokerCoreError
 
     table, path = settings.authorization, settings.catalog.path
@@ -61,22 +62,30 @@ def names_lost_checks(settings: Settings) -> Iterator[Check]:
     if not rules.has_topics or settings.upstream is not None or not path.exists():
         return
     try:
-        lost = list(told_names_lost(Authorization(without_topics(table), authentication=True), rules, path))
+        listings = catalogue_listings(path)
+        former = Authorization(without_topics(table), authentication=True)
+        lost = list(told_names_lost(former, rules, listings))
+        unmatched = list(unmatched_topics(table, listings))
     except BrokerCoreError as error:
         yield Check.warning("authorization.topics", f"the names that rules take away are unknown: {error}")
         return
     for role, told in lost:
         yield Check.ok("authorization.topics", f"{role} does not see {told}: some clients unsubscribe")
+    for number, texts in unmatched:
+        shown = ", ".join(map(repr, texts[:_TOLD]))
+        more = f" and {counted(len(texts) - _TOLD, 'pattern')} more" if len(texts) > _TOLD else ""
+        yield Check.warning(
+            f"authorization.rules.{number}.topics", f"it denies no topic of the catalogue by {shown}{more}"
+        )
 
 
-def told_names_lost(old: Authorization, new: Authorization, path: Path) -> Iterator[tuple[str, str]]:
-    """Each role that loses names of a catalogue by other rules, and how many in which namespaces.
-
-    Raises :exc:`~broker_core.errors.BrokerCoreError` where the catalogue cannot be read.
-    """
+def told_names_lost(
+    old: Authorization, new: Authorization, listings: Sequence[Listing]
+) -> Iterator[tuple[str, str]]:
+    """Each role that loses names of a catalogue by other rules, and how many in which namespaces."""
     from broker_core.access.names_lost import names_lost
 
-    for role, namespaces in names_lost(old, new, asyncio.run(_listings(path))).items():
+    for role, namespaces in names_lost(old, new, listings).items():
         told = ", ".join(
             f"{lost} of {of} in {namespace}" for namespace, (lost, of) in list(namespaces.items())[:_TOLD]
         )
@@ -84,8 +93,15 @@ def told_names_lost(old: Authorization, new: Authorization, path: Path) -> Itera
         yield role, f"{told}{more}"
 
 
+def catalogue_listings(path: Path) -> list[Listing]:
+    """The listing of each namespace of a catalogue.
+
+    Raises :exc:`~broker_core.errors.BrokerCoreError` if the catalogue cannot be read.
+    """
+    return asyncio.run(_listings(path))
+
+
 async def _listings(path: Path) -> list[Listing]:
-    """The listing of each namespace of a catalogue."""
     from broker_core.catalog import CatalogLister, SqliteCatalog
     from broker_core.listing.listing import Listing
     from broker_core.memory.permits import Permits

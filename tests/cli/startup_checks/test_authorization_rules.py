@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from broker_core.catalog import SqliteCatalog
 from broker_core.cli.startup_checks.authorization_rules import authorization_checks, names_lost_checks
 from broker_core.names import TopicName
 from tests.cli.startup_checks.findings import levels, settings, text
 
-RULES = [
+RULES: list[dict[str, Any]] = [
     {"roles": ["team-*"], "namespaces": ["acme/*"], "actions": ["list", "lookup"]},
     {"roles": ["team-a"], "namespaces": ["acme/shop"], "actions": ["list"]},
 ]
@@ -80,6 +81,19 @@ def test_names_that_rules_about_topics_take_away(tmp_path: Path) -> None:
     (found,) = names_lost_checks(table)
     assert (found.level, found.name) == ("ok", "authorization.topics")
     assert found.text == "team-a does not see 2 of 10 in acme/shop: some clients unsubscribe"
+    # A name with a dot is matched by what could be a regular expression, and a namespace without topics tells nothing.
+    with SqliteCatalog(path) as catalog:
+        catalog.create(TopicName.parse("persistent://acme/shop/orders.eu"))
+    rules += [{**rules[1], "topics": ["orders.*", "refund.*", "ledger"]}]
+    rules += [{**rules[1], "namespaces": ["acme/none"]}]
+    warned = [
+        each
+        for each in names_lost_checks(settings(authorization={"rules": rules}, catalog={"path": str(path)}))
+        if each.level == "warning"
+    ]
+    assert [(each.name, each.text) for each in warned] == [
+        ("authorization.rules.3.topics", "it denies no topic of the catalogue by 'refund.*', 'ledger'")
+    ]
     assert (
         list(names_lost_checks(settings(authorization={"rules": RULES}, catalog={"path": str(path)}))) == []
     )
