@@ -115,8 +115,7 @@ class Authorization:
         scope = self._scope(role, action, namespace)
         some = scope.whole if namespace is None else scope.some
         allowed = some if topic is None else scope.has(topic)
-        rule = scope.rule_about(topic, allowed=allowed)
-        return Decision(role, allowed, "no rule allows it" if rule is None else rule.text)
+        return Decision(role, allowed, scope.why(topic, allowed=allowed))
 
     def decisions(self, asker: Asker, action: str, namespace: str | None) -> list[Decision]:
         """The decision about each principal of an asker: its role, and whom it asks for, if anybody."""
@@ -311,6 +310,7 @@ class _Rule:
     """One rule, compiled; ``number`` counts from 1. ``topics`` are ``None`` of one that is about all of them."""
 
     def __init__(self, number: int, rule: AuthorizationRule) -> None:
+        self.number = number
         self.text = f"rule {number}: {rule_text(rule)}"
         self.denies = rule.effect == "deny"
         self.topics = None if rule.topics is None else TopicPatterns(rule.topics)
@@ -358,16 +358,21 @@ class _Scope:
             return False
         return self.allows_rest or self.allowed.matches(topic)
 
-    def rule_about(self, topic: str | None, *, allowed: bool) -> _Rule | None:
-        """A rule that decides about a topic, or about some; ``None``: none does."""
-        return next(
-            (
-                rule
-                for rule in self._rules
-                if rule.denies is not allowed
-                and (rule.topics is None or topic is None or rule.topics.matches(topic))
-            ),
-            None,
+    def why(self, topic: str | None, *, allowed: bool) -> str:
+        """The rule that decides about a topic, or about some; those that deny others of these by their number."""
+        denying = [rule for rule in self._rules if rule.denies]
+        if topic is not None:
+            about = [rule for rule in self._rules if rule.topics is None or rule.topics.matches(topic)]
+        elif allowed or len(denying) < len(self._rules):
+            about = sorted(self._rules, key=lambda rule: rule.denies and rule.topics is not None)
+        else:  # nothing is allowed, also of the topics that no rule denies
+            about = [rule for rule in denying if rule.topics is None]
+        text = next((rule.text for rule in about if rule.denies is not allowed), "no rule allows it")
+        if topic is not None or not allowed or not denying:
+            return text
+        numbers = ", ".join(str(rule.number) for rule in denying)
+        return (
+            f"{text}; {f'rule {numbers} takes' if len(denying) == 1 else f'rules {numbers} take'} topics away"
         )
 
 

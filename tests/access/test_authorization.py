@@ -250,6 +250,37 @@ def test_a_denial_wins_whatever_the_order(turned: bool) -> None:
 
 
 @pytest.mark.parametrize(
+    ("rules", "action", "said"),
+    [
+        (
+            [("allow", "list", None), ("deny", "*", ["x"])],
+            "list",
+            "rule 1: a may list in *; rule 2 takes topics away",
+        ),
+        (
+            [("deny", "list", ["x"]), ("allow", "list", None), ("deny", "list", ["y"])],
+            "list",
+            "rule 2: a may list in *; rules 1, 3 take topics away",
+        ),
+        ([("allow", "list", None), ("deny", "*", ["x"])], "lookup", "no rule allows it"),
+        ([("deny", "*", None)], "lookup", "rule 1: a may not * in *"),
+        (
+            [("deny", "list", ["x"]), ("allow", "list", None), ("deny", "list", None)],
+            "list",
+            "rule 3: a may not list in *",
+        ),
+        (
+            [("allow", "list", ["x"]), ("deny", "list", ["x"])],
+            "list",
+            "rule 2: a may not list in * with topics x",
+        ),
+    ],
+)
+def test_what_decides_about_a_namespace(rules: Any, action: str, said: str) -> None:
+    assert ruled(*rules).decide("a", action, "t/n").rule == said
+
+
+@pytest.mark.parametrize(
     "rules",
     [
         [("allow", "list", None), ("deny", "list", None)],
