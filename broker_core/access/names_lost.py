@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from broker_core.access.asker import Asker
 from broker_core.access.authorization import Authorization
@@ -10,17 +11,25 @@ from broker_core.listing.listing import Listing, Selection
 from broker_core.listing.topic_filter import filtered
 from broker_core.settings import AuthorizationSettings
 
-__all__ = ["names_lost", "without_topics"]
+__all__ = ["Lost", "names_lost", "without_topics"]
+
+
+class Lost(NamedTuple):
+    """Names of a namespace that a role does not see any more, ``of`` how many, and whether it may list none."""
+
+    names: int
+    of: int
+    denied: bool = False
 
 
 def names_lost(
     old: Authorization, new: Authorization, listings: Iterable[Listing]
-) -> dict[str, dict[str, tuple[int, int]]]:
-    """By role and namespace, how many names a role does not see any more, of how many that it saw.
+) -> dict[str, dict[str, Lost]]:
+    """What a role does not see any more, by role and namespace.
 
     A pattern of roles stands for those that it alone is about. For any thread that alone uses ``old`` and ``new``.
     """
-    lost: dict[str, dict[str, tuple[int, int]]] = {}
+    lost: dict[str, dict[str, Lost]] = {}
     for listing in listings:
         namespace = str(listing.namespace)
         for role in sorted(old.roles | new.roles):
@@ -30,7 +39,7 @@ def names_lost(
             still = _seen(new, role, seen)
             missing = len(seen) - (0 if still is None else len(still))
             if missing:
-                lost.setdefault(role, {})[namespace] = missing, len(seen)
+                lost.setdefault(role, {})[namespace] = Lost(missing, len(seen), still is None)
     return lost
 
 

@@ -33,8 +33,8 @@ def test_what_each_role_does_not_see_any_more() -> None:
         )
     )
     assert names_lost(old, new, LISTINGS) == {
-        "team-*": {"acme/shop": (11, 20), "acme/other": (20, 20)},
-        "x": {"acme/shop": (9, 10), "acme/other": (9, 10)},
+        "team-*": {"acme/shop": (11, 20, False), "acme/other": (20, 20, True)},
+        "x": {"acme/shop": (9, 10, False), "acme/other": (9, 10, False)},
     }
     assert names_lost(new, new, LISTINGS) == {}
 

@@ -119,13 +119,13 @@ def _names_lost(told: dict[str, Any], settings: Settings) -> dict[str, str]:
     if not any(change["setting"].startswith("authorization.") for change in told["changed"]):
         return {}
     from broker_core.access.authorization import Authorization
-    from broker_core.cli.startup_checks.authorization_rules import catalogue_listings, told_names_lost
+    from broker_core.cli.startup_checks.authorization_rules import told_names_lost
     from broker_core.settings import AuthorizationSettings
 
     authenticates = settings.authentication.is_on
     former = Authorization(AuthorizationSettings.model_validate(rules), authentication=authenticates)
     newer = Authorization(settings.authorization, authentication=authenticates)
-    return dict(told_names_lost(former, newer, catalogue_listings(settings.catalog.path)))
+    return told_names_lost(former, newer, settings.catalog.path)
 
 
 def _read(text: str) -> dict[str, Any]:

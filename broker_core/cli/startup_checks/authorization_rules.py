@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -12,10 +13,11 @@ from broker_core.plugin_api.check_findings import Check
 
 if TYPE_CHECKING:
     from broker_core.access.authorization import Authorization
+    from broker_core.access.names_lost import Lost
     from broker_core.listing.listing import Listing
     from broker_core.settings import AuthorizationRule, Settings
 
-__all__ = ["authorization_checks", "catalogue_listings", "names_lost_checks", "told_names_lost"]
+__all__ = ["authorization_checks", "names_lost_checks", "told_names_lost"]
 
 #: Namespaces that are named for a role.
 _TOLD: Final = 5
@@ -53,7 +55,7 @@ def authorization_checks(settings: Settings) -> Iterator[Check]:
 def names_lost_checks(settings: Settings) -> Iterator[Check]:
     """How many names of the catalogue each role does not see for rules about topics, and rules that deny none."""
     from broker_core.access.authorization import Authorization
-    from broker_core.access.names_lost import without_topics
+    from broker_core.access.names_lost import names_lost, without_topics
     from broker_core.access.unused_rules import unmatched_topics
     from broker_core.errors import BrokerCoreError
 
@@ -62,15 +64,17 @@ def names_lost_checks(settings: Settings) -> Iterator[Check]:
     if not rules.has_topics or settings.upstream is not None or not path.exists():
         return
     try:
-        listings = catalogue_listings(path)
+        listings = asyncio.run(_listings(path))
         former = Authorization(without_topics(table), authentication=True)
-        lost = list(told_names_lost(former, rules, listings))
+        lost = names_lost(former, rules, listings)
         unmatched = list(unmatched_topics(table, listings))
     except BrokerCoreError as error:
         yield Check.warning("authorization.topics", f"the names that rules take away are unknown: {error}")
         return
-    for role, told in lost:
-        yield Check.ok("authorization.topics", f"{role} does not see {told}: some clients unsubscribe")
+    for role, namespaces in lost.items():
+        # A client whose listing is denied gets an error, and no shorter listing.
+        end = "" if all(each.denied for each in namespaces.values()) else ": some clients unsubscribe"
+        yield Check.ok("authorization.topics", f"{role} does not see {_told(namespaces)}{end}")
     for number, texts in unmatched:
         shown = ", ".join(map(repr, texts[:_TOLD]))
         more = f" and {counted(len(texts) - _TOLD, 'pattern')} more" if len(texts) > _TOLD else ""
@@ -79,29 +83,28 @@ def names_lost_checks(settings: Settings) -> Iterator[Check]:
         )
 
 
-def told_names_lost(
-    old: Authorization, new: Authorization, listings: Sequence[Listing]
-) -> Iterator[tuple[str, str]]:
-    """Each role that loses names of a catalogue by other rules, and how many in which namespaces."""
-    from broker_core.access.names_lost import names_lost
-
-    for role, namespaces in names_lost(old, new, listings).items():
-        told = ", ".join(
-            f"{lost} of {of} in {namespace}" for namespace, (lost, of) in list(namespaces.items())[:_TOLD]
-        )
-        more = f" and {counted(len(namespaces) - _TOLD, 'namespace')} more" if len(namespaces) > _TOLD else ""
-        yield role, f"{told}{more}"
-
-
-def catalogue_listings(path: Path) -> list[Listing]:
-    """The listing of each namespace of a catalogue.
+def told_names_lost(old: Authorization, new: Authorization, path: Path) -> dict[str, str]:
+    """Each role that loses names of a catalogue by other rules, and how many in which namespaces.
 
     Raises :exc:`~broker_core.errors.BrokerCoreError` if the catalogue cannot be read.
     """
-    return asyncio.run(_listings(path))
+    from broker_core.access.names_lost import names_lost
+
+    lost = names_lost(old, new, asyncio.run(_listings(path)))
+    return {role: _told(namespaces) for role, namespaces in lost.items()}
+
+
+def _told(lost: Mapping[str, Lost]) -> str:
+    """How many names a role loses in which namespaces."""
+    told = ", ".join(
+        f"{each.names} of {each.of} in {namespace}{' (denied: AuthorizationError)' if each.denied else ''}"
+        for namespace, each in islice(lost.items(), _TOLD)
+    )
+    return f"{told} and {counted(len(lost) - _TOLD, 'namespace')} more" if len(lost) > _TOLD else told
 
 
 async def _listings(path: Path) -> list[Listing]:
+    """The listing of each namespace of a catalogue."""
     from broker_core.catalog import CatalogLister, SqliteCatalog
     from broker_core.listing.listing import Listing
     from broker_core.memory.permits import Permits

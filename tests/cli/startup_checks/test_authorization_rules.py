@@ -81,6 +81,11 @@ def test_names_that_rules_about_topics_take_away(tmp_path: Path) -> None:
     (found,) = names_lost_checks(table)
     assert (found.level, found.name) == ("ok", "authorization.topics")
     assert found.text == "team-a does not see 2 of 10 in acme/shop: some clients unsubscribe"
+    denied = settings(
+        authorization={"rules": [*rules[:1], {**rules[1], "topics": ["*"]}]}, catalog={"path": str(path)}
+    )
+    (found,) = names_lost_checks(denied)
+    assert found.text == "team-a does not see 10 of 10 in acme/shop (denied: AuthorizationError)"
     # A name with a dot is matched by what could be a regular expression, and a namespace without topics tells nothing.
     with SqliteCatalog(path) as catalog:
         catalog.create(TopicName.parse("persistent://acme/shop/orders.eu"))
