@@ -95,6 +95,7 @@ class GivenKafka:
             AdminClient,
             IllegalSaslStateException,
             SaslAuthenticationException,
+            UnsupportedSaslMechanismException,
         )
 
         tls = self.tls or self.credentials.has_certificates
@@ -124,6 +125,12 @@ class GivenKafka:
                 raise
             raise BrokerCoreError(
                 f"{refused} The server asks for credentials: give --user or --token-file"
+            ) from None
+        except UnsupportedSaslMechanismException as refused:
+            if self.user is None:
+                raise
+            raise BrokerCoreError(
+                f"{refused}; give one that it has as --mechanism, or --token-file for OAUTHBEARER"
             ) from None
         except SaslAuthenticationException as refused:
             raise BrokerCoreError(f"{refused}; the log of the server says why") from None

@@ -144,6 +144,15 @@ async def test_a_server_that_wants_credentials() -> None:
             await names(GivenKafka(node.address))
 
 
+async def test_a_server_without_the_mechanism(tmp_path: Path) -> None:
+    (tmp_path / "pw").write_text("secret")
+    answer = {"error_code": ErrorCode.UNSUPPORTED_SASL_MECHANISM, "mechanisms": ["PLAIN"]}
+    async with ScriptedKafka({SASL_HANDSHAKE: lambda _: answer}) as node:
+        said = "has no SCRAM-SHA-512; it has PLAIN; give one that it has as --mechanism"
+        with pytest.raises(BrokerCoreError, match=said):
+            await names(GivenKafka(node.address, user="alice", password_file=tmp_path / "pw"))
+
+
 async def test_a_server_that_hangs_up_may_want_more() -> None:
     async with ScriptedKafka({API_VERSIONS: lambda _: None}) as node:
         with pytest.raises(
