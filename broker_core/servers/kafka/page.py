@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from broker_core.wire.kafka import ZERO_ID, Fields
@@ -101,6 +101,14 @@ class Page:
             if taken < run.size:
                 self.following = run.place(taken)
                 break
+
+    def for_node(self, names: Collection[str]) -> Fields:
+        """What asks a node, which has pages by Kafka's own rules, for this page of the topics of these names."""
+        start = self.start
+        cursor = None
+        if start is not None and start.key[0] in names:
+            cursor = dict(zip(self._fields, start.key, strict=True))
+        return {"response_partition_limit": self.limit, "cursor": cursor}
 
     @property
     def next_cursor(self) -> Fields | None:

@@ -167,12 +167,22 @@ class _Paging:
             )
             # What is an error as a whole is told with each part.
             items += [each for each in more if not items or each.order > items[-1].order]
+            cut = self._cut(fields)
+            if cut is not None:
+                end = shape.order_of(cut.key, cut.topic_id)
+                items = [each for each in items if each.order < end]
             taken, last = [], []
             await self._call.off_loop(len(items), page.fill, item_runs(shape, items, page.start, taken, last))
+            page.following = page.following or cut
             if page.following is not None:
                 break
         assert first is not None  # there is a part
         return await self._call.off_loop(len(taken), message_of, first, shape.answered, [*taken, *last])
+
+    def _cut(self, fields: Fields) -> Place | None:
+        """Where a node has cut its answer, if it is asked for pages of its own (:meth:`~.page.Page.for_node`)."""
+        cursor = fields.get("next_cursor")
+        return Place(tuple(cursor[each] for each in self._shape.fields)) if cursor else None
 
     def _parts(self, asked: Sequence[Item]) -> list[Sequence[Item]]:
         """What is asked for from the start on, as much at a time as fills a page if all of it is there."""

@@ -14,7 +14,6 @@ from broker_core.servers.kafka.gateway.reads import READ_ROWS
 from broker_core.servers.kafka.gateway.refusals import REFUSAL_ROWS
 from broker_core.servers.kafka.handler_row import HandlerRow
 from broker_core.servers.kafka.paged_row import with_pages
-from broker_core.wire.kafka import DESCRIBE_TOPIC_PARTITIONS
 
 __all__ = ["GATEWAY_HANDLERS"]
 
@@ -27,7 +26,7 @@ _ROWS: Final = (
     *SASL_ROWS,
 )
 
-#: By the key of the API. The nodes have pages of DescribeTopicPartitions of their own.
+#: By the key of the API.
 GATEWAY_HANDLERS: Final[Mapping[int, HandlerRow]] = MappingProxyType(
-    {row.api.key: row if row.api is DESCRIBE_TOPIC_PARTITIONS else with_pages(row) for row in _ROWS}
+    {row.api.key: with_pages(row) for row in _ROWS}
 )

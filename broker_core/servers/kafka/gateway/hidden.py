@@ -48,15 +48,17 @@ def are_some(call: KafkaCall) -> bool:
 
 
 async def hidden(
-    call: KafkaCall, names: Iterable[str], *, rules: str | None = None
+    call: KafkaCall, names: Iterable[str], *, action: str = "describe", rules: str | None = None
 ) -> Mapping[str, NamedTopic]:
     """The topics of these that are hidden from the client, with the errors that it gets for them.
 
-    Rules are asked whether it may describe them, or do ``rules`` in place of that, before a change.
+    Rules and gates are asked whether it may do ``action``, and rules ``rules`` in place of that, before a change.
     """
     if not are_some(call):
         return {}
-    found = await call.services.named.by_name(call, list(dict.fromkeys(names)), operation=None, rules=rules)
+    found = await call.services.named.by_name(
+        call, list(dict.fromkeys(names)), operation=None, action=action, rules=rules
+    )
     return {row.name or "": row for row in found if row.error}
 
 

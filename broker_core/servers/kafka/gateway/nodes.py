@@ -17,10 +17,11 @@ from broker_core.wire.kafka import (
     METADATA,
     NOT_ASKED,
     ZERO_ID,
+    Encoded,
     ErrorCode,
     Fields,
 )
-from broker_core.wire.kafka.topic_fragments import placed_metadata_family
+from broker_core.wire.kafka.topic_fragments import Family, placed_described_family, placed_metadata_family
 
 __all__ = ["NODE_ROWS"]
 
@@ -55,10 +56,7 @@ async def _all_topics(call: KafkaCall) -> Fields:
     """All topics, of the snapshot of the cluster; and the nodes as one of them tells of them now."""
     told: bool = call.body["include_topic_authorized_operations"]
     family = placed_metadata_family(call.version, TOPIC_OPERATIONS if told else NOT_ASKED)
-    try:
-        topics = await call.services.topics.all_encoded(call, family, operations=told)
-    except ListingFailed as failure:
-        raise CloseClient(failure.message) from failure
+    topics = await _listed(call, family)
     if not call.version:  # no topics would be all of them
         nodes = (await nodes_now(call)).nodes.values()
         rows = [{"node_id": node.id, "rack": node.rack} for node in nodes]
@@ -70,13 +68,26 @@ async def _all_topics(call: KafkaCall) -> Fields:
 
 
 async def _partitions(call: KafkaCall) -> Fields:
-    """DescribeTopicPartitions: pages are the node's own."""
-    settings, body = call.services.options.kafka, call.body
-    most = settings.max_request_partition_size_limit or settings.max_request_pagination_size_limit
-    limit = max(1, min(body["response_partition_limit"], most))
-    answer = await ask(call, DESCRIBE_TOPIC_PARTITIONS, {**body, "response_partition_limit": limit})
-    rows = answer["topics"]
-    return answer | {"topics": await _shown(call, rows) if rows and are_some(call) else rows}
+    """DescribeTopicPartitions: all topics are those of the snapshot, and those that are named the node's."""
+    if not call.body["topics"]:
+        # What a client may do with each topic, the cluster alone knows if it is asked as the client.
+        told = NOT_ASKED if front_of(call).forwards else TOPIC_OPERATIONS
+        return {"topics": await _listed(call, placed_described_family(told))}
+    names = list(dict.fromkeys(row["name"] for row in call.body["topics"]))
+    gone = await hidden(call, names)
+    left = [{"name": name} for name in names if name not in gone]
+    none: Fields = {"throttle_time_ms": 0, "topics": []}
+    answer = await ask(call, DESCRIBE_TOPIC_PARTITIONS, {**call.body, "topics": left}) if left else none
+    refused = [{"error_code": row.error, "name": name, "partitions": []} for name, row in gone.items()]
+    return answer | {"topics": [*answer["topics"], *refused]}
+
+
+async def _listed(call: KafkaCall, family: Family) -> Encoded:
+    """All topics that the client may list, of the snapshot, or those of the page that is asked for."""
+    try:
+        return await call.services.topics.all_encoded(call, family, operations=True)
+    except ListingFailed as failure:
+        raise CloseClient(failure.message) from failure
 
 
 async def _shown(call: KafkaCall, rows: list[Fields]) -> list[Fields]:
@@ -87,7 +98,9 @@ async def _shown(call: KafkaCall, rows: list[Fields]) -> list[Fields]:
     asked = call.body["topics"] or ()
     ids = {row.get("topic_id", ZERO_ID) for row in asked} - {ZERO_ID}
     named = {row["name"] for row in asked}
-    gone = await hidden(call, [row["name"] for row in rows if row["name"]], rules=None if asked else "list")
+    gone = await hidden(
+        call, [row["name"] for row in rows if row["name"]], action="describe" if asked else "list"
+    )
     shown: list[Fields] = []
     for row in rows:
         known = gone.get(row["name"] or "")

@@ -9,7 +9,7 @@ from broker_core.client.kafka import Cluster
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.cluster_front import ClusterFront
 from broker_core.upstream.kafka import ANY, Target
-from broker_core.wire.kafka import Api, ErrorCode, Fields
+from broker_core.wire.kafka import DESCRIBE_TOPIC_PARTITIONS, Api, ErrorCode, Fields
 
 __all__ = ["ask", "asked", "at_port", "brokers", "coordinator", "front_of", "learn", "nodes_now"]
 
@@ -54,6 +54,8 @@ async def asked(
     request = {**(call.body if body is None else body)}
     if "response_pagination_limit" in request:  # pages are made here
         request["response_pagination_limit"] = request["cursor"] = None
+    if api is DESCRIBE_TOPIC_PARTITIONS and call.page is not None:
+        request |= call.page.for_node({row["name"] for row in request["topics"]})
     if "timeout_ms" in request:
         request["timeout_ms"] = min(request["timeout_ms"], _MOST_MS)
 

@@ -17,6 +17,7 @@ from broker_core.wire.kafka.topic_fragments.metadata_fragments import metadata_f
 from broker_core.wire.kafka.topic_fragments.placed_fragments import (
     PlacedAnswer,
     PlacedTopics,
+    placed_described_family,
     placed_metadata_family,
     read_placed_answer,
     read_placed_topics,
@@ -34,6 +35,7 @@ __all__ = [
     "log_dir_family",
     "metadata_family",
     "metadata_partitions",
+    "placed_described_family",
     "placed_metadata_family",
     "read_placed_answer",
     "read_placed_topics",

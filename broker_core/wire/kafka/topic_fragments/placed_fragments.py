@@ -1,4 +1,4 @@
-"""The topics of Metadata's answers with the nodes that their partitions are on, as a cluster tells them.
+"""The topics of Metadata's and DescribeTopicPartitions' answers with the nodes of their partitions, as a cluster tells.
 
 A placement is all partitions of one topic in the order of their numbers, each as versions 9 to 13 have it.
 """
@@ -6,10 +6,10 @@ A placement is all partitions of one topic in the order of their numbers, each a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from functools import lru_cache, partial
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -29,12 +29,16 @@ from broker_core.wire.kafka.writer import unsigned_varint
 __all__ = [
     "PlacedAnswer",
     "PlacedTopics",
+    "placed_described_family",
     "placed_metadata_family",
     "read_placed_answer",
     "read_placed_topics",
 ]
 
 _Array = np.ndarray[Any, Any]
+#: Makes partitions, as bytes and where each begins, of another layout; they all have as many replicas, in-sync ones and
+#: offline ones.
+_Remake: TypeAlias = Callable[[_Array, _Array, Sequence[int]], pa.LargeBinaryArray]
 _BYTES: Final = pa.large_binary()
 _NOTHING: Final = pa.scalar(b"", _BYTES)
 #: Bytes of a partition in front of its three arrays of nodes: error, number, leader and epoch.
@@ -208,9 +212,22 @@ def placed_metadata_family(version: int, operations: int = NOT_ASKED) -> Family:
 @lru_cache(maxsize=64)
 def _family(version: int, operations: int) -> Family:
     flexible = version >= 9
-    layout = _PlacedLayout(b"\0\0", flexible, version >= 10, _no_tail, True, version, operations)
+    remake = None if flexible else partial(_plain_rows, version)
+    layout = _PlacedLayout(b"\0\0", flexible, version >= 10, _no_tail, True, version, operations, remake)
     end = None if version < 8 else int(flexible)
     return Family(("placed", version, operations), layout, end)
+
+
+@lru_cache(maxsize=8)
+def placed_described_family(operations: int) -> Family:
+    """The family of DescribeTopicPartitions, of topics of chunks with placements, with these authorized operations.
+
+    Metadata does not tell eligible leader replicas: they are null, which is not known.
+    """
+    layout = _PlacedLayout(
+        b"\0\0", True, True, _no_tail, True, family_version(10), operations, _described_rows
+    )
+    return Family(("placed described", operations), layout, 1)
 
 
 def _no_tail(_internal: bool, _start: int, _stop: int, _operations: int | None) -> bytes:
@@ -223,11 +240,13 @@ class _PlacedLayout(Layout):
 
     version: int = 0
     operations: int = NOT_ASKED
+    remake: _Remake | None = None
 
     def part(self, topic: TopicRow, start: int, stop: int, operations: int | None) -> bytes:
         assert self.compact  # other versions have no pages
         assert topic.placement is not None
         rows = list(_rows_of(topic.placement))[start:stop]
+        placed = pa.array([b"".join(rows)], _BYTES)
         internal = bool(internal_names(pa.array([topic.name], _BYTES))[0])
         return b"".join(
             (
@@ -236,7 +255,7 @@ class _PlacedLayout(Layout):
                 topic.name,
                 topic.topic_id if self.ids else b"",
                 self._front(internal, len(rows)),
-                *rows,
+                self._remade(placed)[0].as_py(),
                 self._end(operations),
             )
         )
@@ -246,9 +265,11 @@ class _PlacedLayout(Layout):
         keys = internal_names(chunk.names).astype(np.int64) + 2 * chunk.partitions.astype(np.int64)
         distinct, at = np.unique(keys, return_inverse=True)
         fronts = [self._front(bool(key & 1), int(key) >> 1) for key in distinct.tolist()]
-        placed = chunk.placements if self.compact else _plain(chunk.placements, self.version)
-        end = pa.scalar(self._end(None), _BYTES)
+        placed, end = self._remade(chunk.placements), pa.scalar(self._end(None), _BYTES)
         return pc.binary_join_element_wise(pa.array(fronts, _BYTES).take(pa.array(at)), placed, end, _NOTHING)
+
+    def _remade(self, placements: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
+        return placements if self.remake is None else _remade(placements, self.remake)
 
     def _front(self, internal: bool, count: int) -> bytes:
         size = unsigned_varint(count + 1) if self.compact else count.to_bytes(4, "big")
@@ -270,8 +291,8 @@ def _rows_of(placement: bytes) -> Iterator[bytes]:
         at += size
 
 
-def _plain(placements: pa.LargeBinaryArray, version: int) -> pa.LargeBinaryArray:
-    """Placements as a version with lengths of fixed size has them."""
+def _remade(placements: pa.LargeBinaryArray, remake: _Remake) -> pa.LargeBinaryArray:
+    """Placements of which each partition is made anew."""
     buffer, offsets = column_data(placements)
     data = np.frombuffer(buffer, np.uint8)
     at, ends = offsets[:-1].copy(), offsets[1:]
@@ -292,7 +313,7 @@ def _plain(placements: pa.LargeBinaryArray, version: int) -> pa.LargeBinaryArray
     columns, order = [pa.array([], _BYTES)], [np.zeros(0, np.int64)]
     for shape in np.unique(shapes, axis=0):
         of_shape = np.flatnonzero((shapes == shape).all(axis=1))
-        columns.append(_plain_rows(data, start[of_shape], shape.tolist(), version))
+        columns.append(remake(data, start[of_shape], shape.tolist()))
         order.append(of_shape)
     made = pa.concat_arrays(columns)
     # In the order of topics, and within one in that of its partitions.
@@ -305,10 +326,9 @@ def _plain(placements: pa.LargeBinaryArray, version: int) -> pa.LargeBinaryArray
     )
 
 
-def _plain_rows(data: _Array, starts: _Array, shape: Sequence[int], version: int) -> pa.LargeBinaryArray:
-    """Partitions that all have as many replicas, in-sync ones and offline ones as ``shape`` says."""
-    size = _FIXED + 3 + 4 * sum(shape)
-    block = data[starts[:, None] + np.arange(size)]
+def _plain_rows(version: int, data: _Array, starts: _Array, shape: Sequence[int]) -> pa.LargeBinaryArray:
+    """Partitions as a version of Metadata with lengths of fixed size has them."""
+    block = _block(data, starts, shape)
     pieces = [block[:, : _FIXED - _EPOCH]]
     if version >= 7:
         pieces.append(block[:, _FIXED - _EPOCH : _FIXED])
@@ -317,6 +337,24 @@ def _plain_rows(data: _Array, starts: _Array, shape: Sequence[int], version: int
         length = np.frombuffer(count.to_bytes(4, "big"), np.uint8)
         pieces += [np.broadcast_to(length, (len(block), 4)), block[:, place + 1 : place + 1 + 4 * count]]
         place += 1 + 4 * count
+    return _joined(pieces)
+
+
+def _described_rows(data: _Array, starts: _Array, shape: Sequence[int]) -> pa.LargeBinaryArray:
+    """Partitions as DescribeTopicPartitions has them: two arrays more, which are null, before the offline replicas."""
+    block = _block(data, starts, shape)
+    offline = _FIXED + 2 + 4 * (shape[0] + shape[1])
+    null = np.zeros((len(block), 2), np.uint8)
+    return _joined([block[:, :offline], null, block[:, offline:], null[:, :1]])  # no tags
+
+
+def _block(data: _Array, starts: _Array, shape: Sequence[int]) -> _Array:
+    """The bytes of partitions, without their tags: a row for each."""
+    block: _Array = data[starts[:, None] + np.arange(_FIXED + 3 + 4 * sum(shape))]
+    return block
+
+
+def _joined(pieces: Sequence[_Array]) -> pa.LargeBinaryArray:
     made = np.ascontiguousarray(np.concatenate(pieces, axis=1))
     edges = np.arange(len(made) + 1, dtype=np.int64) * made.shape[1]
     return pa.LargeBinaryArray.from_buffers(

@@ -94,8 +94,8 @@ async def test_each_api_is_allowed_by_the_actions_of_the_table(
     async with _asking(tmp_path, cluster, *rules) as ask:
         every = {"topics": [], "response_partition_limit": 10, "cursor": None}
         rows = await ask(DESCRIBE_TOPIC_PARTITIONS.name, every)
-        assert rows is not None
-        assert bool(rows["topics"]) is (action == "list")
+        # No answer at all: no topics would be read as an empty cluster.
+        assert bool(rows and rows["topics"]) is (rows is not None) is (action == "list")
         expected = {name: all(action in enough(each) for each in ASKED[name]) for name in TRIED}
         assert await _let_in(ask, relayed, "mail") == expected
 

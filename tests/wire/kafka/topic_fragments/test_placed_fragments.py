@@ -8,9 +8,17 @@ import uuid
 import pytest
 
 from broker_core.listing.topic_table import TopicTable
-from broker_core.wire.kafka import METADATA, Encoded, Fields, MalformedMessage, response_frame
+from broker_core.wire.kafka import (
+    DESCRIBE_TOPIC_PARTITIONS,
+    METADATA,
+    Encoded,
+    Fields,
+    MalformedMessage,
+    response_frame,
+)
 from broker_core.wire.kafka.topic_fragments import (
     PlacedTopics,
+    placed_described_family,
     placed_metadata_family,
     read_placed_topics,
     with_operations,
@@ -92,6 +100,29 @@ def test_a_part_of_a_topic_is_that_of_a_page() -> None:
         for start, stop in ((0, 1), (1, 2), (0, len(each["partitions"]))):
             part = {**each, "partitions": each["partitions"][start:stop]}
             assert family.layout.part(chunk.row(row), start, stop, None) == encoded([part])
+
+
+def test_described_topics_have_the_same_partitions_and_no_eligible_replicas() -> None:
+    [chunk] = table_of(TOPICS[::-1]).chunks
+    family = placed_described_family(256)
+
+    def frame(topics: object) -> bytes:
+        return b"".join(response_frame(DESCRIBE_TOPIC_PARTITIONS, 0, 1, {"topics": topics}))
+
+    null = {"eligible_leader_replicas": None, "last_known_elr": None}
+    rows = [
+        {
+            **each,
+            "partitions": [one | null for one in each["partitions"]],
+            "topic_authorized_operations": 256,
+        }
+        for each in TOPICS
+    ]
+    assert frame(Encoded(len(chunk), [family.of(chunk).data])) == frame(rows)
+    for number, row in enumerate(rows):
+        for start, stop in ((0, 1), (1, 2), (7, 7)):
+            piece = family.layout.part(chunk.row(number), start, stop, None)
+            assert frame(Encoded(1, [piece])) == frame([row | {"partitions": row["partitions"][start:stop]}])
 
 
 def test_some_topics_keep_their_placements() -> None:
