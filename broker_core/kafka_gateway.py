@@ -51,7 +51,10 @@ class KafkaGateway:
         self.plugin.show(metrics, self.cluster)
         ports = NodePorts(upstream.ports.first, upstream.ports.last)
         #: The cluster as Kafka clients see it.
-        self.front: Final = ClusterFront(self.cluster, self.plugin.namespace, ports, self.sessions)
+        self.front: Final = ClusterFront(
+            self.cluster, self.plugin.namespace, ports, self.sessions, max_age=upstream.max_age
+        )
+        permits.on_pressure(lambda _: self.front.answers.clear())
 
     def edits(self, find: Find) -> ClusterEdits:
         """What does edits of the topics of the cluster."""
@@ -63,6 +66,7 @@ class KafkaGateway:
 
     async def stop(self) -> None:
         """Let go of what is held, and close all connections."""
+        self.front.answers.clear()
         await self.plugin.close()
         await self.cluster.stop()
 

@@ -9,16 +9,19 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
 
 from broker_core.broker import Broker
 from broker_core.client.kafka import AdminClient, NewTopic
 from broker_core.plugin_api.hookspecs import hookimpl
 from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.servers.kafka.apis import HANDLERS
 from broker_core.settings import HttpSettings, ListenAddress
+from tests.support.kafka_page_rows import ClusterRows
 from tests.support.kafka_serving import kafka_broker
 from tests.support.ports import free_port
 
-__all__ = ["NAMESPACE", "Cluster", "Secrets", "address_of", "gateway", "small_cluster"]
+__all__ = ["NAMESPACE", "Cluster", "Secrets", "address_of", "gateway", "play", "small_cluster"]
 
 NAMESPACE = "acme/kafka"
 
@@ -58,6 +61,11 @@ async def small_cluster(folder: Path) -> AsyncIterator[Cluster]:
     async with kafka_broker(folder, node_id=7) as broker, Cluster(broker) as client:
         (await client.create_topics([NewTopic("orders", 3), NewTopic("secret.keys"), NewTopic("mail")])).all()
         yield client
+
+
+def play(rows: ClusterRows, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let clusters that are made from now on have groups, transactions, producers and reassignments."""
+    monkeypatch.setattr("broker_core.servers.kafka.server.HANDLERS", {**HANDLERS, **rows.handlers()})
 
 
 @asynccontextmanager

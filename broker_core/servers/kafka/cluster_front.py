@@ -9,6 +9,7 @@ from broker_core.access.sessions import ClientCredentials, Sessions
 from broker_core.client import ClientError, CredentialsFailed
 from broker_core.client.kafka import Cluster, KafkaException
 from broker_core.names import NamespaceName
+from broker_core.servers.kafka.kept_answers import KeptAnswers
 from broker_core.servers.kafka.node_ports import NodePorts
 from broker_core.upstream.kafka import ClientIdentity, KafkaCluster, identity_of, principal_of
 
@@ -19,7 +20,7 @@ class ClusterFront:
     """The cluster, its nodes at their ports, and the credentials that it is asked with.
 
     ``namespace`` has the cluster's topics. ``sessions`` has the credentials of clients, if the cluster is asked with
-    them; ``None``: with the gateway's own.
+    them; ``None``: with the gateway's own. ``max_age``: how many seconds an answer may be old that pages are made of.
     """
 
     def __init__(
@@ -28,8 +29,12 @@ class ClusterFront:
         namespace: NamespaceName,
         ports: NodePorts,
         sessions: Sessions | None = None,
+        *,
+        max_age: float = 10.0,
     ) -> None:
         self.cluster = cluster
+        #: What later pages of a pass are made of.
+        self.answers = KeptAnswers(max_age)
         self.namespace = namespace
         self.ports = ports
         self._sessions = sessions

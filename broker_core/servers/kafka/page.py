@@ -6,14 +6,20 @@ import uuid
 from collections.abc import Collection, Iterable
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
+from broker_core.servers.kafka.kept_answers import WholeAnswer
 from broker_core.wire.kafka import ZERO_ID, Fields
 
-__all__ = ["Key", "Page", "Place", "Run"]
+__all__ = ["Key", "Page", "Place", "Run", "without_page"]
 
 #: The values of the fields of a cursor, in the cursor's order.
 Key: TypeAlias = tuple[Any, ...]
 
 _ID: Final = "topic_id"
+
+
+def without_page(body: Fields) -> Fields:
+    """A request for all in place of a page."""
+    return {**body, **{name: None for name in ("response_pagination_limit", "cursor") if name in body}}
 
 
 class Place(NamedTuple):
@@ -58,6 +64,7 @@ class Page:
         "names",
         "start",
         "topic_ids",
+        "whole",
     )
 
     def __init__(
@@ -80,6 +87,8 @@ class Page:
         self.is_filled = False
         self.topic_ids: dict[str, uuid.UUID] = {}
         self.names: dict[uuid.UUID, str] = {}
+        #: The answer that a cluster gave to the whole pass.
+        self.whole: WholeAnswer | None = None
 
     def note(self, name: str | None, topic_id: uuid.UUID) -> None:
         """A topic was looked up for this page."""

@@ -162,9 +162,15 @@ class _Paging:
             if self._is_made_anew():
                 return None
             first = first or fields
-            more = await self._call.off_loop(
-                _size(fields.values()), items_of, shape, shape.answered, fields, page
-            )
+            whole = None if page.whole is None or page.whole.fields is not fields else page.whole
+            if whole is not None and whole.items is not None:
+                more = whole.items
+            else:
+                more = await self._call.off_loop(
+                    _size(fields.values()), items_of, shape, shape.answered, fields, page
+                )
+                if whole is not None:
+                    whole.items = more
             # What is an error as a whole is told with each part.
             items += [each for each in more if not items or each.order > items[-1].order]
             cut = self._cut(fields)

@@ -21,6 +21,7 @@ from broker_core.servers.kafka.gateway.hidden import (
     topics_of_member,
     without_hidden,
 )
+from broker_core.servers.kafka.gateway.passes import of_pass
 from broker_core.servers.kafka.gateway.relay import ask, asked, front_of, nodes_now
 from broker_core.servers.kafka.handler_row import AnswerLater, HandlerRow
 from broker_core.servers.kafka.page_rows import refusal_of
@@ -316,7 +317,9 @@ def _for_operators(api: Api) -> HandlerRow:
     async def later(call: KafkaCall) -> Fields:
         return await ask(call, api)
 
-    return HandlerRow(api, later=guarded(later, _OF_CLUSTER, partial(_refused, api), "create_acl"))
+    return HandlerRow(
+        api, later=guarded(of_pass(api, later), _OF_CLUSTER, partial(_refused, api), "create_acl")
+    )
 
 
 async def _config_resources(call: KafkaCall) -> Fields:
@@ -354,13 +357,13 @@ def _row(api: Api, later: AnswerLater, code: ErrorCode | None = None) -> Handler
 
 
 READ_ROWS: Final = (
-    _row(LIST_GROUPS, _merged(LIST_GROUPS, "groups", "group_id"), _OF_GROUPS),
+    _row(LIST_GROUPS, of_pass(LIST_GROUPS, _merged(LIST_GROUPS, "groups", "group_id")), _OF_GROUPS),
     _row(DESCRIBE_GROUPS, _groups, _OF_GROUPS),
     _row(CONSUMER_GROUP_DESCRIBE, _consumer_groups, _OF_GROUPS),
     _row(OFFSET_FETCH, without_hidden(OFFSET_FETCH, _offsets), _OF_GROUPS),
     _row(
         LIST_TRANSACTIONS,
-        _merged(LIST_TRANSACTIONS, "transaction_states", "transactional_id"),
+        of_pass(LIST_TRANSACTIONS, _merged(LIST_TRANSACTIONS, "transaction_states", "transactional_id")),
         _OF_TRANSACTIONS,
     ),
     _row(DESCRIBE_TRANSACTIONS, _transactions, _OF_TRANSACTIONS),
@@ -369,7 +372,7 @@ READ_ROWS: Final = (
     _row(DESCRIBE_LOG_DIRS, without_hidden(DESCRIBE_LOG_DIRS, _log_dirs), _OF_CLUSTER),
     _row(
         LIST_PARTITION_REASSIGNMENTS,
-        without_hidden(LIST_PARTITION_REASSIGNMENTS, _reassignments),
+        without_hidden(LIST_PARTITION_REASSIGNMENTS, of_pass(LIST_PARTITION_REASSIGNMENTS, _reassignments)),
         _OF_CLUSTER,
     ),
     _for_operators(DESCRIBE_ACLS),

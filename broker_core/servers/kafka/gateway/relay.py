@@ -8,6 +8,7 @@ from broker_core.client import ClientError
 from broker_core.client.kafka import Cluster
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.cluster_front import ClusterFront
+from broker_core.servers.kafka.page import without_page
 from broker_core.upstream.kafka import ANY, Target
 from broker_core.wire.kafka import DESCRIBE_TOPIC_PARTITIONS, Api, ErrorCode, Fields
 
@@ -51,9 +52,7 @@ async def asked(
 ) -> Fields:
     """The answer of ``target``. Raises :exc:`~broker_core.client.ClientError`."""
     front = front_of(call)
-    request = {**(call.body if body is None else body)}
-    if "response_pagination_limit" in request:  # pages are made here
-        request["response_pagination_limit"] = request["cursor"] = None
+    request = without_page(call.body if body is None else body)  # pages are made here
     if api is DESCRIBE_TOPIC_PARTITIONS and call.page is not None:
         request |= call.page.for_node({row["name"] for row in request["topics"]})
     if "timeout_ms" in request:
@@ -62,9 +61,13 @@ async def asked(
     async def hold(size: int) -> None:
         await call.hold(size * _EXPANSION)
 
-    return await front.cluster.request(
-        target, api, call.version, request, front.identity(call.asker), again=again, hold=hold
-    )
+    try:
+        return await front.cluster.request(
+            target, api, call.version, request, front.identity(call.asker), again=again, hold=hold
+        )
+    finally:
+        if not again:
+            front.answers.clear()
 
 
 def at_port(call: KafkaCall, node_id: int) -> tuple[str, int]:

@@ -1,0 +1,55 @@
+"""Passes of pages over all that a cluster has of something: each costs the cluster one listing, and not one a page."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from broker_core.client import ClientError
+from broker_core.memory.permit_errors import PermitError
+from broker_core.servers.kafka.call import KafkaCall
+from broker_core.servers.kafka.gateway.relay import front_of
+from broker_core.servers.kafka.handler_row import AnswerLater
+from broker_core.servers.kafka.kept_answers import WholeAnswer
+from broker_core.servers.kafka.page import without_page
+from broker_core.wire.kafka import Api, Fields
+
+__all__ = ["of_pass"]
+
+#: Bytes of memory that an answer is taken for at least: smaller ones hold no permits while they are read.
+_LEAST: Final = 256 * 1024
+
+
+def of_pass(api: Api, later: AnswerLater) -> AnswerLater:
+    """A handler of requests for all that there is. The first page of a pass asks the cluster, and those behind it are
+    made of the same answer, for the same role, as long as it is kept.
+    """
+
+    async def answer(call: KafkaCall) -> Fields:
+        page, front = call.page, front_of(call)
+        if page is None or call.size or call.body.get("topics"):  # some of it
+            return await later(call)
+        try:
+            identity = front.identity(call.asker)
+        except ClientError:
+            return await later(call)
+        who = (call.asker.role, None if identity is None else identity.key)
+        key = (who, call.node.of_cluster, api.key, call.version, repr(without_page(call.body)))
+        kept = None if page.start is None else front.answers.get(key)
+        if kept is not None:
+            page.whole = kept
+            return kept.fields
+        began, mark = asyncio.get_running_loop().time(), front.answers.mark
+        fields = await later(call)
+        if not fields.get("error_code"):
+            size = max(sum(permit.count for permit in call.held), _LEAST)
+            try:
+                permit = call.services.pipeline.permits.snapshots.try_acquire(size)
+            except PermitError:
+                permit = None
+            if permit is not None:
+                page.whole = WholeAnswer(fields, permit)
+                front.answers.keep(key, page.whole, began, mark)
+        return fields
+
+    return answer

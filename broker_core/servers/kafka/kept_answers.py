@@ -1,0 +1,66 @@
+"""Whole answers of a cluster that later pages are made of: bounded by age and number, and by the permits they hold."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from broker_core.memory.permit_budget import Permit
+from broker_core.wire.kafka import Fields
+
+__all__ = ["KeptAnswers", "WholeAnswer"]
+
+#: Answers that are kept at the most; the one that was used last goes last.
+_MOST: Final = 64
+
+
+@dataclass(slots=True, eq=False)
+class WholeAnswer:
+    """An answer without pages, and its rows as units once they are known."""
+
+    fields: Fields
+    permit: Permit = field(repr=False)
+    items: list[Any] | None = field(default=None, repr=False)
+
+
+class KeptAnswers:
+    """By any key the newest answer, for ``max_age`` seconds from the moment on at which it was asked for."""
+
+    def __init__(self, max_age: float) -> None:
+        self._max_age = max_age
+        self._kept: dict[Hashable, WholeAnswer] = {}
+        #: Another one after each change: what was asked for before it is not kept after it.
+        self.mark = 0
+
+    def get(self, key: Hashable) -> WholeAnswer | None:
+        """The answer of a key."""
+        found = self._kept.pop(key, None)
+        if found is not None:
+            self._kept[key] = found
+        return found
+
+    def keep(self, key: Hashable, answer: WholeAnswer, began: float, mark: int) -> None:
+        """Keep an answer that was asked for at ``began``, in loop time, after the change of ``mark``."""
+        if mark != self.mark:
+            answer.permit.release()
+            return
+        self._let_go(key, self._kept.get(key))
+        self._kept[key] = answer
+        asyncio.get_running_loop().call_at(began + self._max_age, self._let_go, key, answer)
+        while len(self._kept) > _MOST:
+            oldest = next(iter(self._kept))
+            self._let_go(oldest, self._kept[oldest])
+
+    def clear(self) -> None:
+        """Keep none of them, nor any that is under way: something was changed, or memory is short."""
+        self.mark += 1
+        for key, answer in list(self._kept.items()):
+            self._let_go(key, answer)
+
+    def _let_go(self, key: Hashable, answer: WholeAnswer | None) -> None:
+        if answer is not None:
+            answer.permit.release()
+            if self._kept.get(key) is answer:
+                del self._kept[key]
