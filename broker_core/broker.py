@@ -55,10 +55,10 @@ class ListenError(BrokerCoreError):
 
 class Broker:
     """A server for its settings. ``plugins`` are plugins as objects by name, for tests and for programs that embed one:
-    they are asked after those that the settings enable, or in their place where these name them. ``identify`` says who
-    a connection is, by what is known of it; without it nobody has a role. Only the program that makes the broker can
-    give it: no setting leads there, and nothing that a client sends. ``load`` reads the settings again, where their
-    operator may change them while the broker runs, and ``check`` says what `broker-core check` says of them.
+    they are asked after those that the settings enable, or in their place if these name them. ``identify`` gives a
+    connection its principal, by what is known of it; without it no connection has a role. Only the program that makes
+    the broker can give it: no setting leads there, and nothing that a client sends. ``load`` reads the settings again,
+    if their operator may change them while the broker runs, and ``check`` says what `broker-core check` says of them.
 
     :meth:`start` and :meth:`stop`, or ``async with``.
     """
@@ -273,7 +273,7 @@ class Broker:
 
     @property
     def kafka_tls_address(self) -> tuple[str, int] | None:
-        """The same over TLS, ``None`` without ``[kafka.tls]``."""
+        """Host and port for Kafka clients over TLS, ``None`` without ``[kafka.tls]``."""
         return self._kafka_tls_address
 
     @property

@@ -275,7 +275,7 @@ class Gateway:
 
     @property
     def log(self) -> ChangeLog | None:
-        """The change log of what is listed for all; ``None`` where nothing is held, or that depends on who asks."""
+        """The change log of what is listed for all; ``None`` if nothing is held, or that depends on the asker."""
         return None if self.cluster.log is None else _ClusterLog(self, _for_all)
 
     async def _log_of(self, asker: Asker, namespace: NamespaceName) -> ChangeLog:

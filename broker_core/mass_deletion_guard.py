@@ -43,7 +43,9 @@ class Refusal:
     loss: Loss
 
     def error(self, hint: str = "") -> MassDeletion:
-        """That nothing was written. ``hint`` says how to see what would go, such as ``"--dry-run shows them"``."""
+        """The error that nothing was written. ``hint`` says how to see what would go, such as ``"--dry-run shows
+        them"``.
+        """
         return MassDeletion(
             f"{self.why}: nothing was written; {f'{hint}, ' if hint else ''}{self.allows} allows it", self
         )

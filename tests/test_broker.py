@@ -152,7 +152,7 @@ class OwnKeys(BaseModel):
 
 
 class Selecting:
-    """Passes everything through; has a key of its own to select by, and fails for who asks it to."""
+    """Passes everything through; has a key of its own to select by, and fails for an asker that wants it to."""
 
     @hookimpl
     def broker_core_settings(self) -> type[BaseModel]:

@@ -54,7 +54,7 @@ def instructions() -> list[Instruction]:
 
 
 def stages() -> list[list[Instruction]]:
-    """Those before the first FROM, then the ones of each stage."""
+    """The instructions before the first FROM, then the ones of each stage."""
     found: list[list[Instruction]] = [[]]
     for each in instructions():
         if each.name == "FROM":

@@ -209,6 +209,6 @@ def test_the_locks_have_what_runs_and_what_builds() -> None:
 
 
 def test_no_lock_names_a_distribution_of_this_repository() -> None:
-    """Their names are on no index: whoever has them there is a stranger."""
+    """Names of these distributions are on no index: one that is there is a stranger's."""
     for name in ("batch", "build", "dev", "run", "uv"):
         assert not {each.name for each in DISTRIBUTIONS} & locked(name).keys()

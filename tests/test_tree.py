@@ -26,6 +26,11 @@ _FORBIDDEN = {
     "a path of one machine": r"(?<![\w./-])/" + r"(?:work|root|home/\w+|Users/\w+|tmp/\w+|opt/wheels)/",
     "a conflict": r"^(?:<{7}|>{7}) ",
 }
+# A pronoun names nothing, and "who" asks: a first line names the thing by a noun or a verb of the field.
+_UNNAMED = re.compile(
+    r"^(?:(?:The )?[Ss]ame|It|They|Them|Those|That|Whom?|Whoever|Someone)\b|\b[Ww]ho(?:m|ever)?\b"
+)
+_FIRST_LINES = re.compile(r'^ *r?"""(\S.*?)(?:"""|\n\n)', re.MULTILINE | re.DOTALL)
 _TEXT = {
     "",
     ".py",
@@ -117,6 +122,17 @@ def test_a_source_stays_one_idea() -> None:
 def test_a_source_says_what_it_is() -> None:
     silent = [source for source in SOURCES if not ast.get_docstring(_tree(source))]
     assert not silent, f"without a docstring: {silent}"
+
+
+def test_a_first_line_names_its_thing() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}: {first}"
+        for path in FILES
+        if path.suffix == ".py"
+        for first in _FIRST_LINES.findall(path.read_text(encoding="utf-8"))
+        if _UNNAMED.search(first)
+    ]
+    assert not found, "\n".join(found)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:

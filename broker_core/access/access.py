@@ -1,4 +1,4 @@
-"""The question to a gate (``broker_core_authorize``): who wants to do what; and a gate's refusal."""
+"""The question to a gate (``broker_core_authorize``): an asker, an action and its object; and a gate's refusal."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _put_action, _put_namespace, _put_topic, _put_asker = seal_value(Access)
 
 @dataclass(frozen=True, slots=True, init=False)
 class Refused:
-    """It is not allowed. ``message`` is what the client is told, ``cause`` what its code is made of.
+    """A refusal by a gate. ``message`` is for the client, ``cause`` is what its code is made of.
 
     Raises :exc:`TypeError` for a message that is no string and a cause that is no
     :class:`~broker_core.errors.causes.Cause`, :exc:`ValueError` for an empty message.

@@ -118,7 +118,7 @@ class Authorization:
         return Decision(role, allowed, scope.why(topic, allowed=allowed))
 
     def decisions(self, asker: Asker, action: str, namespace: str | None) -> list[Decision]:
-        """The decision about each principal of an asker: its role, and whom it asks for, if anybody."""
+        """The decision about each principal of an asker: its role, and the one it asks for, if any."""
         if asker.transport == OPERATOR:
             return [Decision(asker.role, True, "the operator's socket")]
         return [self.decide(role, action, namespace) for role in _roles(asker)]
@@ -211,8 +211,8 @@ class Authorization:
         )
 
     def check_super(self, asker: Asker) -> None:
-        """Raise :exc:`~broker_core.errors.ListingFailed`, with the cause ``DENIED``, for whoever has no super role,
-        whether or not there are rules.
+        """Raise :exc:`~broker_core.errors.ListingFailed`, with the cause ``DENIED``, for an asker without a super
+        role, whether or not there are rules.
         """
         for role in () if asker.transport == OPERATOR else _roles(asker):
             if role not in self._super_roles:

@@ -45,7 +45,7 @@ class SnapshotSource:
         return frozenset(f"{PROPERTY}{key}" for key in self.keys)
 
     def of_keys(self, keys: tuple[str, ...]) -> SnapshotSource:
-        """That of other properties, in place of this one."""
+        """The source for other properties, in place of this one."""
         return SnapshotSource(self.catalog, keys, None if self.warm is None else self.warm.of_keys(keys))
 
     def has_read(self, snapshot: Snapshot) -> bool:

@@ -63,7 +63,7 @@ class WarmStart:
         self._writer: SnapshotWriter[SnapshotKey] = SnapshotWriter(stored, self._current, self._every)
 
     def of_keys(self, property_keys: Sequence[str]) -> WarmStart:
-        """That of other properties, in place of this one."""
+        """The warm start for other properties, in place of this one."""
         return WarmStart(self._stored.of_keys(property_keys), self._kept, property_keys)
 
     # -- in a thread

@@ -22,7 +22,7 @@ def say_ahead(refusal: Refusal | None) -> None:
 
 
 def say_no_match(namespace: NamespaceName, pattern: str) -> None:
-    """That a pattern selects no topic: on standard error, since a misspelt one is no failure of a script."""
+    """Say that a pattern selects no topic: on standard error, since a misspelt one is no failure of a script."""
     from broker_core.cli.error_line import say
 
     sys.stdout.flush()

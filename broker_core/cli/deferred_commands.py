@@ -37,7 +37,7 @@ class DeferredCommand:
         return self._help if isinstance(self._help, str) else self._help()
 
     def get_short_help_str(self, limit: int = 45) -> str:  # noqa: ARG002 - a list breaks lines itself
-        """The same, whole."""
+        """The help in a list of commands: the whole first paragraph."""
         return self.help
 
     def __getattr__(self, name: str) -> Any:

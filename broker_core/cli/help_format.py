@@ -55,7 +55,7 @@ class HelpCommand(typer.core.TyperCommand):
 
 
 class HelpGroup(typer.core.TyperGroup):
-    """The same for a group; one that is called without a command shows its help, and ends as wrong usage does."""
+    """A group with plain help; called without a command it shows its help, and ends as wrong usage does."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         _choose(self)

@@ -28,7 +28,7 @@ def opened_catalog(invocation: Invocation, catalog: Path | None) -> Iterator[Sql
 def written_catalog(
     invocation: Invocation, catalog: Path | None, *, create: bool = False
 ) -> Iterator[SqliteCatalog]:
-    """The same, to be written; standard error says which file that was, where it was made, and whether it changed."""
+    """The catalogue to be written; standard error names the file, if it was made here, and says whether it changed."""
     from broker_core.cli.error_line import say
     from broker_core.cli.new_catalog import NewCatalog
 

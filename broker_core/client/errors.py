@@ -129,7 +129,7 @@ def is_passing(failed: ClientError) -> bool:
 
 
 def again(failed: _E) -> _E:
-    """The same error for one more that waited: each gets a traceback of its own."""
+    """A copy of an error for one more that waited: each gets a traceback of its own."""
     if isinstance(failed, ServerRefused):
         return type(failed)(failed.code, failed.message)
     return type(failed)(str(failed))

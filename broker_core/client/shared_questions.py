@@ -1,4 +1,4 @@
-"""Equal questions under way: asked once for all who wait.
+"""Equal questions under way: asked once for all that wait.
 
 No caller gets an answer that was begun before it asked: a topic may have been made in between, and a producer sends by
 the number of partitions that it is told. So a question that comes while an equal one is asked waits for the next one,
@@ -26,7 +26,7 @@ Ask: TypeAlias = Callable[[P, int], Awaitable[T]]
 
 
 class _Next(Generic[P, T]):
-    """The run that has not begun: who waits for it, first come first."""
+    """The run that has not begun, and its waiters, first come first."""
 
     __slots__ = ("ask", "task", "timer", "waiting")
 

@@ -1,4 +1,4 @@
-"""A bounded number of places, for which keys take turns: who asks for many waits for itself."""
+"""A bounded number of places, for which keys take turns: a key that asks for many waits for itself."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class FairPlaces:
         return len(self._queue)
 
     def next_keys(self) -> list[str]:
-        """The keys of those who will have the next places, as many as there are places."""
+        """The keys that will have the next places, as many as there are places."""
         return [each.key for each in self._queue.first(self._limit)]
 
     @asynccontextmanager

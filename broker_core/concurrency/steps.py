@@ -31,7 +31,7 @@ def finished(steps: Steps[T]) -> T:
 
 
 async def in_turns(steps: Steps[T]) -> T:
-    """The same on the running event loop, which serves its sockets between two steps.
+    """Do all steps on the running event loop, which serves its sockets between two of them.
 
     All from the first step on that is not quick are done in a thread.
     """

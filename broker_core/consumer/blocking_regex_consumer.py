@@ -105,7 +105,7 @@ class BlockingRegexConsumer:
         return self._thread.run(lambda: self._consumer.acknowledge(message))
 
     def acknowledge_cumulative(self, message: pulsar.Message) -> bool:
-        """The same for all messages of its topic up to this one; not for the types Shared and KeyShared."""
+        """Acknowledge all messages of a topic up to this one; not for the types Shared and KeyShared."""
         self._check()
         return self._thread.run(lambda: self._consumer.acknowledge_cumulative(message))
 

@@ -277,7 +277,7 @@ class RegexConsumer:
         return known is not None and await known.acknowledge(message._message)  # noqa: SLF001
 
     async def acknowledge_cumulative(self, message: pulsar.Message) -> bool:
-        """The same for all messages of its topic up to this one; not for the types Shared and KeyShared."""
+        """Acknowledge all messages of a topic up to this one; not for the types Shared and KeyShared."""
         known = self._of(message)
         return known is not None and await known.acknowledge_cumulative(message._message)  # noqa: SLF001
 
@@ -361,7 +361,7 @@ class RegexConsumer:
             self._running.resize()
 
     def _not_followed(self, following: asyncio.Task[None]) -> None:
-        """Tell whoever receives, instead of having them wait for topics that nobody looks for."""
+        """Raise for callers of receive, instead of a wait for topics that nothing looks for."""
         if not following.cancelled() and (error := following.exception()) is not None:
             _log.error("the topics of %s are not followed any more", self._discovery.pattern, exc_info=error)
             self._running.ready.end(error)

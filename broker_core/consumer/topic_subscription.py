@@ -158,7 +158,7 @@ class TopicSubscription:
         return await self._settle("acknowledge_async", message, max(0, self._unsettled - 1))
 
     async def acknowledge_cumulative(self, message: Any) -> bool:
-        """The same for all messages up to this one."""
+        """Acknowledge all messages up to this one; false if the topic is not open."""
         return await self._settle("acknowledge_cumulative_async", message, 0)
 
     def negative_acknowledge(self, message: Any) -> bool:

@@ -79,7 +79,7 @@ class TopicSubscriptions:
         return topic, message
 
     def take_now(self) -> tuple[TopicSubscription, Any] | None:
-        """The same, where one is here."""
+        """The next message and its subscription, if one is here."""
         found = self.ready.get_now()
         if found is not None:
             found[0].taken()

@@ -79,7 +79,7 @@ def chunks_of_domain(
     names: pa.LargeStringArray,
     values: Mapping[str, pa.LargeStringArray],
 ) -> Iterator[Chunk]:
-    """The same for one domain."""
+    """The chunks of local names of one domain, which are checked, in any order and perhaps some twice."""
     rows, ordered = _ordered(names, namespace, domain)
     if rows is not None:
         values = {key: column.take(rows) for key, column in values.items()}

@@ -60,7 +60,7 @@ _OVERHEAD: Final = 2048
 
 
 def frozen(buffer: pa.Buffer) -> pa.Buffer:
-    """The same bytes as a read-only view."""
+    """A read-only view of the bytes."""
     return pa.py_buffer(memoryview(buffer).toreadonly()) if buffer.is_mutable else buffer
 
 
@@ -152,7 +152,7 @@ class Chunk:
         return chunk
 
     def with_properties(self, properties: Mapping[str, PropertyCodes]) -> Chunk:
-        """The same topics with other values of properties: the columns are shared."""
+        """A chunk of these topics with other values of properties: the columns are shared."""
         chunk = Chunk(self.namespace, self.domain, self.fields, self.field_offsets, properties)
         chunk.is_mapped, chunk.offsets_mapped = self.is_mapped, self.offsets_mapped
         chunk._checked, chunk._blocks, chunk._crc = self._checked, self._blocks, self._crc

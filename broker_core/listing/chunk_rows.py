@@ -38,7 +38,7 @@ class _Chunk(Protocol):
 
 
 def _read_only(rows: _Array) -> _Array:
-    """The same numbers, to whose memory no attribute leads: they are handed out."""
+    """A copy or view of numbers, to whose memory no attribute leads: they are handed out."""
     if not rows.flags.writeable and not isinstance(rows.base, np.ndarray):
         return rows
     return np.frombuffer(pa.py_buffer(np.ascontiguousarray(rows).data.toreadonly()), rows.dtype)
@@ -88,13 +88,13 @@ class ChunkRows:
         return 0 if self.rows is None else int(self.rows.nbytes)
 
     def stretch(self, low: int, high: int) -> ChunkRows:
-        """Those from the one at ``low`` to the one at ``high`` of these, without the last."""
+        """The rows from place ``low`` to place ``high`` of these, without the last."""
         if self.rows is None:
             return ChunkRows(self.low + low, self.low + high)
         return self if high - low == len(self.rows) else ChunkRows.of(self.rows[low:high])
 
     def at(self, places: _Array) -> ChunkRows:
-        """Those at these places (ascending, each once) among these."""
+        """The rows at these places (ascending, each once) among these."""
         if len(places) == len(self):
             return self
         return ChunkRows.of(places + self.low if self.rows is None else self.rows[places])

@@ -208,7 +208,7 @@ def keep_matching(candidates: Sequence[Candidates], pattern: TopicsPattern) -> N
 
 
 def _keep_few(candidates: Sequence[Candidates], pattern: TopicsPattern, head: int) -> None:
-    """The same of rows of plain chunks, whose forms are behind ``head`` bytes of their names.
+    """Keep what matches of rows of plain chunks, whose forms are behind ``head`` bytes of their names.
 
     Their fields, which are read for that, make up the answer: so their bytes and their CRC are told, too.
     """

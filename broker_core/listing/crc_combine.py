@@ -57,7 +57,7 @@ def _operators(digit: int, *, back: bool = False) -> _Array:
 
 @lru_cache(maxsize=_MOST_BITS // _DIGIT)
 def _words(digit: int) -> memoryview:
-    """The same for reading a word at a time."""
+    """The operators of a digit, to be read a word at a time."""
     return _operators(digit).data
 
 

@@ -332,7 +332,7 @@ class Selection(Sealed):
         return FieldsReader.of_rows(rows, self.fields_size)
 
     def on_its_own(self) -> Selection:
-        """The same topics in columns of their own, so that those of a listing that was built for one answer can go."""
+        """A copy in columns of its own, so that those of a listing that was built for one answer can go."""
         part, data = part_of(self), _data_of(self)
         own = ListingData(data.namespace, data.mode, own_chunks(data, part))
         if part.hash is not None:
@@ -380,8 +380,9 @@ class Selection(Sealed):
         return selection_of(_listing_of(self), part_of(self).masked(own, _data_of(self)))
 
     def as_claim(self) -> Selection:
-        """The same topics, for whom they are matched to see whether a claim is true, once: no columns are made of all
-        of a mapped listing for that, as they are for searches of it."""
+        """A selection that is matched once, to check a claim: no columns are made of all of a mapped listing for
+        that, as they are for searches of it.
+        """
         data, part = _data_of(self), part_of(self)
         if part.is_direct or not data.is_mapped or data.forms_are_made or not self.is_whole:
             return self

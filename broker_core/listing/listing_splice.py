@@ -80,7 +80,7 @@ def splice(listing: ListingData, changed: Changed) -> ListingData:
 
 
 def splicing(listing: ListingData, changed: Changed) -> Steps[ListingData]:
-    """The same in steps, one for each chunk, and two around them; the first is quick for a few names."""
+    """The steps of :func:`splice`: one for each chunk, and two around them; the first is quick for a few names."""
     listing.check_borders()
     if len(changed) > _MANY and len(changed) * _MANY_PART > listing.size:
         return _rebuilt(listing, changed)

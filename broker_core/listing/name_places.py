@@ -71,7 +71,7 @@ def places(data: ListingData, keys: Sequence[bytes], low: int = 0, high: int | N
 
 
 def remembered_places(data: ListingData, keys: Sequence[bytes]) -> list[Place]:
-    """The same in all chunks. Where they are many, the listing remembers them, if it has room for them."""
+    """The place of each key of a name in all chunks. Many are remembered by the listing, if it has room for them."""
     if len(keys) < _REMEMBERED:
         return places(data, keys)
     digest = hashlib.blake2b(_BETWEEN_KEYS.join(keys), digest_size=16).digest()

@@ -46,7 +46,9 @@ class NameSearch:
         return self.find_key(hash_order_bytes(name))
 
     def find_key(self, key: bytes) -> int:
-        """The same for the :func:`~broker_core.names.hash_order.hash_order_bytes` of a name."""
+        """The place of the first name that is not before a key of
+        :func:`~broker_core.names.hash_order.hash_order_bytes`.
+        """
         if self._pieces is None:
             number, row, _ = self._data.place(key)
             return self._data.start(number) + row

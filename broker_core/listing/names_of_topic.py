@@ -61,7 +61,7 @@ def _candidates(selection: Selection, topic: str) -> pa.LargeStringArray:
 
 
 def partitions_of(names: pa.LargeStringArray, topic: str) -> int | None:
-    """The same of the names that it is listed by."""
+    """How many partitions a topic has by the names that it is listed by; ``None`` without any."""
     if not len(names):
         return None
     bases, numbers = split_partitions(names)

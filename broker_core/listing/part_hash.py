@@ -38,7 +38,7 @@ def bytes_to_hash(data: ListingData, part: Part) -> int:
 
 
 def remembered_hash(data: ListingData, part: Part) -> str | None:
-    """The same where it takes no computing."""
+    """The hash of a part, if it takes no computing."""
     if part.pieces is None:
         return data.known_range_hash(part.low, part.high)
     known: str | None = data.memo.get(((Remembered.HASH, part.key()), None)) if part.is_given else None

@@ -103,7 +103,7 @@ def matching_rows(chunk: Chunk, pattern: TopicsPattern) -> Matches:
 
 
 def _sparse(chunk: Chunk, patterns: Sequence[TopicsPattern], wide: list[int]) -> list[int]:
-    """Those of the wide patterns for which the filter leaves few candidates, judged by a sample."""
+    """Wide patterns of which the filter leaves few candidates, judged by a sample."""
     places = np.unique(np.linspace(0, len(chunk) - 1, _SAMPLE).astype(np.int64))
     sample = chunk.forms.at(places)
     texts = [patterns[index].anchored for index in wide]

@@ -78,11 +78,11 @@ class PropertyCodes:
         return values
 
     def take(self, rows: _Array) -> PropertyCodes:
-        """Those of some rows."""
+        """The codes of some rows."""
         return self._tidy(self.codes[rows], self.values)
 
     def stretch(self, low: int, high: int) -> PropertyCodes:
-        """Those of the rows from ``low`` to ``high``."""
+        """The codes of the rows from ``low`` to ``high``."""
         return self._tidy(self.codes[low:high].copy(), self.values)
 
     def with_values(self, rows: Sequence[int], values: Sequence[str | None]) -> PropertyCodes:
@@ -110,7 +110,7 @@ class PropertyCodes:
 
     @staticmethod
     def joined(parts: Sequence[PropertyCodes]) -> PropertyCodes:
-        """Those of rows that follow each other."""
+        """The codes of rows that follow each other."""
         return PropertyCodes.of(pa.concat_arrays([part.column() for part in parts]))
 
     def _codes_of(self, values: Sequence[str | None]) -> tuple[Mapping[str, int], pa.LargeStringArray]:
@@ -140,7 +140,7 @@ class PropertyCodes:
 
 
 def _spliced(codes: _Array, gone: list[int], put: list[int], own: _Array) -> _Array:
-    """The same in one pass over memory, a step for each change."""
+    """Codes after changes, in one pass over memory: a step for each change."""
     pieces: list[_Array] = []
     begin = 0
     for row, number in sorted(

@@ -144,7 +144,7 @@ def spliced_part(
 def spliced_at(
     data: ListingData, part: Part, gone: Any, put: Any, other: ListingData, added: Part
 ) -> tuple[ListingData, Part]:
-    """The same by positions in ``part``, as a whole listing: :meth:`~broker_core.Selection.spliced`."""
+    """A part spliced by positions in it, as a whole listing: :meth:`~broker_core.Selection.spliced`."""
     gone, put = _positions(gone, len(part) - 1, once=True), _positions(put, len(part), once=False)
     if len(put) != len(added):
         raise ValueError(f"{counted(len(put), 'place')} for {counted(len(added), 'topic')}")

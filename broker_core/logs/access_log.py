@@ -97,7 +97,9 @@ def shown(text: str) -> str:
 
 
 def shown_each(texts: Sequence[str]) -> Sequence[str]:
-    """The same of many texts, which are names as a rule: one look is enough to know that all may be shown."""
+    """Many texts as a line may have them. They are names as a rule: one look is enough to know that all may be
+    shown.
+    """
     together = "".join(texts)
     if (
         max(map(len, texts), default=0) <= LONGEST_TEXT

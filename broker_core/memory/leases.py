@@ -63,7 +63,7 @@ class Leases:
             old.release()
 
     def hold_parts(self, parts: Sequence[tuple[object, int]], permit: Permit) -> None:
-        """The same for several owners with so many bytes each; the last one has what is left of ``permit``."""
+        """Release parts of ``permit`` as their owners are freed, so many bytes each; the last one has what is left."""
         if not parts:
             permit.release()
             return

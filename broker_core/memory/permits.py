@@ -56,7 +56,7 @@ class Permits:
         self.unkept.resize(unkept, timeout=timeout)
 
     def on_pressure(self, press: Callable[[PermitBudget], None]) -> None:
-        """Call ``press`` with a budget in which a demand has waited long, besides whoever is called already."""
+        """Call ``press``, besides what is called already, with a budget in which a demand has waited long."""
         self._pressed.append(press)
         for budget in (self.heap, self.snapshots, self.unkept):
             budget.on_pressure = self._press

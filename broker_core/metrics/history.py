@@ -54,7 +54,7 @@ class History:
 
     @classmethod
     def of(cls, metrics: Metrics, permits: Permits, clients: Sized) -> History:
-        """That of a broker, with its clients and the memory that its requests hold."""
+        """The history of a broker, with its clients and the memory that its requests hold."""
         return cls(
             metrics,
             {

@@ -191,13 +191,13 @@ class Metrics:
     def read_counter(
         self, name: str, text: str, read: Callable[[], float | Mapping[Any, float]], *labels: str
     ) -> None:
-        """The same of what only grows."""
+        """A counter that is read at each scrape: one value, or values by labels."""
         self._declare(ReadCounter(name, text, read, labels))
 
     def read_histogram(
         self, name: str, text: str, read: Callable[[], Mapping[Any, Buckets]], *labels: str
     ) -> None:
-        """The same for buckets that another part fills."""
+        """A histogram that is read at each scrape, whose buckets another part fills."""
         self._declare(ReadHistogram(name, text, read, labels))
 
     def find(self, name: str) -> Instrument | None:

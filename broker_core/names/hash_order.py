@@ -47,12 +47,12 @@ def names_of_key(key: pa.LargeBinaryArray) -> pa.LargeStringArray:
 
 
 def hash_order_bytes(name: bytes) -> bytes:
-    """The same key for the UTF-8 bytes of one name."""
+    """The key of the UTF-8 bytes of one name."""
     return name.translate(_UTF16_ORDER)
 
 
 def hash_order_keys(column: pa.LargeStringArray) -> list[bytes]:
-    """The same key for each name of a column."""
+    """The key of each name of a column."""
     return [key.as_buffer().to_pybytes() for key in hash_order_key(column)]
 
 

@@ -33,7 +33,7 @@ class Prefixes:
         return place >= 0 and name.startswith(self._sorted[place])
 
     def between(self, first: bytes, last: bytes) -> Sequence[bytes]:
-        """Those that a name from ``first`` to ``last`` may have, in order."""
+        """The prefixes that a name from ``first`` to ``last`` may have, in order."""
         start = bisect_right(self._sorted, first)
         if self.cover(first):
             start -= 1

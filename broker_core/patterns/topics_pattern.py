@@ -79,7 +79,7 @@ class TopicsPattern(Sealed):
         return bool(self.match_column(form)[0].as_py())
 
     def shortened(self, length: int) -> TopicsPattern:
-        """One with the begin of its text alone, which nothing can be matched by: for who is told of it."""
+        """A pattern with the begin of its text alone, which nothing can be matched by: for reports."""
         text = self.raw[:length]
         return new_pattern(text, text, reason=self.reason or "it is cut short")
 
@@ -130,7 +130,7 @@ def new_pattern(
 
 
 def real_pattern(pattern: TopicsPattern) -> TopicsPattern:
-    """The same, if :func:`compile_pattern` made it: what matches it is believed. Raises :exc:`TypeError`."""
+    """The pattern, if :func:`compile_pattern` made it: what matches it is believed. Raises :exc:`TypeError`."""
     if type(pattern) is not TopicsPattern or not hasattr(pattern, "plan"):
         raise TypeError(
             f"a pattern is what broker_core.patterns.compile_pattern(text) gives, not a {type(pattern).__name__}"

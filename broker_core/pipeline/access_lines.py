@@ -53,7 +53,7 @@ class AccessLines:
         seconds: float,
         unsent: ListingFailed | None,
     ) -> None:
-        """The same of an answer that the question had before."""
+        """An answer that the question had before was sent, or could not be."""
         if unsent is not None:
             self.refused(QuestionText.of(standing.question), asker, unsent, 0.0, seconds)
         elif self._log.takes_next():
@@ -81,7 +81,7 @@ class AccessLines:
         )
 
     def _question(self, question: QuestionText, asker: Asker) -> list[str]:
-        """Who asks what."""
+        """The asker and its question, as a line has them."""
         fields = [
             _who(
                 asker.role,

@@ -94,7 +94,7 @@ class CallServices:
     def paused_rest(
         self, pattern: str | Same | None, properties: Mapping[str, str] | Same, pausing: Pausing
     ) -> Coroutine[Any, Any, RestAnswer]:
-        """The same for a plugin whose time stands still meanwhile."""
+        """The rest of the chain, for a plugin whose time stands still meanwhile: :meth:`ListingRequest.rest`."""
         self._begin(pattern, properties)
         return cast("Coroutine[Any, Any, RestAnswer]", pausing(self._run)(pattern, properties))
 
@@ -135,7 +135,7 @@ class CallServices:
         return key_of(asked, {*self.words(), "pattern"}, self.plugin, self.mark())
 
     def pausing(self, pausing: Pausing) -> RequestServices:
-        """The same as one call has it: what it waits for is not its time."""
+        """The services as one call has them: its waits for them are not its time."""
         return _PausedServices(self, pausing)
 
     def close(self) -> None:

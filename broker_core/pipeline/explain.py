@@ -41,7 +41,7 @@ _KEPT_FOR: Final = {
 
 
 async def explain(pipeline: Pipeline, request: ListingRequest, *, names: int = 0) -> dict[str, Any]:
-    """Run a request and say, in plain values, who answered what, how the pattern was applied, and what it took.
+    """Run a request and say, in plain values, what each plugin answered, how the pattern was applied, and what it took.
 
     ``rules`` has the decision of the authorization rules about each action and each principal of the asker: ``role``,
     ``action``, ``allowed`` and the ``rule`` that decided; it is empty where there are no rules. ``gates`` has every

@@ -247,7 +247,7 @@ class FairThreads:
             self._forget(job)
 
     def _forget(self, job: _Job) -> None:
-        """It is done, or no caller waits for it."""
+        """Forget a job that is done, or that no caller waits for."""
         self._park(job)
         self._jobs.discard(job)
         if job.arrived is not None:

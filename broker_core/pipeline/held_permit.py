@@ -126,7 +126,7 @@ class HeldPermit:
         await self._hold(0, whole_count(size))
 
     def try_grow(self, size: int) -> bool:
-        """The same where it takes no waiting."""
+        """``size`` additional bytes if that takes no waiting, and whether it has them."""
         more = whole_count(size)
         self._let_go()
         permit = self._permit

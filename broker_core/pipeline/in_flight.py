@@ -52,7 +52,7 @@ class NextRuns(Generic[P, T]):
     async def ask(
         self, key: Hashable, question: Callable[[Sequence[P]], Awaitable[T]], part: P, size: int = 1
     ) -> tuple[T, int]:
-        """What the question gives for the parts of all who ask together, and the size of those in front of ``part``.
+        """What the question gives for the parts of all that ask together, and the size of those in front of ``part``.
 
         Raises what the question raises.
         """
@@ -71,7 +71,7 @@ class NextRuns(Generic[P, T]):
         return await asyncio.shield(run.task), start
 
     async def stop(self) -> None:
-        """Give up all runs; returns once they have ended. Those who still wait for one are cancelled."""
+        """Give up all runs; returns once they have ended. What still waits for one is cancelled."""
         runs = (*self._next.values(), *self._running.values())
         tasks = [run.task for run in runs if run.task is not None]
         for task in tasks:

@@ -17,7 +17,7 @@ __all__ = ["answered", "asked", "refused"]
 
 
 def asked(question: QuestionText, asker: Asker) -> dict[str, Any]:
-    """Who asks what."""
+    """The asker and its question, as attributes of a span."""
     return {
         "role": asker.role,
         "principal": asker.original_principal,

@@ -42,7 +42,9 @@ _log = structlog.get_logger(__name__)
 
 
 class Outcomes:
-    """Whom the ends of listings are told; one for a pipeline. Times are of :func:`time.perf_counter`."""
+    """Reports each finished listing to metrics, observers, traces and the access log; one for a pipeline. Times are
+    of :func:`time.perf_counter`.
+    """
 
     def __init__(
         self,
@@ -222,7 +224,7 @@ class Outcomes:
     def failed(
         self, request: ListingRequest, error: Exception, started: float, trace: Trace | None = None
     ) -> NoReturn:
-        """The same for whatever was raised: raises what the client is told."""
+        """Report a request that raised ``error``, and raise the failure that the client gets."""
         failure = _failure(request, error)
         if failure.reason == "denied":
             self._denied_by_brokers(request, failure)
@@ -245,7 +247,9 @@ class Outcomes:
         )
 
     def _tell(self, request: ListingRequest, outcome: ListingOutcome) -> None:
-        """Tell the observers, who may have many requests in front of them: of a pattern of megabytes only the begin."""
+        """Tell the observers, which may have many requests in front of them: of a pattern of megabytes only the
+        begin.
+        """
         if request.pattern is not None and self._options.is_long(request):
             request = replace(request, pattern=request.pattern.shortened(self._options.patterns.max_length))
         self._dispatcher.observers.tell(request, outcome)

@@ -182,7 +182,7 @@ def _copied(pieces: list[_Piece]) -> Selection:
 
 
 def _built(progress: ListingInProgress, names: pa.LargeStringArray) -> Selection:
-    """The same of the pages of a plugin, each of which is a listing."""
+    """The names of a page of a plugin as a listing; hashed."""
     return _hashed(Listing.from_names(progress.request.namespace, progress.request.mode, names).all())
 
 

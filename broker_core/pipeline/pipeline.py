@@ -173,7 +173,7 @@ class Pipeline:
             raise _bad_pattern(error) from None
 
     def compile_now(self, topics_pattern: str) -> TopicsPattern | None:
-        """The same if it takes about a millisecond at most and the loop has time for it, else ``None``."""
+        """A compiled pattern if it takes about a millisecond at most and the loop has time for it, else ``None``."""
         try:
             return compile_now(topics_pattern, max_length=self.options.patterns.max_length, has_time=has_time)
         except InvalidPattern as error:

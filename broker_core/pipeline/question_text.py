@@ -25,7 +25,7 @@ class QuestionText:
 
     @classmethod
     def of(cls, request: ListingRequest, topics_pattern: str | None = None) -> QuestionText:
-        """That of a request; ``topics_pattern`` is one that the request does not have yet."""
+        """The text of a request; ``topics_pattern`` is one that the request does not have yet."""
         return cls(
             str(request.namespace),
             request.mode.name,

@@ -12,7 +12,9 @@ __all__ = ["RestOfChainMemory"]
 
 
 class RestOfChainMemory:
-    """Grows by what is needed in all, for those behind who reserve; in the end it is what the answer itself holds."""
+    """Grows by what is needed in all, for reservations further behind; in the end it is what the answer itself
+    holds.
+    """
 
     __slots__ = ("_growing", "_held", "size")
 

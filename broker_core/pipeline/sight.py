@@ -44,7 +44,7 @@ class Sight:
 
 @asynccontextmanager
 async def open_sight(live: LiveSettings, reloads: Reloads) -> AsyncIterator[Sight]:
-    """That of the settings, until the end of the block.
+    """The sight of the settings, until the end of the block.
 
     Raises :exc:`~broker_core.logs.LogFileError` or :exc:`TracingUnavailable`.
     """

@@ -14,7 +14,7 @@ __all__ = ["StandingAnswer"]
 
 @dataclass(slots=True)
 class StandingAnswer:
-    """What is known of an answer without the topics. ``question`` is what was asked, and not who asked it.
+    """What is known of an answer without the topics. ``question`` is without its asker.
 
     ``listing`` is the last one that it was right of; it is not kept in memory by this. ``warnings`` are those about the
     question, once they were looked for.
@@ -32,7 +32,9 @@ class StandingAnswer:
 
     @classmethod
     def of(cls, request: ListingRequest, answer: Answer) -> StandingAnswer | None:
-        """That of an answer; ``None`` where it depends on more than the listing, the pattern and the client's hash."""
+        """The standing part of an answer; ``None`` if it depends on more than the listing, the pattern and the
+        client's hash.
+        """
         if answer.source is None or request.properties:
             return None
         return cls(

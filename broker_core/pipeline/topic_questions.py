@@ -115,7 +115,7 @@ class TopicQuestions:
         return details
 
     async def detailed(self, request: ListingRequest, pick: Callable[[Selection, Details], T]) -> T:
-        """What ``pick`` takes of the whole namespace with the details that ``request`` wants, whoever lists it."""
+        """What ``pick`` takes of the whole namespace with the details that ``request`` wants, from any lister."""
         held, progress = self._held(request)
         async with held:
             accepted = await self._listers.list(progress)

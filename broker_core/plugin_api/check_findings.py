@@ -27,15 +27,15 @@ class Check:
 
     @classmethod
     def ok(cls, name: str, text: str) -> Check:
-        """It is as it should be; the text says what it is."""
+        """A finding that all is as it should be; the text says what it is."""
         return cls("ok", name, text)
 
     @classmethod
     def warning(cls, name: str, text: str) -> Check:
-        """It works, and an operator should know; the text says what to change."""
+        """A finding of what works, and an operator should know; the text says what to change."""
         return cls("warning", name, text)
 
     @classmethod
     def error(cls, name: str, text: str) -> Check:
-        """It does not work; the text says what to change."""
+        """A finding of what does not work; the text says what to change."""
         return cls("error", name, text)

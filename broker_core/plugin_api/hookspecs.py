@@ -126,7 +126,7 @@ class HookSpecs(Protocol):
     def broker_core_authenticate(
         self, method: str, data: bytes, peer: Peer
     ) -> Principal | Awaitable[Principal | None] | None:
-        """Say who a client is by its credentials: a ``Principal``, or ``None`` where this plugin does not know it.
+        """Identify a client by its credentials: a ``Principal``, or ``None`` if this plugin does not know it.
 
         Asked for methods that are none of ``[authentication] methods``, when a client connects and when it renews its
         credentials; ``method`` is ``"none"`` for a client that names none. The first principal counts. Where no plugin

@@ -1,4 +1,4 @@
-"""The question: which topics of this namespace match, for whom, and by when."""
+"""The question: which topics of this namespace match, for this asker, and by when."""
 
 from __future__ import annotations
 

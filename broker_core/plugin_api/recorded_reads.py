@@ -28,7 +28,7 @@ def recorded(request: ListingRequest, note: Note) -> ListingRequest:
 
 
 def recorded_asker(asker: Asker, note: Note) -> Asker:
-    """The same for the asker alone."""
+    """``asker``, such that ``note`` gets the name of each field that is read."""
     copy = _Asker(*(object.__getattribute__(asker, field.name) for field in fields(Asker)))
     object.__setattr__(copy, "_note", note)
     return copy

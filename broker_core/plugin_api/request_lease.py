@@ -30,7 +30,7 @@ class RequestMemory(Protocol):
         """Wait for ``size`` bytes more."""
 
     def try_grow(self, size: int) -> bool:
-        """The same, if it takes no waiting."""
+        """Take ``size`` bytes more if that takes no waiting, and say whether."""
 
     def give_back(self, size: int) -> None:
         """``size`` bytes less."""

@@ -38,7 +38,7 @@ class DeclaredDependencies:
         return self._declared[plugin] | added if added else self._declared[plugin]
 
     def added(self, plugin: str) -> frozenset[str]:
-        """Those that it does not declare itself."""
+        """The dependencies that a plugin does not declare itself."""
         return frozenset(self._added[plugin])
 
     def add(self, plugin: str, words: Collection[str]) -> None:

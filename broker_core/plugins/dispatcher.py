@@ -92,7 +92,7 @@ class Dispatcher:
         }
 
     def concerned(self, namespace: NamespaceName) -> bool:
-        """Whether some plugin has a say about who gets what of this namespace: authorizes, lists or masks."""
+        """Whether some plugin decides about askers of this namespace: authorizes, lists or masks."""
         return self.shapes_answers and self._chains.of(namespace).shapes_answers
 
     def gates(self, namespace: NamespaceName) -> bool:
@@ -151,7 +151,7 @@ class Dispatcher:
         return bool(self._authenticators)
 
     async def authenticate(self, method: str, data: bytes, peer: Peer) -> Principal | None:
-        """Ask the plugins who a client is; ``None`` where none knows it.
+        """Ask the plugins for the principal of a client; ``None`` if none knows it.
 
         Raises :exc:`~broker_core.access.authentication.AuthenticationFailed` where one fails.
         """
@@ -305,7 +305,7 @@ class Dispatcher:
         return described
 
     def describe_without_errors(self) -> list[dict[str, Any]]:
-        """The same without the texts of errors, which may hold what is not everybody's business."""
+        """The description without the texts of errors, which may hold what is not everybody's business."""
         described = self.describe()
         for entry in described:
             for told in (*entry["calls"].values(), *entry["tasks"]):

@@ -22,7 +22,7 @@ _REMEMBERED: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class NamespaceChain:
-    """Whom a broker asks about one namespace. ``by_hook`` has no hook that nobody of this namespace implements."""
+    """The plugins of one namespace by hook. ``by_hook`` has no hook that none of them implements."""
 
     by_hook: Mapping[str, tuple[HookCaller, ...]]
     #: Each plugin that lists; ``None``: not this namespace.

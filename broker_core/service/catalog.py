@@ -74,7 +74,7 @@ class Catalog(Protocol):
         """
 
     def found_now(self, names: Sequence[TopicName]) -> list[tuple[TopicRecord | None, int]] | None:
-        """The same of a few, where that takes no waiting."""
+        """What :meth:`found` gives for a few names, if that takes no waiting."""
 
     def topics_by_id_now(self, ids: Sequence[uuid.UUID]) -> list[TopicRecord | None] | None:
         """What :meth:`topics_by_id` says of a few, where that takes no waiting."""

@@ -1,4 +1,4 @@
-"""Changes of topics for clients, whatever their protocol: who may make them, and each request as one transaction."""
+"""Changes of topics for clients, whatever their protocol: their rights, and each request as one transaction."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def right_to(action: Action) -> str:
 
 
 class Changes:
-    """Changes topics of one catalogue for those who have the right; on one event loop.
+    """Changes topics of one catalogue for askers with the right; on one event loop.
 
     ``over_http`` is ``[http] writes``; ``elsewhere`` does edits of a namespace whose topics are those of a
     Kafka cluster. Whatever is raised, or returned as an error, nothing of it was changed.

@@ -22,7 +22,7 @@ _UNKNOWN: Final = datetime.fromtimestamp(0, UTC)
 
 
 class ClusterEdits:
-    """Creates and deletes topics of ``namespace`` for those who have the right. All else is for Kafka's own protocol.
+    """Creates and deletes topics of ``namespace`` for askers with the right. All else is for Kafka's own protocol.
 
     What a mask hides from a client is not there for it, and a topic of that name cannot be created.
     """

@@ -52,7 +52,7 @@ REFUSED_BY_ACLS: Final = ListingFailed("", cause=Cause.DENIED)
 
 @dataclass(slots=True, kw_only=True)
 class Asked:
-    """Who asks, and by which right. One for each question, however many topics it names.
+    """An asker and its right. One for each question, however many topics it names.
 
     ``action`` is asked of rules and gates about each topic, or once about the namespace (``of_namespace``); ``None`` is
     none, before a change that asks itself. ``rules`` is what the rules are asked in its place. ``allowed`` are ACLs;
@@ -229,7 +229,7 @@ class Find:
         return search.found()
 
     async def there(self, asked: Asked, topic: TopicName) -> Known:
-        """What there is of a topic, whoever asks, before rights and masks. Raises :exc:`ListingFailed`."""
+        """What there is of a topic for any asker, before rights and masks. Raises :exc:`ListingFailed`."""
         (known,) = await self._known(_Search(asked, [topic]), [topic])
         return known
 

@@ -41,7 +41,7 @@ _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 class Known(NamedTuple):
-    """A topic as it is, whoever asks. ``partitions`` is 0 for one without, and for a partition.
+    """A topic as it is for any asker. ``partitions`` is 0 for one without, and for a partition.
 
     ``names`` are those that masks are asked about, where they are known; ``told`` is what plugins say of it besides, by
     the columns of details. ``record`` is the topic of the catalogue that has the name, or that it is a partition of.

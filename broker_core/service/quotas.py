@@ -235,7 +235,7 @@ class _Quota:
 
 
 class _Bucket:
-    """Tokens of requests and of bytes; below 0 they are taken by who waits."""
+    """Tokens of requests and of bytes; below 0 they are taken by requests that wait."""
 
     __slots__ = ("_at", "_bytes", "_expected", "_requests", "_settings", "waiting")
 

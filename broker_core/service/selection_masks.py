@@ -1,4 +1,4 @@
-"""Which topics of a table a selection of names shows; it is kept as long as the table, for all who are shown the same.
+"""Which topics of a table a selection of names shows; kept as long as the table, for all that are shown the same.
 
 Plugins' masks are about names, of which a topic with partitions has many.
 """

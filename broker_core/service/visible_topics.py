@@ -38,7 +38,7 @@ class VisibleTopics:
         )
 
     def without_names(self, names: Iterable[str]) -> VisibleTopics:
-        """The same without a few topics, by name."""
+        """The topics without a few, by name."""
         masks: list[Any] = list(self.masks)
         for name in names:
             number, row = self.table.from_name(name.encode())
@@ -51,7 +51,7 @@ class VisibleTopics:
         return VisibleTopics(self.table, masks, self.is_kept)
 
     def allowed(self, allowed: Allowed) -> VisibleTopics:
-        """Those of them that are allowed."""
+        """The topics that are allowed."""
         masks = [
             _both(mask, allowed(chunk)) for chunk, mask in zip(self.table.chunks, self.masks, strict=True)
         ]

@@ -1,4 +1,4 @@
-"""``[authentication]``: how clients prove who they are, with a table of each method that needs one."""
+"""``[authentication]``: how clients prove their identity, with a table of each method that needs one."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class BasicSettings(Table):
 
 
 class AuthenticationSettings(Table):
-    """``[authentication]``: how clients prove who they are."""
+    """``[authentication]``: how clients prove their identity."""
 
     live: ClassVar = ALL
 

@@ -59,7 +59,7 @@ class KeySource:
         return Path(self.text) if self.kind == "file" else None
 
     def in_folder(self, folder: Path) -> KeySource:
-        """The same with a relative path taken from ``folder``."""
+        """A source whose relative path is taken from ``folder``."""
         if self.kind != "file":
             return self
         return KeySource("file", str(folder / Path(self.text).expanduser()))

@@ -85,7 +85,9 @@ class Snapshot:
         return self.listing.nbytes
 
     def in_mode(self, mode: Mode) -> Snapshot | None:
-        """The same in another mode, which lists a part of it; its chunks are shared. ``None`` for all other modes."""
+        """The snapshot in another mode, which lists a part of it; its chunks are shared. ``None`` for all other
+        modes.
+        """
         data = data_of(self.listing)
         if mode is data.mode:
             return self
@@ -143,11 +145,11 @@ class Snapshot:
         return touched + data.own_bytes + count * (_MOVED_NAME + 8 * len(self.property_keys)) + _MOVED
 
     def moved(self, changes: SnapshotChanges) -> Snapshot:
-        """The same after these changes: chunks without a change are shared."""
+        """The snapshot after changes: chunks without a change are shared."""
         return finished(self.moving(changes))
 
     def moving(self, changes: SnapshotChanges) -> Steps[Snapshot]:
-        """The same in steps, one for each chunk, and two around them, which are quick for a few names."""
+        """The steps of :meth:`moved`: one for each chunk, and two around them, which are quick for a few names."""
         yield True
         data = data_of(self.listing)
         changed = changes.changed(data.mode, self.property_keys)

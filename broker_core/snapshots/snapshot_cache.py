@@ -142,7 +142,7 @@ class SnapshotCache(Generic[P, R]):
         return self.permit_now(key, size) or await self.unkept.acquire(size)
 
     def permit_at_once(self, size: int) -> Permit | None:
-        """The same where there is room, and nothing has to make some."""
+        """Permits for ``size`` bytes if there is room, and nothing has to make some."""
         return self._budget.try_acquire(size) if size <= self._budget.available else None
 
     def permit_now(self, key: _Key[P], size: int) -> Permit | None:

@@ -1,4 +1,4 @@
-"""The same server for tests that are not async: it runs on an event loop in a thread of its own."""
+"""A server for tests that are not async: it runs on an event loop in a thread of its own."""
 
 from __future__ import annotations
 

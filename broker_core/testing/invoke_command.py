@@ -54,7 +54,7 @@ def invoke(
 def invoke_given(
     given: Given, name: str, arguments: Sequence[str | os.PathLike[str]], stdin: str = ""
 ) -> Invoked:
-    """The same with the settings and the plugins of a server."""
+    """Run ``broker-core NAME ARGUMENTS`` in this process with the settings and the plugins of a server."""
     context = contextvars.copy_context()
     if not _loop_runs():
         return context.run(_invoked, given, name, arguments, stdin)

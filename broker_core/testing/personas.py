@@ -19,7 +19,7 @@ __all__ = ["Persona", "Personas", "asker_of"]
 
 @dataclass(frozen=True, slots=True)
 class Persona:
-    """Who asks; ``None`` is what a connection of the kit has by itself. ``address`` is ``HOST`` or ``HOST:PORT``."""
+    """An asker; ``None`` is what a connection of the kit has by itself. ``address`` is ``HOST`` or ``HOST:PORT``."""
 
     role: str | None = None
     address: str | None = None

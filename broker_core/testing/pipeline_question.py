@@ -20,7 +20,7 @@ __all__ = ["PipelineAnswer", "ask"]
 
 @dataclass(frozen=True, slots=True)
 class PipelineAnswer:
-    """What the pipeline answered: ``topics`` are full names in the order of the answer; ``lister`` is who listed.
+    """What the pipeline answered: ``topics`` are full names in the order of the answer; ``lister`` names the lister.
 
     ``changed`` is false where the hash of the question still holds; ``topics`` is empty then. ``stale_seconds`` is the
     age of a former answer in place of a failure. Of a question for a page, ``topics`` have the order of pages, and

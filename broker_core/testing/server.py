@@ -114,7 +114,7 @@ class Server:
         role: str | None = None,
         address: str | None = None,
     ) -> PipelineAnswer:
-        """Ask the pipeline itself, past the protocol: the answer says who listed, besides what a client learns.
+        """Ask the pipeline itself, past the protocol: the answer names the lister, besides what a client learns.
 
         No transport asks for a page or for details yet: ``page`` and ``wants`` are what a plugin gets in the request.
         Raises :exc:`~broker_core.errors.ListingFailed` with what a client would be told.

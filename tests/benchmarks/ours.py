@@ -37,7 +37,7 @@ class Catalogue:
         self._topics("create", f"persistent://{namespace_of(self.size)}/{local}")
 
     def delete_topic(self, local: str) -> None:
-        """The same, back."""
+        """Delete the topic of :meth:`create_topic`."""
         self._topics("delete", f"persistent://{namespace_of(self.size)}/{local}")
 
     def _topics(self, action: str, topic: str) -> None:

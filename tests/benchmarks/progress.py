@@ -1,4 +1,4 @@
-"""What a benchmark is at, for who waits for it: on standard error, beside its result."""
+"""Progress of a benchmark on standard error, beside its result."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ async def answers(lister: CatalogLister, namespace: NamespaceName = NAMESPACE) -
 
 
 async def truth(catalog: SqliteCatalog, namespace: NamespaceName = NAMESPACE) -> Answers:
-    """The same from the catalogue alone."""
+    """The listing from the catalogue alone."""
     async with started(catalog, warm=False) as (lister, _):
         return await answers(lister, namespace)
 

@@ -1,4 +1,4 @@
-"""TLS of a client: whom it trusts, the certificate that it shows, files that change or are wrong."""
+"""TLS of a client: the authorities it trusts, the certificate that it shows, files that change or are wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Equal questions under way: who shares a run, what a cancelled asker does to it, and who waits for whom."""
+"""Equal questions under way: which askers share a run, and what a cancelled one does to it."""
 
 from __future__ import annotations
 

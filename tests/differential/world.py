@@ -21,7 +21,7 @@ __all__ = ["CATALOGUED", "NAMESPACES", "PERSONAS", "Persona", "Side", "World", "
 
 @dataclass(frozen=True, slots=True)
 class Persona:
-    """A client: its role, how it proves it (``basic``, ``token`` or nothing), and for whom it asks as a proxy."""
+    """A client: its role, how it proves it (``basic``, ``token`` or nothing), and the role it asks for as a proxy."""
 
     role: str
     method: str = "basic"

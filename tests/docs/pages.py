@@ -78,7 +78,7 @@ def blocks(page: str) -> list[Block]:
 
 
 def blocks_of(text: str, page: str) -> list[Block]:
-    """The same of a text that is called ``page`` in errors."""
+    """The blocks of a text that is called ``page`` in errors."""
     return [
         Block(page, text.count("\n", 0, match.start()) + 1, match["language"], textwrap.dedent(match["text"]))
         for match in _FENCE.finditer(text)

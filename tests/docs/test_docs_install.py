@@ -76,7 +76,7 @@ def test_the_wheels_are_installed_as_it_says(machine: Path) -> None:
 
 
 def test_the_service_is_installed_in_the_same_way() -> None:
-    """The same two lines, on every page that makes the environment of a service."""
+    """Two lines, on every page that makes the environment of a service."""
     lines = [
         line.strip() for line in one_with("/usr/bin/python3 -m venv /opt/broker-core\n").text.splitlines()
     ]

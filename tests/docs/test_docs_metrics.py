@@ -105,7 +105,7 @@ def documented() -> dict[str, tuple[str, set[str]]]:
 
 
 def real(registry: CollectorRegistry) -> dict[str, tuple[str, set[str]]]:
-    """The same of a registry after everything was asked."""
+    """The metrics of a registry after everything was asked."""
     found: dict[str, tuple[str, set[str]]] = {}
     for family in registry.collect():
         if not family.name.startswith("process_"):

@@ -206,7 +206,7 @@ def test_every_table_is_there_with_its_columns(database: Database) -> None:
 
 
 def test_every_function_that_is_called_is_there_with_who_may(database: Database) -> None:
-    """Those of the extensions and of the triggers are not: nobody calls them."""
+    """Functions of extensions and of triggers are not there: nothing calls them."""
     real = {
         f"{name}({arguments})": "everybody" if everybody else "feeder" if feeder else "owner"
         for name, arguments, everybody, feeder in query(

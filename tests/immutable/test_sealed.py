@@ -81,7 +81,7 @@ TOPIC = TopicName.parse("persistent://t/n/x")
     ids=lambda value: type(value).__name__,
 )
 def test_a_value_of_the_interface_is_read_copied_and_never_written(value: Any) -> None:
-    """What a gate is asked, and what a cache is keyed by, is what the transport said, whoever has seen it."""
+    """What a gate is asked, and what a cache is keyed by, is what the transport said, whatever has seen it."""
     names = [name for name in type(value).__slots__ if name != "__weakref__"]
     before = [getattr(value, name) for name in names]
     for name in names:

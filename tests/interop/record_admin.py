@@ -38,7 +38,7 @@ class Exchange:
     content: str | None = None
 
     def described(self) -> dict[str, Any]:
-        """It as plain values, without what it does not have."""
+        """The exchange as plain values, without what it does not have."""
         found = {"method": self.method, "path": self.path, "body": self.body, "content": self.content}
         return {name: value for name, value in found.items() if value is not None}
 

@@ -226,7 +226,7 @@ class WatchStage:
         return names
 
     async def delete(self, local: str, partitions: int = 0) -> None:
-        """Delete a topic in both namespaces, whoever consumes it."""
+        """Delete a topic in both namespaces, also one with consumers."""
         for topic in self.names(local):
             await call(self.broker.admin.delete_topic, topic, partitioned=bool(partitions))
         self._changed = time.monotonic()

@@ -1,4 +1,4 @@
-"""Many lines that differ in one field, for whoever has configured structlog."""
+"""Many lines that differ in one field, for any configuration of structlog."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ async def started(demand: Coroutine[Any, Any, Permit]) -> asyncio.Task[Permit]:
 
 
 async def wanted(permits: PermitBudget, n: int, gone: asyncio.Future[None]) -> Permit:
-    """Permits for who may go before they come."""
+    """Permits of demands that may go before they come."""
     return await permits.update(await permits.acquire(0), n, cancelled=gone)
 
 
@@ -414,7 +414,7 @@ async def test_a_large_newcomer_at_the_head_does_not_lock_the_holders_behind_it(
 
 
 async def test_nobody_waits_for_what_may_be_kept_for_good() -> None:
-    """What outlives its request makes the maximum less, for those who come and for those who wait already."""
+    """What outlives its request makes the maximum less, for later demands and for those that wait already."""
     permits = budget(100)
     one = await permits.acquire(60)
     waiting = await started(permits.acquire(90))

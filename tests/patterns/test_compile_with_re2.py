@@ -137,7 +137,7 @@ SLOW = [
 
 @pytest.mark.parametrize("raw", [*HOSTILE, *SLOW], ids=lambda raw: raw[:16])
 def test_the_worst_patterns_have_an_end(raw: str) -> None:
-    """It happens on the event loop; `make bench` says how long the longest takes."""
+    """Patterns are compiled on the event loop; `make bench` says how long the longest takes."""
     assert len(raw) <= 1024
     re2.purge()
     try:

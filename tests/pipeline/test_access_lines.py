@@ -1,4 +1,4 @@
-"""The lines of the access log: who asked what, and what came of it."""
+"""The lines of the access log: the asker, the question, and what came of it."""
 
 from __future__ import annotations
 

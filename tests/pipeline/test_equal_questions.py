@@ -110,7 +110,7 @@ async def test_another_version_is_another_question() -> None:
 
 
 async def test_without_a_version_everybody_asks() -> None:
-    """Who asks while it is asked must not get what was true before: nothing says that it still is."""
+    """A later asker must not get what was true before it asked: nothing says that it still is."""
     async with slow() as (m, plugin):
         plugin.version = None
         waiting = asks(m, 5)

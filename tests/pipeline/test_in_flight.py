@@ -1,4 +1,4 @@
-"""Who shares a run: of the next one all who asked before it began, of a version's all who have that version."""
+"""Shared runs: the next one has all that asked before it began, one of a version all that have that version."""
 
 from __future__ import annotations
 

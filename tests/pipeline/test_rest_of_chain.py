@@ -336,7 +336,9 @@ async def test_what_is_behind_is_counted_for_each_answer_and_moves_to_the_snapsh
 
 
 async def test_what_is_kept_beyond_the_snapshots_keeps_no_other_namespace_out() -> None:
-    """It stays in the heap, which has room for less; a new namespace is not made to wait for what never comes back."""
+    """A kept answer stays in the heap, which has room for less; a new namespace is not made to wait for what never
+    comes back.
+    """
     kept: list[Any] = []
 
     async def keeping(request: ListingRequest) -> TopicListingResult:

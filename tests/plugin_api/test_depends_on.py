@@ -95,6 +95,6 @@ def test_what_was_used_and_not_declared() -> None:
     "word", ["property: x", "property:x ", " property:x", "property: ", "pattern ", None, 7]
 )
 def test_blanks_around_a_word_are_a_mistake(word: object) -> None:
-    """They would name another property, and the answers for all of its values would be one."""
+    """A word with blanks would name another property, and the answers for all of its values would be one."""
     with pytest.raises(ValueError, match="the words are"):
         checked_words([word])

@@ -1,4 +1,4 @@
-"""The hooks are a contract: their names, their arguments, and who may be asked what."""
+"""The hooks are a contract: their names, their arguments, and which questions each may get."""
 
 from __future__ import annotations
 

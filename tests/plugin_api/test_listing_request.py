@@ -76,7 +76,7 @@ def test_properties_do_not_change_whoever_made_the_request() -> None:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class NewerRequest(ListingRequest):
-    """With a field that whoever copies requests has never heard of."""
+    """A request with a field that code which copies requests has never heard of."""
 
     weather: str = "fine"
 

@@ -14,7 +14,7 @@ from tests.support.eventually import eventually
 
 
 class Memory:
-    """Bytes up to a most; who wants more waits until :meth:`give_back`, or is refused from ``refuses`` on."""
+    """Bytes up to a most; a larger demand waits until :meth:`give_back`, or is refused from ``refuses`` on."""
 
     def __init__(self, most: int = 1000, refuses: int = 10**9) -> None:
         self.loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""Changes of topics for clients: who may make them, and what each request makes of them."""
+"""Changes of topics for clients: their rights, and what each request makes of the topics."""
 
 from __future__ import annotations
 

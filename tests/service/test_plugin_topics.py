@@ -108,7 +108,7 @@ async def test_what_a_plugin_describes_that_does_not_list_counts_for_what_others
 
 
 async def wanted(m: Made) -> dict[str, int]:
-    """How many partitions each topic has, as somebody is told who asks for details with a listing."""
+    """How many partitions each topic has, as an asker gets it that wants details with a listing."""
     answer = await m.ask(wants=frozenset({"partitions"}))
     try:
         assert answer.details is not None
@@ -147,7 +147,7 @@ async def test_what_a_plugin_lists_and_does_not_describe_is_there_by_its_names(d
 async def test_the_names_that_a_topic_is_listed_by_are_seen_or_hidden(
     road: str, told: int, hidden: list[str], expected: int | None
 ) -> None:
-    """And not those that the number of partitions, which somebody tells who describes it, would make."""
+    """Names are not made from the number of partitions, which a describing plugin gives."""
 
     def describes(request: DescribeRequest) -> Details:
         return Details.of([f"{BASE}parted"], partitions=[told])
@@ -266,7 +266,7 @@ async def test_all_who_ask_at_a_time_share_one_question_about_the_namespace() ->
 
 
 async def test_all_who_look_up_at_a_time_share_one_question_to_a_mask() -> None:
-    """And each is told what may be seen by who it is."""
+    """Each asker gets what its own role may see."""
     columns: list[tuple[str | None, int]] = []
 
     async def visible(request: ListingRequest, topics: pa.LargeStringArray) -> Any:

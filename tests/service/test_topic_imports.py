@@ -1,4 +1,4 @@
-"""Imports of clients, without HTTP: files, threads, and who ends them."""
+"""Imports of clients, without HTTP: files, threads, and their end."""
 
 from __future__ import annotations
 

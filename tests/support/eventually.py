@@ -51,7 +51,7 @@ async def eventually(
 
 
 def eventually_sync(condition: Callable[[], T], timeout: float = _PATIENCE, *, what: str | None = None) -> T:
-    """The same without an event loop, as for a process that a test started."""
+    """Wait without an event loop, as for a process that a test started."""
     deadline = time.monotonic() + timeout
     while True:
         failure: AssertionError | None = None

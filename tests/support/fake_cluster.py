@@ -127,6 +127,6 @@ class FakeCluster:
 
 
 def principal_of(peer: Peer) -> str:
-    """For whom a connection asks: the original principal, or the text of the token."""
+    """The principal of a connection: the original principal, or the text of the token."""
     connect = peer.received[0].connect
     return connect.original_principal or connect.auth_data.decode()

@@ -22,7 +22,7 @@ def mapped(data: bytes) -> pa.Buffer:
 
 
 def mapped_listing(listing: Listing) -> Listing:
-    """The same topics, encoded in a file."""
+    """A listing of the topics, encoded in a file."""
     data, offsets = column_data(listing.all().column())
     fields = pa.LargeBinaryArray.from_buffers(
         pa.large_binary(), len(listing), [None, mapped(offsets.tobytes()), mapped(data.to_pybytes())]

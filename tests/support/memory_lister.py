@@ -70,7 +70,7 @@ class MemoryLister(LookedAt):
         return self._result(request)
 
     async def describe(self, request: DescribeRequest) -> None:
-        """It knows names alone."""
+        """No details: this lister has names alone."""
 
     def _result(self, request: ListingRequest) -> TopicListingResult:
         return TopicListingResult.success(self.listing(request.namespace, request.mode), version="1")

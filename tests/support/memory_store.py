@@ -67,5 +67,5 @@ class MemoryStore:
             raise ListingFailed("Client is not authorized", cause=Cause.DENIED, reason="denied")
 
     async def watch(self, view: View, namespace: NamespaceName, watcher: Watcher) -> bool:
-        """It offers no watches."""
+        """No watch."""
         return False

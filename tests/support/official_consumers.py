@@ -56,7 +56,7 @@ class FakeConsumer:
         self.feed()
 
     def feed(self) -> None:
-        """Deliver a message that is here to whoever waits for it."""
+        """Deliver a message that is here to a receive that waits for it."""
         if self.waiting is not None and self.messages:
             callback, self.waiting = self.waiting, None
             self.unacked.append(self.messages.popleft())
@@ -101,7 +101,7 @@ class FakeConsumer:
         callback(_OK)
 
     def lose(self) -> None:
-        """Closed: what is not acknowledged goes back, and whoever waits is told."""
+        """Closed: what is not acknowledged goes back, and receives that wait get the error."""
         if not self.closed:
             self.closed = True
             self.give_back()

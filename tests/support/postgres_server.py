@@ -87,7 +87,7 @@ class Database:
         return self.server.socket_dsn(self.name)
 
     def dsn_of(self, user: str) -> str:
-        """By TCP, as somebody else (who must be allowed to log in)."""
+        """Address by TCP of another user (which must be allowed to log in)."""
         return self.server.dsn(self.name, user=user)
 
     async def connect(self, user: str = "postgres", **options: Any) -> Any:
@@ -247,7 +247,7 @@ class PostgresServer:
         return Database(self, name)
 
     def drop_database(self, name: str) -> None:
-        """Remove a database, whoever is connected to it."""
+        """Remove a database, also one with connections."""
         self.sql(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
 
     def sql(self, statements: str, *, database: str = "postgres") -> None:
@@ -384,7 +384,7 @@ def run_apart(function: Callable[[], Awaitable[T]]) -> T:
 
 
 def _unprivileged_user() -> pwd.struct_passwd | None:
-    """Who the server runs as: ourselves, unless we are root."""
+    """The user that the server runs as: ourselves, unless we are root."""
     if os.geteuid() != 0:
         return None
     for name in ("postgres", "nobody"):

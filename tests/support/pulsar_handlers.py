@@ -50,7 +50,7 @@ class Talk:
         return decoded(reply)
 
     def another_client(self) -> Talk:
-        """The same server, and a client that has not sent anything."""
+        """A further client of the server, which has not sent anything."""
         peer = Peer("192.0.2.2:1", "pulsar")
         handler = PulsarCommandHandler(
             self.handler._services,

@@ -56,7 +56,7 @@ class Serving:
         return self.closed_at_end(await RawClient.open(self.address, **options))
 
     async def tls_client(self, context: ssl.SSLContext, **options: Any) -> TlsClient:
-        """The same over TLS."""
+        """A client over TLS."""
         assert self.tls_address is not None
         return self.closed_at_end(await TlsClient.open_tls(self.tls_address, context, **options))
 
@@ -101,7 +101,9 @@ class Serving:
 
 
 def _without_pings(options: PulsarOptions) -> PulsarOptions:
-    """On a slow machine the first would come within a test, and whoever does not answer it is gone at the second."""
+    """Without PING: on a slow machine the first would come within a test, and a client that does not answer it is
+    gone at the second.
+    """
     if "keep_alive" in options.pulsar.model_fields_set:
         return options
     return replace(options, pulsar=options.pulsar.model_copy(update={"keep_alive": AGES}))

@@ -12,7 +12,7 @@ __all__ = ["note_no_stacks"]
 
 
 def note_no_stacks() -> None:
-    """For all loops of this process: the checks read ``_debug``, whoever notes stacks asks ``get_debug()``."""
+    """For all loops of this process: the checks read ``_debug``, and what notes stacks asks ``get_debug()``."""
     asyncio.BaseEventLoop.get_debug = _nothing_is_noted  # type: ignore[method-assign]
     asyncio.BaseEventLoop._set_coroutine_origin_tracking = _origins_are_not_tracked  # type: ignore[attr-defined]
 

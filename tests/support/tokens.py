@@ -54,7 +54,7 @@ def der(key: Any) -> bytes:
 
 
 def pem(key: Any) -> bytes:
-    """The same in PEM."""
+    """The key in PEM."""
     written: bytes = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     return written
 

@@ -78,7 +78,7 @@ def listing_of(names: list[str], mode: Mode = Mode.ALL) -> Listing:
 
 
 def matching(text: str, names: list[str]) -> list[str]:
-    """Those full names that RE2 itself matches."""
+    """The full names that RE2 itself matches."""
     return [name for name in names if re2.fullmatch(text, matched_form(name)) is not None]
 
 

@@ -30,7 +30,7 @@ class Settings(BaseModel):
 
 
 class Greets:
-    """Greets whoever calls."""
+    """Greets its caller."""
 
     @hookimpl
     def broker_core_settings(self) -> type[Settings]:

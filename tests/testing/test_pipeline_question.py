@@ -12,7 +12,7 @@ PREFIX = "persistent://public/default/"
 
 
 class Echo:
-    """Lists one topic that says who asked."""
+    """Lists one topic that names its asker."""
 
     @hookimpl
     async def broker_core_list_topics(self, request: ListingRequest) -> TopicListingResult | None:

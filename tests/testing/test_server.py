@@ -69,7 +69,7 @@ async def test_a_failure_is_what_a_client_gets() -> None:
 
 
 class Asked:
-    """Lists one topic that says who asked over the protocol."""
+    """Lists one topic that names its asker over the protocol."""
 
     @hookimpl
     async def broker_core_list_topics(self, request: ListingRequest) -> TopicListingResult:

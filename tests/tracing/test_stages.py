@@ -1,4 +1,4 @@
-"""Stages are spans of whoever traces, and nothing where nobody does."""
+"""Stages are spans if something traces, and nothing otherwise."""
 
 from __future__ import annotations
 

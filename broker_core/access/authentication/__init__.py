@@ -1,4 +1,4 @@
-"""Authentication: who a client is, by its credentials; one for all transports."""
+"""Authentication: the principal of a client by its credentials; one for all transports."""
 
 from __future__ import annotations
 

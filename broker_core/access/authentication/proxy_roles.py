@@ -1,4 +1,4 @@
-"""The rules of proxies: who may name an original principal, and which one."""
+"""The rules of proxies: which roles may name an original principal, and which one."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class TlsVerifier:
             raise AuthenticationFailed("bad_role", f"the common name is no role: {error}") from None
 
     async def verify(self, data: bytes, peer: Peer) -> Principal:
-        """The same."""
+        """The principal of a verified certificate; raises :exc:`AuthenticationFailed`."""
         return self.verify_now(data, peer)
 
     def evidence(self, data: bytes, peer: Peer) -> Peer:  # noqa: ARG002 - the method has no data

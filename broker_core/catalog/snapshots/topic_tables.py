@@ -72,7 +72,7 @@ class TopicTables:
         return None if snapshot is None else self._known(snapshot)
 
     async def of(self, listing: Listing) -> TopicTable | None:
-        """The same; ``None`` where the namespace has changed since it was listed: list it again.
+        """The table of a listing; ``None`` if the namespace has changed since it was listed: list it again.
 
         Raises :exc:`~broker_core.errors.ListingFailed`.
         """

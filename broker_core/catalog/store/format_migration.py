@@ -72,7 +72,7 @@ _VIEWS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """That a file was brought from one format to another, and ``backup``: the file as it was before."""
+    """A file's move from one format to another; ``backup`` is the file as it was before."""
 
     path: Path
     before: int

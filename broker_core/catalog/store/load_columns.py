@@ -70,7 +70,7 @@ def load_names(
 def read_names(
     connection: sqlite3.Connection, namespace: int, domain: int, property_keys: Sequence[str] = ()
 ) -> Iterator[tuple[LoadedNames, str | None]]:
-    """The same, a block of topics at a time in the order of UTF-8, each with the greatest topic of the block.
+    """The topics of a domain, a block at a time in the order of UTF-8, each with the greatest topic of the block.
 
     The names of all later blocks are greater than that, ``None`` of the last block.
     """

@@ -326,7 +326,7 @@ def _read_ends(connection: sqlite3.Connection, namespace: NamespaceName, since: 
 def read_recent(
     connection: sqlite3.Connection, namespace: NamespaceName, since: CatalogVersion, most: int
 ) -> RecentRows | None:
-    """The changes after ``since``, read by one statement: for those who do so after each commit.
+    """The changes after ``since``, read by one statement: for readers that do so after each commit.
 
     ``None`` where the log does not lead from there to now, or there are more than ``most``.
     """

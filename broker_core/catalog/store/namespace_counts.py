@@ -141,7 +141,7 @@ class NamespaceCounts:
         stale: Mapping[NamespaceName, _State],
         known: Mapping[NamespaceName, NamespaceCount],
     ) -> dict[NamespaceName, NamespaceCount]:
-        """Those of other versions now: moved by the change log if that leads there, else counted."""
+        """Counts of namespaces that have changed: moved by the change log if that leads there, else counted."""
         counts: dict[NamespaceName, NamespaceCount] = {}
         for namespace in stale.keys() & known.keys():
             kept = known[namespace]

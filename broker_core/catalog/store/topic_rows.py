@@ -60,7 +60,7 @@ def own_topic(connection: sqlite3.Connection, name: TopicName) -> TopicRecord | 
 def own_topics(
     connection: sqlite3.Connection, namespace: NamespaceName, names: Iterable[TopicName]
 ) -> dict[tuple[str, str], TopicRecord | None]:
-    """The same for many names of a namespace, by their domains and local names."""
+    """Topics of a namespace by their own names, many at once; the keys are their domains and local names."""
     asked = {(name.domain, name.local): name for name in names}
     found: dict[tuple[str, str], TopicRecord | None] = dict.fromkeys(asked)
     for domain in DOMAINS:

@@ -129,8 +129,8 @@ class TopicRows:
 
     @property
     def untold(self) -> dict[str, TopicInFile]:
-        """Those of :attr:`topics` of which lines give the properties alone: they are for the topic as it is, with the
-        partitions that it has; of one that is not there nobody has told of any.
+        """Topics (of :attr:`topics`) of which lines give the properties alone: for the topic as it is, with the
+        partitions that it has, or none if it is not there.
         """
         return {base: row for base, row in self.topics.items() if row[0] == UNTOLD}
 
@@ -144,7 +144,7 @@ class TopicRows:
         _add(self.partitions, base, str(ListedNames.partitioned(partitions)), properties)
 
     def add_partition(self, base: str, index: int, properties: str | None) -> None:
-        """The same for the name of one partition; they are joined in :meth:`finish`, since there may be very many."""
+        """A line with the name of one partition; they are joined in :meth:`finish`, since there may be very many."""
         self._indices.setdefault(base, []).append(index)
         if properties is not None:
             _add(self.partitions, base, "", properties)
@@ -372,7 +372,7 @@ class TopicLines:
         return text
 
     def _remember_tail(self, tail: str, is_name: bool, partitions: int | None, text: str | None) -> None:
-        """That a line went on so behind its name: mostly few sets of properties are given to very many names."""
+        """Remember what a line had behind its name: mostly few sets of properties are given to very many names."""
         # One that gives the name once more would be another topic with each name before it.
         if is_name and len(tail) <= _LONGEST_REMEMBERED and '"name"' not in tail and "\\" not in tail:
             if len(self._tails) >= _REMEMBERED_PROPERTIES:

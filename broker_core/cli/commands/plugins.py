@@ -40,7 +40,7 @@ def show_plugins(
     ] = "table",
     broker: RunningBroker,
 ) -> None:
-    """Show installed and enabled plugins: who is asked in which order, their hooks, and what is wrong with them.
+    """Show installed and enabled plugins: the order in which they are asked, their hooks, and what is wrong with them.
 
     Where a broker runs, by admin.socket or [http] of the settings, how their calls went there too.
     """

@@ -1,4 +1,4 @@
-"""The options of commands that ask a Kafka cluster: its addresses, TLS, and who asks."""
+"""The options of commands that ask a Kafka cluster: its addresses, TLS and credentials."""
 
 from __future__ import annotations
 

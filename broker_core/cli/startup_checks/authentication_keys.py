@@ -1,4 +1,4 @@
-"""The keys and files of ``[authentication]``: whether they can be read and used, and who else can read them."""
+"""The keys and files of ``[authentication]``: readable, usable, and closed to other users."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _TOLD: Final = 5
 
 
 def authorization_checks(settings: Settings) -> Iterator[Check]:
-    """Who may do what, rule by rule."""
+    """What each role may do, rule by rule."""
     from broker_core.access.authorization import Authorization, rule_text
     from broker_core.access.unused_rules import unused_rules
     from broker_core.access.wide_settings import wide_settings

@@ -23,7 +23,7 @@ _SHAPES: Final = frozenset({"broker_core_list_topics", "broker_core_visible"})
 
 
 def property_checks(settings: Settings) -> Iterator[Check]:
-    """That no property of a request selects topics, where that is so."""
+    """A finding if no property of a request selects topics."""
     from broker_core.plugin_api.depends_on import is_of_properties
     from broker_core.plugins import PluginLoadError, PluginRegistry
 

@@ -61,7 +61,7 @@ def all_without_acls(settings: Settings) -> str:
 
 
 def _denied_by_rules(settings: Settings, kafka: KafkaSettings) -> Iterator[Check]:
-    """Super users who may do nothing: ACLs do not bind them, but the rules of all transports do."""
+    """Super users without any right: ACLs do not bind them, but the rules of all transports do."""
     from broker_core.access.authorization import Authorization
 
     authorization = Authorization(settings.authorization, authentication=settings.authentication.is_on)

@@ -1,4 +1,4 @@
-"""The addresses that will be listened on: free, and who may reach them."""
+"""The addresses that will be listened on: free, and how far they can be reached from."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _IN_USE: Final = "is in use: another process listens there"
 
 
 def listen_checks(settings: Settings) -> Iterator[Check]:
-    """The addresses that will be listened on: free, and who may reach them."""
+    """The addresses that will be listened on: free, and how far they can be reached from."""
     ours: dict[str, bool | None] = {}
     for name, address, problem in _tried(settings):
         if problem == _IN_USE:

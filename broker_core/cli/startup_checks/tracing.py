@@ -18,7 +18,7 @@ _VARIABLES = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT
 
 
 def tracing_checks(settings: TracingSettings | None) -> Iterator[Check]:
-    """That the libraries for tracing are there, and where spans go. Nothing is sent."""
+    """The libraries for tracing, and the address that spans go to. Nothing is sent."""
     if settings is None:
         return
     try:

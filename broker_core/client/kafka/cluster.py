@@ -1,4 +1,4 @@
-"""A Kafka cluster as its nodes tell of it: who they are, and which of them is the controller."""
+"""A Kafka cluster as its nodes tell of it: their ids and addresses, and the controller."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ class ClusterConnections:
             task.exception()  # whoever waited for it may have given up
 
     async def _shared(self, task: asyncio.Task[T]) -> T:
-        """The result of what several wait for: who gives up takes it from nobody else."""
+        """The result of what several wait for: one that gives up takes it from no other."""
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:

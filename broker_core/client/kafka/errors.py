@@ -232,7 +232,7 @@ def raise_for(code: int, message: str | None = None) -> None:
 
 
 def again(failed: KafkaException) -> KafkaException:
-    """The same error for one more who asks: each gets a traceback of its own."""
+    """A copy of an error for one more caller: each gets a traceback of its own."""
     return type(failed)(failed.message, code=failed.code)
 
 

@@ -14,7 +14,7 @@ _SPARE: Final = 4  # one of so many places is kept for first connections of prin
 
 class ConnectionPlaces:
     """At most ``limit`` connections, shared by all pools. ``evictors`` close an idle one, the least used first, and say
-    whether there was one. Whoever waits for a place gets it in turn.
+    whether there was one. Waiting connections get places in turn.
     """
 
     def __init__(self, limit: int) -> None:

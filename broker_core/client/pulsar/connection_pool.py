@@ -33,8 +33,8 @@ class Connect(Protocol):
 @dataclass(frozen=True, slots=True)
 class PoolOptions:
     """Times in seconds. A request waits ``connection_wait`` for a connection while there is none. A server that has not
-    answered CONNECT after ``patience`` has the next address tried beside it. What ``gives_up`` is not tried again for
-    those who wait, and by others after a pause that begins with ``first_backoff`` and ends with ``longest_backoff``.
+    answered CONNECT after ``patience`` has the next address tried beside it. An error that ``gives_up`` ends all waits;
+    the next attempt comes after a pause that begins with ``first_backoff`` and ends with ``longest_backoff``.
 
     ``wasting``: for so long a connection may have an answer under way that nobody waits for any more; then it is asked
     nothing more, and closed once nobody waits for anything there. That frees the request's place at the server: the
@@ -120,7 +120,7 @@ class ConnectionPool:
             client.abort()  # which forgets it
 
     async def stop(self) -> None:
-        """The same, and wait until all sockets are gone."""
+        """Close all connections at once, and wait until all sockets are gone."""
         connecting, clients = self._connecting, list(self._open)
         self.close()
         if connecting is not None:
@@ -161,7 +161,7 @@ class ConnectionPool:
         return client
 
     def _was_given_up(self, client: LookupSession) -> None:
-        """A request over the connection has no answer yet, and nobody who waits for it."""
+        """A request over the connection has no answer yet, and nothing waits for it any more."""
         if client in self._retired:
             self._retire(client)
         elif self._options.wasting is not None:

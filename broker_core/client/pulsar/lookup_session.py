@@ -319,7 +319,7 @@ class LookupSession:
         properties: Mapping[str, str] | None = None,
         timeout: float | None = None,
     ) -> BaseCommand:
-        """The same answer as it came, a refusal too."""
+        """The answer to a LOOKUP as it came, a refusal too."""
         return await self._ask_for(
             BaseCommand.LOOKUP_RESPONSE,
             lambda request_id: commands.lookup(

@@ -1,4 +1,4 @@
-"""The answer to WATCH_TOPIC_LIST, of which the topics are not read: whoever needs them lists.
+"""The answer to WATCH_TOPIC_LIST, of which the topics are not read: a listing has them.
 
 It names all topics of a namespace unless the client has their hash. To decode a million of them takes a second, in one
 piece and with the interpreter locked; what is needed of it stands at its begin and at its end.

@@ -79,7 +79,7 @@ class AskerRules:
         return None if found.all() else found
 
     def chunk_mask(self, operation: Operation, chunk: NamedChunk) -> npt.NDArray[np.bool_] | None:
-        """The same of a chunk of topics; it is kept with the chunk. On one thread."""
+        """The topics of a chunk on which the operation is allowed; it is kept with the chunk. On one thread."""
         return None if self.free else self._masks.mask(self, operation, chunk, self.mask)
 
     def operations(self, kind: ResourceType, name: str) -> int:

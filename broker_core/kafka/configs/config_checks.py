@@ -52,7 +52,7 @@ def broker_config_faults(configs: Mapping[str, str]) -> list[str]:
 
 
 def sound_configs(configs: Mapping[str, str]) -> dict[str, str]:
-    """Those of the configs that Kafka would take, of what was checked by nobody."""
+    """The configs that Kafka would take, of unchecked ones."""
     sound, _ = _sorted_out(configs)
     return sound
 

@@ -58,7 +58,7 @@ class NameBlock:
         return pc.binary_replace_slice(self._column, 0, self._head, separator)
 
     def in_json_behind(self, separator: bytes) -> pa.LargeBinaryArray:
-        """The same of the names as they stand within the quotes of JSON."""
+        """Each name behind ``separator``, as it stands within the quotes of JSON."""
         if self._needs_escapes():
             return pc.binary_replace_slice(escaped(self.behind(b"")), 0, 0, separator)
         return self.behind(separator)

@@ -29,7 +29,8 @@ def partitioned_topics_json_items(
 
 
 def partitioned_topics(names: RenderedNames, size: BlockSize) -> Iterator[pa.LargeStringArray]:
-    """The same as columns, of which none is empty. ``names`` are in the order of the hash.
+    """The topics that have a partition among ``names``, as columns of which none is empty. ``names`` are in the order
+    of the hash.
 
     Little is remembered from block to block: in that order, all names that begin with ``x-partition-`` are together.
     """

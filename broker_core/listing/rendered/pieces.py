@@ -41,7 +41,7 @@ def _separated(
 
 
 def joined_pieces(pieces: Iterable[bytes | memoryview], block: BlockSize) -> Iterator[bytes | memoryview]:
-    """The same bytes, small pieces put together."""
+    """The bytes of the pieces, small ones put together."""
     few: list[bytes | memoryview] = []
     size = 0
     for piece in pieces:

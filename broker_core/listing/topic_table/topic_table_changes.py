@@ -140,7 +140,7 @@ def _order(chunk: TopicChunk, changes: Sequence[TopicChange], used: int) -> _Arr
 
 
 def _joined(chunks: list[TopicChunk]) -> Iterator[TopicChunk]:
-    """The same without chunks that are small beside their neighbours."""
+    """The chunks, those that are small beside their neighbours joined."""
     former: TopicChunk | None = None
     for chunk in chunks:
         if former is None:

@@ -57,7 +57,7 @@ class AnswersByVersionHook:
         self._making = _AnswersInTheMaking()
 
     def to(self, request: ListingRequest) -> VersionedAnswersToQuestion:
-        """Those to one question."""
+        """The remembered answers to one question."""
         return VersionedAnswersToQuestion(
             self._store,
             self._words,

@@ -56,7 +56,7 @@ class LastGoodAnswers:
         self._words = words  # that the answers of a plugin depend on
 
     def to(self, request: ListingRequest, pattern: TopicsPattern | None) -> LastGoodAnswersToQuestion:
-        """Those to one question, with the pattern that the core applies."""
+        """The last good answers to one question, with the pattern that the core applies."""
         return LastGoodAnswersToQuestion(self._store, self._words, request, pattern)
 
 

@@ -35,7 +35,7 @@ def check_details(details: Details, wants: Collection[str], names: pa.LargeStrin
 def check_listed_details(
     details: Details, wants: Collection[str], selection: Selection, pattern: TopicsPattern | None = None
 ) -> Details:
-    """The same for details that came with topics; those of the topics that were listed are given back.
+    """Details that came with topics, checked; those of the topics that were listed are given back.
 
     A topic that ``pattern`` takes away may have a row, and one that brokers keep for themselves: whoever reads a store
     gives the details of all that it read, and only its names are filtered.
@@ -57,7 +57,7 @@ def check_listed_details(
 
 
 def details_of(details: Details, selection: Selection) -> Details:
-    """Those of the topics of a selection alone; takes as much memory as :data:`CHECK_FACTOR` says."""
+    """The details of the topics of a selection alone; takes as much memory as :data:`CHECK_FACTOR` says."""
     listed = _are_of(details, selection)
     return Details(details.batch.filter(listed)) if listed.false_count else details
 

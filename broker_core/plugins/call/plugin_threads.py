@@ -137,8 +137,9 @@ class PluginThreads:
 
 
 class RaisedByPlugin(Exception):
-    """What a call raised, carried by a future: that cannot hold ``StopIteration``, nor ``SystemExit`` safely, and
-    whoever shows a future calls the ``repr()`` of what it holds."""
+    """What a call raised, carried by a future, which cannot hold ``StopIteration``, nor ``SystemExit`` safely, and
+    whose own ``repr()`` calls that of what it holds.
+    """
 
     def __init__(self, error: BaseException) -> None:
         super().__init__(type(error))  # nothing of the error is called here: its repr() may raise

@@ -72,7 +72,9 @@ class FileBudget:
 
     @classmethod
     def of_process(cls, *, upstream: int = 0, api: int | Literal["auto"] = 0) -> Self:
-        """That of this process, with what it has open now; ``upstream`` more are kept back for the brokers behind."""
+        """The budget of this process, with what it has open now; ``upstream`` more are kept back for the brokers
+        behind.
+        """
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         return cls._of_limit(soft, upstream, api)
 
@@ -84,7 +86,7 @@ class FileBudget:
 
     @classmethod
     def of_server(cls) -> Self:
-        """That of a server started from here: as :func:`raise_file_limit` leaves it, without raising anything."""
+        """The budget of a server started from here: as :func:`raise_file_limit` leaves it, without raising anything."""
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         return cls._of_limit(hard)
 

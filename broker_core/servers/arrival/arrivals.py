@@ -87,14 +87,14 @@ class Arrivals:
         return address
 
     def end(self, address: tuple[str, int]) -> None:
-        """Accept no more on an address of :meth:`listen`; whoever is connected stays."""
+        """Accept no more on an address of :meth:`listen`; clients that are connected stay."""
         acceptor = self._acceptors.pop(address, None)
         if acceptor is not None:
             acceptor.close()
 
     @property
     def sockets(self) -> list[socket.socket]:
-        """Those that are listened on; none after :meth:`close`."""
+        """The sockets that are listened on; none after :meth:`close`."""
         return [sock for acceptor in self._acceptors.values() for sock in acceptor.sockets]
 
     @property
@@ -114,7 +114,7 @@ class Arrivals:
     def _accepted(
         self, protocol: MakeProtocol, tls: TlsEntrance | None, sock: socket.socket, peer: Any
     ) -> None:
-        """Someone has connected; a proxy tells who it is."""
+        """A connection was accepted; a proxy names its client."""
         address = ListenAddress(str(peer[0]), int(peer[1]))
         if self._proxies.has(address.host) and not self._is_near_file_limit(sock):
             _start(self._waiting, self._read_preamble(protocol, tls, sock, address))

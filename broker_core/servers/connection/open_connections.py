@@ -18,7 +18,7 @@ _LAST_TASKS: Final = 5.0
 
 
 class OpenConnections:
-    """They say themselves that they are there, and that they are over: :meth:`opened`, :meth:`closed`."""
+    """The open connections; each says itself that it is there, and that it is over: :meth:`opened`, :meth:`closed`."""
 
     def __init__(self, load: ServerLoad) -> None:
         self._load = load
@@ -60,7 +60,8 @@ class OpenConnections:
             max(slow, key=itemgetter(0))[1].make_room()
 
     def drop_unfinished(self, size: int) -> None:
-        """There is no room for a whole command of ``size`` bytes: close who holds the most of an unfinished frame.
+        """There is no room for a whole command of ``size`` bytes: close the connection with the most of an unfinished
+        frame.
 
         Who holds less than the command has gets no worse than who sends it.
         """

@@ -1,4 +1,4 @@
-"""Who may see a page of HTTP: the credentials of a request, and the rules about the page.
+"""Rights to pages of HTTP: the credentials of a request, and the rules about the page.
 
 Where clients are authenticated, ``/questions`` and ``/plugins`` are never open. ``/metrics`` and health are, unless
 ``[http] protect`` is on.
@@ -82,7 +82,7 @@ class HttpAccess:
         self._denied = denied
 
     async def admit(self, request: web.Request, needs: Needs) -> Asker:
-        """Who asks for a page that needs this.
+        """The asker of a page that needs this.
 
         Raises :exc:`aiohttp.web.HTTPUnauthorized` and :exc:`aiohttp.web.HTTPForbidden`, and
         :exc:`~broker_core.errors.ListingFailed` with the cause ``DENIED``.

@@ -12,7 +12,7 @@ __all__ = ["asker_of", "operator_of"]
 
 
 def asker_of(request: web.Request) -> Asker:
-    """Who asks, before any authentication: a client without a role."""
+    """The asker before any authentication: a client without a role."""
     peer = request.transport.get_extra_info("peername") if request.transport is not None else None
     return Asker(
         remote_address=str(ListenAddress(*peer[:2])) if isinstance(peer, tuple) else "",
@@ -23,7 +23,7 @@ def asker_of(request: web.Request) -> Asker:
 
 
 def operator_of(request: web.Request) -> Asker:
-    """The operator, who asks by the socket of the server's own user."""
+    """The operator, asking by the socket of the server's own user."""
     return Asker(
         client_version=request.headers.get(hdrs.USER_AGENT, "")[:256],
         transport=OPERATOR,

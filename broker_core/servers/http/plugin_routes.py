@@ -37,7 +37,7 @@ _RIGHTS: Final[Mapping[str, Right]] = {
 
 
 def routes_of_plugin(of_plugin: PluginSite, services: ApiServices, admit: Admit) -> list[web.RouteDef]:
-    """The routes of a site. ``admit`` says who asks."""
+    """The routes of a site. ``admit`` gives the asker."""
     operations = [_operation(of_plugin, route) for route in of_plugin.site.routes]
     return (
         Api(of_plugin.site.at("/"), operations, services, admit, read=_values).routes() if operations else []

@@ -72,7 +72,7 @@ class AllowAll:
         """There is nothing to learn."""
 
     def close(self) -> None:
-        """It reads nothing."""
+        """Nothing to close."""
 
     def bindings(self, _call: Caller) -> Sequence[AclBinding]:
         return ()

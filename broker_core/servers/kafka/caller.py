@@ -1,4 +1,4 @@
-"""Who asks by a request of a Kafka client, in which namespace, and until when: what permissions and listings need."""
+"""The caller of a request of a Kafka client, its namespace and deadline: what permissions and listings need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who Kafka clients are: before they say so, by their certificate, or as they have proven; and where they ask."""
+"""Identities of Kafka clients: by certificate, or as they have proven; and the namespaces they ask in."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ClientIdentities:
         self.place(kafka)
 
     def place(self, kafka: KafkaSettings) -> None:
-        """Have these namespaces and mechanisms for clients that connect, or prove who they are, from now on.
+        """Have these namespaces and mechanisms for clients that connect, or prove an identity, from now on.
 
         Sessions by a mechanism that is none any more end, and those without credentials if some are asked for.
         """
@@ -73,7 +73,7 @@ class ClientIdentities:
             self.logins.close()
 
     def asker(self, role: str | None, peer: Peer, software: str = "", *, connection: object = None) -> Asker:
-        """Who asks over a connection from now on; ``software`` is what the client says that it is."""
+        """The asker over a connection from now on; ``software`` is what the client says that it is."""
         asker = Asker(
             role=role,
             remote_address=peer.remote_address,

@@ -51,7 +51,9 @@ class LargeRequests:
         return next((turn for most, turn in self._turns if size <= most), self._alone).place(host)
 
     async def beside(self, size: int, work: Callable[..., _Result], *arguments: Any) -> _Result:
-        """What ``work`` returns, done by a thread for requests of ``size`` bytes; nothing is begun for who has left."""
+        """What ``work`` returns, done by a thread for requests of ``size`` bytes; nothing is begun for a client that
+        has left.
+        """
         thread = self._thread if size <= _AT_ONCE[-1][0] else self._thread_of_huge
         return await asyncio.get_running_loop().run_in_executor(thread, partial(work, *arguments))
 

@@ -53,8 +53,8 @@ class ListedTopics:
         internal: bool = True,
         acls: bool = True,
     ) -> Encoded:
-        """The same as elements of an array, or those of the page that is asked for; ``operations``: with the authorized
-        operations of this caller. ``acls`` false asks none.
+        """All visible topics as elements of an array, or those of the page that is asked for; ``operations``: with the
+        authorized operations of this caller. ``acls`` false asks none.
 
         ``internal`` false leaves out what Kafka keeps for itself. Raises :exc:`~broker_core.errors.ListingFailed`.
         """

@@ -101,7 +101,7 @@ class NamedTopics:
         operation: Operation | None = Operation.DESCRIBE,
         rules: str | None = None,
     ) -> list[NamedTopic]:
-        """The same of topics by their ids. What is not there, hidden or of another namespace is 100, before ACLs."""
+        """Topics by their ids. One that is not there, hidden or of another namespace is 100, before ACLs."""
         asked = self._asked(caller, operation, rules=rules, of_ids=True)
         return _noted(caller, list(map(_of_id, ids, await self._find.by_id(asked, ids))))
 

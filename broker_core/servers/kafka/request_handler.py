@@ -139,7 +139,7 @@ class KafkaRequestHandler:
             self._sasl.closed()
 
     def tick(self, *, quiet: bool) -> Closing | None:
-        """Give a client up that is silent for long, or has not said who it is, whatever else it says."""
+        """Give up a client that is silent for long, or has not proven an identity, whatever else it says."""
         self._idle = 0 if self.heard or not quiet else self._idle + 1
         self.heard = False
         if self._asker is None:
@@ -237,7 +237,7 @@ class KafkaRequestHandler:
                 self._client.identified(self._asker)
 
     def _admit(self, principal: Principal) -> Asker:
-        """The client has proven who it is."""
+        """Admit a client that has proven its identity."""
         if self._live is not None:
             self._live.cancel()
         return self._let_in(principal.role)

@@ -104,7 +104,7 @@ class Watching:
 
 
 class ClientWatchers:
-    """Those of one connection; the :class:`~broker_core.service.Outlet` of each."""
+    """The watchers of one connection; the :class:`~broker_core.service.Outlet` of each."""
 
     __slots__ = ("_client", "_room", "_unasked", "_watchers", "_watching", "asker")
 

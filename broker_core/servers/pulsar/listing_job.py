@@ -38,7 +38,7 @@ class ListingClient:
         return self.error(request_id, failure)
 
     def error(self, request_id: int, failure: ListingFailed) -> bytes:
-        """The same of a listing whose outcome is told elsewhere."""
+        """The error in place of a listing whose outcome is reported elsewhere."""
         self.metrics.refused(failure.reason)
         return commands.error(request_id, failure.code, failure.message)
 

@@ -34,7 +34,7 @@ class PulsarOptions:
     def of(
         cls, settings: Settings, files: FileBudget, version: str, own_client: Callable[[], str | None]
     ) -> Self:
-        """Those of a broker of a ``version`` with these settings, and with room for so many files."""
+        """The options of a broker of a ``version`` with these settings, and with room for so many files."""
         connections = settings.limits.connections
         return cls(
             settings.pulsar,

@@ -75,7 +75,7 @@ class RefusedConnection(asyncio.Protocol):
 
 
 class RefusedConnections:
-    """Those of one server, ``most`` at a time (:class:`broker_core.servers.arrival.Refusals`)."""
+    """Refused connections of one server, ``most`` at a time (:class:`broker_core.servers.arrival.Refusals`)."""
 
     def __init__(self, most: int) -> None:
         self._most = most

@@ -93,7 +93,7 @@ class PulsarServer:
         )
 
     def limit(self, limits: LimitsSettings, connections: int | None) -> None:
-        """Have other limits from now on, and ``connections`` at most. Whoever is connected stays."""
+        """Have other limits from now on, and ``connections`` at most. Clients that are connected stay."""
         self._options.limits = limits
         self.load.slots.limit = limits.concurrent_lookups
         if self._watching is not None:

@@ -104,7 +104,7 @@ class SmallAnswers:
         request: ListingRequest,
         answer: Answer,
     ) -> bytes | None:
-        """The frame of an answer, which is kept for the next who asks; ``None`` where it is not kept."""
+        """The frame of an answer, which is kept for the next question of its kind; ``None`` if it is not kept."""
         selection = answer.selection
         if "principal" in self._pipeline.lister.depends_on:  # the key of a question does not say who asks
             return None

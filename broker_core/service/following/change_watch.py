@@ -1,4 +1,4 @@
-"""Waking who waits for changes of a namespace: by notices of plugins, and by looks at the catalogue's file.
+"""Wakes what waits for changes of a namespace: by notices of plugins, and by looks at the catalogue's file.
 
 Other processes write the catalogue too, and tell nobody. So its file is looked at some times a second, once however
 many wait, and only while somebody does; the versions of namespaces are read where anything was committed.

@@ -122,7 +122,7 @@ class ListingFeed:
             follower.close()
 
     async def stop(self) -> None:
-        """The same; returns once nothing asks the pipeline any more."""
+        """Ask no more, end all followers, and return once nothing asks the pipeline any more."""
         self.close()
         if self._task is not None:
             await asyncio.wait([self._task])

@@ -88,7 +88,7 @@ class ListingFeeds:
         pipeline.permits.caches.show("followed answers", self._state)
 
     def _wake_all(self) -> None:
-        """There are other rules: look who may follow, and what."""
+        """Rules have changed: look which followers may go on, and what they see."""
         for feed in self._feeds.values():
             feed.wake()
 

@@ -107,7 +107,7 @@ class RecreatedTopics:
 
 
 def names_in(selection: Selection, names: list[str]) -> Selection:
-    """Those of the names that an answer has."""
+    """The names that an answer has."""
     return _of_names(
         selection, [name for name, there in zip(names, _has(selection, names), strict=True) if there]
     )

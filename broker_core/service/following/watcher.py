@@ -172,7 +172,7 @@ class Watcher:
             self._catch_up()
 
     def fail(self, failure: ListingFailed) -> None:
-        """The topics stay; who asks hears of it."""
+        """Report a failure to the watcher, whose topics stay."""
 
     def select_by_properties(self) -> None:
         self._outlet.close("watch_ended", "topics of the namespace are selected by properties from now on")

@@ -33,9 +33,10 @@ _Text = Annotated[str, Field(max_length=1000)]
 
 
 class Manifest(BaseModel):
-    """What a stored snapshot is of, and its files. ``nbytes`` is the memory that it took, ``asked`` how often it was
-    asked for. ``rules`` is what else decided on its names, as one text; ``view`` for whom they are listed, empty where
-    all see the same."""
+    """The contents of a stored snapshot, and its files. ``nbytes`` is the memory that it took, ``asked`` how often
+    it was asked for. ``rules`` is what else decided on its names, as one text; ``view`` is the principal of the
+    listing, empty if all see the same.
+    """
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 

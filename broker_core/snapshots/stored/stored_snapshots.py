@@ -49,8 +49,9 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What is to be stored: the chunks of a namespace at one version, the memory they take, how often it was asked for
-    since it was read, and for whom it is listed, where that makes a difference."""
+    """A snapshot to be stored: the chunks of a namespace at one version, the memory they take, how often it was
+    asked for since it was read, and the principal of the listing, if that makes a difference.
+    """
 
     namespace: NamespaceName
     mode: Mode
@@ -102,17 +103,19 @@ class StoredSnapshots:
 
     @classmethod
     def beside(cls, catalog: Path, *, property_keys: Sequence[str] = (), limit: int = 0) -> StoredSnapshots:
-        """Those in the folder beside a catalogue's file. It need not be there; writing makes it."""
+        """The snapshots in the folder beside a catalogue's file. It need not be there; writing makes it."""
         keys = tuple(dict.fromkeys(property_keys))
         return cls(SnapshotFolder(folder_beside(catalog)), property_keys=keys, limit=limit)
 
     @classmethod
     def of_cluster(cls, folder: Path, *, limit: int = 0) -> StoredSnapshots:
-        """Those of the cluster behind a gateway, in a folder of their own. It need not be there; writing makes it."""
+        """The snapshots of the cluster behind a gateway, in a folder of their own. It need not be there; writing
+        makes it.
+        """
         return cls(SnapshotFolder(folder), limit=limit, limit_setting="upstream.snapshots.folder_bytes")
 
     def of_keys(self, property_keys: Sequence[str]) -> StoredSnapshots:
-        """Those in the same folder for other properties, counted with these."""
+        """The snapshots in this folder for other properties, counted with these."""
         other = StoredSnapshots(self._folder, property_keys=property_keys, limit=self._limit)
         other.counts = self.counts
         return other

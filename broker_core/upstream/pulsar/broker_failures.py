@@ -1,4 +1,4 @@
-"""Failures of brokers that were asked to list, as failures of the listing: one table, whoever asks."""
+"""Failures of brokers that were asked to list, as failures of the listing: one table for all askers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whom the brokers are asked for, and with which credentials: those of the gateway or those of its client."""
+"""Principals and credentials that brokers are asked with: those of the gateway or those of its client."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ class Identities:
             await self._own.stop()
 
     def principal_of(self, asker: Asker) -> Principal:
-        """Whom the brokers are asked for. Raises :exc:`CredentialsFailed` if no connected client of the principal has
-        anything to pass on; that of a lookup for several clients may be gone while others wait for it.
+        """The principal that brokers are asked for. Raises :exc:`CredentialsFailed` if no connected client of the
+        principal has anything to pass on; that of a lookup for several clients may be gone while others wait for it.
         """
         if not self.forwards or (asker.role is None and not self._by_client):
             return None

@@ -57,7 +57,7 @@ _NO_ROOM: Final = "there is no memory for their answer now"
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class _Relayed:
-    """The answer for all who asked, whose request ids are put into it. ``outcome`` is a label of the metrics."""
+    """The answer for all askers, whose request ids are put into it. ``outcome`` is a label of the metrics."""
 
     outcome: str
     answer: BaseCommand

@@ -256,7 +256,8 @@ class UpstreamCluster:
         return None if self.snapshots is None else self.snapshots.log
 
     async def namespaces(self, asker: Asker) -> KnownNamespaces:
-        """Those that are known for a client: all, if the brokers' web service can be asked, or those in memory.
+        """The namespaces that are known for a client: all, if the brokers' web service can be asked, or those in
+        memory.
 
         Raises :exc:`~broker_core.errors.ListingFailed`.
         """

@@ -94,7 +94,7 @@ class UpstreamLister(LookedAt):
         return TopicListingResult.success(names, filtered=answer.filtered, topics_hash=answer.topics_hash)
 
     def notes(self, request: ListingRequest) -> ListerNotes:
-        """That non-persistent topics are those of the one broker that was asked."""
+        """A note that non-persistent topics are those of the one broker that was asked."""
         return ListerNotes(warnings=() if request.mode is Mode.PERSISTENT else (ONE_BROKER,))
 
     async def describe(self, request: DescribeRequest) -> None:  # noqa: ARG002  # the protocol's

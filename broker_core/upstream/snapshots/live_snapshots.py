@@ -130,7 +130,7 @@ class LiveSnapshots:
         self.kept.drop_all()
 
     def places(self) -> list[Place]:
-        """Those of which topics are in memory, one with several parts as often."""
+        """The places of which topics are in memory, one with several parts as often."""
         return [key[0] for key, snapshot in self.kept.items() if len(snapshot.listing)]
 
     def wrote(self, namespace: NamespaceName, lost: Callable[[View], int]) -> None:
@@ -172,7 +172,9 @@ class LiveSnapshots:
         return found
 
     async def current(self, place: Place, mode: Mode, since: float) -> Snapshot:
-        """The same; the cluster is asked where it has to be. Raises :exc:`ListingFailed`."""
+        """The snapshot, compared with a listing that began at ``since`` or later; the cluster is asked if need be.
+        Raises :exc:`ListingFailed`.
+        """
         made = [await self._part_since(place, domain, since) for domain in DOMAINS_OF[mode]]
         kept = self.now(place, mode, since)
         if kept is not None:
@@ -461,7 +463,7 @@ def _hash_of(listing: Listing) -> str:
 
 
 def _question(key: PartKey) -> str:
-    """What the guard knows a listing by, and shows of it: the domain, and for whom it is."""
+    """The question as the guard knows and shows it: the domain and the principal."""
     (_, view), domain = key
     whom = "all" if view is None else " of ".join(map(str, view)) if isinstance(view, tuple) else str(view)
     return f"{domain.name} for {whom}"

@@ -1,4 +1,4 @@
-"""Listing from live snapshots of a cluster, each for those who may have it.
+"""Listing from live snapshots of a cluster, each for askers that may have it.
 
 A snapshot is of one view: of each principal, where the cluster is asked for principals, or of a role that lists for all
 of them. What that role sees is not for everybody: whether a client may list a namespace is the cluster's own verdict,
@@ -213,7 +213,7 @@ class SnapshotLister:
             await asyncio.sleep(_AGAIN if age is None else max(self._max_age - age, _AGAIN))
 
     def notes(self, request: ListingRequest) -> ListerNotes:
-        """The age of the snapshot and for whom it is, and of which topics the listing is not whole."""
+        """The age of the snapshot and its principal, and of which topics the listing is not whole."""
         warnings = (ONE_BROKER,) if self._is_partial and request.mode is not Mode.PERSISTENT else ()
         if self._is_direct(request):
             return ListerNotes(None, warnings)
@@ -293,7 +293,7 @@ class SnapshotLister:
 
     @property
     def log(self) -> SnapshotLog | None:
-        """The change log of what the cluster lists for all; ``None`` if that depends on who asks."""
+        """The change log of what the cluster lists for all; ``None`` if that depends on the asker."""
         return self.log_of(Asker()) if self.store.lists_for_all else None
 
     # -- the cluster's verdicts

@@ -94,8 +94,9 @@ class MoveLogs:
     async def moved(
         self, place: Place, listing: Listing, removed: Sequence[str], added: Sequence[str]
     ) -> None:
-        """The topics of one domain of a place are ``listing`` since these names went and came. Call it once whoever
-        lists gets them, so that a version never has a change that a later listing lacks."""
+        """The topics of one domain of a place are ``listing`` since these names went and came. Call it once listings
+        show them, so that a version never has a change that a later listing lacks.
+        """
         log = self._logs.get(place)
         if log is None:
             return

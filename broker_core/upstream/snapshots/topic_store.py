@@ -64,7 +64,7 @@ class TopicStore(Protocol):
         """Whether all clients have one view."""
 
     def view_of(self, asker: Asker) -> View:
-        """For whom the store lists if this client asks."""
+        """The view that the store lists for this client."""
 
     async def list(
         self,

@@ -141,7 +141,7 @@ class Reader:
         return None if found is None else self.raw(found).decode("utf-8", "replace")
 
     def compact_string(self) -> str | None:
-        """The same behind a length of variable length."""
+        """A text behind a length of variable size; bytes that are no UTF-8 become U+FFFD, as in Kafka."""
         at = self.at
         if at < self._end and 0 < (size := self._data[at]) < 0x80 and size <= self._end - at:
             self.at = at + size

@@ -64,7 +64,7 @@ class Writer:
         return [*self._pieces, self._now] if self._now else list(self._pieces)
 
     def joined(self) -> bytes:
-        """The same in one."""
+        """What was written, in one."""
         return b"".join(self.pieces())
 
     def raw(self, data: Buffer) -> None:

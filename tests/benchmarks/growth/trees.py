@@ -80,7 +80,7 @@ class Tree:
 
     @contextmanager
     def beside(self, name: str, **arguments: object) -> Iterator[subprocess.Popen[str]]:
-        """The same, running while the block runs; it is told to end by the end of its standard input."""
+        """A server of the tree that runs while the block runs; the end of its standard input ends it."""
         with subprocess.Popen(
             self._command(name, arguments),
             env=self.environment,

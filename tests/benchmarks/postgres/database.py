@@ -106,7 +106,7 @@ def fill(server: PostgresServer, devices: Devices, folder: Path) -> Filled:
 
 
 def _loads_beside(database: Database, devices: Devices, file: Path) -> dict[str, float]:
-    """The same file into another namespace of a database that has its topics, then a small one into a third."""
+    """Load the file into another namespace of a database that has its topics, then a small one into a third."""
     server = database.server
     copy = Database(server, f"{database.name}_beside")
     server.sql(f'CREATE DATABASE "{copy.name}" TEMPLATE "{database.name}"')
@@ -126,7 +126,7 @@ def _loads_beside(database: Database, devices: Devices, file: Path) -> dict[str,
 
 
 def fill_quickly(server: PostgresServer, devices: Devices) -> Filled:
-    """The same database without its times: indexes are made after the rows, as a restored dump does it."""
+    """Fill a database without its times: indexes are made after the rows, as a restored dump does it."""
     database = server.create_database(f"bench_{devices.size}")
     run_apart(lambda: _copy_then_index(database, devices))
     server.sql("CHECKPOINT")

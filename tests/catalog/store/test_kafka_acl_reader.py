@@ -1,4 +1,4 @@
-"""Kafka's ACLs as they are read: changes are noticed at the next look, whoever makes them."""
+"""Kafka's ACLs as they are read: changes of any program are noticed at the next look."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from tests.support.eventually import eventually
 
 @pytest.fixture(params=["file", "abstract"])
 def manager(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, socket.socket]]:
-    """An address as in NOTIFY_SOCKET, and the socket of who listens there."""
+    """An address as in NOTIFY_SOCKET, and the socket that listens there."""
     address = str(tmp_path / "notify") if request.param == "file" else f"@broker-core-{os.getpid()}"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
         sock.bind(address.replace("@", "\0", 1))

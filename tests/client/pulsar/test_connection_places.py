@@ -1,4 +1,4 @@
-"""So many connections in all: who waits gets a place in turn, and none is lost."""
+"""So many connections in all: each waiter gets a place in turn, and none is lost."""
 
 from __future__ import annotations
 

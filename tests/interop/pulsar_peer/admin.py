@@ -37,7 +37,7 @@ class Admin:
             self._call("PUT", _path(topic))
 
     def delete_topic(self, topic: str, *, partitioned: bool = False) -> None:
-        """Delete a plain topic, or one with partitions, whoever consumes it."""
+        """Delete a plain topic, or one with partitions, also one with consumers."""
         self._call("DELETE", f"{_path(topic)}{'/partitions' if partitioned else ''}?force=true")
 
     def topics(self, namespace: str) -> set[str]:

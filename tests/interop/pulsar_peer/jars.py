@@ -17,5 +17,5 @@ def peer_jars() -> Path:
 
 
 def admin_tool_jars() -> Path:
-    """The same of the tool pulsar-admin: its version is another one, so it has a folder of its own."""
+    """The jars of the tool pulsar-admin: its version is another one, so it has a folder of its own."""
     return jars_of(HERE / "pulsar_admin_pom.xml")

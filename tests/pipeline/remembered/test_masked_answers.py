@@ -17,7 +17,7 @@ from tests.support.plugins import PluginOf
 
 
 class Mask:
-    """Shows the names that contain ``shown``, or the role of who asks."""
+    """Shows the names that contain ``shown``, or the role of the asker."""
 
     def __init__(self, *on: str, version: Any = "1") -> None:
         self.version = version

@@ -13,7 +13,7 @@ from tests.support.plugins import PluginOf, asked
 
 
 def telling(*versions: str | None) -> tuple[Dispatcher, list[str]]:
-    """Plugins ``p0``, ``p1`` ... that tell these; and who was asked."""
+    """Plugins ``p0``, ``p1`` ... that give these versions; and the list of those that were asked."""
     seen: list[str] = []
 
     def of(number: int, version: str | None) -> Any:

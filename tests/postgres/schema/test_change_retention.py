@@ -1,4 +1,4 @@
-"""Retention of the change log, also for users who write by SQL alone."""
+"""Retention of the change log, also for programs that write by SQL alone."""
 
 from __future__ import annotations
 

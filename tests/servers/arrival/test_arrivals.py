@@ -22,7 +22,7 @@ HERE = (ip_network("127.0.0.0/8"),)
 
 
 class Known(asyncio.Protocol):
-    """A protocol that says who its peer is."""
+    """A protocol that notes its peer."""
 
     def __init__(self, peer: Peer, gone: Callable[[], None]) -> None:
         self._peer = peer

@@ -1,4 +1,4 @@
-"""The operator's unix socket: who may connect, and what becomes of the file."""
+"""The operator's unix socket: the users that may connect, and what becomes of the file."""
 
 from __future__ import annotations
 

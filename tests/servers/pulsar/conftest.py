@@ -17,7 +17,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 @pytest.fixture(scope="session")
 def certificate(authority: Authority) -> ServerCertificate:
-    """That of the server, which asks clients for theirs."""
+    """The certificate of the server, which asks clients for theirs."""
     issued = authority.issue("server")
     return ServerCertificate("pulsar.tls", issued.certificate, issued.key, authority.ca)
 

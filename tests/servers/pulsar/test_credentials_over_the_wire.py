@@ -1,4 +1,4 @@
-"""Real tokens and passwords, over real connections: who is let in, and that the wire tells nobody why not."""
+"""Real tokens and passwords, over real connections: which get in, and that the wire does not say why others do not."""
 
 from __future__ import annotations
 

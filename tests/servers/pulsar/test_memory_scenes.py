@@ -110,7 +110,7 @@ async def test_many_lists_of_a_plugin_at_once(tmp_path: Path, plugins: Path) -> 
 
 
 async def test_kept_answers_that_nobody_reads(tmp_path: Path, plugins: Path) -> None:
-    """They are let go of while they are being sent, and are in memory all the same."""
+    """Kept answers are let go of while they are being sent, and are in memory all the same."""
     with served(
         tmp_path / "s", plugins, heap_permits="16MB", direct_permits="4MB", snapshots="32MB"
     ) as server:

@@ -186,7 +186,7 @@ FILTERED: dict[str, Lie] = {
 @pytest.mark.parametrize("kept", [False, True], ids=["made anew", "kept"])
 @pytest.mark.parametrize("road", FILTERED)
 async def test_topics_that_do_not_match(road: str, *, kept: bool) -> None:
-    """They are said to be filtered, and are given a made-up hash as well."""
+    """Topics said to be filtered, with a made-up hash as well."""
     made: list[Any] = []
 
     def answer(request: ListingRequest) -> TopicListingResult:
@@ -362,7 +362,7 @@ class Formatted(str):
 
 
 async def test_a_pattern_that_is_compiled_as_another() -> None:
-    """The broker remembers compiled patterns, for all who ask with the same text."""
+    """Compiled patterns are remembered by the broker, for all questions with this text."""
     text = "t/n/[ab]+"
 
     def answer(request: ListingRequest) -> TopicListingResult:

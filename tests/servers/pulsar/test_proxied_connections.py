@@ -26,7 +26,7 @@ HERE = (ip_network("127.0.0.0/8"),)
 
 
 class Addresses:
-    """Notes who asks."""
+    """Notes the address of each asker."""
 
     def __init__(self) -> None:
         self.seen: list[str] = []

@@ -133,7 +133,7 @@ async def test_properties_take_the_whole_way(monkeypatch: pytest.MonkeyPatch) ->
 
 
 async def test_where_a_plugin_has_a_say_nothing_is_kept() -> None:
-    """The answer depends on who asks."""
+    """The answer depends on its asker."""
     t = connected(MemoryLister(FEW), plugins={"masks": PluginOf(visible=lambda: None)})
     for _ in range(3):
         job = t.say(commands.get_topics(7, "t/n"))

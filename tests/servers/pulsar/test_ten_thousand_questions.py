@@ -221,7 +221,7 @@ class Mask(Plugin):
 
 
 class RegionMask(Plugin):
-    """Hides the other regions from whoever names one. It reads no role."""
+    """Hides the other regions from an asker that names one. It reads no role."""
 
     def __init__(self, scene: Scene, policy: Policy) -> None:
         if policy.declares is not None:
@@ -383,7 +383,7 @@ def judged(
     *,
     rules: bool,
 ) -> str:
-    """The word for an answer, which is right for who asked."""
+    """The word for an answer, which is right for its asker."""
     told = (scene.world, chain, question, {kind: plugins[kind].policy for kind in chain})
     if rules and question.namespace == "t/m" and question.role != "ann":
         assert answer is ServerError.AuthorizationError, told

@@ -64,7 +64,7 @@ class Client:
         self.turns = 0
 
     def has(self, told: str) -> None:
-        """It has the listing of this hash now."""
+        """Note that the client has the listing of this hash now."""
         number = self._moments.of(told)
         assert number >= self.had, f"listing {number} after listing {self.had}"
         self.had = number

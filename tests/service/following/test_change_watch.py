@@ -1,4 +1,4 @@
-"""Waking who waits: commits of anybody, notices of plugins, and nobody for nothing."""
+"""Waking what waits: commits of any program, notices of plugins, and nothing without a reason."""
 
 from __future__ import annotations
 

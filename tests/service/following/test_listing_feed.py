@@ -1,4 +1,4 @@
-"""One feed: asked once for all who wait, differences that are told or not, and what is kept of them."""
+"""One feed: asked once for all followers, with differences or without, and what is kept of them."""
 
 from __future__ import annotations
 

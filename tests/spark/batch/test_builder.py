@@ -1,4 +1,4 @@
-"""Who builds, where a session does not tell its application."""
+"""The builder, also of a session that does not give its application."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A whole gateway with snapshots before a cluster whose faults are chosen: who asks it, how often, what is given."""
+"""A whole gateway with snapshots before a cluster whose faults are chosen: its questions, how often, and the
+answers.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +85,7 @@ class Gateway:
         return gateway.cluster.snapshots
 
     def asked(self) -> Counter[str]:
-        """How often the cluster was asked, by whom."""
+        """How often the cluster was asked, by principal."""
         return Counter(who for who, _ in self.cluster.asked)
 
 

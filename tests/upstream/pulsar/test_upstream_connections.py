@@ -131,7 +131,7 @@ async def test_a_principal_that_the_brokers_hang_up_on_makes_no_address_go_down(
 
 
 class Roles:
-    """A broker that answers with a number of the principal, and notes who asked over which connection."""
+    """A broker that answers with a number of the principal, and notes the principals of each connection."""
 
     def __init__(self) -> None:
         self.asked: dict[Peer, set[str]] = {}

@@ -1,4 +1,4 @@
-"""Live snapshots of any store: one listing for all who ask, never older than asked for, within the permits."""
+"""Live snapshots of any store: one listing for all askers, never older than asked for, within the permits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Listing from live snapshots: for whom, how old, and what is asked of the cluster itself."""
+"""Listing from live snapshots: its principals, its age, and what is asked of the cluster itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contract of stores, held by each that there is: what it lists, by hash, for whom, and what is an error."""
+"""The contract of stores, held by each that there is: what it lists, by hash, by principal, and what is an error."""
 
 from __future__ import annotations
 

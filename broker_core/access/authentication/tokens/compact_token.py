@@ -29,7 +29,7 @@ _BRACKET: Final = re.compile(rb"[{}\[\]]")
 
 
 class MalformedToken(ValueError):
-    """It is no signed token. The message says why, and has no part of the token."""
+    """A text that is no signed token. The message says why, and has no part of the token."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -40,7 +40,7 @@ async def delete_by_name(asking: Asking, topics: TopicNameCollection) -> Results
 
 
 async def delete_by_id(asking: Asking, topics: TopicIdCollection) -> Results[uuid.UUID, None]:
-    """Each topic by itself. Whoever made another topic of the same name meanwhile keeps it."""
+    """Delete each topic by itself. Another topic of the same name that was made meanwhile stays."""
 
     async def ask(ids: list[uuid.UUID]) -> dict[uuid.UUID, ClientError | None]:
         connection = await asking.cluster.controller()

@@ -15,7 +15,7 @@ __all__ = ["admin_apis"]
 
 
 def admin_apis(services: ApiServices, admit: Admit) -> list[Api]:
-    """The interface of a server, as one API for each of its two paths. ``admit`` says who asks."""
+    """The interface of a server, as one API for each of its two paths. ``admit`` gives the asker."""
     operations = [
         *namespaces.operations(),
         *listings.operations(),

@@ -1,4 +1,4 @@
-"""A request of the HTTP API as its handler gets it: who asks, and the values of the declared parameters."""
+"""A request of the HTTP API as its handler gets it: the asker, and the values of the declared parameters."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class ApiRequest:
         )
 
     async def admitted_again(self) -> Asker:
-        """Who asks by the credentials of the request as they are now, for an answer that lasts.
+        """The asker by the credentials of the request as they are now, for an answer that lasts.
 
         Raises what refuses a request: they may have ended since.
         """

@@ -1,4 +1,4 @@
-"""The error of a pattern that is refused: with the part of it that is to blame, for whoever has to mend it."""
+"""The error of a pattern that is refused, with the part of it that is to blame and has to be mended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``GET /v1/me``: who asks, with which rights, until when, and what this server is."""
+"""``GET /v1/me``: the asker, its rights, until when, and what this server is."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class _Reader:
 
 
 class SlowReaders:
-    """Those of one broker; for one event loop."""
+    """Slow readers of one broker; for one event loop."""
 
     def __init__(self) -> None:
         self._readers: set[_Reader] = set()

@@ -176,7 +176,7 @@ def _change(call: KafkaCall, row: Fields) -> _Change:
 
 
 def _within_transaction(change: _Change, broker: Mapping[str, str]) -> _Change:
-    """The same of what the topic has when it is written, checked once more."""
+    """The change of the configs that a topic has when it is written, checked once more."""
 
     def checked(own: Mapping[str, str]) -> Mapping[str, str]:
         try:

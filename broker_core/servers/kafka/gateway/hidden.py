@@ -199,7 +199,7 @@ def _topics_of(levels: Sequence[Level], parent: Fields) -> list[Any]:
 
 
 async def _keys_of(call: KafkaCall, keys: Iterable[Any]) -> dict[Any, ErrorCode]:
-    """Those of these topics that are hidden, by their names or ids, with their errors."""
+    """The topics among these that are hidden, by their names or ids, with their errors."""
     wanted = list(keys)
     names = await hidden(call, [key for key in wanted if isinstance(key, str)])
     ids = await hidden_ids(call, [key for key in wanted if not isinstance(key, str)])

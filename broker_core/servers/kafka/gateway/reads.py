@@ -207,7 +207,7 @@ async def _log_dirs(call: KafkaCall) -> Fields:
 
 
 async def _configs(call: KafkaCall) -> Fields:
-    """Those of a node are asked of it, at the listener's own port."""
+    """Configs of a node, asked of it, at the listener's own port."""
     resources = call.body["resources"]
     gone = await hidden(call, [row["resource_name"] for row in resources if row["resource_type"] == _TOPIC])
     shown = [row for row in resources if row["resource_type"] != _TOPIC or row["resource_name"] not in gone]
@@ -307,12 +307,12 @@ async def _groups(call: KafkaCall) -> Fields:
 
 
 async def _reassignments(call: KafkaCall) -> Fields:
-    """They are the controller's: each node has all of them."""
+    """Reassignments, asked of one node: each has all of the controller's."""
     return await ask(call, LIST_PARTITION_REASSIGNMENTS)
 
 
 def _for_operators(api: Api) -> HandlerRow:
-    """A relay of what Kafka guards by rights on the cluster: those who list topics have none to users and quotas."""
+    """A relay of what Kafka guards by rights on the cluster: a right to list topics is none to users and quotas."""
 
     async def later(call: KafkaCall) -> Fields:
         return await ask(call, api)

@@ -1,4 +1,4 @@
-"""The exchange of tokens by which a client proves who it is, whatever the mechanism, and its two ends."""
+"""The exchange of tokens by which a client proves its identity, whatever the mechanism, and its two ends."""
 
 from __future__ import annotations
 

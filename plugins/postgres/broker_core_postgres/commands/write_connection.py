@@ -85,7 +85,7 @@ async def _bring_forward(connection: Any) -> None:
 
 
 def writing_failure(error: BaseException) -> str:
-    """The text of a database failure for users who fill the database."""
+    """The text of a database failure for commands that fill the database."""
     state = getattr(error, "sqlstate", None)
     own = _FOR_WRITERS.get(state or "")
     return f"{own or failure_of(error).message}: {server_message(error)}"

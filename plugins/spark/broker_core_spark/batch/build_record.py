@@ -1,4 +1,4 @@
-"""The record of a build: who made the generation, when, how long it took, and from what."""
+"""The record of a build: builder, times, how long it took, and its sources."""
 
 from __future__ import annotations
 

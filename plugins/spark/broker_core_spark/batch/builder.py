@@ -1,4 +1,4 @@
-"""Who builds: the process, its user and host, the versions, and the Spark application."""
+"""The builder: the process, its user and host, the versions, and the Spark application."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Builder", "plugin_version", "spark_application"]
 
 @dataclass(frozen=True, slots=True)
 class Builder:
-    """Who built: ``user`` on ``host`` in process ``pid``, as ``run``, with these versions.
+    """The builder of a generation: ``user`` on ``host`` in process ``pid``, as ``run``, with these versions.
 
     ``application`` is the id of the Spark application; empty through Spark Connect, which does not tell it.
     """

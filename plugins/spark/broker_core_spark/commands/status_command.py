@@ -105,7 +105,7 @@ def _published(chosen: Store) -> dict[str, Any]:
 
 
 def _built(record: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Who built it, when, how long it took and from what. Parts that the record does not have are left out."""
+    """The builder, times and sources of a build. Parts that the record does not have are left out."""
     if record is None:
         return {}
     builder, seconds, differences = (

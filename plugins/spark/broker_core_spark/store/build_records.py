@@ -1,4 +1,4 @@
-"""Records of builds: who built a generation, when, how long and from what, and the totals of its questions.
+"""Records of builds: builder, times and sources of a generation, and the totals of its questions.
 
 They are no part of a generation, whose id depends on its contents alone. ``builds/<id>.json`` is the record, and
 ``builds/<id>.parquet`` has the totals, which the next build compares its own with. Brokers read neither.

@@ -26,7 +26,7 @@ Cases = Iterator[tuple[str, Callable[[], object]]]
 
 @dataclass(frozen=True)
 class Server:
-    """Where to connect to, and as whom; without a ``mechanism`` as nobody, without ``ca`` without TLS."""
+    """An address and credentials; without a ``mechanism`` nobody, without ``ca`` no TLS."""
 
     bootstrap: str
     mechanism: str | None = None

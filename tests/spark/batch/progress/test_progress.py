@@ -1,4 +1,4 @@
-"""What is said of a job, and who is told."""
+"""Progress of a job, and its receivers."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def whole(
 
 
 def regrouped(assignments: Sequence[TaskAssignment], groups: int) -> list[TaskAssignment]:
-    """The same work, with all selectors in so many groups."""
+    """The work with all selectors in so many groups."""
     return [
         TaskAssignment(one.segments, one.blocks, one.selectors, group, groups)
         for one in assignments

@@ -97,7 +97,7 @@ def body_of(services: ApiServices, model: type[AskedQuestion], example: object) 
 
 
 async def read_asked(request: ApiRequest, asked: AskedQuestion) -> ListingRequest:
-    """The question with its pattern compiled, of whoever it is asked as.
+    """The question with its pattern compiled, as another asker if it names one.
 
     Asking as somebody else is in the audit log, and needs the right to list besides. Raises what refuses a question.
     """

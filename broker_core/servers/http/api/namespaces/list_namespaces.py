@@ -297,7 +297,7 @@ async def allowed_namespaces(request: ApiRequest, names: Sequence[str], most: in
 
 
 async def _let_in(request: ApiRequest, namespaces: Sequence[NamespaceName]) -> list[NamespaceName]:
-    """Those that all gates let the client list. A gate that fails is an error, as everywhere."""
+    """The namespaces that all gates let the client list. A gate that fails is an error, as everywhere."""
     places = asyncio.Semaphore(_AT_A_TIME)
 
     async def is_let_in(namespace: NamespaceName) -> bool:

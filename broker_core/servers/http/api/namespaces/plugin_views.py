@@ -28,7 +28,7 @@ def is_plain(services: ApiServices, asker: Asker, namespace: NamespaceName) -> b
 def plain_ones(
     services: ApiServices, asker: Asker, namespaces: Sequence[NamespaceName]
 ) -> Sequence[NamespaceName]:
-    """Those of many namespaces of which :func:`is_plain` is true: found out at once where nothing hides anything."""
+    """The namespaces of which :func:`is_plain` is true: found out at once if nothing hides anything."""
     pipeline = services.pipeline
     if services.catalog is not None and not (pipeline.dispatcher.shapes_answers or pipeline.authorization.on):
         return namespaces

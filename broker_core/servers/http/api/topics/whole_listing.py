@@ -54,7 +54,7 @@ async def whole_listing(
 
 
 def listing_headers(answer: Answer) -> dict[str, str]:
-    """The headers of a listing: it is for who asked, and may be kept to be asked about again."""
+    """The headers of a listing: it is for its asker, and may be kept to be asked about again."""
     filtered = "true" if answer.filtered else "false"
     headers = {"Vary": VARY, "Cache-Control": "private, no-cache", FILTERED: filtered}
     return headers | warning_headers(answer.warnings)

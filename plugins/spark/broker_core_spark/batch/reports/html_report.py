@@ -1,4 +1,4 @@
-"""The HTML report of a generation: coverage, differences, who built, all questions, and namespaces.
+"""The HTML report of a generation: coverage, differences, builder, all questions, and namespaces.
 
 Patterns and names are foreign text. All of it is escaped. The page loads nothing and runs its own script alone, which
 its content security policy says to the browser.
@@ -130,7 +130,7 @@ def _differences(result: BuildResult) -> str:
 
 
 def _build(result: BuildResult) -> str:
-    """Who built, when, from what, and the time of each step."""
+    """The builder, times and sources of a build, and the time of each step."""
     rows: list[tuple[str, str]] = []
     if result.builder is not None:
         builder = result.builder

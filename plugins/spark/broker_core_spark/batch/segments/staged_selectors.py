@@ -90,7 +90,7 @@ class StagedSelectors:
         )
 
     def of(self, places: Sequence[_Place]) -> StagedSelectors:
-        """The same for some places: what a task is sent."""
+        """The selectors of some places: what a task is sent."""
         return StagedSelectors(
             self.path, {place: self.places[place] for place in places if place in self.places}
         )

@@ -243,7 +243,7 @@ class _Places:
         self._namespaces = [namespace for namespace, _ in self._ordered]
 
     def between(self, low: bytes, high: bytes) -> StagedSelectors:
-        """Those of the namespaces that keys from ``low`` to ``high`` (empty: no end) may have."""
+        """The selectors of the namespaces that keys from ``low`` to ``high`` (empty: no end) may have."""
         first = bisect_left(self._namespaces, _namespace(low))
         last = bisect_right(self._namespaces, _namespace(high)) if high else len(self._ordered)
         return self._selectors.of(self._ordered[first:last])

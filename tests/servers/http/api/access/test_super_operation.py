@@ -1,4 +1,4 @@
-"""Who may ask what is below /v1/access, and where it is."""
+"""Rights to what is below /v1/access, and where it is."""
 
 from __future__ import annotations
 
