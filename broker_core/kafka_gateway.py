@@ -52,7 +52,12 @@ class KafkaGateway:
         ports = NodePorts(upstream.ports.first, upstream.ports.last)
         #: The cluster as Kafka clients see it.
         self.front: Final = ClusterFront(
-            self.cluster, self.plugin.namespace, ports, self.sessions, max_age=upstream.max_age
+            self.cluster,
+            self.plugin.namespace,
+            ports,
+            self.sessions,
+            max_age=upstream.max_age,
+            topics=self.plugin.current,
         )
         permits.on_pressure(lambda _: self.front.answers.clear())
 

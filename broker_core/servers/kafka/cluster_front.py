@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final
+
 from broker_core.access.asker import Asker
 from broker_core.access.authentication import AuthenticationFailed
 from broker_core.access.principal import Principal
@@ -11,9 +15,21 @@ from broker_core.client.kafka import Cluster, KafkaException
 from broker_core.names import NamespaceName
 from broker_core.servers.kafka.kept_answers import KeptAnswers
 from broker_core.servers.kafka.node_ports import NodePorts
-from broker_core.upstream.kafka import ClientIdentity, KafkaCluster, identity_of, principal_of
+from broker_core.upstream.kafka import (
+    ANY,
+    ClientIdentity,
+    ClusterTopics,
+    KafkaCluster,
+    identity_of,
+    principal_of,
+)
+from broker_core.wire.kafka import METADATA, Fields
 
 __all__ = ["ClusterFront"]
+
+#: The versions of Metadata that tell ids of topics by their names, and names by ids.
+_WITH_IDS: Final = (10, 13)
+_BY_ID: Final = (12, 13)
 
 
 class ClusterFront:
@@ -21,6 +37,7 @@ class ClusterFront:
 
     ``namespace`` has the cluster's topics. ``sessions`` has the credentials of clients, if the cluster is asked with
     them; ``None``: with the gateway's own. ``max_age``: how many seconds an answer may be old that pages are made of.
+    ``topics`` gives the newest topics that a client may be given.
     """
 
     def __init__(
@@ -31,6 +48,7 @@ class ClusterFront:
         sessions: Sessions | None = None,
         *,
         max_age: float = 10.0,
+        topics: Callable[[Asker], Awaitable[ClusterTopics]] | None = None,
     ) -> None:
         self.cluster = cluster
         #: What later pages of a pass are made of.
@@ -38,6 +56,7 @@ class ClusterFront:
         self.namespace = namespace
         self.ports = ports
         self._sessions = sessions
+        self._topics = topics
         cluster.on_nodes.append(self._fit)
 
     @property
@@ -71,6 +90,38 @@ class ClusterFront:
         if credentials is None:
             raise CredentialsFailed("there are no credentials of this client to ask the cluster with")
         return identity_of(credentials)
+
+    async def topics(self, asker: Asker) -> ClusterTopics | None:
+        """The topics of the newest snapshot. Raises :exc:`~broker_core.errors.ListingFailed`."""
+        return None if self._topics is None else await self._topics(asker)
+
+    async def topic_id(self, asker: Asker, name: str) -> uuid.UUID:
+        """The id that a topic has now, as a node tells it; the zero id of one that it does not tell.
+
+        Raises :exc:`~broker_core.client.ClientError`.
+        """
+        (row,) = await self._told(asker, [{"name": name}], _WITH_IDS)
+        found: uuid.UUID = row["topic_id"]
+        return found
+
+    async def topic_names(self, asker: Asker, ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:
+        """The names of topics by their ids, of the snapshot and else as a node tells them, if there are such topics.
+
+        Raises :exc:`~broker_core.errors.ListingFailed` and :exc:`~broker_core.client.ClientError`.
+        """
+        topics, wanted = await self.topics(asker), set(ids)
+        found = {} if topics is None else topics.names_of(wanted)
+        new = wanted - found.keys()
+        if new:
+            rows = await self._told(asker, [{"topic_id": each, "name": None} for each in new], _BY_ID)
+            found |= {row["topic_id"]: row["name"] for row in rows if row["name"]}
+        return found
+
+    async def _told(self, asker: Asker, topics: list[Fields], versions: tuple[int, int]) -> list[Fields]:
+        body = {"topics": topics, "allow_auto_topic_creation": False}
+        answer = await self.cluster.request(ANY, METADATA, versions, body, self.identity(asker))
+        rows: list[Fields] = answer["topics"]
+        return rows
 
     async def verify(self, method: str, data: bytes) -> Principal:
         """Have the cluster verify the credentials of a client, by a method of authentication and its data.

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from broker_core.memory.permit_budget import Permit
+from broker_core.upstream.kafka import ClusterTopics
 from broker_core.wire.kafka import Fields
 
 __all__ = ["KeptAnswers", "WholeAnswer"]
@@ -18,11 +19,12 @@ _MOST: Final = 64
 
 @dataclass(slots=True, eq=False)
 class WholeAnswer:
-    """An answer without pages, and its rows as units once they are known."""
+    """An answer without pages; its rows as units, and the topics as they were before it, once they are known."""
 
     fields: Fields
     permit: Permit = field(repr=False)
     items: list[Any] | None = field(default=None, repr=False)
+    topics: ClusterTopics | None = field(default=None, repr=False)
 
 
 class KeptAnswers:

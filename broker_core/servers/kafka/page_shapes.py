@@ -72,6 +72,8 @@ class Shape:
     lone: Mapping[str, str] | None = None
     #: The field of the first array that names topics in place of a name.
     by_id: str = ""
+    #: Whether the rows of topics have ids and no names.
+    nameless: bool = False
     #: KIP-966 as Kafka has it: errors are free, denied topics come last, and a page may begin behind a topic's end.
     as_kafka: bool = False
     #: The fields as they are compared.
@@ -175,7 +177,13 @@ _SHAPES: Final[Mapping[Api, Sequence[tuple[int, Shape]]]] = {
         # From 10 on topics are asked for by their ids, and still in the order of their names.
         (
             10,
-            Shape(("group_id", *_PARTITION), _levels(_GROUPS, _TOPICS, _PARTITIONS), _levels(_GROUPS), 0),
+            Shape(
+                ("group_id", *_PARTITION),
+                _levels(_GROUPS, _TOPICS, _PARTITIONS),
+                _levels(_GROUPS),
+                0,
+                nameless=True,
+            ),
         ),
     ],
     DESCRIBE_PRODUCERS: [

@@ -11,16 +11,20 @@ from dataclasses import replace
 from itertools import chain, groupby
 from typing import Any, Final
 
+from broker_core.client import ClientError
+from broker_core.errors import ListingFailed
 from broker_core.listing.topics_hash import utf16_key
-from broker_core.servers.kafka.call import KafkaCall
+from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.handler_row import HandlerRow
 from broker_core.servers.kafka.page import Page, Place
 from broker_core.servers.kafka.page_rows import Item, Taken, item_runs, items_of, message_of, refusal_of
 from broker_core.servers.kafka.page_shapes import LOG_DIR, Shape, shape_of
+from broker_core.upstream.kafka import ClusterTopics
 from broker_core.wire.kafka import ZERO_ID, ErrorCode, Fields
 
 __all__ = ["with_pages"]
 
+_TOPIC: Final = "topic_name"
 _UNUSABLE: Final = "The page that is asked for cannot be: {}."
 
 
@@ -152,6 +156,7 @@ class _Paging:
         last: list[Taken] = []
         items: list[Item] = []
         first: Fields | None = None
+        topics = await self._cluster_topics()
         for part in self._parts(asked):
             fields = await (self._part(part) if asked else _answer(self._row, self._call))
             if page.is_filled:  # where topics are listed
@@ -159,18 +164,20 @@ class _Paging:
                     name, partition, _ = page.following.key
                     page.following = page.following._replace(key=(name, partition, LOG_DIR))
                 return fields if begun is None else _without_empty(fields)
-            if self._is_made_anew():
+            if topics is None and self._is_made_anew():
                 return None
             first = first or fields
             whole = None if page.whole is None or page.whole.fields is not fields else page.whole
             if whole is not None and whole.items is not None:
                 more = whole.items
             else:
+                if topics is not None and shape.nameless:
+                    await self._note_names(fields)
                 more = await self._call.off_loop(
                     _size(fields.values()), items_of, shape, shape.answered, fields, page
                 )
                 if whole is not None:
-                    whole.items = more
+                    whole.items, whole.topics = more, topics
             # What is an error as a whole is told with each part.
             items += [each for each in more if not items or each.order > items[-1].order]
             cut = self._cut(fields)
@@ -182,8 +189,56 @@ class _Paging:
             page.following = page.following or cut
             if page.following is not None:
                 break
+        if page.following is not None and topics is not None:
+            of_answer = topics if page.whole is None else page.whole.topics or topics
+            page.following = self._with_id(page.following, of_answer)
         assert first is not None  # there is a part
         return await self._call.off_loop(len(taken), message_of, first, shape.answered, [*taken, *last])
+
+    async def _cluster_topics(self) -> ClusterTopics | None:
+        """Before a cluster, the topics of the snapshot, if its answers have no ids of topics beside their names.
+
+        They are those from before the answer: a topic that is made anew meanwhile has another id on the next page.
+        """
+        call, page, shape = self._call, self._page, self._shape
+        front = call.services.front
+        if front is None or _TOPIC not in shape.fields or shape.by_id or shape.as_kafka:
+            return None
+        try:
+            start = page.start
+            if start is not None and start.topic_id != ZERO_ID and start.key != self._first_of(start).key:
+                now = await front.topic_id(call.asker, start.key[shape.fields.index(_TOPIC)])
+                if now not in (ZERO_ID, start.topic_id):
+                    page.start = self._first_of(start)._replace(topic_id=now)
+                    front.answers.clear()
+            return await front.topics(call.asker)
+        except (ClientError, ListingFailed) as failed:
+            raise CloseClient(str(failed)) from failed
+
+    def _first_of(self, start: Place) -> Place:
+        """The place of the first unit of the topic of a place."""
+        at = self._shape.fields.index(_TOPIC) + 1
+        return start._replace(key=(*start.key[:at], *self._shape.beginning[at:]))
+
+    async def _note_names(self, fields: Fields) -> None:
+        """The page knows the names of the topics of an answer from now on."""
+        call = self._call
+        assert call.services.front is not None
+        ids = {row["topic_id"] for group in fields["groups"] for row in group["topics"]}
+        try:
+            names = await call.services.front.topic_names(call.asker, ids) if ids else {}
+        except (ClientError, ListingFailed) as failed:
+            raise CloseClient(str(failed)) from failed
+        for topic_id, name in names.items():
+            self._page.note(name, topic_id)
+
+    def _with_id(self, place: Place, topics: ClusterTopics) -> Place:
+        """A place with the id of its topic: what the page began with, or that of the snapshot."""
+        start, at = self._page.start, self._shape.fields.index(_TOPIC)
+        name = place.key[at]
+        if start is not None and start.key[at] == name and start.topic_id != ZERO_ID:
+            return place._replace(topic_id=start.topic_id)
+        return place._replace(topic_id=topics.id_of(name) if name else place.topic_id)
 
     def _cut(self, fields: Fields) -> Place | None:
         """Where a node has cut its answer, if it is asked for pages of its own (:meth:`~.page.Page.for_node`)."""
@@ -223,12 +278,11 @@ class _Paging:
         start = self._page.start
         if start is None or start.topic_id == ZERO_ID:
             return False
-        at = self._shape.fields.index("topic_name")
-        known = self._page.topic_ids.get(start.key[at], start.topic_id)
-        key = (*start.key[: at + 1], *self._shape.beginning[at + 1 :])
-        if known == start.topic_id or key == start.key:
+        known = self._page.topic_ids.get(start.key[self._shape.fields.index(_TOPIC)], start.topic_id)
+        begin = self._first_of(start)
+        if known == start.topic_id or begin.key == start.key:
             return False
-        self._page.start = Place(key, known)
+        self._page.start = begin._replace(topic_id=known)
         return True
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from broker_core.upstream.kafka.client_identity import ClientIdentity, identity_of, principal_of
 from broker_core.upstream.kafka.cluster_plugin import CLUSTER_PLUGIN, ClusterPlugin
+from broker_core.upstream.kafka.cluster_topics import ClusterTopics
 from broker_core.upstream.kafka.kafka_cluster import (
     ANY,
     CONTROLLER,
@@ -20,6 +21,7 @@ __all__ = [
     "ClientIdentity",
     "ClusterOptions",
     "ClusterPlugin",
+    "ClusterTopics",
     "Coordinator",
     "KafkaCluster",
     "Target",

@@ -106,7 +106,7 @@ class ClusterPlugin:
 
     async def completed(self, table: TopicTable, asker: Asker) -> TopicTable:
         """Topics that another plugin lists, as far as the cluster has them, as the cluster has them."""
-        topics = await self._current(asker)
+        topics = await self.current(asker)
         names = [chunk.names for chunk in table.chunks]
         every = topics.table.joined()
         if every is None or not names:
@@ -171,10 +171,10 @@ class ClusterPlugin:
 
     @hookimpl
     async def broker_core_describe_topics(self, request: DescribeRequest) -> Details:
-        topics = await self._current(request.asker)
+        topics = await self.current(request.asker)
         return topics.details(request.wants, request.names, request.ids)
 
-    async def _current(self, asker: Asker) -> ClusterTopics:
+    async def current(self, asker: Asker) -> ClusterTopics:
         """The topics that a client may be given. Raises :exc:`ListingFailed`."""
         view = self.store.view_of(asker)
         await self._snapshot(view, Mode.PERSISTENT)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import uuid
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, Final
 
@@ -12,11 +14,12 @@ import pyarrow.compute as pc
 
 from broker_core.kafka.topic_names import legal_names
 from broker_core.listing.details import Details
-from broker_core.listing.topic_table import TopicTable
+from broker_core.listing.topic_table import TopicRow, TopicTable
 from broker_core.names import PERSISTENT, NamespaceName
 from broker_core.names.name_columns import column_data, system_topics
 from broker_core.names.partition_columns import partitioned_local_names
 from broker_core.names.partition_suffix import PARTITION_SUFFIX
+from broker_core.wire.kafka import ZERO_ID
 from broker_core.wire.kafka.topic_fragments import PlacedTopics
 
 __all__ = ["ClusterTopics"]
@@ -84,11 +87,31 @@ class ClusterTopics:
 
     def partitions_of(self, name: str) -> int:
         """How many partitions a topic has; 0 of one that there is not."""
-        place = self.table.from_name(name.encode("utf-8", "replace"))
+        row = self._row(name)
+        return 0 if row is None else row.partitions
+
+    def id_of(self, name: str) -> uuid.UUID:
+        """The id of a topic; the zero id of one that there is not."""
+        row = self._row(name)
+        return ZERO_ID if row is None else uuid.UUID(bytes=row.topic_id)
+
+    def names_of(self, ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:
+        """The names of the topics of these ids that there are."""
+        wanted = pa.array([each.bytes for each in ids], _BYTES)
+        found: dict[uuid.UUID, str] = {}
+        for chunk in self.table.chunks:
+            rows = np.flatnonzero(pc.is_in(chunk.ids, value_set=wanted).to_numpy(zero_copy_only=False))
+            some = (chunk.row(int(row)) for row in rows)
+            found |= {uuid.UUID(bytes=row.topic_id): row.name.decode() for row in some}
+        return found
+
+    def _row(self, name: str) -> TopicRow | None:
+        wanted = name.encode("utf-8", "replace")
+        place = self.table.from_name(wanted)
         if place.chunk == len(self.table.chunks):
-            return 0
+            return None
         row = self.table.chunks[place.chunk].row(place.row)
-        return row.partitions if row.name == name.encode("utf-8", "replace") else 0
+        return row if row.name == wanted else None
 
     def details(
         self, wants: frozenset[str], names: pa.LargeStringArray | None = None, ids: Any | None = None

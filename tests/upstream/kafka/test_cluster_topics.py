@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import uuid
+
 import numpy as np
 import pyarrow as pa
 
 from broker_core.names import NamespaceName
 from broker_core.upstream.kafka.cluster_topics import ClusterTopics
+from broker_core.wire.kafka import ZERO_ID
 from broker_core.wire.kafka.topic_fragments import PlacedTopics
 
 NAMESPACE = NamespaceName.parse("acme/kafka")
@@ -31,6 +34,13 @@ def test_each_partition_is_listed() -> None:
         f"persistent://acme/kafka/{name}" for name in ("a-partition-0", "b-partition-0", "b-partition-1")
     ]
     assert (found.partitions_of("b"), found.partitions_of("c"), found.partitions_of("ab")) == (2, 0, 0)
+
+
+def test_names_and_ids_are_found_by_each_other() -> None:
+    found = topics({"a": 1, "b": 2})
+    ids = {name: uuid.UUID(bytes=name.encode().ljust(16, b"-")) for name in ("a", "b", "c")}
+    assert [found.id_of(name) for name in ("a", "b", "c")] == [ids["a"], ids["b"], ZERO_ID]
+    assert found.names_of(ids.values()) == {ids["a"]: "a", ids["b"]: "b"}
 
 
 def test_names_that_would_be_other_topics_are_left_out() -> None:

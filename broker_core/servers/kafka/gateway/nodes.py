@@ -43,13 +43,12 @@ async def _metadata(call: KafkaCall) -> Fields:
     if call.version >= _WITH_CLUSTER and not answer["error_code"]:
         await learn(call, answer)
     rows = answer["topics"]
-    if call.page is not None:
+    if rows and are_some(call):
+        rows = await _shown(call, rows)
+    if call.page is not None:  # what the node tells is newer than the snapshot
         for row in rows:
             call.page.note(row["name"], row["topic_id"])
-    return answer | {
-        "brokers": brokers(call, answer["brokers"], "node_id"),
-        "topics": await _shown(call, rows) if rows and are_some(call) else rows,
-    }
+    return answer | {"brokers": brokers(call, answer["brokers"], "node_id"), "topics": rows}
 
 
 async def _all_topics(call: KafkaCall) -> Fields:

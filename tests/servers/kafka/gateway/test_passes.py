@@ -1,26 +1,34 @@
 from __future__ import annotations
 
+import uuid
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from broker_core.broker import Broker
+from broker_core.client.kafka import NewTopic
 from broker_core.upstream.kafka import KafkaCluster
 from broker_core.wire.kafka import (
     CONSUMER_GROUP_DESCRIBE,
     CREATE_TOPICS,
+    DESCRIBE_LOG_DIRS,
+    DESCRIBE_PRODUCERS,
     LIST_GROUPS,
+    LIST_OFFSETS,
     LIST_PARTITION_REASSIGNMENTS,
     LIST_TRANSACTIONS,
+    METADATA,
+    OFFSET_FETCH,
     Api,
     Fields,
 )
-from tests.support.kafka_gateway import gateway, play, small_cluster
+from tests.support.kafka_gateway import Secrets, gateway, play, small_cluster
 from tests.support.kafka_page_rows import ClusterRows
 from tests.support.kafka_serving import raw_client
+from tests.support.ports import free_port
 
 GROUPS = [f"g{number:02}" for number in range(30)]
 
@@ -131,3 +139,85 @@ async def test_members_of_consumer_groups_are_on_pages(front: Broker, limit: int
 
     assert units(*pages) == units(whole)
     assert [row for row in units(whole) if row[1]] == [("none", 69, "")]
+
+
+INDEXES = [0, 1, 2]
+#: Requests for the partitions of one topic.
+OF_TOPIC: list[tuple[Api, int, Callable[[str, uuid.UUID], Fields]]] = [
+    (METADATA, 13, lambda name, _: {"topics": [{"name": name}]}),
+    (
+        LIST_OFFSETS,
+        11,
+        lambda name, _: {
+            "topics": [
+                {"name": name, "partitions": [{"partition_index": each, "timestamp": -1} for each in INDEXES]}
+            ]
+        },
+    ),
+    (DESCRIBE_LOG_DIRS, 5, lambda name, _: {"topics": [{"topic": name, "partitions": INDEXES}]}),
+    (DESCRIBE_PRODUCERS, 0, lambda name, _: {"topics": [{"name": name, "partition_indexes": INDEXES}]}),
+    (LIST_PARTITION_REASSIGNMENTS, 0, lambda _name, _id: {"topics": None}),
+    (
+        OFFSET_FETCH,
+        9,
+        lambda name, _: {
+            "groups": [{"group_id": "g", "topics": [{"name": name, "partition_indexes": INDEXES}]}]
+        },
+    ),
+    (
+        OFFSET_FETCH,
+        10,
+        lambda _, of: {
+            "groups": [{"group_id": "g", "topics": [{"topic_id": of, "partition_indexes": INDEXES}]}]
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize("is_hiding", [False, True])
+async def test_a_topic_made_anew_begins_at_its_first_partition(
+    tmp_path: Path, rows: ClusterRows, is_hiding: bool
+) -> None:
+    """The cluster tells the gateway nothing of it, and its snapshot is the old one all the time."""
+    port = free_port()
+    async with (
+        small_cluster(tmp_path) as cluster,
+        gateway(
+            tmp_path,
+            cluster.address,
+            {"secrets": Secrets()} if is_hiding else {},
+            max_age=60,
+            ports=str(port),
+        ),
+        raw_client(("127.0.0.1", port)) as client,
+    ):
+        names = [f"t{number}" for number in range(len(OF_TOPIC))]
+        (await cluster.create_topics([NewTopic(name, 3) for name in names])).all()
+
+        async def id_of(name: str) -> uuid.UUID:
+            return (await cluster.describe_topics([name]))[name].topic_id
+
+        async def page(number: int, limit: int, cursor: Fields | None) -> Any:
+            api, version, body_of = OF_TOPIC[number]
+            body = body_of(names[number], await id_of(names[number]))
+            asked = {**body, "response_pagination_limit": limit, "cursor": cursor}
+            return (await client.ask(api, version, asked))["next_cursor"]
+
+        for number, name in enumerate(names):
+            rows.producers = {(name, each): [1] for each in INDEXES}
+            rows.reassigned = {name: INDEXES}
+            first = await page(number, 2, None)
+            former = await id_of(name)
+            assert (first["topic_name"], first["partition_index"], first["topic_id"]) == (name, 2, former)
+            assert await page(number, 1, first) is None
+            (await cluster.delete_topics([name])).all()
+            (await cluster.create_topics([NewTopic(name, 3)])).all()
+            second = await page(number, 1, first)
+            if (
+                is_hiding and OF_TOPIC[number][1] == 10
+            ):  # an id that the snapshot does not know is that of no topic
+                continue
+            assert second["partition_index"] == 1
+            third = await page(number, 1, second)
+            assert (third["partition_index"], third["topic_id"]) == (2, await id_of(name))
+            assert await page(number, 1, third) is None
