@@ -62,7 +62,7 @@ class _RootCommands(PluginCommandsGroup):
             "plugins": (
                 "plugins:app",
                 (
-                    "Show installed and enabled plugins: who is asked in which order, their hooks, "
+                    "Show installed and enabled plugins: the order in which they are asked, their hooks, "
                     "and what is wrong with them."
                 ),
             ),
