@@ -75,6 +75,21 @@ def broker_core_http_routes():
     site.screen("stock", "Stock", "screen.js")
     return site
 """
+#: A plugin that hides names from all but `chief`, and keeps others out of a tenant.
+HIDER: Final = """
+import pyarrow.compute as pc
+from broker_core import Refused, hookimpl
+
+@hookimpl
+def broker_core_visible(request, topics):
+    if request.asker.role != "chief":
+        return pc.invert(pc.match_substring(topics, "sensor-00"))
+
+@hookimpl
+def broker_core_authorize(access):
+    if access.namespace.tenant == "internal" and access.asker.role != "chief":
+        return Refused(f"only chief may {access.action} here")
+"""
 STOCK_SCREEN: Final = """
 export default function ({ html, useAsk, parts, api }) {
   return function Stock() {
@@ -155,6 +170,22 @@ def serving(
         yield served
 
 
+def plugin_site(folder: Path, name: str, files: Mapping[str, str]) -> Path:
+    """A folder for ``PYTHONPATH`` with a distribution of one plugin."""
+    package, info = folder / "site" / name, folder / "site" / f"{name}-1.dist-info"
+    for each, texts in {
+        package: files,
+        info: {
+            "METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n",
+            "entry_points.txt": f"[broker_core]\n{name} = {name}\n",
+        },
+    }.items():
+        each.mkdir(parents=True)
+        for file, text in texts.items():
+            (each / file).write_text(text, encoding="utf-8")
+    return folder / "site"
+
+
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A server with 50 topics, whose page may change them."""
@@ -166,15 +197,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A server without topics, and with a plugin that has a screen of its own."""
     folder = tmp_path_factory.mktemp("empty")
-    package, info = folder / "site" / "stock", folder / "site" / "stock-1.dist-info"
-    package.mkdir(parents=True)
-    info.mkdir()
-    (package / "__init__.py").write_text(STOCK, encoding="utf-8")
-    (package / "screen.js").write_text(STOCK_SCREEN, encoding="utf-8")
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: stock\nVersion: 1\n", encoding="utf-8")
-    (info / "entry_points.txt").write_text("[broker_core]\nstock = stock\n", encoding="utf-8")
+    site = plugin_site(folder, "stock", {"__init__.py": STOCK, "screen.js": STOCK_SCREEN})
     tables = {"plugins": {"enabled": ["explorer", "stock"]}}
-    with serving(folder, [], tables, python_path=folder / "site") as running:
+    with serving(folder, [], tables, python_path=site) as running:
         yield running
 
 
@@ -188,7 +213,9 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A server that asks for passwords: `reader` may list, `chief` may do everything, with the password `secret`."""
+    """A server that asks for the password `secret`, with rules, a gate and a mask: `reader` may list, `chief` may do
+    everything.
+    """
     folder = tmp_path_factory.mktemp("guarded")
     users = write_htpasswd(folder / "users", reader="secret", chief="secret")
     tables: dict[str, Mapping[str, Any]] = {
@@ -197,8 +224,10 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             "super_roles": ["chief"],
             "rules": [{"roles": ["reader"], "namespaces": ["public/*"], "actions": ["list"]}],
         },
+        "plugins": {"enabled": ["explorer", "hider"], "explorer": {"writes": True}},
     }
-    with serving(folder, TOPICS, tables, writes=True) as running:
+    site = plugin_site(folder, "hider", {"__init__.py": HIDER})
+    with serving(folder, TOPICS, tables, python_path=site, more={"internal/audit": ["log"]}) as running:
         yield running
 
 

@@ -50,7 +50,7 @@ def test_each_screen(
         page.settled()
         assert page.too_wide() <= 0, place
         assert not page.axe(), place
-        assert page.page.title().endswith("broker-core")
+        assert page.page.title().endswith(" · broker-core")
 
 
 def test_from_a_namespace_to_why_by_keyboard_alone(page_of: Open, served: Served) -> None:
@@ -113,7 +113,12 @@ def test_the_values_of_a_property_are_suggested_with_their_topics(page_of: Open,
 
 
 def test_literal_and_captured_parts_are_marked(page_of: Open, served: Served) -> None:
-    page = page_of(served, "topics/public/default?q=orders-([12]).*")
+    page = page_of(served, "topics/public/default?q=sensor-(.*)")
+    page.see(re.compile("^20 names"))
+    # A pattern is asked of the name without the suffix of a partition.
+    assert page.page.locator(".row").first.text_content() == "sensor-00-partition-0"
+    assert page.page.locator(".row").first.locator("mark").all_text_contents() == ["sensor-", "00"]
+    page.go("topics/public/default?q=orders-([12]).*")
     page.see(re.compile("^22 names"))
     first = page.page.locator(".row").nth(1)
     assert first.text_content() == "orders-10"
@@ -129,6 +134,10 @@ def test_literal_and_captured_parts_are_marked(page_of: Open, served: Served) ->
 def test_where_re2_refuses_a_pattern(page_of: Open, served: Served) -> None:
     page = page_of(served, "topics/public/default?q=a(?!b)")
     page.see("RE2 does not take this pattern")
+    pattern = page.page.get_by_label("Pattern of names", exact=True)
+    said = page.page.locator(f"#{pattern.get_attribute('aria-describedby')}").text_content()
+    assert "invalid perl operator" in said
+    assert pattern.get_attribute("aria-invalid") == "true"
     assert page.page.locator(".wrong").text_content().startswith("(?!")
 
 
@@ -177,6 +186,7 @@ def test_a_topic_is_changed_and_deleted(page_of: Open, served: Served) -> None:
     assert "broker-core topics set-properties" in page.page.get_by_role("dialog").text_content()
     page.page.get_by_role("button", name="Change the topic").click()
     page.page.locator("ins", has_text="ap").wait_for()
+    page.holds("document.activeElement.textContent === 'Change…'")
     page.page.get_by_role("button", name="Delete…").click()
     delete = page.page.get_by_role("button", name="Delete the topic")
     assert delete.is_disabled()
@@ -210,6 +220,7 @@ def test_signing_in_and_what_a_reader_may_not(page_of: Open, guarded: Served) ->
     for place, says in {
         "server": "You may not see the last hour",
         "plugins": "You may not see the plugins",
+        "namespaces": "not counted",
         "screen/kafka": "You may not see this screen",
         "screen/held": "No listing is held",
         "why/public/default?topic=orders-7": "You may not see why a topic is not listed",

@@ -24,7 +24,7 @@ const SCREENS = {
   plugins: { screen: Plugins, title: () => 'Plugins' },
   server: { screen: Server, title: () => 'Server' },
   help: { screen: Help, title: () => 'Help' },
-  screen: { screen: PluginScreen, title: (path) => path[0] || '' },
+  screen: { screen: PluginScreen, title: () => '' },
 };
 const AGAIN_MS = 2000;
 const THEMES = ['auto', 'light', 'dark'];
@@ -86,7 +86,7 @@ function Shell({ place, away, said, signing, sign, again }) {
   const screens = brought.data?.items || [];
   const known = SCREENS[place.screen];
   const where = `${place.screen}/${place.path.join('/')}`;
-  const title = known ? known.title(place.path) : 'Nothing here';
+  const title = !known ? 'Nothing here' : place.screen === 'screen' ? screens.find((each) => each.id === place.path[0])?.title : known.title(place.path);
 
   useEffect(() => {
     document.documentElement.dataset.theme = theme;
@@ -97,6 +97,8 @@ function Shell({ place, away, said, signing, sign, again }) {
   const before = useRef('');
   useEffect(() => {
     document.title = title ? `${title} · broker-core` : 'broker-core';
+  }, [title]);
+  useEffect(() => {
     // As a new page would: the heading has the focus, unless the page has just been opened or only the tab changed.
     if (before.current) {
       main.current?.querySelector('h1')?.focus();
@@ -131,11 +133,14 @@ function Shell({ place, away, said, signing, sign, again }) {
     return () => removeEventListener('keydown', key);
   }, []);
 
-  const nav = [['namespaces', 'Namespaces'], ['plugins', 'Plugins'], ['server', 'Server'], ['help', 'Help']];
+  /** Where each link of the navigation leads, and its text. @type {[string[], string][]} */
+  const nav = [
+    [['namespaces'], 'Namespaces'], [['plugins'], 'Plugins'], [['server'], 'Server'],
+    ...screens.map((each) => /** @type {[string[], string]} */ ([['screen', each.id], each.title])), [['help'], 'Help'],
+  ];
   const commands = [
-    ...nav.map(([to, text]) => ({ text, run: () => go(link([to])) })),
+    ...nav.map(([to, text]) => ({ text, run: () => go(link(to)) })),
     ...(namespace ? [['topics', 'Topics of'], ['why', 'Why not? in'], ['live', 'Live in']].map(([to, text]) => ({ text: `${text} ${namespace}`, run: () => go(link([to, ...namespace.split('/')])) })) : []),
-    ...screens.map((each) => ({ text: each.title, run: () => go(link(['screen', each.id])) })),
     ...THEMES.map((each) => ({ text: `Colours: ${each}`, run: () => setTheme(each) })),
     { text: 'Patterns: what RE2 takes', run: () => go(link(['help', 'patterns'])) },
     { text: api.signedIn ? 'Sign out' : 'Sign in', run: () => (api.signedIn ? signOut() : sign({ asked: true })) },
@@ -145,7 +150,7 @@ function Shell({ place, away, said, signing, sign, again }) {
     api.signIn(null);
     again();
   };
-  const current = ['topics', 'why', 'live', 'topic'].includes(place.screen) ? 'namespaces' : place.screen;
+  const current = known?.named ? 'namespaces' : place.screen === 'screen' ? `screen/${place.path[0]}` : place.screen;
   const value = useMemo(() => ({ ...page, me: me.data ?? null, screens }), [page, me.data, brought.data]);
   const Screen = known?.screen;
   const complete = known && (!known.named || (place.path.length >= (place.screen === 'topic' ? 3 : 2)));
@@ -156,8 +161,7 @@ function Shell({ place, away, said, signing, sign, again }) {
     }}>To the content</a>
     <header class="top">
       <a class="brand" href="#/namespaces"><svg viewBox="0 0 32 32" aria-hidden="true"><rect width="32" height="32" rx="7" /><path d="M8 10h16M8 16h11M8 22h6" /></svg><span>broker-core</span></a>
-      <nav aria-label="Screens">${nav.map(([to, text]) => html`<a href=${link([to])} aria-current=${current === to ? 'page' : undefined}>${text}</a>`)}
-        ${screens.map((each) => html`<a href=${link(['screen', each.id])} aria-current=${place.screen === 'screen' && place.path[0] === each.id ? 'page' : undefined}><bdi>${each.title}</bdi></a>`)}</nav>
+      <nav aria-label="Screens">${nav.map(([to, text]) => html`<a href=${link(to)} aria-current=${current === to.join('/') ? 'page' : undefined}><bdi>${text}</bdi></a>`)}</nav>
       <div class="tools">
         <button type="button" class="quiet palette-button" onClick=${() => setOpen('palette')}>Go to… <kbd>Ctrl K</kbd></button>
         <button type="button" class="quiet" aria-label=${`Colours: ${theme}`} title=${`Colours: ${theme}`} onClick=${() => setTheme(THEMES[(THEMES.indexOf(theme) + 1) % 3])}>${{ auto: '◐', light: '☀', dark: '☾' }[theme]}</button>

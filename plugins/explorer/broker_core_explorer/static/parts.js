@@ -104,9 +104,13 @@ export function Dialog({ title, close, children, wide, bare }) {
   const ref = useRef(/** @type {HTMLDialogElement | null} */ (null));
   const id = useId();
   useLayoutEffect(() => {
-    const before = /** @type {HTMLElement | null} */ (document.activeElement);
-    ref.current?.showModal();
-    return () => before?.isConnected && before.focus();
+    const node = ref.current;
+    node?.showModal();
+    return () => {
+      // The browser gives the focus back, which it does not if the element is only taken away.
+      node?.close();
+      if (document.activeElement === document.body) document.querySelector('h1')?.focus();
+    };
   }, []);
   return html`<dialog ref=${ref} class=${wide ? 'wide' : ''} aria-labelledby=${id} onClose=${close}
       onClick=${(event) => event.target === ref.current && close()}>
@@ -118,10 +122,17 @@ export function Dialog({ title, close, children, wide, bare }) {
   </dialog>`;
 }
 
-/** A label over a control. @param {{label: string, hint?: any, children: any, class?: string, bad?: any}} props */
+/** A label over a control, which a hint describes. @param {{label: any, hint?: any, children: any, class?: string, bad?: any}} props */
 export function Field({ label, hint, children, class: className = '', bad }) {
-  return html`<label class=${`field ${className}`}><span class="label">${label}</span>${children}
-    ${bad ? html`<span class="bad">${bad}</span>` : hint ? html`<span class="hint">${hint}</span>` : null}</label>`;
+  const id = useId();
+  const box = useRef(/** @type {HTMLElement | null} */ (null));
+  const said = bad || hint;
+  // Beside the label: what stands in it is the name of the control, and is read each time.
+  useLayoutEffect(() => {
+    if (said) box.current?.querySelector('input, select, textarea')?.setAttribute('aria-describedby', id);
+  }, [!said]);
+  return html`<div ref=${box} class=${`field ${className}`}><label><span class="label">${label}</span>${children}</label>
+    ${said ? html`<span id=${id} class=${bad ? 'bad' : 'hint'}>${said}</span>` : null}</div>`;
 }
 
 /**
@@ -179,7 +190,7 @@ export function QuestionLink({ of }) {
   const pairs = Object.entries(of.properties || {});
   const mode = String(of.mode).toLowerCase();
   return html`<a href=${link(['topics', ...of.namespace.split('/')], { q: of.pattern, mode: mode === 'persistent' ? '' : mode, p: pairs.map((pair) => pair.join('=')) })}><bdi class="cut">${of.pattern || 'all topics'}</bdi></a>
-    ${pairs.length ? html`<${Pairs} of=${of.properties} />` : null}`;
+    ${mode === 'persistent' ? null : html`<${Badge} kind="plain">${mode.replace('_', '-')}<//> `}${pairs.length ? html`<${Pairs} of=${of.properties} />` : null}`;
 }
 
 /** @param {{kind: 'good' | 'warn' | 'bad' | 'plain', children: any}} props */

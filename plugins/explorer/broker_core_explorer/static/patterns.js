@@ -1,6 +1,8 @@
 // Topics patterns as they are typed: their full form, and which part of a name is literal and which was captured.
 
 const META = /[\\^$.*+?()[\]{}|]/;
+/** What a pattern is not asked of. */
+const PARTITION = /-partition-\d+$/;
 const SCHEME = /^(?:non-)?persistent:\/\//;
 
 /** @param {string} text */
@@ -125,7 +127,7 @@ function compiled(parts, open) {
   let expression;
   try {
     const body = runs.map((run) => `(${run.text.replaceAll('(?P<', '(?<')})`).join('');
-    expression = new RegExp(`^${body}${open ? '' : '(?:-partition-\\d+)?$'}`, 'ds');
+    expression = new RegExp(`^${body}${open ? '' : '$'}`, 'ds');
   } catch {
     return null; // RE2 knows it, JavaScript does not
   }
@@ -142,7 +144,7 @@ function compiled(parts, open) {
     const shift = withScheme ? 0 : (SCHEME.exec(name)?.[0].length ?? 0);
     if (dear || name.length - shift > MOST_MARKED) return [];
     const before = performance.now();
-    const match = /** @type {any} */ (expression.exec(name.slice(shift)));
+    const match = /** @type {any} */ (expression.exec(name.slice(shift).replace(PARTITION, '')));
     dear = performance.now() - before > LONGEST_MS;
     if (match === null) return [];
     /** @type {[number, number, boolean][]} */

@@ -111,7 +111,7 @@ async def _show(request: ApiRequest) -> web.StreamResponse:
     dispatcher = services.pipeline.dispatcher
     if dispatcher.masks(topic.namespace) or dispatcher.lists(topic.namespace):
         raise refused(
-            409, "plugins list or hide topics of this namespace, and the change log has all of them"
+            409, "plugins list or hide topics of this namespace, so its change log is not what clients see"
         )
     assert services.change_log is not None
     changes, begin = await services.change_log.history(topic, limit)

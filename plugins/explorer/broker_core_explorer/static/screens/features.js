@@ -16,7 +16,7 @@ function Kafka() {
   return html`<${Answer} ask=${ask} what="the state of Kafka" rights=${MONITOR}>${(data) => {
     const named = (name) => data.items.filter((each) => each.name === `broker_core_kafka_${name}`);
     const apis = new Map();
-    for (const { labels, value } of named('requests_total')) {
+    for (const { labels, value } of named('requests_total').filter((each) => each.value)) {
       const row = apis.get(labels.api) || { asked: 0, errors: new Map() };
       apis.set(labels.api, row);
       row.asked += value;

@@ -42,9 +42,9 @@ export function Namespaces({ place }) {
       <ul class="cards">${data.items.map((each) => html`<li key=${each.namespace}>
         <a class="card" href=${link(['topics', ...each.namespace.split('/')])}>
           <span class="name"><bdi>${each.namespace}</bdi></span>
-          <span class="figure">${number(each.counts.all)}<small> ${each.counts.all === 1 ? 'topic' : 'topics'}</small></span>
+          <span class="figure">${each.counts ? counted(each.counts.all, 'topic') : html`<small>not counted</small>`}</span>
           <span class="muted small">${[
-            each.counts.non_persistent ? `${number(each.counts.non_persistent)} non-persistent` : '',
+            each.counts?.non_persistent ? `${number(each.counts.non_persistent)} non-persistent` : '',
             each.source && each.source !== 'catalog' ? `from ${each.source}` : each.source ? 'from the catalogue' : '',
           ].filter(Boolean).join(', ')}${each.changed ? html`<span title=${time(each.changed)}>, changed ${ago(each.changed)}</span>` : null}</span>
         </a></li>`)}</ul>

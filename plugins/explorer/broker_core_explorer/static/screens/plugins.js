@@ -15,18 +15,18 @@ export function Plugins() {
     <${Answer} ask=${ask} what="the plugins" rights="monitor">${(data) => (data.items.length === 0
       ? html`<${Empty} title="No plugin is enabled"><p>The catalogue answers all listings. Plugins are named in <code>[plugins] enabled</code> of the settings.</p><//>`
       : html`<p class="muted">In the order in which they are asked: the first that answers ends it.</p>
-        <ol class="plugins">${data.items.map((each) => html`<${Plugin} key=${each.name} plugin=${each} screen=${screens.find((one) => one.plugin === each.name)} />`)}</ol>`)}<//>`;
+        <ol class="plugins">${data.items.map((each) => html`<${Plugin} key=${each.name} plugin=${each} brought=${screens.filter((one) => one.plugin === each.name && one.allowed)} />`)}</ol>`)}<//>`;
 }
 
-/** @param {{plugin: any, screen: any}} props */
-function Plugin({ plugin, screen }) {
+/** @param {{plugin: any, brought: any[]}} props */
+function Plugin({ plugin, brought }) {
   const calls = Object.entries(plugin.calls || {});
   const good = plugin.state === 'enabled' || plugin.state === 'ok';
   const milliseconds = (value) => (typeof value === 'number' ? duration(value / 1000) : '–');
   return html`<li class="panel">
     <div class="step"><h2><bdi>${plugin.name}</bdi></h2> <${Badge} kind=${good ? 'good' : /half/.test(plugin.state) ? 'warn' : 'bad'}>${plugin.state}<//>
       <span class="muted"><bdi>${[plugin.distribution, plugin.version].filter(Boolean).join(' ')}</bdi></span>
-      ${screen?.allowed ? html`<a href=${link(['screen', screen.id])}>Its screen</a>` : null}</div>
+      ${brought.map((each) => html`<a href=${link(['screen', each.id])}><bdi>${each.title}</bdi></a>`)}</div>
     ${[...(plugin.problems || []), ...(plugin.warnings || [])].map((one) => html`<p class="notice bad">${String(one)}</p>`)}
     <${Facts} items=${[
       ['Hooks', (plugin.hooks || []).map((hook) => hook.replace(/^broker_core_/, '')).join(', ') || 'none'],

@@ -27,16 +27,17 @@ export function Server({ place }) {
   const { api, me } = usePage();
   const history = useAsk((signal) => api.get('server/history', {}, signal), [], { every: EVERY_MS });
   const server = me?.server;
+  const denied = history.error?.status === 403;
   return html`<div class="head"><h1 tabindex="-1">Server</h1>
       <p class="muted">${server ? html`broker-core ${server.version}, ${server.topics === 'upstream' ? 'before a cluster' : 'with a catalogue of its own'}` : null}</p></div>
     <section aria-label="The last hour"><h2>The last hour</h2>
-      <${Answer} ask=${history} what="the last hour" rights="monitor in all namespaces">${(data) => html`<${Hour} data=${data} />`}<//></section>
-    <${Permits} />
+      <${Answer} ask=${history} what=${denied ? 'the last hour, permits, caches and connections' : 'the last hour'} rights="monitor in all namespaces">${(data) => html`<${Hour} data=${data} />`}<//></section>
+    ${denied ? null : html`<${Permits} />
     <${Caches} />
-    <${Clients} order=${place.query.get('order') || 'age'} />
+    <${Clients} order=${place.query.get('order') || 'age'} />`}
     ${server?.questions === false ? html`<section><h2>Questions</h2><p class="muted">Not counted: <code>[http] questions = true</code> in the settings counts them.</p></section>`
       : html`<${Questions} order=${place.query.get('questions') || 'count'} />`}
-    <${Check} />`;
+    ${denied ? null : html`<${Check} />`}`;
 }
 
 /** @param {{data: any}} props */

@@ -15,8 +15,8 @@ export function Topic({ place }) {
   const ask = useAsk(async (signal) => {
     const response = await api.request('GET', path, { signal });
     return { ...(await response.json()), etag: response.headers.get('ETag') };
-  }, [path], { keep: false });
-  const history = useAsk((signal) => api.get(`${path}/history`, { limit: 100 }, signal), [path, ask.data?.etag], { keep: false });
+  }, [path]);
+  const history = useAsk((signal) => api.get(`${path}/history`, { limit: 100 }, signal), [path, ask.data?.etag]);
   const [doing, set] = useState('');
   const gone = ask.error?.status === 404 && !ask.loading;
   const rights = me?.rights?.namespace;
@@ -52,7 +52,7 @@ export function Topic({ place }) {
         ${doing === 'delete' ? html`<${Delete} topic=${topic} path=${path} namespace=${namespace} close=${() => set('')} done=${() => go(link(['topics', ...namespace.split('/')]))} />` : null}
       `}<//>`}
     <section aria-label="History"><h2>History</h2>
-      ${history.error?.status === 409 ? html`<p class="muted">${history.error.message}</p>`
+      ${history.error?.status === 409 ? html`<p class="muted">Not shown here: ${history.error.message}.</p>`
         : html`<${Answer} ask=${history} what="the history of this topic" rights="list">${(found) => html`<${History} found=${found} />`}<//>`}</section>
     <${Names} namespace=${namespace} name=${name} me=${me} />`;
 }
@@ -104,7 +104,7 @@ function Difference({ before, after }) {
 /** Which rules, masks and access control lists are about it. @param {{namespace: string, name: string, me: any}} props */
 function Names({ namespace, name, me }) {
   const { api } = usePage();
-  const why = useAsk((signal) => api.post(`${ofNamespace(namespace)}/topics/${part(name)}:why`, { mode: 'all' }, signal), [namespace, name], { keep: false });
+  const why = useAsk((signal) => api.post(`${ofNamespace(namespace)}/topics/${part(name)}:why`, { mode: 'all' }, signal), [namespace, name]);
   const acls = useAsk(me?.super && me?.authentication?.length
     ? (signal) => api.get(`access/kafka/acls/${namespace.split('/').map(part).join('/')}`, { resource_type: 'TOPIC', name, pattern: 'MATCH' }, signal) : null, [namespace, name, me?.super]);
   const steps = (why.data?.steps || []).filter((each) => ['rules', 'gates', 'masks', 'held'].includes(each.step) && each.passes !== null);
