@@ -1,4 +1,5 @@
-"""Tenants, namespaces and their policies, as `pulsar-admin` asks for them: those of the embedded catalogue.
+"""Tenants, namespaces and their policies, as `pulsar-admin` asks for them: those of the embedded catalogue, and that of
+a Kafka cluster.
 
 A client is told of the namespaces that have a topic and that it may list.
 """
@@ -51,9 +52,11 @@ def catalog_of(services: ApiServices) -> Catalog:
 
 
 async def is_known(services: ApiServices, namespace: NamespaceName) -> bool:
-    """Whether a namespace exists: it has, or ever had, a topic in the catalogue. Before a cluster nobody can tell."""
+    """Whether a namespace exists: it has, or ever had, a topic in the catalogue, or is that of a Kafka cluster.
+    Before a cluster of Pulsar nobody can tell.
+    """
     catalog = services.catalog
-    if catalog is None:
+    if catalog is None or namespace == services.kafka_namespace:
         return True
     with reading_catalog():
         return (await catalog.version(namespace)).number > 0
@@ -97,6 +100,9 @@ async def _no_such_write(request: ApiRequest) -> web.StreamResponse:
 async def _visible(request: ApiRequest, prefix: str) -> list[NamespaceName]:
     """The namespaces that begin with this, and that the client may list."""
     with reading_catalog():
-        found = await catalog_of(request.services).namespaces()
-    names = [name for name in map(str, found) if name.startswith(prefix)]
+        found = {*map(str, await catalog_of(request.services).namespaces())}
+    of_kafka = request.services.kafka_namespace
+    if of_kafka is not None:
+        found.add(str(of_kafka))
+    names = sorted(name for name in found if name.startswith(prefix))
     return await allowed_namespaces(request, names, len(names))

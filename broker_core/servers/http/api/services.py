@@ -102,6 +102,14 @@ class ApiServices:
         return self.live.current
 
     @property
+    def kafka_namespace(self) -> NamespaceName | None:
+        """The namespace of the topics of a Kafka cluster behind this server."""
+        kafka = self.settings.kafka
+        return (
+            None if kafka is None or kafka.upstream is None else NamespaceName.parse(kafka.upstream.namespace)
+        )
+
+    @property
     def http(self) -> HttpSettings:
         """The table ``[http]``; its defaults where there is only the operator's socket."""
         return self.settings.http or HttpSettings()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from bisect import bisect_right
+from bisect import bisect_right, insort
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Protocol
@@ -155,10 +155,10 @@ def operations(services: ApiServices) -> list[Operation]:
     async def list_namespaces(request: ApiRequest) -> web.StreamResponse:
         if services.cluster is not None:
             known = await services.cluster.namespaces(request.asker)
-            if not known.names and not known.complete:
+            if not known.names and not known.complete and services.kafka_namespace is None:
                 raise refused(501, _UNKNOWN)
-            return await _page(request, _Names(known.names), {"complete": known.complete})
-        return await _page(request, needs_catalog(services).counts, {})
+            return await _page(request, _sources(services, _Names(known.names)), {"complete": known.complete})
+        return await _page(request, _sources(services, needs_catalog(services).counts), {})
 
     return [
         Operation(
@@ -222,6 +222,31 @@ class _Names:
 
     def count(self, _namespaces: Sequence[NamespaceName]) -> Sequence[NamespaceCount]:
         return ()
+
+
+class _WithOne:
+    """What another source knows, and one name more."""
+
+    def __init__(self, source: _Source, name: str) -> None:
+        self._source = source
+        self._name = name
+        self.count = source.count
+
+    def names(self, after: str, most: int, meant: MeantNames) -> list[str]:
+        found = self._source.names(after, most, meant)
+        if self._name <= after or not meant.has(self._name) or self._name in found:
+            return found
+        insort(found, self._name)
+        return found[:most]
+
+    def total(self, meant: MeantNames) -> int:
+        is_new = self._source.names("", 1, MeantNames(self._name)) != [self._name]
+        return self._source.total(meant) + (is_new and meant.has(self._name))
+
+
+def _sources(services: ApiServices, source: _Source) -> _Source:
+    of_kafka = services.kafka_namespace
+    return source if of_kafka is None else _WithOne(source, str(of_kafka))
 
 
 async def _page(request: ApiRequest, counts: _Source, more: dict[str, Any]) -> web.Response:

@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from broker_core import Access, Refused
 from broker_core.names import NamespaceName, TopicName
 from tests.support.api_serving import ApiServed, api_served
 from tests.support.plugins import PluginOf
+from tests.support.ports import free_port
 from tests.support.tokens import data_url, der, rsa_key, token
 
 PATH = "/v1/namespaces"
@@ -50,6 +52,23 @@ async def test_each_has_its_counts_and_its_version(served: ApiServed) -> None:
     assert said.json["next"] is None
     one = await served.ask(f"{PATH}/public/default")
     assert one.json == item
+
+
+@pytest.mark.parametrize("of_kafka", ["a/a1", "a/b", "zz/z"])
+async def test_that_of_a_kafka_cluster_is_among_them(tmp_path: Path, of_kafka: str) -> None:
+    every = ["a/a", "a/b", "b/a", "z/z"]
+    upstream = {"bootstrap_servers": ["127.0.0.1:1"], "namespace": of_kafka, "ports": str(free_port())}
+    kafka = {"listen": "127.0.0.1:0", "upstream": upstream}
+    async with api_served(tmp_path, topics=topics(*every), kafka=kafka) as served:
+        assert await names(served) == sorted({*every, of_kafka})
+        for prefix in ("", "a", "zz/z"):
+            params = {"count": "true", "limit": "1"} | ({"prefix": prefix} if prefix else {})
+            total = (await served.ask(PATH, params=params)).json["total"]
+            assert total == len([each for each in {*every, of_kafka} if each.startswith(prefix)])
+        tenant = of_kafka.partition("/")[0]
+        assert tenant in (await served.ask("/admin/v2/tenants")).json
+        assert of_kafka in (await served.ask(f"/admin/v2/namespaces/{tenant}")).json
+        assert (await served.ask(f"/admin/v2/namespaces/{of_kafka}")).json["bundles"]
 
 
 async def test_pages_have_all_once_in_order(tmp_path: Path) -> None:

@@ -1,0 +1,102 @@
+"""Batch and index of a Kafka cluster's topics: filled through its gateway by the commands, and served before it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from broker_core.broker import Broker
+from broker_core.cli.command_tree import run
+from broker_core.client.kafka import AdminClient, NewTopic
+from broker_core_postgres.plugin import PostgresPlugin
+from broker_core_spark.plugin import SparkPlugin
+from tests.support.kafka_gateway import NAMESPACE, Cluster, address_of, gateway, small_cluster
+from tests.support.postgres_server import Database, PostgresServer
+from tests.support.spark_catalogues import write_patterns
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NAMES = [
+    f"persistent://{NAMESPACE}/{name}"
+    for name in (
+        "mail-partition-0",
+        *(f"orders-partition-{each}" for each in range(3)),
+        "secret.keys-partition-0",
+    )
+]
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[Database]:
+    with PostgresServer() as server:
+        yield server.create_database()
+
+
+def test_commands_read_a_cluster_through_its_gateway(
+    spark: SparkSession, database: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert spark.version
+    names = tmp_path / "kafka.names"
+    with asyncio.Runner() as runner, ExitStack() as stack:
+        cluster = small_cluster(tmp_path)
+        client = runner.run(cluster.__aenter__())
+        stack.callback(lambda: runner.run(cluster.__aexit__(None, None, None)))
+        names.write_text(runner.run(_indexed(client, database, tmp_path, capsys)))
+        patterns: list[dict[str, Any]] = [{"namespace": NAMESPACE}]
+        asked = write_patterns(tmp_path / "patterns.jsonl", patterns)
+        where = ["--catalogue", str(names), "--namespace", NAMESPACE, "--patterns", str(asked)]
+        assert run(["spark", "build", *where, "--out", str(tmp_path / "store")]) == 0
+        runner.run(_served(client, database, tmp_path, capsys))
+
+
+async def _indexed(
+    cluster: Cluster, database: Database, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> str:
+    """Mirror the topics that the gateway lists into the database. Gives their names."""
+    async with gateway(folder, cluster.address) as broker:
+        url = _http(broker)
+        common = ("--admin-url", url, "--dsn", database.dsn, "--namespace", NAMESPACE)
+        await _run(capsys, "postgres", "sync", *common)
+        await _run(capsys, "postgres", "verify", *common)
+        return "\n".join(await _listed(capsys, url))
+
+
+async def _served(
+    cluster: Cluster, database: Database, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What the index and the generation have is listed, and Kafka's clients are shown what the cluster has of it."""
+    (await cluster.create_topics([NewTopic("later")])).all()
+    (await cluster.delete_topics(["mail"])).all()
+    static = {"store": str(folder / "store"), "static": True, "refresh": "1h"}
+    for name, plugin, own in (
+        ("postgres", PostgresPlugin(), {"dsn": database.dsn}),
+        ("spark", SparkPlugin(), static),
+    ):
+        tables = {"plugins": {"enabled": [name], name: {"namespaces": [NAMESPACE], **own}}}
+        async with gateway(folder, cluster.address, {name: plugin}, tables) as broker:
+            assert await _listed(capsys, _http(broker)) == NAMES
+            async with AdminClient(address_of(broker)) as client:
+                assert {row.name for row in await client.list_topics()} == {"orders", "secret.keys"}
+
+
+async def _listed(capsys: pytest.CaptureFixture[str], url: str) -> list[str]:
+    out = await _run(capsys, "list", NAMESPACE, "--url", url)
+    return [line for line in out.splitlines() if line.startswith("persistent://")]  # the server logs here too
+
+
+async def _run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """The output of a command."""
+    capsys.readouterr()
+    assert await asyncio.to_thread(run, arguments) == 0
+    return capsys.readouterr().out
+
+
+def _http(broker: Broker) -> str:
+    assert broker.http_address is not None
+    return "http://{}:{}".format(*broker.http_address)
