@@ -41,11 +41,11 @@ from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_details import describe, described_bytes
 from broker_core.catalog.warm_start import WarmStart
 from broker_core.concurrency.loop_turn import loop_turn
-from broker_core.errors import ListingFailed, TooManyRequests
+from broker_core.errors import ListingFailed
 from broker_core.listing.details import Details
 from broker_core.listing.listing import Listing, Selection
 from broker_core.memory.permit_budget import Permit
-from broker_core.memory.permit_errors import PermitError
+from broker_core.memory.permit_errors import PermitError, permits_refused
 from broker_core.memory.permits import Permits
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import TopicsPattern
@@ -228,9 +228,7 @@ class CatalogLister(LookedAt):
                 while not self._by.has_read(snapshot):
                     snapshot = await self._snapshot((request.namespace, request.mode))
         except PermitError as error:
-            raise TooManyRequests(
-                "Failed due to snapshot memory limit exceeded", reason="snapshot_memory"
-            ) from error
+            raise permits_refused("snapshot_memory") from error
         pairs = self._selecting(request.properties)
         self._count_ignored(request.properties, pairs)
         if not pairs:

@@ -1,10 +1,23 @@
-"""Why permits were not acquired."""
+"""Why permits were not acquired, and what clients get then."""
 
 from __future__ import annotations
 
-from broker_core.errors import BrokerCoreError
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, Literal, TypeAlias
 
-__all__ = ["PermitCancelled", "PermitError", "PermitQueueFull", "PermitTimeout", "PermitsClosed"]
+from broker_core.errors import BrokerCoreError, Cause, TooManyRequests
+
+__all__ = [
+    "PermitCancelled",
+    "PermitError",
+    "PermitQueueFull",
+    "PermitTimeout",
+    "PermitsClosed",
+    "permits_refused",
+]
+
+_Memory: TypeAlias = Literal["heap", "direct", "snapshot_memory"]
 
 
 class PermitError(BrokerCoreError):
@@ -29,3 +42,24 @@ class PermitCancelled(PermitError):
 class PermitsClosed(PermitError):
     def __init__(self) -> None:
         super().__init__("Permit budget is closed")
+
+
+#: What clients get by the memory that there is no room in, in Pulsar's words if it has some, and the reasons of
+#: ``docs/reference/metrics.md#reasons-of-a-refused-listing`` that are not the memory's name.
+_REFUSALS: Final[Mapping[_Memory, tuple[str, Mapping[type[PermitError], str]]]] = MappingProxyType(
+    {
+        "heap": (
+            "Failed due to heap memory limit exceeded",
+            {PermitTimeout: "heap_timeout", PermitQueueFull: "heap_queue"},
+        ),
+        "direct": ("Cannot acquire permits for direct memory", {PermitTimeout: "direct_timeout"}),
+        "snapshot_memory": ("Failed due to snapshot memory limit exceeded", {}),
+    }
+)
+
+
+def permits_refused(memory: _Memory, error: PermitError | None = None) -> TooManyRequests:
+    """The answer to a client for which there is no room; ``error`` says why where permits were waited for."""
+    text, reasons = _REFUSALS[memory]
+    cause = Cause.QUEUE if isinstance(error, PermitQueueFull) else Cause.PERMITS
+    return TooManyRequests(text, reason=reasons.get(type(error), memory) if error else memory, cause=cause)

@@ -7,7 +7,8 @@ from typing import Final
 
 from broker_core.memory.caches import Caches
 from broker_core.memory.leases import Leases
-from broker_core.memory.permit_budget import PermitBudget
+from broker_core.memory.permit_budget import Permit, PermitBudget
+from broker_core.memory.permit_errors import PermitError, permits_refused
 from broker_core.settings import LimitsSettings
 
 __all__ = ["DIRECT_RESERVE", "SMALL_ANSWER", "Permits"]
@@ -54,6 +55,17 @@ class Permits:
         self.reserve.resize(reserve, timeout=timeout, queue_limit=queue)
         self.snapshots.resize(limits.snapshots, timeout=timeout, queue_limit=queue)
         self.unkept.resize(unkept, timeout=timeout)
+
+    async def of_answer(self, budget: PermitBudget, size: int, left: float) -> Permit:
+        """Permits of ``direct`` or ``reserve`` for bytes of an answer that has ``left`` seconds to be sent.
+
+        Raises :exc:`~broker_core.errors.TooManyRequests`.
+        """
+        timeout = max(0.0, min(self.limits.permit_timeout, left))
+        try:
+            return budget.try_acquire(size) or await budget.acquire(size, timeout=timeout)
+        except PermitError as error:
+            raise permits_refused("direct", error) from None
 
     def on_pressure(self, press: Callable[[PermitBudget], None]) -> None:
         """Call ``press``, besides what is called already, with a budget in which a demand has waited long."""

@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 import structlog
 
 from broker_core.access.clients import note_held
-from broker_core.errors import Cause, ListingFailed, TooManyRequests
+from broker_core.errors import Cause, ListingFailed
 from broker_core.memory.estimates import Estimate
 from broker_core.memory.permit_budget import Permit, whole_count
-from broker_core.memory.permit_errors import PermitError, PermitQueueFull, PermitTimeout
+from broker_core.memory.permit_errors import PermitError, PermitTimeout, permits_refused
 from broker_core.memory.permits import Permits
 from broker_core.tracing import stage
 
@@ -103,7 +103,7 @@ class HeldPermit:
         except PermitError as error:
             if size is not None and isinstance(error, PermitTimeout):
                 self._estimate.refused()
-            raise _no_heap(error) from None
+            raise permits_refused("heap", error) from None
         self._permit = permit
         self._estimated = permit.count
 
@@ -197,7 +197,7 @@ class HeldPermit:
                 more = self._permits.heap.update(permit, size, cancelled=waiting, key=self._key)
                 return await self._timed(more)
         except PermitError as error:
-            raise (_over() if self._is_over else _no_heap(error)) from None
+            raise (_over() if self._is_over else permits_refused("heap", error)) from None
         finally:
             self._waiting = None
 
@@ -297,9 +297,3 @@ class HeldPermit:
 
 def _over() -> ListingFailed:
     return ListingFailed("This request is over: it cannot reserve memory any more", cause=Cause.PLUGIN)
-
-
-def _no_heap(error: PermitError) -> TooManyRequests:
-    reason = {PermitTimeout: "heap_timeout", PermitQueueFull: "heap_queue"}.get(type(error), "heap")
-    cause = Cause.QUEUE if isinstance(error, PermitQueueFull) else Cause.PERMITS
-    return TooManyRequests("Failed due to heap memory limit exceeded", reason=reason, cause=cause)

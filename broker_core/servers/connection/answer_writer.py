@@ -29,8 +29,7 @@ from typing import Final
 
 from broker_core.errors import Cause, TooManyRequests
 from broker_core.listing.fields_reader import FieldsReader
-from broker_core.memory.permit_budget import Permit, PermitBudget
-from broker_core.memory.permit_errors import PermitError, PermitTimeout
+from broker_core.memory.permit_budget import Permit
 from broker_core.memory.permits import SMALL_ANSWER, Permits
 from broker_core.servers.connection.reader_pace import LEAST_PIECE, ReaderPace
 
@@ -241,7 +240,8 @@ class AnswerWriter:
                     await self._change()
         except TimeoutError:
             raise _too_late() from None
-        self.send(frame, await self._permit(self._permits.reserve, len(frame), deadline))
+        left = deadline - self._loop.time()
+        self.send(frame, await self._permits.of_answer(self._permits.reserve, len(frame), left))
 
     async def _send_large(self, head: bytes, body: FieldsReader, tail: bytes, deadline: float) -> None:
         try:
@@ -249,7 +249,8 @@ class AnswerWriter:
                 await self._nothing_before()
         except TimeoutError:
             raise _too_late() from None
-        permit = await self._permit(self._permits.direct, LEAST_PIECE, deadline)
+        left = deadline - self._loop.time()
+        permit = await self._permits.of_answer(self._permits.direct, LEAST_PIECE, left)
         try:
             await self._nothing_before()
             self._in_frame = True  # from here on other frames wait, and what is begun must be ended
@@ -313,14 +314,6 @@ class AnswerWriter:
     def _is_alone(self) -> bool:
         """Whether no other large answer is being written on any connection."""
         return 0 < self._permits.direct.acquired <= LEAST_PIECE
-
-    async def _permit(self, budget: PermitBudget, size: int, deadline: float) -> Permit:
-        left = max(0.0, min(self._permits.limits.permit_timeout, deadline - self._loop.time()))
-        try:
-            return budget.try_acquire(size) or await budget.acquire(size, timeout=left)
-        except PermitError as error:
-            reason = "direct_timeout" if isinstance(error, PermitTimeout) else "direct"
-            raise TooManyRequests("Cannot acquire permits for direct memory", reason=reason) from None
 
     def _write_gathered(self) -> None:
         # There was room for their permits when they were gathered, and nobody else has had a turn since. So they are

@@ -8,11 +8,10 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from broker_core.errors import TooManyRequests
 from broker_core.kafka.acls.bindings import Operation
 from broker_core.kafka.topic_names import INTERNAL
 from broker_core.listing.topic_table import RenderedChunk, TopicChunk
-from broker_core.memory.permit_errors import PermitError
+from broker_core.memory.permit_errors import PermitError, permits_refused
 from broker_core.pipeline import Pipeline
 from broker_core.servers.kafka.authorizer import Authorizer
 from broker_core.servers.kafka.caller import Caller
@@ -106,7 +105,7 @@ class ListedTopics:
         try:
             permit = await self._pipeline.permits.heap.acquire(size, key=caller.asker.connection)
         except PermitError as error:
-            raise TooManyRequests("Failed due to heap memory limit exceeded", reason="heap") from error
+            raise permits_refused("heap", error) from error
         caller.hold_permit(permit)
 
     async def of(self, caller: Caller, *, acls: bool = True) -> VisibleTopics:

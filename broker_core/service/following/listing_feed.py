@@ -22,7 +22,7 @@ from broker_core.errors import Cause, ListingFailed, TooManyRequests
 from broker_core.listing.listing import Listing, Selection
 from broker_core.listing.selection_difference import difference_bytes, selection_difference
 from broker_core.memory.permit_budget import Permit
-from broker_core.memory.permit_errors import PermitError
+from broker_core.memory.permit_errors import PermitError, permits_refused
 from broker_core.pipeline import Answer, Ended, NextRuns, Pipeline, StandingAnswer, Trace
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugins import PluginFailed
@@ -227,8 +227,8 @@ class ListingFeed:
         size = difference_bytes(target, base) + MOST
         try:
             permit = await permits.heap.acquire(size, key=asker.connection)
-        except PermitError:
-            raise TooManyRequests("Failed due to heap memory limit exceeded", reason="heap") from None
+        except PermitError as error:
+            raise permits_refused("heap", error) from None
         try:
             work = partial(joined_updates, base, target, follower.renderer)
             made = await self._pipeline.workers.call(asker, work, quick=size - MOST <= _QUICK)
@@ -236,7 +236,7 @@ class ListingFeed:
             permit.release()
         kept = permits.snapshots.try_acquire(2 * made.size + _EACH)
         if kept is None:
-            raise TooManyRequests("Failed due to snapshot memory limit exceeded", reason="snapshot_memory")
+            raise permits_refused("snapshot_memory")
         permits.leases.hold(made, kept)
         if self.selection is target:
             self._joined = [made, *self._joined[: _KEPT_UPDATES - 1]]

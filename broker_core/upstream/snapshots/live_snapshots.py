@@ -23,11 +23,11 @@ import pyarrow as pa
 
 from broker_core.change_log import CatalogVersion
 from broker_core.concurrency.steps import in_turns
-from broker_core.errors import Cause, InvalidListing, ListingFailed, TooManyRequests
+from broker_core.errors import Cause, InvalidListing, ListingFailed
 from broker_core.listing.listing import Listing, data_of, listing_of
 from broker_core.listing.listing_data import ListingData
 from broker_core.memory.permit_budget import Permit
-from broker_core.memory.permit_errors import PermitError
+from broker_core.memory.permit_errors import PermitError, permits_refused
 from broker_core.memory.permits import Permits
 from broker_core.names import Mode, NamespaceName
 from broker_core.settings import ShrinkGuardSettings
@@ -357,9 +357,7 @@ class LiveSnapshots:
                     held.pop().release()
         except PermitError as error:
             self.counts["failed"] += 1
-            raise TooManyRequests(
-                "Failed due to snapshot memory limit exceeded", reason="snapshot_memory"
-            ) from error
+            raise permits_refused("snapshot_memory") from error
         except ListingFailed as failure:
             self.counts["failed"] += 1
             if failure.reason == HELD:

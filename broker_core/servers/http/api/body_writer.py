@@ -24,10 +24,8 @@ from typing import Final
 import structlog
 from aiohttp import HttpVersion11, hdrs, web
 
-from broker_core.errors import TooManyRequests
 from broker_core.listing.rendered.block_size import BLOCK, BlockSize
 from broker_core.memory.permit_budget import Permit, PermitBudget
-from broker_core.memory.permit_errors import PermitError, PermitTimeout
 from broker_core.memory.permits import SMALL_ANSWER
 from broker_core.servers.connection import LEAST_PIECE, ReaderPace
 from broker_core.servers.http.api.api_request import ApiRequest
@@ -312,12 +310,7 @@ def _release_result(made: asyncio.Task[tuple[list[Piece] | None, Permit | None]]
 
 async def _permit(request: ApiRequest, budget: PermitBudget, size: int) -> Permit:
     left = request.deadline - asyncio.get_running_loop().time()
-    left = max(0.0, min(request.services.permits.limits.permit_timeout, left))
-    try:
-        return budget.try_acquire(size) or await budget.acquire(size, timeout=left)
-    except PermitError as error:
-        reason = "direct_timeout" if isinstance(error, PermitTimeout) else "direct"
-        raise TooManyRequests("Cannot acquire permits for direct memory", reason=reason) from None
+    return await request.services.permits.of_answer(budget, size, left)
 
 
 async def _drain(request: ApiRequest, seconds: float) -> None:

@@ -14,9 +14,8 @@ from aiohttp import HttpVersion11, hdrs, web
 from broker_core.access.access import Access
 from broker_core.access.asker import Asker
 from broker_core.access.clients import note_held
-from broker_core.errors import TooManyRequests
 from broker_core.memory.permit_budget import Permit
-from broker_core.memory.permit_errors import PermitError
+from broker_core.memory.permit_errors import PermitError, permits_refused
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.events.event_text import (
@@ -90,8 +89,8 @@ async def _permit(request: ApiRequest, size: int) -> Permit:
     try:
         connection = request.asker.connection
         permit = await request.services.permits.direct.acquire(size, key=connection)
-    except PermitError:
-        raise TooManyRequests("Cannot acquire permits for direct memory", reason="direct") from None
+    except PermitError as error:
+        raise permits_refused("direct", error) from None
     note_held(connection, permit)
     return permit
 
