@@ -6,12 +6,19 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+import structlog
+
+from broker_core.access.asker import Asker
 from broker_core.access.sessions import Sessions
 from broker_core.client import CredentialsFailed
 from broker_core.client.kafka import OAuthBearer, Plain, Sasl, Scram
+from broker_core.counted import counted
+from broker_core.errors import BrokerCoreError, ListingFailed
 from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
-from broker_core.names import NamespaceName
+from broker_core.names import Mode, NamespaceName
+from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api.listing_result import DefaultLister
 from broker_core.servers.kafka import ClusterFront, NodePorts
 from broker_core.service import ClusterEdits, Find
 from broker_core.service_addresses import service_addresses
@@ -20,9 +27,34 @@ from broker_core.shrink_guard import ShrinkGuard
 from broker_core.upstream.brokers_tls import brokers_tls
 from broker_core.upstream.kafka import ClusterOptions, ClusterPlugin, KafkaCluster
 
-__all__ = ["KafkaGateway", "cluster_options"]
+__all__ = ["KafkaGateway", "NamespaceTaken", "check_namespace", "cluster_options"]
 
 _DEFAULT_PORT: Final = 9092
+#: Seconds that the brokers of Pulsar have to tell what the namespace holds.
+_LOOK: Final = 2.0
+_log = structlog.get_logger(__name__)
+
+
+class NamespaceTaken(BrokerCoreError):
+    """The namespace of the cluster holds other topics, which nobody would be shown."""
+
+    def __init__(self, namespace: str, count: int, lister: str) -> None:
+        holder = "the catalogue" if lister == "catalog" else "the Pulsar cluster of [upstream]"
+        super().__init__(
+            f"kafka.upstream.namespace: {namespace} holds {counted(count, 'topic')} of {holder}, which nobody would "
+            "be shown: choose a namespace that is the Kafka cluster's alone"
+        )
+
+
+async def check_namespace(upstream: KafkaUpstreamSettings, lister: DefaultLister) -> None:
+    """Raise :exc:`NamespaceTaken` if the namespace of the cluster has topics of the catalogue or of Pulsar's brokers,
+    and :exc:`~broker_core.errors.ListingFailed` if that cannot be told.
+    """
+    namespace = NamespaceName.parse(upstream.namespace)
+    deadline = asyncio.get_running_loop().time() + _LOOK
+    found = await lister.list_topics(ListingRequest(namespace, Mode.ALL, asker=Asker(), deadline=deadline))
+    if len(found.topics):
+        raise NamespaceTaken(upstream.namespace, len(found.topics), lister.name)
 
 
 class KafkaGateway:
@@ -68,6 +100,13 @@ class KafkaGateway:
     async def start(self) -> None:
         """Look for the nodes. A cluster that does not answer is looked for again later."""
         await self.cluster.start()
+
+    async def check(self, lister: DefaultLister) -> None:
+        """Raise :exc:`NamespaceTaken` as :func:`check_namespace` does; what cannot be told is logged."""
+        try:
+            await check_namespace(self.upstream, lister)
+        except ListingFailed as failure:
+            _log.warning("kafka.upstream.namespace cannot be looked into", reason=failure.message)
 
     async def stop(self) -> None:
         """Let go of what is held, and close all connections."""

@@ -177,6 +177,8 @@ async def opened_core(
             warm_up = partial(of_catalog.warm_up, settings.catalog.warm_within)
             change_log = CatalogLogReader(catalog)
             stack.callback(change_log.close)
+        if kafka is not None and create:
+            await kafka.check(lister)
         options = PipelineOptions(
             settings.patterns,
             selecting_keys=live_parts.selecting_keys(settings, registry),

@@ -2,14 +2,87 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 
+import aiohttp
 import pytest
 
-from broker_core.client import CredentialsFailed
-from broker_core.client.kafka import OAuthBearer, Plain, Sasl, Scram
-from broker_core.kafka_gateway import cluster_options
-from broker_core.settings import KafkaUpstreamSettings, UpstreamTlsSettings
+from broker_core.catalog import SqliteCatalog
+from broker_core.client import CredentialsFailed, LookupClient
+from broker_core.client.kafka import AdminClient, NewTopic, OAuthBearer, Plain, Sasl, Scram
+from broker_core.kafka_gateway import NamespaceTaken, cluster_options
+from broker_core.names import NamespaceName, TopicName
+from broker_core.settings import KafkaUpstreamSettings, UpstreamSettings, UpstreamTlsSettings
+from tests.support.fake_cluster import FakeCluster
+from tests.support.kafka_gateway import NAMESPACE, Cluster, address_of, gateway, small_cluster
+
+
+@pytest.fixture
+async def pulsar() -> AsyncIterator[FakeCluster]:
+    async with FakeCluster() as cluster:
+        yield cluster
+
+
+@pytest.fixture
+async def kafka(tmp_path: Path) -> AsyncIterator[Cluster]:
+    async with small_cluster(tmp_path) as cluster:
+        yield cluster
+
+
+def before(pulsar: FakeCluster) -> dict[str, object]:
+    return {"upstream": UpstreamSettings(service_url=pulsar.url)}
+
+
+async def test_clusters_of_pulsar_and_kafka_are_behind_one_gateway(
+    tmp_path: Path, pulsar: FakeCluster, kafka: Cluster
+) -> None:
+    pulsar.topics["acme/pulsar"] = ["persistent://acme/pulsar/a", "persistent://acme/pulsar/b"]
+    async with gateway(tmp_path, kafka.address, tables=before(pulsar)) as broker:
+        async with LookupClient("pulsar://{}:{}".format(*broker.pulsar_address)) as client:
+            names = await client.get_topics_under_namespace(NamespaceName.parse("acme/pulsar"))
+            assert list(names) == pulsar.topics["acme/pulsar"]
+            names = await client.get_topics_under_namespace(NamespaceName.parse(NAMESPACE))
+            assert [name.rpartition("/")[2] for name in names] == [
+                "mail-partition-0",
+                *(f"orders-partition-{number}" for number in range(3)),
+                "secret.keys-partition-0",
+            ]
+        async with AdminClient(address_of(broker)) as admin:
+            (await admin.create_topics([NewTopic("new", 2)])).all()
+            assert {row.name for row in await admin.list_topics()} == {"mail", "new", "orders", "secret.keys"}
+            (await admin.delete_topics(["new"])).all()
+        assert "new" not in {row.name for row in await kafka.list_topics()}
+        assert broker.http_address is not None
+        url = "http://{}:{}/v1/namespaces".format(*broker.http_address)
+        async with aiohttp.ClientSession() as http, http.get(url) as answer:
+            listed = {row["namespace"] for row in (await answer.json())["items"]}
+            assert listed == {NAMESPACE, "acme/pulsar"}
+        # One that is gone takes nothing of the other.
+        await pulsar.server.stop()
+        async with AdminClient(address_of(broker)) as admin:
+            assert len(await admin.list_topics()) == 3
+
+
+async def test_a_namespace_of_two_clusters_is_an_error_at_the_start(
+    tmp_path: Path, pulsar: FakeCluster, kafka: Cluster
+) -> None:
+    pulsar.topics[NAMESPACE] = [f"persistent://{NAMESPACE}/a"]
+    said = r"kafka\.upstream\.namespace: acme/kafka holds 1 topic of the Pulsar cluster of \[upstream\]"
+    with pytest.raises(NamespaceTaken, match=said):
+        async with gateway(tmp_path, kafka.address, tables=before(pulsar)):
+            raise AssertionError
+
+
+async def test_a_namespace_of_the_catalogue_too_is_an_error_at_the_start(
+    tmp_path: Path, kafka: Cluster
+) -> None:
+    (tmp_path / "gateway").mkdir()
+    with SqliteCatalog(tmp_path / "gateway" / "catalog.sqlite") as catalog:
+        catalog.create(TopicName.parse(f"persistent://{NAMESPACE}/a"))
+    with pytest.raises(NamespaceTaken, match="holds 1 topic of the catalogue, which nobody would be shown"):
+        async with gateway(tmp_path, kafka.address):
+            raise AssertionError
 
 
 def sasl_of(**own: object) -> Sasl | None:

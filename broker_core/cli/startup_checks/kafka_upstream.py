@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import AsyncExitStack, closing
 from typing import TYPE_CHECKING
 
 from broker_core.counted import counted
@@ -11,6 +12,7 @@ from broker_core.plugin_api.check_findings import Check
 
 if TYPE_CHECKING:
     from broker_core.client.kafka import Cluster
+    from broker_core.plugin_api.listing_result import DefaultLister
     from broker_core.settings import KafkaSettings, KafkaUpstreamSettings, Settings
 
 __all__ = ["kafka_upstream_checks"]
@@ -19,12 +21,13 @@ _SERVERS = "kafka.upstream.bootstrap_servers"
 
 
 def kafka_upstream_checks(settings: Settings) -> Iterator[Check]:
-    """Whether a node answers the gateway's own credentials, and all nodes can have ports."""
+    """Whether the namespace is the cluster's alone, nodes answer, and all can have ports."""
     from broker_core.client import ClientError
 
     kafka = settings.kafka
     if kafka is None or kafka.upstream is None:
         return
+    yield asyncio.run(_namespace(settings, kafka.upstream))
     try:
         cluster = asyncio.run(_nodes_of(kafka.upstream))
     except ClientError as failed:
@@ -33,6 +36,47 @@ def kafka_upstream_checks(settings: Settings) -> Iterator[Check]:
     nodes = counted(len(cluster.nodes), "node")
     yield Check.ok(_SERVERS, f"the Kafka cluster {cluster.cluster_id} answers, of {nodes}")
     yield _ports(kafka, kafka.upstream, len(cluster.nodes))
+
+
+async def _namespace(settings: Settings, upstream: KafkaUpstreamSettings) -> Check:
+    from broker_core.catalog import CatalogError
+    from broker_core.errors import ListingFailed
+    from broker_core.kafka_gateway import NamespaceTaken, check_namespace
+
+    name = "kafka.upstream.namespace"
+    try:
+        async with AsyncExitStack() as stack:
+            lister = await _other_lister(settings, stack)
+            if lister is not None:
+                await check_namespace(upstream, lister)
+    except NamespaceTaken as taken:
+        return Check.error(name, str(taken).removeprefix(f"{name}: "))
+    except (ListingFailed, CatalogError) as failed:
+        return Check.warning(name, f"cannot be looked into: {failed}")
+    return Check.ok(name, f"{upstream.namespace} has no other topics")
+
+
+async def _other_lister(settings: Settings, stack: AsyncExitStack) -> DefaultLister | None:
+    """The lister of what no plugin lists; ``None`` if there is no catalogue yet."""
+    if settings.upstream is not None:
+        from broker_core.upstream.pulsar import UpstreamCluster, UpstreamOptions
+
+        cluster = UpstreamCluster(
+            UpstreamOptions(settings.upstream, settings.pulsar), identifies=settings.authentication.is_on
+        )
+        stack.push_async_callback(cluster.stop)
+        return cluster.lister
+    if not settings.catalog.path.exists():
+        return None
+    from broker_core.catalog import CatalogLister, SqliteCatalog
+    from broker_core.memory.permits import Permits
+
+    permits = Permits(settings.limits)
+    stack.callback(permits.close)
+    catalog = stack.enter_context(closing(SqliteCatalog(settings.catalog.path, create=False)))
+    lister = CatalogLister(catalog, permits)
+    stack.callback(lister.close)
+    return lister
 
 
 def _ports(kafka: KafkaSettings, upstream: KafkaUpstreamSettings, nodes: int) -> Check:

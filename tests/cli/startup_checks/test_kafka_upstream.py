@@ -3,17 +3,31 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
+from broker_core.catalog import SqliteCatalog
 from broker_core.cli.startup_checks.kafka_upstream import kafka_upstream_checks
+from broker_core.names import TopicName
 from broker_core.plugin_api.check_findings import Check
-from broker_core.settings import KafkaSettings, KafkaUpstreamSettings, Settings
+from broker_core.settings import (
+    CatalogSettings,
+    KafkaSettings,
+    KafkaUpstreamSettings,
+    Settings,
+    UpstreamSettings,
+)
+from tests.support.fake_cluster import FakeCluster
 from tests.support.kafka_gateway import address_of
 from tests.support.kafka_serving import kafka_broker
 from tests.support.ports import free_port
 
 
-async def checks(address: str, ports: str, **kafka: object) -> list[Check]:
+async def checks(path: Path, address: str, ports: str, **kafka: object) -> list[Check]:
     upstream = KafkaUpstreamSettings.model_validate({"bootstrap_servers": [address], "ports": ports})
-    settings = Settings(kafka=KafkaSettings.model_validate({"upstream": upstream, **kafka}))
+    settings = Settings(
+        kafka=KafkaSettings.model_validate({"upstream": upstream, **kafka}),
+        catalog=CatalogSettings(path=path),
+    )
     return await asyncio.to_thread(lambda: list(kafka_upstream_checks(settings)))
 
 
@@ -21,16 +35,39 @@ async def test_the_cluster_is_asked_for_its_nodes(tmp_path: Path) -> None:
     tls = {"certificate": "a.pem", "key": "a.key"}
     async with kafka_broker(tmp_path) as cluster:
         address = address_of(cluster)
-        answers, ports = await checks(address, "20000")
+        none = tmp_path / "none.sqlite"
+        alone, answers, ports = await checks(none, address, "20000")
+        assert (alone.level, alone.name) == ("ok", "kafka.upstream.namespace")
         assert (answers.level, ports.level) == ("ok", "ok")
         assert "answers, of 1 node" in answers.text
-        _, ports = await checks(address, "20000", tls=tls)
+        *_, ports = await checks(none, address, "20000", tls=tls)
         assert (ports.level, ports.name) == ("error", "kafka.upstream.ports")
         assert ports.text == "1 node at 2 listeners need 2 ports of 1"
 
 
-async def test_a_cluster_that_does_not_answer_is_an_error() -> None:
-    (found,) = await checks(f"127.0.0.1:{free_port()}", "20000")
+async def test_a_namespace_with_other_topics_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("broker_core.kafka_gateway._LOOK", 0.5)
+    with SqliteCatalog(tmp_path / "catalog.sqlite") as catalog:
+        catalog.create(TopicName.parse("persistent://public/default/a"))
+    found, *_ = await checks(tmp_path / "catalog.sqlite", f"127.0.0.1:{free_port()}", "20000")
+    assert (found.level, found.name) == ("error", "kafka.upstream.namespace")
+    assert found.text.startswith("public/default holds 1 topic of the catalogue, which nobody would be shown")
+    async with FakeCluster() as pulsar:
+        pulsar.topics["public/default"] = ["persistent://public/default/a"]
+        upstream = KafkaUpstreamSettings(bootstrap_servers=(f"127.0.0.1:{free_port()}",))
+        settings = Settings(
+            kafka=KafkaSettings(upstream=upstream), upstream=UpstreamSettings(service_url=pulsar.url)
+        )
+        found, *_ = await asyncio.to_thread(lambda: list(kafka_upstream_checks(settings)))
+        assert found.text.startswith("public/default holds 1 topic of the Pulsar cluster of [upstream]")
+    found, *_ = await asyncio.to_thread(lambda: list(kafka_upstream_checks(settings)))
+    assert (found.level, found.name) == ("warning", "kafka.upstream.namespace")
+
+
+async def test_a_cluster_that_does_not_answer_is_an_error(tmp_path: Path) -> None:
+    _, found = await checks(tmp_path / "none.sqlite", f"127.0.0.1:{free_port()}", "20000")
     assert (found.level, found.name) == ("error", "kafka.upstream.bootstrap_servers")
 
 
