@@ -299,7 +299,7 @@ def test_names_of_hostile_clients_are_text(page_of: Open, hostile: Served) -> No
 
 def test_a_screen_of_another_plugin(page_of: Open, empty: Served) -> None:
     page = page_of(empty, "plugins")
-    page.page.get_by_role("link", name="Stock").click()
+    page.page.get_by_role("navigation", name="Screens").get_by_role("link", name="Stock").click()
     page.see("Shelves")
     page.see("<b>shelf</b>")
     assert not page.axe()

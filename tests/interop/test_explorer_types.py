@@ -79,7 +79,7 @@ def test_the_types_of_the_page(modules: Path, tmp_path: Path) -> None:
     done = subprocess.run(check, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
     # The check itself is alive: a wrong call is found.
-    with (page / "ask.js").open("a", encoding="utf-8") as file:
+    with (page / "page.js").open("a", encoding="utf-8") as file:
         file.write("usePage().nothing();\n")
     done = subprocess.run(check, capture_output=True, text=True, check=False)
     assert "Property 'nothing' does not exist on type 'Page'" in done.stdout

@@ -1,18 +1,11 @@
-// The page: who asks, where it is, and the screen of that place.
-import { Fragment, html, render, useCallback, useEffect, useErrorBoundary, useId, useMemo, useRef, useState } from './html.js';
-import { Api } from './api.js';
-import { PageContext, useAsk, usePage } from './ask.js';
-import { go, link, usePlace } from './address.js';
-import { Dialog, Field } from './parts.js';
-import { savedQuestions } from './question.js';
-import { ago, time } from './format.js';
-import { Namespaces } from './screens/namespaces.js';
+// The page: who asks, where it is, the screen of that place; the list of namespaces, which is the first one, and help.
+import { Api, Fragment, PageContext, ROOT, go, html, link, linkIn, render, useCallback, useEffect, useErrorBoundary, useGet, useId, useMemo, usePage, usePlace, useRef, useSettled, useState } from './page.js';
+import { Answer, Command, Dialog, Empty, Field, Table, TextInput } from './parts.js';
+import { save, savedQuestions } from './question.js';
+import { ago, counted, number, time } from './format.js';
 import { Topics, Why } from './screens/topics.js';
-import { Topic } from './screens/topic.js';
-import { Live } from './screens/live.js';
-import { Plugins, PluginScreen } from './screens/plugins.js';
-import { Server } from './screens/server.js';
-import { Help } from './screens/help.js';
+import { Live, Topic } from './screens/topic.js';
+import { PluginScreen, Plugins, Server } from './screens/server.js';
 
 /** @type {Record<string, {screen: any, title: (path: string[]) => string, named?: boolean}>} */
 const SCREENS = {
@@ -70,12 +63,11 @@ function App() {
   <//>`;
 }
 
-/** @param {any} props */
 function Shell({ place, away, said, signing, sign, again }) {
   const page = usePage();
   const namespace = SCREENS[place.screen]?.named ? place.path.slice(0, 2).join('/') : '';
-  const me = useAsk((signal) => api.get('me', { namespace }, signal), [namespace]);
-  const brought = useAsk((signal) => api.get('screens', {}, signal), []);
+  const me = useGet('me', { namespace });
+  const brought = useGet('screens');
   const [open, setOpen] = useState('');
   const [theme, setTheme] = useState(rememberedTheme);
   const main = useRef(/** @type {HTMLElement | null} */ (null));
@@ -140,7 +132,7 @@ function Shell({ place, away, said, signing, sign, again }) {
   ];
   const commands = [
     ...nav.map(([to, text]) => ({ text, run: () => go(link(to)) })),
-    ...(namespace ? [['topics', 'Topics of'], ['why', 'Why not? in'], ['live', 'Live in']].map(([to, text]) => ({ text: `${text} ${namespace}`, run: () => go(link([to, ...namespace.split('/')])) })) : []),
+    ...(namespace ? [['topics', 'Topics of'], ['why', 'Why not? in'], ['live', 'Live in']].map(([to, text]) => ({ text: `${text} ${namespace}`, run: () => go(linkIn(to, namespace)) })) : []),
     ...THEMES.map((each) => ({ text: `Colours: ${each}`, run: () => setTheme(each) })),
     { text: 'Patterns: what RE2 takes', run: () => go(link(['help', 'patterns'])) },
     { text: api.signedIn ? 'Sign out' : 'Sign in', run: () => (api.signedIn ? signOut() : sign({ asked: true })) },
@@ -190,12 +182,12 @@ function Palette({ commands, close }) {
   const [active, setActive] = useState(0);
   const list = useId();
   const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
-  const namespaces = useAsk((signal) => api.get('namespaces', { contains: typed.split(/\s+/).filter(Boolean), limit: 8 }, signal), [typed], { delay: 40 });
+  const namespaces = useGet('namespaces', { contains: typed.split(/\s+/).filter(Boolean), limit: 8 }, { delay: 40 });
   const to = (hash) => () => { location.hash = hash; };
   const found = [
     ...commands, ...savedQuestions().map((each) => ({ text: `Kept: ${each.name}`, run: to(each.hash) })),
   ].filter((each) => words.every((word) => each.text.toLowerCase().includes(word)));
-  for (const each of namespaces.data?.items || []) found.push({ text: each.namespace, run: to(link(['topics', ...each.namespace.split('/')])) });
+  for (const each of namespaces.data?.items || []) found.push({ text: each.namespace, run: to(linkIn('topics', each.namespace)) });
   const index = Math.min(active, found.length - 1);
   const run = (at) => {
     close();
@@ -224,14 +216,13 @@ function Palette({ commands, close }) {
   <//>`;
 }
 
-/** A screen that fails leaves the others as they are. @param {{children: any}} props */
+/** A screen that fails leaves the others as they are. */
 function Guard({ children }) {
   const [error, reset] = useErrorBoundary((found) => console.error(found));
   if (!error) return html`<${Fragment}>${children}<//>`;
   return html`<div class="state failed" role="alert"><h1 tabindex="-1">This screen failed</h1><p>${String(error.message || error)}</p><button type="button" onClick=${reset}>Draw it again</button></div>`;
 }
 
-/** @param {any} props */
 function WhoAmI({ me, open, set, signIn, signOut }) {
   const name = me === undefined ? 'Nobody yet' : me.role || (me.authentication.length ? 'Nobody' : 'Everybody');
   const list = (rights) => (rights?.length ? rights.join(', ') : 'none');
@@ -250,7 +241,6 @@ function WhoAmI({ me, open, set, signIn, signOut }) {
     <//>` : null}`;
 }
 
-/** @param {any} props */
 function SignIn({ why, close, done }) {
   const schemes = why.error?.schemes?.length ? why.error.schemes : ['bearer', 'basic'];
   const [kind, setKind] = useState(schemes.includes('bearer') ? 'token' : 'password');
@@ -290,6 +280,98 @@ function rememberedTheme() {
   } catch {
     return 'auto';
   }
+}
+
+// Keys, and what RE2 takes: the page is for servers without the internet.
+
+const KEYS = [
+  ['/', 'to the search of the screen'], ['Ctrl K', 'the palette: any screen, namespace or command'], ['?', 'this help'],
+  ['↑ ↓ Page Up Page Down Home End', 'in a list, once it has the focus'], ['Enter', 'opens the row'], ['Esc', 'closes a dialog'],
+  ['g n', 'namespaces'], ['g p', 'plugins'], ['g s', 'the server'],
+];
+
+const SYNTAX = [
+  ['orders', 'the topic with exactly this name: a pattern matches a whole name'], ['orders-.*', 'names that begin with orders-'],
+  ['.*-eu', 'names that end with -eu'], ['.*error.*', 'names that contain error'], ['sensor-[0-9]+', 'sensor- and one digit or more'],
+  ['[a-c]x, [^a-c]x', 'one of these characters, or none of them'], ['orders-(eu|us)', 'one of several'], ['orders-?', 'one or none'],
+  ['a{2,4}', 'two to four'], ['\\.', 'a dot, in place of any character'], ['(?i)ORDERS', 'large and small letters alike'], ['\\p{Greek}+', 'letters of a script'],
+];
+
+/** @param {{place: import('./page.js').Place}} props */
+function Help({ place }) {
+  const patterns = html`<section><h2>Patterns</h2>
+    <p>A topics pattern is a regular expression of RE2, whose time is bounded by the length of a name, whatever the pattern. It matches the whole of <code>tenant/namespace/topic</code>, without the suffix of a partition. This page puts <code>tenant/namespace/</code> before what you type.</p>
+    <${Table} caption="What RE2 takes" head=${['pattern', 'matches']} rows=${SYNTAX.map(([text, means]) => [html`<code>${text}</code>`, means])} />
+    <h3>What RE2 refuses</h3>
+    <p>Whatever needs to go back over a name, and so may take forever: <code>(?!…)</code> and <code>(?=…)</code> (looking ahead), <code>(?${'<'}!…)</code> and <code>(?${'<'}=…)</code> (looking behind), <code>\\1</code> (what a group has matched), <code>(?${'>'}…)</code>, <code>a++</code>. Ask with two patterns in their place, or with a property.</p></section>`;
+  const keys = html`<section><h2>Keys</h2><${Table} caption="Keys" head=${['key', 'does']} rows=${KEYS.map(([key, does]) => [html`<kbd>${key}</kbd>`, does])} /></section>`;
+  return html`<div class="head"><h1 tabindex="-1">Help</h1></div>
+    <div class="prose">${place.path[0] === 'patterns' ? html`${patterns}${keys}` : html`${keys}${patterns}`}
+    <section><h2>What this page does</h2><p>It asks this server, by <code>/v1</code>, with your rights, and no other host. A token or password stays in the memory of the page: after a reload it asks again. What you ask is in the address after <code>#</code>, which reaches no server, so that a link shows the same question to others, with their rights.</p></section></div>`;
+}
+
+const NAMESPACES = 100;
+
+/** @param {{place: import('./page.js').Place}} props */
+function Namespaces({ place }) {
+  const { me } = usePage();
+  const find = place.query.get('find') || '';
+  const settled = useSettled(find, 60);
+  const [limit, setLimit] = useState(NAMESPACES);
+  const words = settled.split(/\s+/).filter(Boolean);
+  const ask = useGet('namespaces', { contains: words, count: true, limit });
+  const behind = ask.error?.status === 501; // brokers hold the topics
+  return html`<div class="head"><h1 tabindex="-1">Namespaces</h1>
+    <form role="search" class="line" onSubmit=${(event) => {
+      event.preventDefault();
+      const [only] = ask.data?.items || [];
+      if (/^[^/\s]+\/[^/\s]+$/.test(find) && (behind || !only)) go(linkIn('topics', find));
+      else if (only) go(linkIn('topics', only.namespace));
+    }}>
+      <${Field} label=${behind ? 'A namespace of the brokers' : 'Find a namespace'} class="grows"
+          hint=${behind ? 'Brokers hold the topics: type tenant/namespace and press Enter.' : 'Parts of its name, in any order. Enter opens the first.'}>
+        <${TextInput} value=${find} data-search placeholder=${behind ? 'public/default' : 'default'} set=${(text) => {
+          setLimit(NAMESPACES);
+          go(link(['namespaces'], { find: text }), { replace: true });
+        }} />
+      <//>
+    </form></div>
+  <${Saved} />
+  ${behind ? null : html`<${Answer} ask=${ask} what="the namespaces" rights="list">${(data) => (data.items.length === 0
+    ? html`<${None} find=${find} writes=${me?.server?.writes} />`
+    : html`<p class="muted" role="status">${data.total === null || data.total === undefined ? counted(data.items.length, 'namespace') : counted(data.total, 'namespace')}</p>
+      <ul class="cards">${data.items.map((each) => html`<li key=${each.namespace}>
+        <a class="card" href=${linkIn('topics', each.namespace)}>
+          <span class="name"><bdi>${each.namespace}</bdi></span>
+          <span class="figure">${each.counts ? counted(each.counts.all, 'topic') : html`<small>not counted</small>`}</span>
+          <span class="muted small">${[
+            each.counts?.non_persistent ? `${number(each.counts.non_persistent)} non-persistent` : '',
+            each.source && each.source !== 'catalog' ? `from ${each.source}` : each.source ? 'from the catalogue' : '',
+          ].filter(Boolean).join(', ')}${each.changed ? html`<span title=${time(each.changed)}>, changed ${ago(each.changed)}</span>` : null}</span>
+        </a></li>`)}</ul>
+      ${data.next ? html`<p><button type="button" onClick=${() => setLimit(Math.min(10_000, limit * 5))}>Show more</button></p>` : null}`)}<//>`}`;
+}
+
+/** @param {{find: string, writes: boolean | undefined}} props */
+function None({ find, writes }) {
+  if (find) return html`<${Empty} title="No namespace has this in its name"><p>Only namespaces that hold topics, and that you may list, are here.</p><//>`;
+  const url = new URL('v1/namespaces/public/default/topics/orders', ROOT).href;
+  return html`<${Empty} title="This server has no topics yet">
+    <p>Make the first one${writes === false ? ', on the machine of the server' : ''}:</p>
+    <${Command} text=${writes === false ? 'broker-core topics create public/default orders'
+      : `curl -sS -X PUT -H 'Content-Type: application/json' -d '{"partitions": 3}' \\\n  ${url}`} />
+    <p class="muted">It shows here as soon as you look again. Many topics at once: <code>broker-core topics import</code>.</p><//>`;
+}
+
+/** Questions that were kept in this browser. */
+function Saved() {
+  const [items, set] = useState(savedQuestions);
+  if (!items.length) return null;
+  return html`<section class="saved" aria-label="Kept questions"><h2>Kept</h2><ul class="chips">${items.map((each) => html`<li key=${each.name}>
+    <a href=${each.hash}><bdi>${each.name}</bdi></a><button type="button" class="quiet icon" aria-label=${`Forget ${each.name}`} onClick=${() => {
+      save(each.name, null);
+      set(savedQuestions());
+    }}>✕</button></li>`)}</ul></section>`;
 }
 
 const root = document.getElementById('app');

@@ -7,13 +7,11 @@ const clock = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
 const relative = new Intl.RelativeTimeFormat(undefined, { numeric: 'auto' });
 const plurals = new Intl.PluralRules('en');
 
-/** @param {any} value */
 export const number = (value) => (typeof value === 'number' && Number.isFinite(value) ? whole.format(value) : '–');
 
 /** @param {number} value @param {string} one @param {string} [many] the texts of the page are English */
 export const counted = (value, one, many = `${one}s`) => `${number(value)} ${plurals.select(value) === 'one' ? one : many}`;
 
-/** @param {any} bytes */
 export function size(bytes) {
   if (typeof bytes !== 'number') return '–';
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
@@ -26,7 +24,6 @@ export function size(bytes) {
   return `${unit ? some.format(value) : whole.format(value)} ${units[unit]}`;
 }
 
-/** @param {any} seconds */
 export function duration(seconds) {
   if (typeof seconds !== 'number' || !Number.isFinite(seconds)) return '–';
   if (seconds < 1e-3) return `${some.format(seconds * 1e6)} µs`;
@@ -44,19 +41,16 @@ export function date(value) {
   return Number.isNaN(found.getTime()) ? null : found;
 }
 
-/** @param {any} value */
 export function time(value) {
   const found = date(value);
   return found === null ? '–' : moment.format(found);
 }
 
-/** @param {any} value */
 export function clockTime(value) {
   const found = date(value);
   return found === null ? '–' : clock.format(found);
 }
 
-/** @param {any} value */
 export function ago(value) {
   const found = date(value);
   if (found === null) return '–';
@@ -67,16 +61,21 @@ export function ago(value) {
   return relative.format(Math.round(seconds), 'second');
 }
 
-/** @param {any} value */
 export const percent = (value) => (typeof value === 'number' ? `${some.format(value * 100)} %` : '–');
 
-/** A value whose type is not known before, as one line of text. @param {any} value */
+/** A value whose type is not known before, as one line of text. */
 export function anything(value) {
   if (value === null || value === undefined) return '–';
   if (typeof value === 'number') return Number.isInteger(value) ? whole.format(value) : some.format(value);
   if (typeof value === 'string') return value;
   if (typeof value === 'boolean') return value ? 'yes' : 'no';
   return JSON.stringify(value);
+}
+
+/** A name without its namespace; a topic that is not persistent keeps its full one. @param {string} namespace @param {string} name */
+export function shortName(namespace, name) {
+  const before = `persistent://${namespace}/`;
+  return name.startsWith(before) ? name.slice(before.length) : name;
 }
 
 /** For a shell. @param {string} text */

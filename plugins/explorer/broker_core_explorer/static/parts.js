@@ -1,11 +1,9 @@
 // The parts that screens are built of: states of a question, copies, dialogs, fields, tables.
-import { html, useEffect, useLayoutEffect, useRef, useState, useId } from './html.js';
-import { usePage } from './ask.js';
-import { link } from './address.js';
+import { html, linkIn, useEffect, useId, useLayoutEffect, usePage, useRef, useState } from './page.js';
 
 /**
  * The states of a question: waiting, slow, failed, and what it found.
- * @param {{ask: import('./ask.js').Asked<any>, what: string, children: (data: any) => any, rights?: string}} props
+ * @param {{ask: import('./page.js').Asked<any>, what: string, children: (data: any) => any, rights?: string}} props
  * `what` is asked for, such as `the plugins`
  */
 export function Answer({ ask, what, children, rights }) {
@@ -189,7 +187,7 @@ export const Pairs = ({ of }) => {
 export function QuestionLink({ of }) {
   const pairs = Object.entries(of.properties || {});
   const mode = String(of.mode).toLowerCase();
-  return html`<a href=${link(['topics', ...of.namespace.split('/')], { q: of.pattern, mode: mode === 'persistent' ? '' : mode, p: pairs.map((pair) => pair.join('=')) })}><bdi class="cut">${of.pattern || 'all topics'}</bdi></a>
+  return html`<a href=${linkIn('topics', of.namespace, { q: of.pattern, mode: mode === 'persistent' ? '' : mode, p: pairs.map((pair) => pair.join('=')) })}><bdi class="cut">${of.pattern || 'all topics'}</bdi></a>
     ${mode === 'persistent' ? null : html`<${Badge} kind="plain">${mode.replace('_', '-')}<//> `}${pairs.length ? html`<${Pairs} of=${of.properties} />` : null}`;
 }
 
@@ -200,5 +198,5 @@ export const Badge = ({ kind, children }) => html`<span class=${`badge ${kind}`}
 export function NamespaceTabs({ namespace, now }) {
   const tabs = [['topics', 'Topics'], ['why', 'Why not?'], ['live', 'Live']];
   return html`<nav class="tabs" aria-label="Of this namespace">${tabs.map(([screen, text]) => html`<a
-    href=${link([screen, ...namespace.split('/')])} aria-current=${now === screen ? 'page' : undefined}>${text}</a>`)}</nav>`;
+    href=${linkIn(screen, namespace)} aria-current=${now === screen ? 'page' : undefined}>${text}</a>`)}</nav>`;
 }

@@ -1,8 +1,8 @@
-// The question of a listing: in the address, to the API, and as others write it.
-import { address, ofNamespace, ROOT } from './api.js';
-import { params } from './address.js';
-import { fullPattern } from './patterns.js';
-import { quoted } from './format.js';
+// The question of a listing: in the address, to the API, as others write it; its form, with the values that properties have and
+// somebody else as the one who asks; and the pattern: its full form, and which part of a name is literal and which was captured.
+import { ROOT, address, go, html, linkIn, ofNamespace, params, part, split, useGet, usePage, useState } from './page.js';
+import { counted, quoted } from './format.js';
+import { Field, TextInput } from './parts.js';
 
 /**
  * @typedef {object} Question
@@ -16,7 +16,7 @@ import { quoted } from './format.js';
 export const MODES = [['persistent', 'Persistent'], ['non_persistent', 'Non-persistent'], ['all', 'All']];
 const AS = /** @type {const} */ (['role', 'address', 'client_version']);
 
-/** @param {import('./address.js').Place} place @returns {Question} */
+/** @param {import('./page.js').Place} place @returns {Question} */
 export function questionOf({ path, query }) {
   /** @type {Record<string, string>} */
   const as = {};
@@ -27,8 +27,8 @@ export function questionOf({ path, query }) {
     typed: query.get('q') || '',
     mode: MODES.some(([known]) => known === mode) ? mode : 'persistent',
     properties: query.getAll('p').map((pair) => {
-      const at = pair.indexOf('=');
-      return at < 0 ? [pair, ''] : [pair.slice(0, at), pair.slice(at + 1)];
+      const [key, value = ''] = split(pair, '=');
+      return [key, value];
     }),
     as: Object.keys(as).length || query.has('as') ? as : null,
   };
@@ -118,4 +118,268 @@ export function save(name, hash) {
   } catch {
     return false;
   }
+}
+
+/**
+ * @param {object} props
+ * @param {string} props.screen whose address has the question
+ * @param {import('./question.js').Question} props.question
+ * @param {any} [props.error] of the listing
+ * @param {Record<string, any>} [props.more] what else the address has
+ * @param {boolean} [props.asks] whether the question may be somebody else's
+ */
+export function QuestionForm({ screen, question, error, more = {}, asks = true }) {
+  const { me } = usePage();
+  const { namespace, typed, mode, properties } = question;
+  const set = (/** @type {Partial<import('./question.js').Question>} */ changed) => go(
+    linkIn(screen, namespace, queryOf({ ...question, ...changed }, more)),
+    { replace: true },
+  );
+  const known = (me?.server?.property_keys || []).slice(0, 8);
+  const valueOf = (key) => properties.find(([name]) => name === key)?.[1] || '';
+  const setProperty = (key, value) => {
+    const others = properties.filter(([name]) => name !== key);
+    set({ properties: value === '' ? others : [...others, [key, value]] });
+  };
+  const others = properties.filter(([key]) => !known.includes(key));
+  const { full } = fullPattern(typed, namespace);
+  const refused = error?.cause_ === 'PATTERN' ? error : null;
+  return html`<form class="question" role="search" onSubmit=${(event) => event.preventDefault()}>
+    <div class="line">
+      <${Field} label="Pattern of names" class="grows" bad=${refused && html`<${Refused} error=${refused} question=${question} />`}
+          hint=${typed === '' ? html`A regular expression, as a consumer subscribes with: <code>orders-.*</code>. Empty: all topics.`
+            : html`Asked as <code class="full"><bdi>${full}</bdi></code>`}>
+        <${TextInput} value=${typed} set=${(text) => set({ typed: text })} class="code" data-search
+          placeholder="orders-.*" aria-invalid=${refused ? 'true' : undefined} />
+      <//>
+      <${Field} label="Topics">
+        <select value=${mode} onChange=${(event) => set({ mode: event.target.value })}>
+          ${MODES.map(([value, text]) => html`<option value=${value}>${text}</option>`)}
+        </select>
+      <//>
+      ${known.map((key) => html`<${PropertyField} key=${key} name=${key} question=${question}
+        value=${valueOf(key)} set=${(value) => setProperty(key, value)} />`)}
+    </div>
+    ${typed !== '' && isPlain(typed) && !refused ? html`<p class="hint">Only the topic with exactly this name matches.
+      <button type="button" class="link" onClick=${() => set({ typed: `.*${literal(typed)}.*` })}>Names that contain it</button></p>` : null}
+    ${others.length ? html`<p class="hint">Also asked with ${others.map(([key, value]) => html`<span class="pair"><bdi>${key}</bdi>=<bdi>${value}</bdi>
+      <button type="button" class="quiet icon" aria-label=${`Take ${key} away`} onClick=${() => setProperty(key, '')}>✕</button></span> `)}</p>` : null}
+    <${MoreOfQuestion} question=${question} set=${set} asks=${asks} />
+  </form>`;
+}
+
+/** @param {{name: string, value: string, set: (value: string) => void, question: any}} props */
+function PropertyField({ name, value, set, question }) {
+  const [wanted, want] = useState(false);
+  const list = `values-of-${name}`;
+  const found = useGet(wanted ? `${ofNamespace(question.namespace)}/properties/${part(name)}` : null,
+    { mode: question.mode, pattern: patternOf(question), limit: 50 });
+  const items = found.data?.items || [];
+  return html`<${Field} label=${html`Property <bdi>${name}</bdi>`} class="property">
+    <${TextInput} value=${value} set=${set} list=${list} placeholder="any" onFocus=${() => want(true)} onPointerEnter=${() => want(true)} />
+    <datalist id=${list}>${items.map((each) => html`<option value=${each.value}>${counted(each.names, 'name')}</option>`)}</datalist>
+  <//>`;
+}
+
+/** A property that selects nothing by itself, and somebody else as the one who asks. */
+function MoreOfQuestion({ question, set, asks }) {
+  const { me } = usePage();
+  const { as, properties } = question;
+  const [pair, setPair] = useState('');
+  const may = me === null || me.super || me.rights?.namespace?.includes('admin') || me.rights?.everywhere?.includes('admin');
+  const put = (name, value) => {
+    const next = { ...as, [name]: value };
+    if (value === '') delete next[name];
+    set({ as: Object.keys(next).length ? next : null });
+  };
+  const [key, value] = split(pair, '=');
+  const whole = key !== '' && value !== undefined;
+  const add = () => {
+    if (!whole) return;
+    set({ properties: [...properties.filter(([each]) => each !== key), [key, value]] });
+    setPair('');
+  };
+  const asField = (name, label, placeholder) => html`<${Field} label=${label}><${TextInput} value=${as?.[name] || ''} set=${(text) => put(name, text)} placeholder=${placeholder} /><//>`;
+  return html`<details class="more" open=${as !== null || undefined}>
+    <summary>${as === null ? (asks ? 'As somebody else, other properties' : 'Other properties') : html`Asked as <b><bdi>${as.role || 'nobody'}</bdi></b>`}</summary>
+    ${asks ? html`<div class="line">${may ? html`
+      ${asField('role', 'As the role', 'team-a')}${asField('address', 'From the address', '192.0.2.7')}${asField('client_version', 'With the client', 'Pulsar-Java-v4.2.4')}
+      ${as === null ? null : html`<button type="button" onClick=${() => set({ as: null })}>As myself</button>`}`
+      : html`<p class="hint">To ask as somebody else you need the right <b>admin</b> in this namespace.</p>`}</div>` : null}
+    <div class="line">
+      <${Field} label="One more property" hint="As a consumer sends it. Those that select nothing go to plugins alone.">
+        <${TextInput} value=${pair} set=${setPair} placeholder="key=value" onKeyDown=${(event) => event.key === 'Enter' && add()} />
+      <//>
+      <button type="button" disabled=${!whole} onClick=${add}>Add</button>
+    </div>
+  </details>`;
+}
+
+/** Where in the text RE2 refuses, and why. */
+function Refused({ error, question }) {
+  const { reason, offset, length } = error.problem.error || {};
+  const { shift } = fullPattern(question.typed, question.namespace);
+  const help = html`<a href="#/help/patterns">What RE2 takes</a>`;
+  const symbols = [...question.typed];
+  const start = typeof offset === 'number' ? offset - shift : -1;
+  if (start < 0 || start >= symbols.length) return html`${reason || error.message} ${help}`;
+  const end = start + Math.max(1, length || 1);
+  return html`<span>${reason}, at character ${start + 1}: <code class="refused"><bdi>${symbols.slice(0, start).join('')}<mark class="wrong">${symbols.slice(start, end).join('')}</mark>${symbols.slice(end).join('')}</bdi></code> ${help}</span>`;
+}
+
+const META = /[\\^$.*+?()[\]{}|]/;
+/** What a pattern is not asked of. */
+const PARTITION = /-partition-\d+$/;
+const SCHEME = /^(?:non-)?persistent:\/\//;
+
+/** @param {string} text */
+export const literal = (text) => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
+
+/** Whether a text means only itself. @param {string} text */
+const isPlain = (text) => !META.test(text);
+
+/**
+ * What is asked for a text that was typed, and where the text begins in it. A name is matched with `tenant/namespace/`
+ * before it, which nobody likes to type.
+ * @param {string} typed
+ * @param {string} namespace
+ * @returns {{full: string, shift: number}}
+ */
+export function fullPattern(typed, namespace) {
+  if (typed === '') return { full: '', shift: 0 };
+  const body = typed.replace(/^\^/, '').replace(SCHEME, '');
+  const before = `${literal(namespace)}/`;
+  if (body.startsWith(before) || body.startsWith(`${namespace}/`)) return { full: typed, shift: 0 };
+  if (SCHEME.test(typed)) return { full: typed, shift: 0 };
+  const open = topLevelChoice(body) ? '(?:' : '';
+  return { full: before + open + body + (open && ')'), shift: before.length + open.length - (typed.length - body.length) };
+}
+
+/** Whether a pattern has a `|` outside of groups and classes. @param {string} pattern */
+function topLevelChoice(pattern) {
+  return atoms(pattern).some((atom) => atom.text === '|');
+}
+
+/**
+ * The parts of a pattern from left to right: literal characters, groups, classes, dots, each with what repeats it.
+ * @param {string} pattern
+ * @returns {{text: string, plain: boolean}[]}
+ */
+function atoms(pattern) {
+  const found = [];
+  let at = 0;
+  while (at < pattern.length) {
+    const start = at;
+    const char = pattern[at];
+    let plain = false;
+    if (char === '\\') {
+      plain = at + 1 < pattern.length && !/[a-zA-Z0-9]/.test(pattern[at + 1]);
+      at += 2;
+    } else if (char === '(') at = closing(pattern, at);
+    else if (char === '[') at = endOfClass(pattern, at);
+    else {
+      plain = !META.test(char);
+      at += String.fromCodePoint(/** @type {number} */ (pattern.codePointAt(at))).length;
+    }
+    const repeated = /^(?:[*+?]|\{\d+(?:,\d*)?\})[?]?/.exec(pattern.slice(at));
+    if (repeated !== null && char !== '|' && char !== '^' && char !== '$') {
+      at += repeated[0].length;
+      plain = false;
+    }
+    found.push({ text: pattern.slice(start, at), plain });
+  }
+  return found;
+}
+
+/** @param {string} pattern @param {number} at */
+function closing(pattern, at) {
+  let depth = 0;
+  while (at < pattern.length) {
+    if (pattern[at] === '\\') at += 1;
+    else if (pattern[at] === '[') at = endOfClass(pattern, at) - 1;
+    else if (pattern[at] === '(') depth += 1;
+    else if (pattern[at] === ')') {
+      depth -= 1;
+      if (depth === 0) return at + 1;
+    }
+    at += 1;
+  }
+  return at;
+}
+
+/** @param {string} pattern @param {number} at */
+function endOfClass(pattern, at) {
+  at += 1;
+  if (pattern[at] === '^') at += 1;
+  if (pattern[at] === ']') at += 1;
+  while (at < pattern.length && pattern[at] !== ']') at += pattern[at] === '\\' ? 2 : 1;
+  return at + 1;
+}
+
+/** The longest name that is marked, and how often a pattern may repeat: a link can bring any pattern, and RE2 is not here. */
+const MOST_MARKED = 300;
+const MOST_REPEATS = 3;
+const LONGEST_MS = 20;
+
+/**
+ * A function from the full name of a topic to its marked parts, `[start, end, captured]`; the rest is as it is. RE2
+ * decides on the server what matches; this colours what the server sent, so whatever is doubtful has no colour.
+ * @param {string} full
+ * @returns {(name: string) => [number, number, boolean][]}
+ */
+export function marker(full) {
+  const none = () => [];
+  const pattern = full.replace(/^\^/, '').replace(/\$$/, '');
+  if (pattern === '') return none;
+  const parts = atoms(pattern);
+  if (parts.some((part) => part.text === '|')) return none;
+  const repeats = pattern.match(/[*+]|\{\d+,/g) || [];
+  if (repeats.length > MOST_REPEATS || parts.some((part) => /^\(.*[*+{].*\)[*+{]/s.test(part.text))) {
+    // Only what comes before the first doubtful part is sure.
+    const first = parts.findIndex((part) => !part.plain);
+    return compiled(first < 0 ? parts : parts.slice(0, first), true) || none;
+  }
+  return compiled(parts, false) || none;
+}
+
+/** @param {{text: string, plain: boolean}[]} parts @param {boolean} open whether names go on after the last part */
+function compiled(parts, open) {
+  /** @type {{text: string, plain: boolean}[]} */
+  const runs = [];
+  for (const part of parts) {
+    const last = runs.at(-1);
+    if (part.plain && last?.plain) last.text += part.text;
+    else runs.push({ ...part });
+  }
+  let expression;
+  try {
+    const body = runs.map((run) => `(${run.text.replaceAll('(?P<', '(?<')})`).join('');
+    expression = new RegExp(`^${body}${open ? '' : '$'}`, 'ds');
+  } catch {
+    return null; // RE2 knows it, JavaScript does not
+  }
+  // A group of the pattern is numbered too: ours are found by counting the opening ones before them.
+  const ours = [];
+  let group = 1;
+  for (const run of runs) {
+    ours.push(group);
+    group += 1 + (run.text.replace(/\\./g, '').replace(/\[[^\]]*\]/g, '').match(/\((?!\?)|\(\?P?</g) || []).length;
+  }
+  const withScheme = SCHEME.test(runs[0]?.text || '');
+  let dear = false;
+  return (name) => {
+    const shift = withScheme ? 0 : (SCHEME.exec(name)?.[0].length ?? 0);
+    if (dear || name.length - shift > MOST_MARKED) return [];
+    const before = performance.now();
+    const match = /** @type {any} */ (expression.exec(name.slice(shift).replace(PARTITION, '')));
+    dear = performance.now() - before > LONGEST_MS;
+    if (match === null) return [];
+    /** @type {[number, number, boolean][]} */
+    const marks = [];
+    runs.forEach((run, index) => {
+      const at = match.indices[ours[index]];
+      if (at !== undefined && at[1] > at[0]) marks.push([at[0] + shift, at[1] + shift, !run.plain]);
+    });
+    return marks;
+  };
 }

@@ -1,18 +1,14 @@
 // Screens of what the server has besides listings: Kafka, followed questions, held listings. Brought as those of plugins are.
-import { html } from '../html.js';
-import { useAsk, usePage } from '../ask.js';
+import { html, linkIn, ofNamespace, useGet, usePage } from '../page.js';
 import { Answer, Badge, Empty, Facts, QuestionLink, Table } from '../parts.js';
-import { ofNamespace } from '../api.js';
-import { link } from '../address.js';
 import { ago, counted, duration, number } from '../format.js';
 
 const EVERY = { every: 10_000 };
 const MONITOR = 'monitor in all namespaces';
-const of = (namespace) => html`<a href=${link(['topics', ...namespace.split('/')])}><bdi>${namespace}</bdi></a>`;
+const of = (namespace) => html`<a href=${linkIn('topics', namespace)}><bdi>${namespace}</bdi></a>`;
 
 function Kafka() {
-  const { api } = usePage();
-  const ask = useAsk((signal) => api.get('server/metrics', { name: 'broker_core_kafka_' }, signal), [], EVERY);
+  const ask = useGet('server/metrics', { name: 'broker_core_kafka_' }, EVERY);
   return html`<${Answer} ask=${ask} what="the state of Kafka" rights=${MONITOR}>${(data) => {
     const named = (name) => data.items.filter((each) => each.name === `broker_core_kafka_${name}`);
     const apis = new Map();
@@ -34,8 +30,7 @@ function Kafka() {
 }
 
 function Watchers() {
-  const { api } = usePage();
-  const ask = useAsk((signal) => api.get('server/watchers', { limit: 200 }, signal), [], EVERY);
+  const ask = useGet('server/watchers', { limit: 200 }, EVERY);
   return html`<${Answer} ask=${ask} what="the followed questions" rights=${MONITOR}>${(data) => html`
     ${data.enabled ? null : html`<p class="notice warn">Pulsar clients may not watch topics here: they list instead, again and again.</p>`}
     ${data.watchers > 0.9 * data.most_watchers ? html`<p class="notice bad">Almost no more watchers have a place: the bound is ${number(data.most_watchers)}.</p>` : null}
@@ -50,7 +45,7 @@ function Watchers() {
 
 function Held() {
   const { api, say } = usePage();
-  const ask = useAsk((signal) => api.get('held-listings', {}, signal), [], EVERY);
+  const ask = useGet('held-listings', {}, EVERY);
   const accept = async (namespace) => {
     try {
       say(`${counted((await api.post(`${ofNamespace(namespace)}/held-listings/accept`, undefined)).accepted, 'listing')} let pass`);

@@ -1,11 +1,12 @@
-// The server: its last hour, permits, caches, connections, frequent and slow questions, what the check says.
-import { html, useId, useRef, useState } from '../html.js';
-import { useAsk, usePage } from '../ask.js';
-import { Answer, Badge, Field, QuestionLink, Table } from '../parts.js';
-import { go, link, params } from '../address.js';
+// The server: its last hour, permits, caches, connections, frequent and slow questions, what the check says. And the plugins in
+// the order in which they are asked, what is wrong with them, and the screens that they bring.
+import { Fragment, ROOT, go, h, html, link, useAsk, useEffect, useErrorBoundary, useGet, useId, useMemo, usePage, useRef, useState } from '../page.js';
+import { Answer, Badge, Empty, Facts, Failure, Field, QuestionLink, Table, Waiting } from '../parts.js';
 import { anything, clockTime, date, duration, number, percent, size, time } from '../format.js';
+import * as text from '../format.js';
 
-const EVERY_MS = 10_000;
+const EVERY = { every: 10_000 };
+const MONITOR = 'monitor in all namespaces';
 /** Titles of series in the order of the page: what clients notice is first. @type {[string, string, (value: number) => string][]} */
 const SERIES = [
   ['listings_per_s', 'Listings a second', anything],
@@ -22,16 +23,16 @@ const SERIES = [
   ['snapshots_used', 'Snapshots', size],
 ];
 
-/** @param {{place: import('../address.js').Place}} props */
+/** @param {{place: import('../page.js').Place}} props */
 export function Server({ place }) {
-  const { api, me } = usePage();
-  const history = useAsk((signal) => api.get('server/history', {}, signal), [], { every: EVERY_MS });
+  const { me } = usePage();
+  const history = useGet('server/history', {}, EVERY);
   const server = me?.server;
   const denied = history.error?.status === 403;
   return html`<div class="head"><h1 tabindex="-1">Server</h1>
       <p class="muted">${server ? html`broker-core ${server.version}, ${server.topics === 'upstream' ? 'before a cluster' : 'with a catalogue of its own'}` : null}</p></div>
     <section aria-label="The last hour"><h2>The last hour</h2>
-      <${Answer} ask=${history} what=${denied ? 'the last hour, permits, caches and connections' : 'the last hour'} rights="monitor in all namespaces">${(data) => html`<${Hour} data=${data} />`}<//></section>
+      <${Answer} ask=${history} what=${denied ? 'the last hour, permits, caches and connections' : 'the last hour'} rights=${MONITOR}>${(data) => html`<${Hour} data=${data} />`}<//></section>
     ${denied ? null : html`<${Permits} />
     <${Caches} />
     <${Clients} order=${place.query.get('order') || 'age'} />`}
@@ -40,7 +41,6 @@ export function Server({ place }) {
     ${denied ? null : html`<${Check} />`}`;
 }
 
-/** @param {{data: any}} props */
 function Hour({ data }) {
   const until = date(data.until)?.getTime() ?? Date.now();
   const shown = SERIES.filter(([name]) => data.series[name]?.some((each) => each !== null));
@@ -51,49 +51,45 @@ function Hour({ data }) {
     <p class="muted small">A value each ${duration(data.interval_s)}, up to ${time(until)}.</p>`;
 }
 
-function Caches() {
-  const { api } = usePage();
-  const ask = useAsk((signal) => api.get('server/caches', {}, signal), [], { every: EVERY_MS });
-  return html`<section aria-label="Caches"><h2>Caches</h2>
-    <${Answer} ask=${ask} what="the caches" rights="monitor in all namespaces">${(data) => html`<${Table} caption="Each cache" numeric=${[1, 2, 3]} head=${['cache', 'entries', 'memory', 'at most']}
-      rows=${data.items.map((each) => [each.name, number(each.entries), size(each.bytes), each.limit_bytes === null ? 'no bound' : size(each.limit_bytes)])} />`}<//></section>`;
+/**
+ * What one path of the API says of the server, below its heading.
+ * @param {{title: string, path: string | null, query?: Record<string, any>, what: string, every?: {every?: number}, rights?: string, tools?: any, children: (data: any) => any}} props
+ */
+function Part({ title, path, query, what, every = EVERY, rights = MONITOR, tools, children }) {
+  const ask = useGet(path, query, every);
+  return html`<section aria-label=${title}><div class="bar"><h2>${title}</h2>${tools?.(ask)}</div>
+    ${path === null ? null : html`<${Answer} ask=${ask} what=${what} rights=${rights}>${children}<//>`}</section>`;
 }
+
+/** A choice that the address has. @param {{label: string, name: string, value: string, options: [string, string][]}} props */
+const Choice = ({ label, name, value, options }) => html`<${Field} label=${label} class="inline"><select value=${value}
+  onChange=${(event) => go(link(['server'], { [name]: event.target.value }), { replace: true })}>${options.map(([each, text]) => html`<option value=${each}>${text}</option>`)}</select><//>`;
+
+const Caches = () => html`<${Part} title="Caches" path="server/caches" what="the caches">${(data) => html`<${Table} caption="Each cache" numeric=${[1, 2, 3]} head=${['cache', 'entries', 'memory', 'at most']}
+  rows=${data.items.map((each) => [each.name, number(each.entries), size(each.bytes), each.limit_bytes === null ? 'no bound' : size(each.limit_bytes)])} />`}<//>`;
 
 /** What `broker-core check` says of the settings files of this server: asked for by a button, since it looks at all of it. */
 function Check() {
-  const { api } = usePage();
   const [asked, setAsked] = useState(false);
-  const ask = useAsk(asked ? (signal) => api.get('server/check', {}, signal) : null, [asked]);
   const kinds = { ok: 'good', warning: 'warn', error: 'bad' };
-  return html`<section aria-label="Check"><div class="bar"><h2>Check</h2>
-      <button type="button" onClick=${() => (asked ? ask.again() : setAsked(true))}>Check the settings</button></div>
-    ${asked ? html`<${Answer} ask=${ask} what="the check" rights="monitor in all namespaces">${(data) => html`<${Table} caption="What the check says" head=${['checked', 'result', 'says']}
+  return html`<${Part} title="Check" path=${asked ? 'server/check' : null} what="the check" every=${{}}
+      tools=${(ask) => html`${asked ? null : html`<p class="muted">As <code>broker-core check</code> says it of the settings files of this server.</p>`}
+        <button type="button" onClick=${() => (asked ? ask.again() : setAsked(true))}>Check the settings</button>`}>${(data) => html`<${Table} caption="What the check says" head=${['checked', 'result', 'says']}
         rows=${[...data.items].sort((one, other) => Number(one.level === 'ok') - Number(other.level === 'ok')).map((each) => [html`<code>${each.name}</code>`, html`<${Badge} kind=${kinds[each.level] || 'plain'}>${each.level}<//>`, each.text])} />
-      <p class="muted small">Checked ${time(data.checked)}.</p>`}<//>`
-      : html`<p class="muted">As <code>broker-core check</code> says it of the settings files of this server.</p>`}</section>`;
+      <p class="muted small">Checked ${time(data.checked)}.</p>`}<//>`;
 }
 
-function Permits() {
-  const { api } = usePage();
-  const ask = useAsk((signal) => api.get('server/permits', {}, signal), [], { every: EVERY_MS });
-  return html`<section aria-label="Permits"><h2>Memory under permits</h2>
-    <${Answer} ask=${ask} what="the permits" rights="monitor in all namespaces">${(data) => html`<ul class="meters">${data.items.map((each) => html`<li>
+const Permits = () => html`<${Part} title="Memory under permits" path="server/permits" what="the permits">${(data) => html`<ul class="meters">${data.items.map((each) => html`<li>
       <span class="name">${each.name}</span>
       ${each.limit_bytes ? html`<meter min="0" max=${each.limit_bytes} high=${each.limit_bytes * 0.85} value=${each.used_bytes} aria-label=${`${each.name}: used`}></meter>` : html`<span class="muted">no bound</span>`}
       <span>${size(each.used_bytes)}${each.limit_bytes ? html` <span class="muted">of ${size(each.limit_bytes)}</span>` : null}</span>
-      <span class="muted small">${each.waiting ? `${number(each.waiting)} waiting` : ''}</span></li>`)}</ul>`}<//></section>`;
-}
+      <span class="muted small">${each.waiting ? `${number(each.waiting)} waiting` : ''}</span></li>`)}</ul>`}<//>`;
 
 /** @param {{order: string}} props */
 function Clients({ order }) {
-  const { api } = usePage();
   const [all, showAll] = useState(false);
-  const ask = useAsk((signal) => api.get('server/clients', { order, limit: 10_000 }, signal), [order], { every: EVERY_MS });
-  return html`<section aria-label="Connections"><div class="bar"><h2>Connections</h2>
-      <${Field} label="First those with" class="inline"><select value=${order} onChange=${(event) => go(link(['server'], params({ order: event.target.value })), { replace: true })}>
-        ${[['age', 'the longest time'], ['requests', 'most requests'], ['bytes', 'most bytes'], ['memory', 'most memory']].map(([value, text]) => html`<option value=${value}>${text}</option>`)}
-      </select><//></div>
-    <${Answer} ask=${ask} what="the connections" rights="monitor in all namespaces">${(data) => {
+  return html`<${Part} title="Connections" path="server/clients" query=${{ order, limit: 10_000 }} what="the connections" tools=${() => html`<${Choice} label="First those with"
+      name="order" value=${order} options=${[['age', 'the longest time'], ['requests', 'most requests'], ['bytes', 'most bytes'], ['memory', 'most memory']]} />`}>${(data) => {
       /** @type {Map<string, {role: string, transport: string, count: number, requests: number, bytes: number}>} */
       const groups = new Map();
       for (const each of data.items) {
@@ -114,21 +110,17 @@ function Clients({ order }) {
             html`<bdi>${(each.asks || []).map((one) => `${one.operation} ${one.namespace}`.trim()).join(', ') || '–'}</bdi>`,
             duration(each.age_seconds), anything(each.requests_per_second), size(each.memory_bytes)])} />
         ${data.total > shown.length ? html`<p><button type="button" class="quiet" onClick=${() => showAll(true)} hidden=${all}>Show more</button> <span class="muted">${number(shown.length)} of ${number(data.total)}</span></p>` : null}`;
-    }}<//></section>`;
+    }}<//>`;
 }
 
 /** @param {{order: string}} props */
 function Questions({ order }) {
-  const { api } = usePage();
-  const ask = useAsk((signal) => api.get('server/questions', { order, limit: 25 }, signal), [order], { every: 3 * EVERY_MS });
-  return html`<section aria-label="Questions"><div class="bar"><h2>Questions</h2>
-      <${Field} label="First" class="inline"><select value=${order} onChange=${(event) => go(link(['server'], params({ questions: event.target.value })), { replace: true })}>
-        <option value="count">the most frequent</option><option value="seconds">those that took longest</option></select><//></div>
-    <${Answer} ask=${ask} what="the questions" rights="monitor">${(data) => (data.items.length === 0 ? html`<p class="muted">Nobody has asked yet.</p>`
+  return html`<${Part} title="Questions" path="server/questions" query=${{ order, limit: 25 }} what="the questions" rights="monitor" tools=${() => html`<${Choice} label="First"
+      name="questions" value=${order} options=${[['count', 'the most frequent'], ['seconds', 'those that took longest']]} />`}>${(data) => (data.items.length === 0 ? html`<p class="muted">Nobody has asked yet.</p>`
       : html`<${Table} caption="Each question" numeric=${[2, 3, 4]} head=${['namespace', 'question', 'asked', 'mean', 'in all', 'last']}
         rows=${data.items.map((each) => [html`<bdi>${each.namespace}</bdi>`,
           html`<${QuestionLink} of=${each} />`,
-          number(each.count), duration(typeof each.mean_ms === 'number' ? each.mean_ms / 1000 : undefined), duration(each.seconds), time(each.last_asked)])} />`)}<//></section>`;
+          number(each.count), duration(typeof each.mean_ms === 'number' ? each.mean_ms / 1000 : undefined), duration(each.seconds), time(each.last_asked)])} />`)}<//>`;
 }
 
 // Lines over time, as SVG: one series, its greatest value, and the value under the pointer.
@@ -181,4 +173,70 @@ function Chart({ title, values, until, interval, format, samples = 360 }) {
       ${at >= 0 && at <= last ? html`<path class="cursor" d=${`M${x(index)} 0V${HEIGHT}`} />` : null}
     </svg>
   </figure>`;
+}
+
+export function Plugins() {
+  const { api, screens } = usePage();
+  const ask = useGet('server/plugins', {}, { every: 5000 });
+  return html`<div class="head"><h1 tabindex="-1">Plugins</h1></div>
+    <${Answer} ask=${ask} what="the plugins" rights="monitor">${(data) => (data.items.length === 0
+      ? html`<${Empty} title="No plugin is enabled"><p>The catalogue answers all listings. Plugins are named in <code>[plugins] enabled</code> of the settings.</p><//>`
+      : html`<p class="muted">In the order in which they are asked: the first that answers ends it.</p>
+        <ol class="plugins">${data.items.map((each) => html`<${Plugin} key=${each.name} plugin=${each} brought=${screens.filter((one) => one.plugin === each.name && one.allowed)} />`)}</ol>`)}<//>`;
+}
+
+function Plugin({ plugin, brought }) {
+  const calls = Object.entries(plugin.calls || {});
+  const good = plugin.state === 'enabled' || plugin.state === 'ok';
+  const milliseconds = (value) => (typeof value === 'number' ? duration(value / 1000) : '–');
+  return html`<li class="panel">
+    <div class="step"><h2><bdi>${plugin.name}</bdi></h2> <${Badge} kind=${good ? 'good' : /half/.test(plugin.state) ? 'warn' : 'bad'}>${plugin.state}<//>
+      <span class="muted"><bdi>${[plugin.distribution, plugin.version].filter(Boolean).join(' ')}</bdi></span>
+      ${brought.map((each) => html`<a href=${link(['screen', each.id])}><bdi>${each.title}</bdi></a>`)}</div>
+    ${[...(plugin.problems || []), ...(plugin.warnings || [])].map((one) => html`<p class="notice bad">${String(one)}</p>`)}
+    <${Facts} items=${[
+      ['Hooks', (plugin.hooks || []).map((hook) => hook.replace(/^broker_core_/, '')).join(', ') || 'none'],
+      ['Deadline', duration(plugin.deadline)],
+      ['If it fails', plugin.on_failure || '–'],
+      ['Namespaces', plugin.namespaces?.length ? plugin.namespaces.join(', ') : 'all'],
+      ...(plugin.depends_on?.length ? [['Depends on', plugin.depends_on.join(', ')]] : []),
+      ...(plugin.abandoned_calls ? [['Calls past their deadline that still run', number(plugin.abandoned_calls)]] : []),
+    ]} />
+    ${calls.length ? html`<${Table} caption=${`Calls of ${plugin.name}`} numeric=${[1, 2, 3, 4]} head=${['hook', 'calls', 'failures', 'median', '99 %', 'breaker', 'last error']}
+      rows=${calls.map(([hook, each]) => [hook.replace(/^broker_core_/, ''), number(each.calls), number(Object.values(each.failures || {}).reduce((sum, one) => Number(sum) + Number(one), 0)),
+        milliseconds(each.p50_ms), milliseconds(each.p99_ms), each.breaker, each.last_error || ''])} />` : null}
+    ${(plugin.tasks || []).length ? html`<${Table} caption=${`Tasks of ${plugin.name}`} head=${['task', 'state', 'last error']}
+      rows=${plugin.tasks.map((each) => [each.name, each.state ?? (each.running ? 'runs' : 'ended'), each.last_error || ''])} />` : null}
+  </li>`;
+}
+
+/** A screen that a plugin brings: an ES module, which gets the framework and the API of this page. @param {{place: import('../page.js').Place}} props */
+export function PluginScreen({ place }) {
+  const { api, screens, epoch } = usePage();
+  const [id] = place.path;
+  const screen = screens.find((each) => each.id === id);
+  const [loaded, set] = useState(/** @type {any} */ (null));
+  const [crash, reset] = useErrorBoundary();
+  const closing = useRef(new AbortController());
+  useEffect(() => () => closing.current.abort(), []);
+  useEffect(() => {
+    if (!screen?.allowed) return;
+    import(new URL(screen.module, ROOT).href).then((module) => set({ module }), (error) => set({ error }));
+  }, [screen?.module, screen?.allowed]);
+  const Screen = useMemo(() => {
+    if (!loaded?.module) return null;
+    // Only what a screen may lean on is given: this object is its contract.
+    return loaded.module.default({
+      screen, h, html, Fragment, useState, useEffect, useMemo, useRef, useAsk, text,
+      parts: { Answer, Badge, Empty, Facts, Table, Waiting, Failure },
+      api: { get: (path, query) => api.get(`/${path.replace(/^\//, '')}`, query, closing.current.signal) },
+    });
+  }, [loaded]);
+  if (!screen) return html`<${Empty} title="No plugin brings this screen"><p>The plugin may have been disabled since.</p><//>`;
+  const title = html`<div class="head"><h1 tabindex="-1"><bdi>${screen.title}</bdi></h1>${screen.plugin === 'explorer' ? null : html`<p class="muted">A screen of the plugin <bdi>${screen.plugin}</bdi></p>`}</div>`;
+  if (!screen.allowed) return html`${title}<div class="state denied"><h2>You may not see this screen</h2><p>It needs <b>${screen.needs}</b>.</p></div>`;
+  const failed = crash || loaded?.error;
+  if (failed) return html`${title}<div class="state failed" role="alert"><h2>The screen of the plugin failed</h2><p>${String(failed.message || failed)}</p><button type="button" onClick=${reset}>Try again</button></div>`;
+  if (!Screen) return html`${title}<${Waiting} slow=${false} what="the screen" />`;
+  return html`${title}<${Screen} params=${{ path: place.path.slice(1), query: place.query, epoch }} />`;
 }

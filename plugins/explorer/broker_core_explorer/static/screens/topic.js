@@ -1,12 +1,11 @@
-// One topic: what it is, what the change log knows of it, and changes of it.
-import { html, useState } from '../html.js';
-import { useAsk, usePage } from '../ask.js';
-import { go, link } from '../address.js';
-import { ofNamespace, part, ROOT } from '../api.js';
+// One topic: what it is, what the change log knows of it, and changes of it. And topics as they come and go.
+import { ROOT, go, html, linkIn, ofNamespace, part, useAsk, useEffect, useGet, usePage, useRef, useSettled, useState, useVisible } from '../page.js';
 import { Answer, Badge, Command, Copy, Dialog, Empty, Facts, Failure, Field, Pairs, Table, TextInput } from '../parts.js';
-import { ago, anything, counted, number, quoted, time } from '../format.js';
+import { ago, anything, clockTime, counted, number, quoted, shortName, time } from '../format.js';
+import { QuestionForm, parametersOf, queryOf, questionOf } from '../question.js';
+import { Head, topicLink } from './topics.js';
 
-/** @param {{place: import('../address.js').Place}} props */
+/** @param {{place: import('../page.js').Place}} props */
 export function Topic({ place }) {
   const { api, me } = usePage();
   const namespace = place.path.slice(0, 2).join('/');
@@ -16,19 +15,21 @@ export function Topic({ place }) {
     const response = await api.request('GET', path, { signal });
     return { ...(await response.json()), etag: response.headers.get('ETag') };
   }, [path]);
-  const history = useAsk((signal) => api.get(`${path}/history`, { limit: 100 }, signal), [path, ask.data?.etag]);
+  const history = useGet(`${path}/history`, { limit: 100 });
   const [doing, set] = useState('');
   const gone = ask.error?.status === 404 && !ask.loading;
   const rights = me?.rights?.namespace;
   const may = me === null || me.super || rights === null || rights === undefined || rights.includes('admin');
+  const close = () => set('');
   const done = () => {
-    set('');
+    close();
     ask.again();
+    history.again();
   };
-  return html`<nav class="crumbs" aria-label="Where it is"><a href=${link(['topics', ...namespace.split('/')])}><bdi>${namespace}</bdi></a></nav>
+  return html`<nav class="crumbs" aria-label="Where it is"><a href=${linkIn('topics', namespace)}><bdi>${namespace}</bdi></a></nav>
     <div class="head"><h1 tabindex="-1"><bdi class="breaks">${name}</bdi></h1>
       <div class="line"><${Copy} text=${() => ask.data?.name || `persistent://${namespace}/${name}`} label="Copy the full name" />
-        <a class="button quiet" href=${link(['why', ...namespace.split('/')], { topic: name })}>Why is it not listed?</a></div></div>
+        <a class="button quiet" href=${linkIn('why', namespace, { topic: name })}>Why is it not listed?</a></div></div>
     ${gone ? html`<${Empty} title="There is no such topic now"><p>It may have been deleted, or you may not see it. What is known of it stands below.</p><//>`
       : html`<${Answer} ask=${ask} what="this topic" rights="list">${(topic) => html`
         <div class="columns">
@@ -41,20 +42,31 @@ export function Topic({ place }) {
           ]} /></section>
           <section class="panel"><h2>Properties</h2>
             ${Object.keys(topic.properties || {}).length ? html`<${Facts} items=${Object.entries(topic.properties)} />` : html`<p class="muted">None. Listings by a property do not have it.</p>`}
-            <h2>Configs of Kafka</h2>
-            ${Object.keys(topic.configs || {}).length ? html`<${Table} caption="Configs of Kafka" head=${['config', 'value', 'from']}
-              rows=${Object.entries(topic.configs).map(([key, value]) => [html`<code>${key}</code>`, html`<bdi>${value}</bdi>`, 'this topic'])} />`
-              : html`<p class="muted">None is set for the topic: those of the server count.</p>`}
+            <${Configs} path=${path} />
           </section>
         </div>
         <${Changing} may=${may} me=${me} set=${set} />
-        ${doing === 'change' ? html`<${Change} topic=${topic} path=${path} namespace=${namespace} close=${() => set('')} done=${done} />` : null}
-        ${doing === 'delete' ? html`<${Delete} topic=${topic} path=${path} namespace=${namespace} close=${() => set('')} done=${() => go(link(['topics', ...namespace.split('/')]))} />` : null}
+        ${doing === 'change' ? html`<${Change} topic=${topic} path=${path} name=${shortName(namespace, topic.name)} close=${close} done=${done} />` : null}
+        ${doing === 'delete' ? html`<${Delete} topic=${topic} path=${path} name=${shortName(namespace, topic.name)} close=${close} done=${() => go(linkIn('topics', namespace))} />` : null}
       `}<//>`}
     <section aria-label="History"><h2>History</h2>
       ${history.error?.status === 409 ? html`<p class="muted">Not shown here: ${history.error.message}.</p>`
         : html`<${Answer} ask=${history} what="the history of this topic" rights="list">${(found) => html`<${History} found=${found} />`}<//>`}</section>
     <${Names} namespace=${namespace} name=${name} me=${me} />`;
+}
+
+/** @param {{path: string}} props */
+function Configs({ path }) {
+  const ask = useGet(`${path}/configs`);
+  const [all, showAll] = useState(false);
+  const from = { topic: 'this topic', settings: 'the server’s settings', default: 'Kafka' };
+  return html`<h2>Configs of Kafka</h2><${Answer} ask=${ask} what="the configs" rights="list">${({ items }) => {
+    const shown = (items || []).filter((each) => all || each.source !== 'default');
+    return html`${shown.length ? html`<${Table} caption="Configs of Kafka" head=${['config', 'value', 'from']}
+        rows=${shown.map((each) => [html`<code>${each.name}</code>`, html`<bdi>${each.value}</bdi>`, from[each.source] || each.source])} />`
+      : html`<p class="muted">${items === null ? 'Not known of this topic: the server does not hold it.' : 'None is set: Kafka’s own count.'}</p>`}
+      ${items === null || all ? null : html`<p><button type="button" class="quiet" onClick=${() => showAll(true)}>Show Kafka’s own too</button></p>`}`;
+  }}<//>`;
 }
 
 /** @param {{may: boolean, me: any, set: (what: string) => void}} props */
@@ -70,7 +82,6 @@ function Changing({ may, me, set }) {
     ${reason ? html`<span class="muted">${reason}</span>` : null}</section>`;
 }
 
-/** @param {{found: any}} props */
 function History({ found }) {
   if (!found.items.length) return html`<p class="muted">The change log knows nothing of this name${found.complete ? '' : ' since it begins'}.</p>`;
   const words = /** @type {Record<string, [string, string]>} */ ({ create: ['Made', 'good'], update: ['Changed', 'plain'], delete: ['Deleted', 'bad'] });
@@ -84,7 +95,7 @@ function History({ found }) {
   })}</ol>${found.complete ? null : html`<p class="muted">Older changes are no longer in the log.</p>`}`;
 }
 
-/** What changed. @param {{before: any, after: any}} props */
+/** What changed. */
 function Difference({ before, after }) {
   if (!before || !after) {
     const state = after || before;
@@ -105,8 +116,8 @@ function Difference({ before, after }) {
 function Names({ namespace, name, me }) {
   const { api } = usePage();
   const why = useAsk((signal) => api.post(`${ofNamespace(namespace)}/topics/${part(name)}:why`, { mode: 'all' }, signal), [namespace, name]);
-  const acls = useAsk(me?.super && me?.authentication?.length
-    ? (signal) => api.get(`access/kafka/acls/${namespace.split('/').map(part).join('/')}`, { resource_type: 'TOPIC', name, pattern: 'MATCH' }, signal) : null, [namespace, name, me?.super]);
+  const acls = useGet(me?.super && me?.authentication?.length ? `access/kafka/acls/${namespace.split('/').map(part).join('/')}` : null,
+    { resource_type: 'TOPIC', name, pattern: 'MATCH' });
   const steps = (why.data?.steps || []).filter((each) => ['rules', 'gates', 'masks', 'held'].includes(each.step) && each.passes !== null);
   return html`<section aria-label="Rights"><h2>What decides who sees it</h2>
     ${why.error && !why.loading ? (why.error.status === 403 ? html`<p class="muted">To see rules and masks you need the right admin in this namespace.</p>`
@@ -117,12 +128,9 @@ function Names({ namespace, name, me }) {
       : acls.data ? html`<p class="muted">No access control list of Kafka is about it.</p>` : null}</section>`;
 }
 
-/** @param {any} props */
-function Change({ topic, path, namespace, close, done }) {
-  const { api, say } = usePage();
+function Change({ topic, path, name, close, done }) {
   const [pairs, setPairs] = useState(/** @type {[string, string][]} */ (Object.entries(topic.properties || {})));
   const [partitions, setPartitions] = useState(String(topic.partitions));
-  const [error, setError] = useState('');
   /** @type {Record<string, string | null>} */
   const properties = {};
   for (const [key, value] of pairs) if (key && topic.properties?.[key] !== value) properties[key] = value;
@@ -131,59 +139,150 @@ function Change({ topic, path, namespace, close, done }) {
   const body = { ...(Object.keys(properties).length ? { properties } : {}), ...(more ? { partitions: Number(partitions) } : {}) };
   const changed = Object.keys(body).length > 0;
   const set = (index, pair) => setPairs(pairs.map((each, at) => (at === index ? pair : each)));
-  const local = topic.name.startsWith('persistent://') ? topic.name.slice(`persistent://${namespace}/`.length) : topic.name;
   const command = Object.keys(properties).length && !more
     ? `broker-core topics set-properties ${quoted(topic.name)} ${Object.entries(properties).map(([key, value]) => quoted(`${key}=${value ?? ''}`)).join(' ')}`
     : `curl -sS -X PATCH -H 'Content-Type: application/merge-patch+json' -d ${quoted(JSON.stringify(body))} \\\n  ${new URL(`v1/${path}`, ROOT).href}`;
-  const send = async () => {
-    try {
-      await api.request('PATCH', path, { body, type: 'application/merge-patch+json', headers: topic.etag ? { 'If-Match': topic.etag } : {} });
-      say(`${local} is changed`);
-      done();
-    } catch (failed) {
-      const status = failed.status;
-      setError(status === 412 ? 'Somebody changed the topic meanwhile: close this, and look at it again.' : failed.message);
-    }
-  };
-  return html`<${Dialog} title=${`Change ${local}`} close=${close} wide><form onSubmit=${(event) => {
-    event.preventDefault();
-    send();
-  }}>
+  return html`<${Doing} title=${`Change ${name}`} button="Change the topic" kind="primary" ready=${changed} command=${changed && command} said=${`${name} is changed`}
+      topic=${topic} ask=${['PATCH', path, { body, type: 'application/merge-patch+json' }]} close=${close} done=${done}>
     <fieldset><legend>Properties</legend>${pairs.map(([key, value], index) => html`<div class="line" key=${index}>
       <${Field} label="Name"><${TextInput} value=${key} set=${(text) => set(index, [text, value])} /><//>
       <${Field} label="Value" class="grows"><${TextInput} value=${value} set=${(text) => set(index, [key, text])} /><//>
       <button type="button" class="quiet" aria-label=${`Take ${key || 'it'} away`} onClick=${() => setPairs(pairs.filter((_, at) => at !== index))}>✕</button></div>`)}
       <button type="button" class="quiet" onClick=${() => setPairs([...pairs, ['', '']])}>Add a property</button></fieldset>
     <${Field} label="Partitions" hint="They only grow."><input type="number" min=${topic.partitions} max="1000000" value=${partitions} onInput=${(event) => setPartitions(event.target.value)} /><//>
-    ${changed ? html`<h3>As a command</h3><${Command} text=${command} />` : null}
+  <//>`;
+}
+
+function Delete({ topic, path, name, close, done }) {
+  const [typed, setTyped] = useState('');
+  return html`<${Doing} title="Delete a topic" button="Delete the topic" kind="danger" ready=${typed === name} command=${`broker-core topics delete ${quoted(topic.name)}`}
+      said=${`${name} is deleted`} topic=${topic} ask=${['DELETE', path, {}]} close=${close} done=${done}>
+    <p><b><bdi class="breaks">${topic.name}</bdi></b> leaves the catalogue with ${topic.partitions ? `its ${number(topic.partitions)} partitions` : 'all that is known of it'}. Consumers by pattern unsubscribe from it. One that is made anew is another topic.</p>
+    <${Field} label=${html`Type <b><bdi>${name}</bdi></b> to delete it`}><${TextInput} value=${typed} set=${setTyped} /><//>
+  <//>`;
+}
+
+/** A change of the topic as somebody has looked at it, beside the command that makes it: one that was changed meanwhile stays. */
+function Doing({ title, button, kind, ready, command, said, topic, ask, close, done, children }) {
+  const { api, say } = usePage();
+  const [error, setError] = useState('');
+  const send = async (event) => {
+    event.preventDefault();
+    if (!ready) return;
+    const [method, path, options] = ask;
+    try {
+      await api.request(method, path, { ...options, headers: topic.etag ? { 'If-Match': topic.etag } : {} });
+      say(said);
+      done();
+    } catch (failed) {
+      setError(failed.status === 412 ? 'Somebody changed the topic meanwhile: close this, and look at it again.' : failed.message);
+    }
+  };
+  return html`<${Dialog} title=${title} close=${close} wide><form onSubmit=${send}>${children}
+    ${command ? html`<h3>As a command</h3><${Command} text=${command} />` : null}
     ${error ? html`<p class="notice bad" role="alert">${error}</p>` : null}
-    <div class="line end"><button type="button" onClick=${close}>Cancel</button><button type="submit" class="primary" disabled=${!changed}>Change the topic</button></div>
+    <div class="line end"><button type="button" onClick=${close}>Cancel</button><button type="submit" class=${kind} disabled=${!ready}>${button}</button></div>
   </form><//>`;
 }
 
-/** @param {any} props */
-function Delete({ topic, path, namespace, close, done }) {
-  const { api, say } = usePage();
-  const [typed, setTyped] = useState('');
-  const [error, setError] = useState('');
-  const local = topic.name.startsWith('persistent://') ? topic.name.slice(`persistent://${namespace}/`.length) : topic.name;
-  const send = async () => {
-    try {
-      await api.request('DELETE', path, { headers: topic.etag ? { 'If-Match': topic.etag } : {} });
-      say(`${local} is deleted`);
-      done();
-    } catch (failed) {
-      setError(failed.message);
-    }
+/** Changes that are kept and shown: older ones are counted alone. */
+const KEPT = 500;
+const SHOWN = 60;
+const AGAIN_MS = 3000;
+
+/** @param {{place: import('../page.js').Place}} props */
+export function Live({ place }) {
+  const { api, epoch } = usePage();
+  const question = { ...questionOf(place), as: null };
+  const key = useSettled(`${question.namespace}?${queryOf(question)}`, 250);
+  const visible = useVisible();
+  const [paused, pause] = useState(false);
+  const [state, setState] = useState(/** @type {any} */ ({ connected: false, error: null, total: null }));
+  const [events, setEvents] = useState(/** @type {{id: number, kind: string, name: string, at: number}[]} */ ([]));
+  const [counts, setCounts] = useState({ added: 0, removed: 0 });
+  const waiting = useRef(/** @type {any[]} */ ([]));
+  const last = useRef({ key: '', id: '' });
+  const serial = useRef(0);
+  const held = useRef(paused);
+  held.current = paused;
+
+  useEffect(() => {
+    setEvents([]);
+    setCounts({ added: 0, removed: 0 });
+    waiting.current = [];
+  }, [key]);
+  const flush = () => {
+    const fresh = waiting.current;
+    waiting.current = [];
+    if (fresh.length) setEvents((before) => [...fresh.reverse(), ...before].slice(0, KEPT));
   };
-  return html`<${Dialog} title="Delete a topic" close=${close}><form onSubmit=${(event) => {
-    event.preventDefault();
-    if (typed === local) send();
-  }}>
-    <p><b><bdi class="breaks">${topic.name}</bdi></b> leaves the catalogue with ${topic.partitions ? `its ${number(topic.partitions)} partitions` : 'all that is known of it'}. Consumers by pattern unsubscribe from it. One that is made anew is another topic.</p>
-    <${Field} label=${html`Type <b><bdi>${local}</bdi></b> to delete it`}><${TextInput} value=${typed} set=${setTyped} /><//>
-    <h3>As a command</h3><${Command} text=${`broker-core topics delete ${quoted(topic.name)}`} />
-    ${error ? html`<p class="notice bad" role="alert">${error}</p>` : null}
-    <div class="line end"><button type="button" onClick=${close}>Cancel</button><button type="submit" class="danger" disabled=${typed !== local}>Delete the topic</button></div>
-  </form><//>`;
+  useEffect(() => {
+    if (!paused) flush();
+  }, [paused]);
+  useEffect(() => {
+    if (!visible) return undefined; // a hidden tab costs the server nothing
+    const controller = new AbortController();
+    let timer = 0;
+    let frame = 0;
+    if (last.current.key !== key) last.current = { key, id: '' };
+    const event = (name, data, id) => {
+      if (id) last.current.id = id;
+      if (name === 'snapshot') {
+        // Names of a snapshot are not kept: only its end is read.
+        const part = Number(/"part":(\d+),"last":/.exec(data.slice(-400))?.[1] || 0);
+        setState((before) => ({ ...before, connected: /"last":true/.test(data.slice(-400)), reading: part * 1000 }));
+      } else if (name === 'added' || name === 'removed') {
+        const { items } = JSON.parse(data);
+        const at = Date.now();
+        for (const each of items) waiting.current.push({ id: (serial.current += 1), kind: name, name: each, at });
+        if (waiting.current.length > KEPT) waiting.current.splice(0, waiting.current.length - KEPT);
+        setCounts((before) => ({ ...before, [name]: before[/** @type {'added'} */ (name)] + items.length }));
+        if (!held.current && !frame) frame = requestAnimationFrame(() => {
+          frame = 0;
+          flush();
+        });
+      } else if (name === 'error') {
+        const problem = JSON.parse(data);
+        setState((before) => ({ ...before, error: { status: problem.status, message: problem.detail, cause_: problem.cause, problem } }));
+      }
+    };
+    const run = async () => {
+      setState((before) => ({ ...before, connected: last.current.id !== '' && before.connected, error: null }));
+      try {
+        await api.events(`${ofNamespace(question.namespace)}/topics`, parametersOf(question), {
+          signal: controller.signal, last: last.current.id, event,
+        });
+      } catch (error) {
+        if (controller.signal.aborted) return;
+        const failed = error;
+        setState({ connected: false, error: failed });
+        if (failed.status === 0 || failed.status >= 429) timer = setTimeout(run, AGAIN_MS);
+      }
+    };
+    run();
+    return () => {
+      clearTimeout(timer);
+      cancelAnimationFrame(frame);
+      controller.abort();
+    };
+  }, [key, visible, epoch]);
+
+  const shown = events.slice(0, SHOWN);
+  return html`<${Head} namespace=${question.namespace} now="live" />
+    <${QuestionForm} screen="live" question=${question} error=${state.error} asks=${false} />
+    <div class="bar">
+      <p class="result" role="status">${state.error ? html`<${Badge} kind="bad">${state.error.status === 0 ? 'not connected, trying again' : 'stopped'}<//>`
+        : !state.connected ? html`<${Badge} kind="plain">${state.reading ? `reading ${number(state.reading)} names` : 'connecting'}<//>`
+        : paused ? html`<${Badge} kind="warn">paused<//>` : html`<${Badge} kind="good">live<//>`}
+        ${' '}<span class="muted">${number(counts.added)} came, ${number(counts.removed)} went${paused && waiting.current.length ? `, ${number(waiting.current.length)} since the pause` : ''}</span></p>
+      <button type="button" aria-pressed=${paused} onClick=${() => pause(!paused)}>${paused ? 'Go on' : 'Pause'}</button>
+      <button type="button" disabled=${!events.length} onClick=${() => setEvents([])}>Clear</button>
+    </div>
+    ${state.error && state.error.status !== 0 && state.error.cause_ !== 'PATTERN' ? html`<${Failure} error=${state.error} what="the changes" rights="list" />` : null}
+    ${shown.length ? html`<ol class="events" aria-label="Changes, newest first">${shown.map((each) => html`<li key=${each.id} class=${each.kind}>
+      <time datetime=${new Date(each.at).toISOString()}>${clockTime(each.at)}</time>
+      <span class="sign" aria-hidden="true">${each.kind === 'added' ? '+' : '−'}</span><span class="hidden-text">${each.kind === 'added' ? 'came' : 'went'}</span>
+      <a href=${topicLink(question.namespace, each.name)}><bdi>${each.name}</bdi></a></li>`)}</ol>
+      ${events.length > SHOWN ? html`<p class="muted">${number(events.length - SHOWN)} older changes are kept but not shown.</p>` : null}`
+      : state.connected && !state.error ? html`<${Empty} title="Nothing has changed yet"><p>Topics that come and go in this filter show here at once. Leave the page open; a hidden tab closes the stream, and goes on where it was.</p><//>` : null}`;
 }

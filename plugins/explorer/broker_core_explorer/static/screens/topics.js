@@ -1,19 +1,14 @@
 // The listing of a namespace: a question, what matches, and why a topic does not.
-import { html, useMemo, useRef, useState } from '../html.js';
-import { useAsk, usePage, useSettled } from '../ask.js';
-import { go, link } from '../address.js';
-import { ofNamespace, part } from '../api.js';
-import { Answer, Badge, Command, Copy, Dialog, download, Empty, Facts, Field, NamespaceTabs, TextInput } from '../parts.js';
-import { QuestionForm } from '../question_form.js';
-import { bodyOf, formsOf, parametersOf, patternOf, queryOf, questionOf, save } from '../question.js';
-import { marker } from '../patterns.js';
-import { Rows } from '../rows.js';
-import { counted, duration, number } from '../format.js';
+import { ApiError, go, html, link, linkIn, ofNamespace, part, useAsk, useEffect, useLayoutEffect, useMemo, usePage, useRef, useSettled, useState } from '../page.js';
+import { Answer, Badge, Command, Copy, Dialog, Empty, Facts, Field, NamespaceTabs, TextInput, download } from '../parts.js';
+import { QuestionForm, bodyOf, formsOf, marker, parametersOf, patternOf, queryOf, questionOf, save } from '../question.js';
+import { counted, duration, number, shortName } from '../format.js';
 
-const FIRST = 200;
+/** Rows of a request. */
+const PAGE = 200;
 const AS_NAMES = 1000;
 
-/** @param {{place: import('../address.js').Place}} props */
+/** @param {{place: import('../page.js').Place}} props */
 export function Topics({ place }) {
   const { api } = usePage();
   const question = questionOf(place);
@@ -31,7 +26,7 @@ export function Topics({ place }) {
     <div class="split">
       <section class="main" aria-label="Topics that match">
         <div class="bar">
-          <p class="result" role="status">${error && !loading ? '' : data === undefined ? 'Asking…' : html`<b>${number(data.total)}</b> ${data.total === 1 ? 'name' : 'names'}${
+          <p class="result" role="status">${refused ? html`<span class="hidden-text">RE2 refuses this: ${error.problem.error?.reason}</span>` : error && !loading ? '' : data === undefined ? 'Asking…' : html`<b>${number(data.total)}</b> ${data.total === 1 ? 'name' : 'names'}${
             data.plan?.looked_at > data.total ? html` <span class="muted">of ${number(data.plan.looked_at)}</span>` : null}${
             data.question.as ? html` <span class="muted">for <bdi>${data.question.as.role || 'somebody'}</bdi></span>` : null}${
             loading ? html` <span class="muted">${ask.slow ? 'The server is slow…' : ''}</span>` : null}`}</p>
@@ -55,26 +50,25 @@ export function Topics({ place }) {
 export const Head = ({ namespace, now }) => html`<div class="head"><h1 tabindex="-1"><bdi>${namespace}</bdi></h1>
   <${NamespaceTabs} namespace=${namespace} now=${now} /></div>`;
 
-/** @param {import('../api.js').Api} api @param {any} question @param {AbortSignal} signal */
+/** @param {import('../page.js').Api} api @param {any} question @param {AbortSignal} signal */
 async function listing(api, question, signal) {
   const found = await api.get(
     `${ofNamespace(question.namespace)}/topics`,
-    { ...parametersOf(question), limit: FIRST, count: true, plan: true }, signal,
+    { ...parametersOf(question), limit: PAGE, count: true, plan: true }, signal,
   );
   return { ...found, names: found.items };
 }
 
-/** @param {import('../api.js').Api} api @param {any} question @param {AbortSignal} signal */
+/** @param {import('../page.js').Api} api @param {any} question @param {AbortSignal} signal */
 async function asSomebody(api, question, signal) {
   const found = await api.post(`${ofNamespace(question.namespace)}/explain`, { ...bodyOf(question), names: AS_NAMES }, signal);
   if (found.error) {
-    const { ApiError } = await import('../api.js');
     throw new ApiError(found.cause === 'DENIED' ? 403 : 400, { detail: found.error, cause: found.cause });
   }
   return { ...found, total: found.topics, plan: { how: found.plan, ms: found.ms }, explained: found };
 }
 
-/** @param {{found: any, load: import('../api.js').Api | null, stale: boolean}} props */
+/** @param {{found: any, load: import('../page.js').Api | null, stale: boolean}} props */
 function Listing({ found, load, stale }) {
   const { question } = found;
   const marks = useMemo(() => marker(patternOf(question)), [patternOf(question)]);
@@ -87,7 +81,7 @@ function Listing({ found, load, stale }) {
     return page.items;
   };
   const total = load === null ? found.names.length : found.total;
-  return html`<div class=${stale ? 'stale' : ''}>
+  return html`<div class=${stale ? 'stale' : ''} aria-busy=${stale} data-shown=${question.typed}>
     ${moved === found.key ? html`<p class="notice">Topics have changed since: the rows below may be of two states.${' '}
       <button type="button" class="link" onClick=${() => dispatchEvent(new Event('ask-again'))}>Look again</button></p>` : null}
     ${total < found.total ? html`<p class="notice">These are the first ${number(total)} of ${number(found.total)}.</p>` : null}
@@ -99,13 +93,12 @@ function Listing({ found, load, stale }) {
 
 /** @param {string} namespace @param {string} name @returns {string} the page of a topic */
 export function topicLink(namespace, name) {
-  const short = name.startsWith(`persistent://${namespace}/`) ? name.slice(`persistent://${namespace}/`.length) : name;
-  return link(['topic', ...namespace.split('/'), short]);
+  return link(['topic', ...namespace.split('/'), shortName(namespace, name)]);
 }
 
 /** A name with its literal and captured parts. @param {{name: string, namespace: string, marks: (name: string) => any[]}} props */
 function Name({ name, namespace, marks }) {
-  const shown = name.startsWith('persistent://') ? `persistent://${namespace}/`.length : 0;
+  const shown = name.length - shortName(namespace, name).length;
   const found = marks(name);
   const pieces = [];
   let at = shown;
@@ -120,22 +113,20 @@ function Name({ name, namespace, marks }) {
   return html`<bdi class="topic" title=${name}>${pieces}</bdi>`;
 }
 
-/** @param {{question: any}} props */
 function NoTopics({ question }) {
   const narrowed = question.typed || question.properties.length || question.mode !== 'persistent' || question.as;
-  const all = link(['topics', ...question.namespace.split('/')], { mode: 'all' });
+  const all = linkIn('topics', question.namespace, { mode: 'all' });
   return narrowed ? html`<${Empty} title="No topic matches">
       <p>Is there one that should be here? Type its name under “Why not?”, and the server says which step takes it away.</p>
       <p><a href=${all}>Show all topics of the namespace</a></p><//>`
     : html`<${Empty} title="No persistent topics here"><p>The namespace holds none that you may see. <a href=${all}>Show non-persistent ones too</a></p><//>`;
 }
 
-/** @param {{question: any}} props */
 function WhyBox({ question }) {
   const [name, set] = useState('');
   return html`<form class="panel" onSubmit=${(event) => {
     event.preventDefault();
-    if (name) go(link(['why', ...question.namespace.split('/')], queryOf(question, { topic: name })));
+    if (name) go(linkIn('why', question.namespace, queryOf(question, { topic: name })));
   }}><h2>Is a topic missing?</h2>
     <div class="line"><${Field} label="Its name" class="grows"><${TextInput} value=${name} set=${set} placeholder="orders-7" /><//>
     <button type="submit" class="primary">Why not?</button></div></form>`;
@@ -151,7 +142,6 @@ const HOW = /** @type {Record<string, string>} */ ({
   lister: 'A plugin selected the topics.',
 });
 
-/** @param {{data: any}} props */
 function Cost({ data }) {
   const { plan, explained } = data;
   return html`<section class="panel"><h2>How it was found</h2>
@@ -213,7 +203,7 @@ const STEPS = /** @type {Record<string, string>} */ ({
   pattern: 'Pattern', masks: 'Masks of plugins', held: 'Held listings',
 });
 
-/** @param {{place: import('../address.js').Place}} props */
+/** @param {{place: import('../page.js').Place}} props */
 export function Why({ place }) {
   const { api } = usePage();
   const question = questionOf(place);
@@ -227,7 +217,7 @@ export function Why({ place }) {
     <form class="line" onSubmit=${(event) => event.preventDefault()}>
       <${Field} label="The topic that is missing" class="grows" hint="Its name, without tenant/namespace; the question stands below.">
         <${TextInput} value=${topic} placeholder="orders-7" data-search set=${(text) => go(
-          link(['why', ...question.namespace.split('/')], queryOf(question, { topic: text })), { replace: true },
+          linkIn('why', question.namespace, queryOf(question, { topic: text })), { replace: true },
         )} /><//>
     </form>
     <${QuestionForm} screen="why" question=${question} more=${{ topic }} error=${ask.loading ? null : ask.error} />
@@ -236,12 +226,11 @@ export function Why({ place }) {
         <${Verdict} found=${found} question=${question} />`}<//>`}`;
 }
 
-/** @param {{found: any, question: any}} props */
 function Verdict({ found, question }) {
   const asks = question.as?.role ? html`the role <b><bdi>${question.as.role}</bdi></b>` : question.as ? 'this client' : 'you';
   return html`<section aria-label="The answer">
     <div class=${`verdict ${found.listed ? 'good' : 'bad'}`} role="status">
-      <h2>${found.listed ? html`<bdi>${short(found.topic, question)}</bdi> is listed for ${asks}` : html`<bdi>${short(found.topic, question)}</bdi> is not listed for ${asks}`}</h2>
+      <h2><bdi>${shortName(question.namespace, found.topic)}</bdi> is ${found.listed ? '' : 'not '}listed for ${asks}</h2>
       <p>${found.listed ? 'No step takes it away.' : html`Taken away by: <b>${STEPS[found.blocked_by] || found.blocked_by || 'a step that is not known'}</b>.`}
         ${found.steps.some((each) => each.step === 'exists' && each.passes) ? html` <a href=${topicLink(question.namespace, found.topic)}>Look at the topic</a>` : null}</p>
     </div>
@@ -255,5 +244,156 @@ function Verdict({ found, question }) {
     </li>`)}</ol></section>`;
 }
 
-/** @param {string} topic @param {any} question */
-const short = (topic, question) => (topic.startsWith(`persistent://${question.namespace}/`) ? topic.slice(14 + question.namespace.length) : topic);
+
+
+// A list of any length: what is seen of it is drawn, and fetched by pages.
+
+const ROW = 30; // pixels, as in app.css
+const MOST_PAGES = 40;
+const BEYOND = 6; // rows drawn above and below what is seen
+/** Milliseconds until a page is asked for: one that is scrolled past is not. */
+const PAUSE_MS = 30;
+
+/** How high an element may be: browsers stop at 17 or 33 million pixels. */
+let tallest = 0;
+function mostHeight() {
+  if (!tallest) {
+    const probe = document.createElement('div');
+    probe.className = 'probe';
+    probe.style.height = '33000000px';
+    document.body.append(probe);
+    tallest = probe.getBoundingClientRect().height > 32e6 ? 32e6 : 15e6;
+    probe.remove();
+  }
+  return tallest;
+}
+
+/**
+ * @param {object} props
+ * @param {string} props.label of the list, for screen readers
+ * @param {string} props.of another text is another list, which begins at its first row
+ * @param {number} props.total rows in all
+ * @param {any[]} props.first rows that are known already
+ * @param {((offset: number, limit: number, signal: AbortSignal) => Promise<any[]>) | null} props.load
+ * @param {(item: any) => any} props.row what a row shows
+ * @param {(item: any) => string} props.href where a row leads
+ */
+function Rows({ label, of, total, first, load, row, href }) {
+  const box = useRef(/** @type {HTMLDivElement | null} */ (null));
+  const [top, setTop] = useState(0);
+  const [height, setHeight] = useState(600);
+  const [active, setActive] = useState(-1);
+  const [, draw] = useState(0);
+  const [failed, setFailed] = useState(/** @type {any} */ (null));
+  const pages = useRef(/** @type {Map<number, any[]>} */ (new Map()));
+  const running = useRef(/** @type {Map<number, AbortController>} */ (new Map()));
+
+  const before = useRef(of);
+  if (before.current !== of) {
+    before.current = of;
+    pages.current = new Map();
+    running.current.forEach((each) => each.abort());
+    running.current.clear();
+  }
+  for (let page = 0; page * PAGE < first.length; page += 1) {
+    const items = first.slice(page * PAGE, (page + 1) * PAGE);
+    if (items.length === PAGE || first.length === total) pages.current.set(page, items);
+  }
+
+  useLayoutEffect(() => {
+    if (box.current) box.current.scrollTop = 0;
+    setTop(0);
+    setActive(-1);
+    setFailed(null);
+  }, [of]);
+  useLayoutEffect(() => {
+    const watcher = new ResizeObserver(() => box.current && setHeight(box.current.clientHeight));
+    if (box.current) watcher.observe(box.current);
+    return () => watcher.disconnect();
+  }, []);
+  useEffect(() => () => running.current.forEach((each) => each.abort()), []);
+
+  const whole = total * ROW;
+  const tall = Math.min(whole, mostHeight());
+  const ratio = tall > height && whole > tall ? (whole - height) / (tall - height) : 1;
+  const at = top * ratio;
+  const from = Math.max(0, Math.floor(at / ROW) - BEYOND);
+  const to = Math.min(total, Math.ceil((at + height) / ROW) + BEYOND);
+  const firstPage = Math.floor(from / PAGE);
+  const lastPage = Math.floor(Math.max(from, to - 1) / PAGE);
+
+  useEffect(() => {
+    running.current.forEach((controller, page) => {
+      if (page < firstPage || page > lastPage) {
+        controller.abort();
+        running.current.delete(page);
+      }
+    });
+    if (load === null) return;
+    for (let page = firstPage; page <= lastPage; page += 1) {
+      if (pages.current.has(page) || running.current.has(page) || page * PAGE >= total) continue;
+      const controller = new AbortController();
+      running.current.set(page, controller);
+      setTimeout(async () => {
+        if (controller.signal.aborted) return;
+        try {
+          const items = await load(page * PAGE, PAGE, controller.signal);
+          if (controller.signal.aborted) return;
+          pages.current.set(page, items);
+          const [oldest] = pages.current.keys();
+          if (pages.current.size > MOST_PAGES && oldest !== page) pages.current.delete(oldest);
+          setFailed(null);
+        } catch (error) {
+          if (!controller.signal.aborted) setFailed(error);
+        } finally {
+          if (running.current.get(page) === controller) running.current.delete(page);
+          draw((turn) => turn + 1);
+        }
+      }, PAUSE_MS);
+    }
+  }, [firstPage, lastPage, of, total, failed === null]);
+
+  const item = (index) => pages.current.get(Math.floor(index / PAGE))?.[index % PAGE];
+  const show = (index) => {
+    const node = box.current;
+    if (!node) return;
+    setActive(index);
+    const y = index * ROW;
+    if (y < at) node.scrollTop = y / ratio;
+    else if (y + ROW > at + height) node.scrollTop = Math.ceil((y + ROW - height) / ratio);
+  };
+  const key = (event) => {
+    const seen = Math.max(1, Math.floor(height / ROW) - 1);
+    const now = active < 0 ? Math.floor(at / ROW) - 1 : active;
+    const moves = { ArrowDown: now + 1, ArrowUp: now - 1, PageDown: now + seen, PageUp: now - seen, Home: 0, End: total - 1 };
+    if (event.altKey || event.ctrlKey || event.metaKey) return;
+    if (event.key in moves) {
+      event.preventDefault();
+      show(Math.max(0, Math.min(total - 1, moves[/** @type {keyof typeof moves} */ (event.key)])));
+    } else if (event.key === 'Enter' && active >= 0 && item(active) !== undefined) {
+      event.preventDefault();
+      location.hash = href(item(active));
+    }
+  };
+
+  const rows = [];
+  for (let index = from; index < to; index += 1) {
+    const found = item(index);
+    rows.push(html`<a key=${index} id=${`row-${index}`} role="option" tabindex="-1" class="row"
+      aria-posinset=${index + 1} aria-setsize=${total} aria-selected=${index === active}
+      href=${found === undefined ? undefined : href(found)}>${found === undefined
+        ? html`<span class="ghost">${failed === null ? '…' : 'not loaded'}</span>` : row(found)}</a>`);
+  }
+  return html`<div class="rows">
+    ${failed === null ? null : html`<p class="notice bad" role="alert">Rows are missing: ${failed.message}
+      <button type="button" onClick=${() => setFailed(null)}>Try again</button></p>`}
+    <div ref=${box} class="scroller" style=${{ '--rows': total }} role="listbox" tabindex="0" aria-label=${label}
+        aria-activedescendant=${active >= from && active < to ? `row-${active}` : undefined}
+        onScroll=${(event) => setTop(event.currentTarget.scrollTop)} onKeyDown=${key}>
+      <div class="tall" role="presentation" style=${{ height: `${tall}px` }}>
+        <div class="window" role="presentation" style=${{ transform: `translateY(${from * ROW - at + top}px)` }}>${rows}</div>
+      </div>
+    </div>
+    ${total * ROW > height ? html`<p class="where muted" aria-hidden="true">${number(Math.min(total, Math.floor(at / ROW) + 1))} to ${number(Math.min(total, Math.floor((at + height) / ROW)))} of ${number(total)}</p>` : null}
+  </div>`;
+}

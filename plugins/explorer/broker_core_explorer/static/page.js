@@ -1,0 +1,382 @@
+// What each screen is built on: the framework in one import, the place in the address, requests to `/v1` of the server that
+// the page is from and to no other, and questions that a screen asks anew.
+import htm from './vendor/htm.js';
+import { h, render, Fragment, createContext } from './vendor/preact.js';
+import {
+  useState, useEffect, useLayoutEffect, useMemo, useRef, useCallback, useContext, useErrorBoundary, useId,
+} from './vendor/hooks.js';
+
+export {
+  h, render, Fragment, useState, useEffect, useLayoutEffect, useMemo, useRef, useCallback, useErrorBoundary, useId,
+};
+
+/** Markup as a template: what stands in `${}` is text or a component, never markup. */
+export const html = htm.bind(h);
+
+// Where the page is, in the part of the address after `#`: what is asked stays in a link, and reaches no log of a server.
+
+/**
+ * @typedef {object} Place
+ * @property {string} screen the first part of the path: `namespaces`, `topics`, `topic`, `live` ...
+ * @property {string[]} path what follows it, decoded
+ * @property {URLSearchParams} query
+ */
+
+/** @param {string} hash @returns {Place} */
+function placeOf(hash) {
+  const [path, query = ''] = split(hash.replace(/^#\/?/, ''), '?');
+  const parts = path.split('/').map(decoded);
+  return { screen: parts[0] || 'namespaces', path: parts.slice(1).filter((each) => each !== ''), query: new URLSearchParams(query) };
+}
+
+/** @param {string} text */
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text; // a link that somebody cut
+  }
+}
+
+/** The text before the first separator and the one after it, if there is one. @param {string} text @param {string} at @returns {[string, string?]} */
+export function split(text, at) {
+  const index = text.indexOf(at);
+  return index < 0 ? [text] : [text.slice(0, index), text.slice(index + 1)];
+}
+
+/**
+ * A link within the page.
+ * @param {string[]} parts
+ * @param {URLSearchParams | Record<string, any>} [query]
+ */
+export function link(parts, query = {}) {
+  const text = String(query instanceof URLSearchParams ? query : params(query));
+  return `#/${parts.map(encodeURIComponent).join('/')}${text && `?${text}`}`;
+}
+
+/** A link to a screen of a namespace. @param {string} screen @param {string} namespace @param {URLSearchParams | Record<string, any>} [query] */
+export const linkIn = (screen, namespace, query) => link([screen, ...namespace.split('/')], query);
+
+/** Values for an address: empty ones are left out, an array is a repeated parameter. @param {Record<string, any>} values */
+export function params(values) {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(values)) {
+    for (const each of [value].flat()) if (each || each === 0) query.append(name, each);
+  }
+  return query;
+}
+
+/** @param {string} to @param {{replace?: boolean}} [options] without a step for the button Back */
+export function go(to, { replace = false } = {}) {
+  if (to === location.hash) return;
+  if (replace) {
+    history.replaceState(null, '', to);
+    dispatchEvent(new HashChangeEvent('hashchange'));
+  } else location.hash = to;
+}
+
+/** @returns {Place} the place of the page now; the component is drawn again when it changes */
+export function usePlace() {
+  const [hash, set] = useState(location.hash);
+  useEffect(() => {
+    const changed = () => set(location.hash);
+    addEventListener('hashchange', changed);
+    return () => removeEventListener('hashchange', changed);
+  }, []);
+  return placeOf(hash);
+}
+
+/** What the server said in place of an answer, or that it said nothing (`status` 0). */
+export class ApiError extends Error {
+  /**
+   * @param {number} status
+   * @param {Record<string, any>} problem the body, RFC 9457
+   * @param {string[]} schemes how a client may authenticate, of a 401
+   */
+  constructor(status, problem, schemes = []) {
+    super(String(problem.detail || problem.title || `the server answered with ${status}`));
+    this.status = status;
+    this.problem = problem;
+    this.cause_ = String(problem.cause || '');
+    this.schemes = schemes;
+  }
+}
+
+/** The root of the server as the browser sees it: behind a proxy it has a prefix, which the server does not know. */
+export const ROOT = new URL(
+  document.querySelector('meta[name=root]')?.getAttribute('content') || './',
+  location.href.replace(/#.*/s, ''),
+);
+
+/** @param {string} text a part of a path, whatever is in it */
+export const part = (text) => encodeURIComponent(text);
+
+/**
+ * The path of a namespace below `/v1`.
+ * @param {string} namespace
+ */
+export function ofNamespace(namespace) {
+  const [tenant = '', name = ''] = namespace.split('/');
+  return `namespaces/${part(tenant)}/${part(name)}`;
+}
+
+/**
+ * @param {string} path below `/v1/`; with a slash before it, below the root of the server
+ * @param {Record<string, any>} [query]
+ */
+export function address(path, query = {}) {
+  const url = new URL(path.startsWith('/') ? path.slice(1) : `v1/${path}`, ROOT);
+  url.search = String(params(query));
+  return url;
+}
+
+/** The API with the credentials of whoever signed in, which are in memory alone. */
+export class Api {
+  /** @type {string | null} */
+  #credentials = null;
+  /** Called for each 401, with the error. @type {(error: ApiError) => void} */
+  onUnauthenticated = () => {};
+  /** Called after each request with whether the server answered. @type {(answered: boolean) => void} */
+  onReached = () => {};
+
+  get signedIn() {
+    return this.#credentials !== null;
+  }
+
+  /** @param {{token?: string, user?: string, password?: string} | null} given */
+  signIn(given) {
+    if (given === null) this.#credentials = null;
+    else if (given.token) this.#credentials = `Bearer ${given.token}`;
+    else {
+      const bytes = new TextEncoder().encode(`${given.user}:${given.password}`);
+      this.#credentials = `Basic ${btoa(String.fromCharCode(...bytes))}`;
+    }
+  }
+
+  /**
+   * @param {string} method
+   * @param {string} path
+   * @param {{query?: Record<string, any>, body?: any, type?: string, headers?: Record<string, string>,
+   *          signal?: AbortSignal}} [options]
+   * @returns {Promise<Response>}
+   */
+  async request(method, path, { query, body, type = 'application/json', headers = {}, signal } = {}) {
+    /** @type {Record<string, string>} */
+    const sent = { Accept: 'application/json', ...headers };
+    if (this.#credentials !== null) sent.Authorization = this.#credentials;
+    if (body !== undefined) sent['Content-Type'] = type;
+    let response;
+    try {
+      response = await fetch(address(path, query), {
+        method,
+        headers: sent,
+        body: body === undefined ? undefined : JSON.stringify(body),
+        signal,
+        credentials: 'omit', // the browser's own dialog never opens, and no cookie is sent
+        cache: 'no-store',
+        redirect: 'error',
+        referrerPolicy: 'no-referrer',
+      });
+    } catch (error) {
+      if (signal?.aborted) throw error;
+      this.onReached(false);
+      throw new ApiError(0, { detail: 'The server does not answer.' });
+    }
+    // A proxy says 502 and 504 for a server that is away, without a body of ours.
+    if (response.ok || response.status === 304) {
+      this.onReached(true);
+      return response;
+    }
+    const failure = await failed(response);
+    this.onReached(!(failure.status >= 502 && !failure.cause_));
+    if (failure.status === 401) this.onUnauthenticated(failure);
+    throw failure;
+  }
+
+  /**
+   * @param {string} path
+   * @param {Record<string, any>} [query]
+   * @param {AbortSignal} [signal]
+   */
+  async get(path, query, signal) {
+    return json(await this.request('GET', path, { query, signal }));
+  }
+
+  /**
+   * @param {string} path
+   * @param {any} body
+   * @param {AbortSignal} [signal]
+   */
+  async post(path, body, signal) {
+    return json(await this.request('POST', path, { body, signal }));
+  }
+
+  /**
+   * Server-sent events over `fetch`, which sends credentials where `EventSource` sends none. Ends with an
+   * {@link ApiError}, or when it is aborted.
+   * @param {string} path
+   * @param {Record<string, any>} query
+   * @param {{signal: AbortSignal, last?: string, event: (name: string, data: string, id: string) => void}} options
+   */
+  async events(path, query, { signal, last, event }) {
+    /** @type {Record<string, string>} */
+    const headers = { Accept: 'text/event-stream' };
+    if (last) headers['Last-Event-ID'] = last;
+    const response = await this.request('GET', path, { query, headers, signal });
+    if (response.body === null) return;
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    let rest = '';
+    /** @type {{name: string, data: string[], id: string}} */
+    let now = { name: 'message', data: [], id: last || '' };
+    for (;;) {
+      let chunk;
+      try {
+        chunk = await reader.read();
+      } catch (error) {
+        if (signal.aborted) throw error;
+        chunk = { done: true, value: undefined };
+      }
+      if (chunk.done) {
+        this.onReached(false);
+        throw new ApiError(0, { detail: 'The stream ended.' });
+      }
+      const lines = (rest + chunk.value).split('\n');
+      rest = lines.pop() || '';
+      for (const line of lines) {
+        if (line === '') {
+          if (now.data.length) event(now.name, now.data.join('\n'), now.id);
+          now = { name: 'message', data: [], id: now.id };
+        } else {
+          const colon = line.indexOf(':');
+          const field = colon < 0 ? line : line.slice(0, colon);
+          const value = colon < 0 ? '' : line.slice(colon + 1).replace(/^ /, '');
+          if (field === 'event') now.name = value;
+          else if (field === 'data') now.data.push(value);
+          else if (field === 'id') now.id = value;
+        }
+      }
+    }
+  }
+}
+
+/** @param {Response} response */
+async function json(response) {
+  return response.status === 204 ? null : response.json();
+}
+
+/** @param {Response} response */
+async function failed(response) {
+  let problem;
+  try {
+    problem = await response.json();
+  } catch {
+    problem = null; // a proxy's page, or half an answer
+  }
+  if (problem === null || typeof problem !== 'object') problem = { title: response.statusText };
+  if (problem.detail === undefined && typeof problem.error === 'string') problem.detail = problem.error;
+  const schemes = (response.headers.get('WWW-Authenticate') || '').match(/\b(Bearer|Basic)\b/gi) || [];
+  return new ApiError(response.status, problem, schemes.map((each) => each.toLowerCase()));
+}
+
+/**
+ * @typedef {object} Page what all screens share
+ * @property {Api} api
+ * @property {any} me what `/v1/me` says, or null
+ * @property {number} epoch raised when somebody signs in or the server comes back: everything is asked again
+ * @property {(text: string) => void} say shows a line for some seconds, and tells it to screen readers
+ * @property {any[]} screens of plugins
+ */
+/** @type {import('./vendor/preact.js').Context<Page>} */
+export const PageContext = createContext(/** @type {any} */ (null));
+/** @returns {Page} */
+export const usePage = () => useContext(PageContext);
+
+/**
+ * @template T
+ * @typedef {object} Asked
+ * @property {T | undefined} data the last answer, also while the next one is awaited
+ * @property {ApiError | null} error of the last question
+ * @property {boolean} loading
+ * @property {boolean} slow loading for longer than people wait without a word
+ * @property {boolean} old whether `data` is of a question before
+ * @property {() => void} again
+ */
+
+const SLOW_MS = 1000;
+const NOTHING = { data: undefined, error: null, loading: false, slow: false, old: false };
+
+/**
+ * @template T
+ * @param {((signal: AbortSignal) => Promise<T>) | null} ask `null`: nothing is asked
+ * @param {any[]} key asked again when one of these is another; `keep` says whether the answer before stays meanwhile
+ * @param {{keep?: boolean, delay?: number, every?: number}} [options] `every`: milliseconds, while the tab is seen
+ * @returns {Asked<T>}
+ */
+export function useAsk(ask, key, { keep = true, delay = 0, every = 0 } = {}) {
+  const { epoch } = usePage();
+  const [turn, setTurn] = useState(0);
+  const [state, set] = useState(/** @type {any} */ ({ ...NOTHING, loading: ask !== null }));
+  const again = useCallback(() => setTurn((before) => before + 1), []);
+  const latest = useRef(ask);
+  latest.current = ask;
+  useEffect(() => {
+    const asking = latest.current;
+    if (asking === null) {
+      set(NOTHING);
+      return undefined;
+    }
+    const controller = new AbortController();
+    set((before) => ({ ...before, data: keep ? before.data : undefined, loading: true, slow: false, old: true }));
+    const slow = setTimeout(() => set((before) => ({ ...before, slow: true })), SLOW_MS + delay);
+    const start = setTimeout(() => {
+      asking(controller.signal).then(
+        (data) => !controller.signal.aborted && set({ ...NOTHING, data }),
+        (error) => !controller.signal.aborted && set((before) => ({ ...before, error, loading: false, slow: false })),
+      ).finally(() => clearTimeout(slow));
+    }, delay);
+    return () => {
+      clearTimeout(slow);
+      clearTimeout(start);
+      controller.abort();
+    };
+  }, [...key, epoch, turn]);
+  useEffect(() => {
+    if (!every) return undefined;
+    const timer = setInterval(() => document.visibilityState === 'visible' && again(), every);
+    return () => clearInterval(timer);
+  }, [every, again]);
+  return { ...state, again };
+}
+
+/**
+ * What a path of the API has.
+ * @param {string | null} path `null`: nothing is asked
+ * @param {Record<string, any>} [query]
+ * @param {{keep?: boolean, delay?: number, every?: number}} [options]
+ * @returns {Asked<any>}
+ */
+export function useGet(path, query, options) {
+  const { api } = usePage();
+  return useAsk(path === null ? null : (signal) => api.get(path, query, signal), [path, String(params(query || {}))], options);
+}
+
+/** A value that follows another one after a pause of typing. @template T @param {T} value @param {number} ms @returns {T} */
+export function useSettled(value, ms) {
+  const [settled, set] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => set(() => value), ms);
+    return () => clearTimeout(timer);
+  }, [value, ms]);
+  return settled;
+}
+
+/** Whether the tab is seen: streams are closed where it is not. */
+export function useVisible() {
+  const [visible, set] = useState(document.visibilityState === 'visible');
+  useEffect(() => {
+    const changed = () => set(document.visibilityState === 'visible');
+    document.addEventListener('visibilitychange', changed);
+    return () => document.removeEventListener('visibilitychange', changed);
+  }, []);
+  return visible;
+}
