@@ -6,10 +6,9 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 import broker_core
 from broker_core.compact_json import ascii_json, compact_json, json_encoder
+from tests.support.one_test import in_one_test
 
 _SOURCES = Path(broker_core.__file__).parent
 #: What would write JSON in another way.
@@ -39,9 +38,7 @@ def test_json_is_one_compact_line() -> None:
     assert json_encoder(ascii_only=True, default=str)({"path": Path("x")}) == '{"path":"x"}'
 
 
-@pytest.mark.parametrize(
-    "path", sorted(_SOURCES.rglob("*.py")), ids=lambda path: str(path.relative_to(_SOURCES))
-)
+@in_one_test("path", sorted(_SOURCES.rglob("*.py")))
 def test_no_other_module_decides_it(path: Path) -> None:
     tree = ast.parse(path.read_text())
     if path.name != "compact_json.py":

@@ -19,6 +19,7 @@ import pydantic
 import pytest
 
 from tests.docs.pages import Block, all_pages, blocks, code_in, tables
+from tests.support.one_test import in_one_test
 from tests.support.public_api import EMBEDDING, PUBLIC, page_of
 
 ROOT = Path(__file__).parent.parent
@@ -101,7 +102,7 @@ def test_examples_import_what_is_exported_and_documented(path: Path) -> None:
     assert not _not_public(path, (*PUBLIC, *EMBEDDING))
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=str)
+@in_one_test("block", BLOCKS)
 def test_the_pages_import_what_is_exported_and_documented(block: Block) -> None:
     assert not _private_imports(ast.parse(block.text), (*PUBLIC, *EMBEDDING))
 
@@ -120,7 +121,7 @@ def _unknown_paths(text: str) -> list[str]:
     return wrong
 
 
-@pytest.mark.parametrize("page", ["README.md", *(f"docs/{page}" for page in all_pages())])
+@in_one_test("page", ["README.md", *(f"docs/{page}" for page in all_pages())])
 def test_the_text_of_the_pages_names_no_private_module(page: str) -> None:
     assert not _unknown_paths((ROOT / page).read_text(encoding="utf-8"))
 

@@ -18,6 +18,7 @@ from tests.support import left_behind
 from tests.support.eventually import eventually, eventually_sync
 from tests.support.forked_programs import ForkServer
 from tests.support.left_behind import Running
+from tests.support.one_test import in_one_test
 from tests.support.ports import free_ports
 from tests.support.vectors import frames, pattern_vectors
 
@@ -208,3 +209,21 @@ def test_a_python_of_other_variables_is_started_by_itself(forked: tuple[ForkServ
 def _refused(port: int) -> bool:
     with socket.socket() as caller:
         return caller.connect_ex(("127.0.0.1", port)) != 0
+
+
+def test_the_rows_of_one_test_are_all_tried_and_those_that_fail_are_named() -> None:
+    tried = []
+
+    @in_one_test("number, square", [(1, 1), (2, 5), (3, 9), (4, 15)])
+    def square(number: int, square: int) -> None:
+        tried.append(number)
+        if number**2 != square:
+            pytest.fail("other")
+
+    with pytest.raises(BaseExceptionGroup, match="2 of 4 rows") as failure:
+        square()
+    assert tried == [1, 2, 3, 4]
+    assert [error.__notes__ for error in failure.value.exceptions] == [
+        ["with {'number': 2, 'square': 5}"],
+        ["with {'number': 4, 'square': 15}"],
+    ]

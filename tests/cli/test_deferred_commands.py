@@ -3,11 +3,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
 import typer
 
 from broker_core.cli.command_tree import app
 from broker_core.cli.deferred_commands import DeferredCommand
+from tests.support.one_test import in_one_test
 
 
 def deferred(group: Any, above: str = "") -> Iterator[tuple[str, DeferredCommand]]:
@@ -26,7 +26,7 @@ def test_all_commands_of_the_core_are_deferred() -> None:
     assert {"serve", "topics", "topics show"} <= set(COMMANDS)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@in_one_test("name", COMMANDS)
 def test_the_help_of_a_list_is_the_first_paragraph_of_the_commands_own(name: str) -> None:
     command = COMMANDS[name]
     own: str = command.callback.__doc__ if not hasattr(command, "commands") else command._load().help

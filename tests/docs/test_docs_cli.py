@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import pytest
 import typer
 
 from broker_core.cli.command_tree import app
 from tests.docs.pages import code_in, headings, tables
+from tests.support.one_test import in_one_test
 
 PAGE = "reference/cli.md"
 COMMON = {"--config", "--debug", "--help", "-h"}
@@ -61,7 +61,7 @@ def of_kafka() -> set[str]:
     return set().union(*(options(row[0]) for row in table.rows))
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@in_one_test("command", COMMANDS)
 def test_the_options_of_a_command_are_all_there(command: str) -> None:
     real = {
         option
@@ -78,7 +78,7 @@ def test_the_options_of_a_command_are_all_there(command: str) -> None:
         assert {"--config", "--debug"} <= real
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@in_one_test("command", COMMANDS)
 def test_a_default_is_the_default(command: str) -> None:
     by_option = {option: parameter for parameter in COMMANDS[command].params for option in parameter.opts}
     for row in rows(command, "option"):
@@ -87,7 +87,7 @@ def test_a_default_is_the_default(command: str) -> None:
             assert code_in(row["default"]) == [str(default)], f"{command} {row['option']}"
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@in_one_test("command", COMMANDS)
 def test_the_arguments_of_a_command_are_all_there(command: str) -> None:
     real = [
         parameter.metavar for parameter in COMMANDS[command].params if parameter.param_type_name == "argument"

@@ -10,6 +10,7 @@ import pytest
 from broker_core.errors import Cause
 from broker_core.wire.kafka import ErrorCode
 from tests.docs.pages import code_in, headings, read, tables
+from tests.support.one_test import in_one_test
 from tests.support.public_api import EMBEDDING, PUBLIC, page_of
 
 INDEX = "reference/python-api.md"
@@ -78,8 +79,8 @@ def owned(module: str, owner: str) -> object:
     return getattr(import_module(places[0]), owner)
 
 
-@pytest.mark.parametrize(
-    ("module", "member"), [(module, member) for module, page in PAGES.items() for member in members(page)]
+@in_one_test(
+    "module, member", [(module, member) for module, page in PAGES.items() for member in members(page)]
 )
 def test_a_member_has_the_documented_parameters(module: str, member: str) -> None:
     path, called, given = member.partition("(")

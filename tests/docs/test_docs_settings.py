@@ -7,7 +7,6 @@ import re
 import tomllib
 from typing import Any
 
-import pytest
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
@@ -16,6 +15,7 @@ from broker_core.settings import Settings, load_settings
 from broker_core.settings.environment_layer import CONFIG_VARIABLE, variable_name
 from broker_core.settings.setting_paths import dotted, known_keys, table_model
 from tests.docs.pages import blocks, code_in, read, tables
+from tests.support.one_test import in_one_test
 
 PAGE = "reference/settings.md"
 
@@ -45,7 +45,7 @@ def test_the_tables_are_all_there() -> None:
     assert set(documented()) == set(table_models())
 
 
-@pytest.mark.parametrize("table", sorted(table_models()))
+@in_one_test("table", sorted(table_models()))
 def test_the_keys_of_a_table_are_all_there(table: str) -> None:
     assert set(documented()[table]) == set(keys_of(table_models()[table]))
 
@@ -58,11 +58,7 @@ def settings_with_defaults() -> list[tuple[str, str, FieldInfo]]:
     ]
 
 
-@pytest.mark.parametrize(
-    ("table", "key", "field"),
-    settings_with_defaults(),
-    ids=lambda value: value if isinstance(value, str) else "",
-)
+@in_one_test("table, key, field", settings_with_defaults())
 def test_a_default_is_the_default(table: str, key: str, field: FieldInfo) -> None:
     _, kind, default, meaning = documented()[table][key]
     assert meaning.endswith((".", "`)."))

@@ -16,6 +16,7 @@ from broker_core.cli.command_tree import app
 from broker_core.settings import load_settings
 from tests.docs.page_runner import GROUPS, LANGUAGES, matches, pages_to_run, typed
 from tests.docs.pages import ROOT, Block, all_pages, blocks
+from tests.support.one_test import in_one_test
 
 ALL = [block for page in all_pages() for block in blocks(page)]
 SHOWN = {"", "sh", "ini", "nginx", "yaml", "properties", "{toctree}", "{include}", "{literalinclude}"} | {
@@ -86,7 +87,7 @@ def test_yaml_is_yaml(block: Block) -> None:
     assert all({"alert", "expr"} <= set(rule) for rule in group["rules"])
 
 
-@pytest.mark.parametrize("block", of("python"), ids=str)
+@in_one_test("block", of("python"))
 def test_python_is_formatted_like_the_sources(block: Block) -> None:
     ast.parse(block.text)
 
@@ -102,7 +103,7 @@ def subcommand(command: Any, name: str) -> Any | None:
     return command.get_command(None, name) if hasattr(command, "get_command") else None
 
 
-@pytest.mark.parametrize(("block", "line"), shown_commands(), ids=lambda value: str(value)[:60])
+@in_one_test("block, line", shown_commands())
 def test_the_options_of_shown_commands_exist(block: Block, line: str) -> None:
     for words in re.findall(r"(?:^|[ /])broker-core ((?:[^|;&]|'[^']*')+)", line):
         command = typer.main.get_command(app)

@@ -6,7 +6,6 @@ import random
 
 import numpy as np
 import pyarrow as pa
-import pytest
 
 from broker_core.listing.build_chunks import build_chunks
 from broker_core.listing.chunk import Chunk
@@ -15,6 +14,7 @@ from broker_core.listing.listing import listing_of as listing_of_data
 from broker_core.listing.listing_data import ListingData
 from broker_core.names import Mode
 from tests.support.chunks import tiny_chunks
+from tests.support.one_test import in_one_test
 from tests.support.topics import NAMESPACE, assert_listing, visible
 
 LETTERS = "a😀\ue000é"
@@ -38,9 +38,9 @@ def assert_chunk(chunk: Chunk, names: list[str]) -> None:
     assert chunk.properties["team"].column().to_pylist() == [name[-1:] for name in shown]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("count", [3, 300])
+@in_one_test("kind", KINDS)
+@in_one_test("seed", range(6))
+@in_one_test("count", [3, 300])
 def test_it_is_the_chunk_of_the_names(kind: str, seed: int, count: int) -> None:
     pick = random.Random(seed)
     names = sorted({KINDS[kind](pick) for _ in range(600 if kind != "long" else 40)})

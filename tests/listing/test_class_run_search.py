@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from broker_core.listing.class_run_search import ClassRun
+from tests.support.one_test import in_one_test
 
 RUNS = [["ab"], ["ab", "c"], ["a", "bc", "abc"], ["abc"] * 4, ["a", "b", "c", "abc", "c", "b", "a", "c"]]
 
@@ -39,8 +40,8 @@ def test_each_name_with_the_run_is_found(run: list[str]) -> None:
             assert having <= set(rows.tolist()) <= {row for row in range(low, high) if every[row] != b"."}
 
 
-@pytest.mark.parametrize("block", [1, 2, 3, 7, 8, 9, 64])
-@pytest.mark.parametrize("run", RUNS, ids="".join)
+@in_one_test("block", [1, 2, 3, 7, 8, 9, 64])
+@in_one_test("run", RUNS)
 def test_a_run_is_found_across_blocks(run: list[str], block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("broker_core.listing.class_run_search._BLOCK", block)
     test_each_name_with_the_run_is_found(run)

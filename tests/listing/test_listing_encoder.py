@@ -12,6 +12,7 @@ from broker_core.listing.listing import Listing, data_of
 from broker_core.listing.listing_encoder import ListingEncoder
 from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode, NamespaceName
 from broker_core.patterns import compile_pattern
+from tests.support.one_test import in_one_test
 
 NAMESPACE = NamespaceName.parse("acme/orders")
 PARTS = ["a", "b", "-", "é", "\ue000", "😀", "\n", "__", "x" * 60, "y" * 130, "-partition-3", ","]
@@ -42,8 +43,8 @@ def same(encoded: Listing, wanted: Listing) -> None:
         assert chunk.crc == crc_of_fields(chunk.column(0, chunk.size))
 
 
-@pytest.mark.parametrize("seed", range(40))
-@pytest.mark.parametrize("mode", list(Mode), ids=lambda mode: mode.name)
+@in_one_test("seed", range(40))
+@in_one_test("mode", list(Mode))
 def test_pages_in_any_order(mode: Mode, seed: int) -> None:
     rng = random.Random(seed)
     encoder = ListingEncoder(NAMESPACE, mode)

@@ -22,6 +22,7 @@ from broker_core.listing.pattern_scan import PatternScan, quick_to_match
 from broker_core.names import Mode
 from broker_core.names.partition_columns import matched_forms
 from broker_core.patterns import TopicsPattern, compile_pattern
+from tests.support.one_test import in_one_test
 from tests.support.topics import NAMESPACE, matched_form
 
 COUNT = 60_000
@@ -97,14 +98,14 @@ PATTERNS = [
 ]
 
 
-@pytest.mark.parametrize("text", PATTERNS)
+@in_one_test("text", PATTERNS)
 def test_each_way_finds_the_same(
     listing: Listing, text: str, expected: Callable[[str], NDArray[np.int64]]
 ) -> None:
     assert_array_equal(search(listing, compile_pattern(text)), expected(text))
 
 
-@pytest.mark.parametrize("text", PATTERNS)
+@in_one_test("text", PATTERNS)
 def test_each_way_within_a_selection(
     listing: Listing, text: str, expected: Callable[[str], NDArray[np.int64]]
 ) -> None:
@@ -233,7 +234,7 @@ def test_what_a_substring_finds_is_matched_in_slices_too() -> None:
     assert_array_equal(data_of(listing).rows_of(scan.result()), brute(listing, pattern))
 
 
-@pytest.mark.parametrize("text", PATTERNS)
+@in_one_test("text", PATTERNS)
 def test_slices_may_run_in_any_order(
     listing: Listing, text: str, expected: Callable[[str], NDArray[np.int64]]
 ) -> None:

@@ -6,9 +6,9 @@ import random
 
 import numpy as np
 import pyarrow as pa
-import pytest
 
 from broker_core.listing.property_codes import NO_VALUE, PropertyCodes
+from tests.support.one_test import in_one_test
 
 
 def codes_of(values: list[str | None]) -> PropertyCodes:
@@ -32,7 +32,7 @@ def test_a_value_and_none() -> None:
     assert nothing.rows_with("a") is None
 
 
-@pytest.mark.parametrize("seed", range(40))
+@in_one_test("seed", range(40))
 def test_changes_keep_the_values(seed: int) -> None:
     pick = random.Random(seed)
     values = drawn(pick, pick.randint(1, 60))

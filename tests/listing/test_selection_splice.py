@@ -23,6 +23,7 @@ from broker_core.listing.selection_splice import own_chunks
 from broker_core.patterns import TopicsPattern, compile_pattern
 from tests.support.chunks import tiny_chunks
 from tests.support.mapped import mapped_listing
+from tests.support.one_test import in_one_test
 from tests.support.topics import assert_selection, full_names, listing_of, persistent, visible
 
 NAMESPACE = "t/n"
@@ -147,7 +148,7 @@ def test_claimed_names_are_checked_before_they_are_shared() -> None:
         claimed.all().with_changes([], added)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@in_one_test("seed", range(30))
 def test_it_is_the_listing_of_the_names(seed: int) -> None:
     pick = random.Random(seed)
     drawn = [

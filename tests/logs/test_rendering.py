@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker_core.logs.rendering import Renderer
+from tests.support.one_test import in_one_test
 
 PASSWORD = "xyzzy"
 HOSTILE = "a\x1b]0;owned\x07\x9b31m\nready pulsar=evil\r\u2028\u202e\x7f\x85"
@@ -146,8 +147,8 @@ def test_json_hides_credentials_of_one_value_among_many() -> None:
     assert told["7"].startswith("token=")
 
 
-@pytest.mark.parametrize("human", [False, True], ids=["JSON", "for a person"])
-@pytest.mark.parametrize(
+@in_one_test("human", [False, True])
+@in_one_test(
     "values",
     [
         ["a", "b"],
@@ -158,9 +159,8 @@ def test_json_hides_credentials_of_one_value_among_many() -> None:
         ["\U0001f600" * 800],
         ["\ud800"],
     ],
-    ids=["names", "none", "hostile", "secret", "long", "long once escaped", "surrogate"],
 )
-@pytest.mark.parametrize(
+@in_one_test(
     "others", [{}, {"by": HOSTILE}, {"by": f"password={PASSWORD}"}, {"by": "y" * 8000}, {"by": Unshowable()}]
 )
 def test_the_lines_of_many_values_are_those_of_each(

@@ -9,6 +9,7 @@ import pytest
 import re2
 
 from broker_core.patterns.class_runs import class_run
+from tests.support.one_test import in_one_test
 
 
 def shown(text: str) -> list[str]:
@@ -72,7 +73,7 @@ PIECES = [
 ]
 
 
-@pytest.mark.parametrize("seed", range(60))
+@in_one_test("seed", range(60))
 def test_every_match_has_the_run(seed: int) -> None:
     chance = random.Random(seed)
     for _ in range(30):

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 
 from broker_core.patterns.malformation import malformation
+from tests.support.one_test import in_one_test
 from tests.support.regexes import HOSTILE, Regex, is_valid, noise, regexes
 
 BROKEN = [
@@ -111,14 +112,14 @@ OF_A_DIALECT = [
 ]
 
 
-@pytest.mark.parametrize("text", BROKEN)
+@in_one_test("text", BROKEN)
 def test_no_dialect_has_this(text: str) -> None:
     why = malformation(text)
     assert why is not None
     assert len(why) < 100
 
 
-@pytest.mark.parametrize("text", OF_A_DIALECT)
+@in_one_test("text", OF_A_DIALECT)
 def test_some_dialect_may_have_this(text: str) -> None:
     assert malformation(text) is None
 

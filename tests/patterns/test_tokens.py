@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker_core.patterns.tokens import Kind, close_quote, has_any_byte, tokens
+from tests.support.one_test import in_one_test
 from tests.support.regexes import HOSTILE, NOISE, Regex, full_match, is_valid, noise, regexes
 
 
@@ -17,8 +18,8 @@ def read(text: str, *, nested_classes: bool = False) -> list[tuple[str, str]]:
     return [(token.kind.name, token.text) for token in tokens(text, nested_classes=nested_classes)]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@in_one_test(
+    "text, expected",
     [
         ("", []),
         ("abc", [("LITERAL", "abc")]),

@@ -9,6 +9,7 @@ import pytest
 from broker_core.listing.listing import Listing
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import compile_pattern
+from tests.support.one_test import in_one_test
 from tests.support.vectors import pattern_vectors
 
 VECTORS = pattern_vectors()
@@ -26,11 +27,7 @@ def golden() -> dict[str, Listing]:
     }
 
 
-def _id(case: dict[str, Any]) -> str:
-    return f"{case['topics_pattern']}-{case['mode']}"
-
-
-@pytest.mark.parametrize("case", [case for case in VECTORS["cases"] if case["re2"]], ids=_id)
+@in_one_test("case", [case for case in VECTORS["cases"] if case["re2"]])
 def test_a_real_broker_lists_the_same(case: dict[str, Any], golden: dict[str, Listing]) -> None:
     selection = golden[case["mode"]].all()
     if case["topics_pattern"] is not None:

@@ -12,6 +12,7 @@ import pytest
 from broker_core import Listing, ListingBuilder, ListingRequest, Mode, NamespaceName
 from broker_core.errors import InvalidListing
 from broker_core.patterns import compile_pattern
+from tests.support.one_test import in_one_test
 
 NAMESPACE = NamespaceName.parse("acme/orders")
 PARTS = ["a", "b", "-", "é", "\ue000", "😀", "\n", "__", "x" * 60, "y" * 130, "-partition-3", ","]
@@ -25,9 +26,9 @@ def request(text: str | None = None, mode: Mode = Mode.ALL) -> ListingRequest:
     return ListingRequest(NAMESPACE, mode, None if text is None else compile_pattern(text))
 
 
-@pytest.mark.parametrize("mode", list(Mode), ids=lambda mode: mode.name)
-@pytest.mark.parametrize("text", PATTERNS, ids=str)
-@pytest.mark.parametrize("seed", range(6))
+@in_one_test("mode", list(Mode))
+@in_one_test("text", PATTERNS)
+@in_one_test("seed", range(6))
 def test_the_answer_is_that_of_a_listing(seed: int, text: str | None, mode: Mode) -> None:
     pick = random.Random(seed)
     asked = request(text, mode)
@@ -59,8 +60,8 @@ def test_the_answer_is_that_of_a_listing(seed: int, text: str | None, mode: Mode
     assert builder.matched == (text is not None)
 
 
-@pytest.mark.parametrize("literal", ["a", "aé", "a-partition-3", "a\nb", "a-partition-3-partition-0"])
-@pytest.mark.parametrize("name", ["a", "aé", "b", "a-partition-3", "a\nb", "a-partition-3-partition-0", "ab"])
+@in_one_test("literal", ["a", "aé", "a-partition-3", "a\nb", "a-partition-3-partition-0"])
+@in_one_test("name", ["a", "aé", "b", "a-partition-3", "a\nb", "a-partition-3-partition-0", "ab"])
 def test_a_page_of_one_name_is_compared_with_a_pattern_without_operators(name: str, literal: str) -> None:
     text = f"acme/orders/{literal}"
     builder = ListingBuilder(request(text))

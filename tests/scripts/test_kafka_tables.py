@@ -10,6 +10,7 @@ from broker_core.wire.kafka.fields import STRING, Cursor, Versions
 from scripts.kafka_tables import APIS, DEFINITIONS, OWN, TABLES, api_table, definition, tables
 from tests.support.kafka_oracles import DIRECTIONS
 from tests.support.kafka_values import versions_of, written
+from tests.support.one_test import in_one_test
 
 #: Kafka keeps their files, without versions.
 REMOVED = {"ControlledShutdown", "LeaderAndIsr", "StopReplica", "UpdateMetadata"}
@@ -40,7 +41,7 @@ def test_the_definitions_are_of_all_keys_but_ours() -> None:
     assert LIST_TOPICS.key not in keys
 
 
-@pytest.mark.parametrize("api", EACH.values(), ids=lambda api: api.name)
+@in_one_test("api", EACH.values())
 def test_each_api_of_kafka_can_have_a_table(api: Api) -> None:
     for _, version in versions_of(api):
         for direction in DIRECTIONS:

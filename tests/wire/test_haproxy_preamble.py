@@ -10,6 +10,7 @@ import pytest
 
 from broker_core.quantities import ListenAddress
 from broker_core.wire.haproxy_preamble import LARGEST, HaproxyPreamble, PreambleError
+from tests.support.one_test import in_one_test
 
 SIGNATURE = b"\x0d\x0a\x0d\x0a\x00\x0d\x0a\x51\x55\x49\x54\x0a"
 TCP4, TCP6, UNIX, UDP4 = 0x11, 0x21, 0x31, 0x12
@@ -117,8 +118,8 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize(("preamble", "source"), GOOD.values(), ids=GOOD)
-@pytest.mark.parametrize("chunk", [1, 7, 1 << 20])
+@in_one_test("preamble, source", GOOD.values())
+@in_one_test("chunk", [1, 7, 1 << 20])
 def test_a_preamble_tells_an_address(preamble: bytes, source: str | None, chunk: int) -> None:
     read = HaproxyPreamble()
     stream = preamble + b"what follows"
@@ -132,8 +133,8 @@ def test_a_preamble_tells_an_address(preamble: bytes, source: str | None, chunk:
     assert read.source == (None if source is None else ListenAddress.parse(source))
 
 
-@pytest.mark.parametrize("preamble", BAD.values(), ids=BAD)
-@pytest.mark.parametrize("chunk", [1, 1 << 20])
+@in_one_test("preamble", BAD.values())
+@in_one_test("chunk", [1, 1 << 20])
 def test_what_is_no_preamble_is_refused(preamble: bytes, chunk: int) -> None:
     read = HaproxyPreamble()
     with pytest.raises(PreambleError):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from broker_core.kafka.acls.acl_filters import AclFilter, binding_fault, mistake_in
 from broker_core.kafka.acls.bindings import (
     AclBinding,
@@ -15,6 +13,7 @@ from broker_core.kafka.acls.bindings import (
     ResourceType,
     known,
 )
+from tests.support.one_test import in_one_test
 from tests.support.vectors import acl_filters
 
 
@@ -54,7 +53,7 @@ def test_a_filter_of_an_unknown_kind_is_told_by_the_words_of_kafka() -> None:
     assert AclFilter().has_unknown is None
 
 
-@pytest.mark.parametrize("row", acl_filters()["create"], ids=lambda row: str(row["acl"])[:60])
+@in_one_test("row", acl_filters()["create"])
 def test_bindings_are_refused_as_by_kafka(row: dict[str, Any]) -> None:
     fault = binding_fault(AclBinding(*_values(row["acl"])))
     if row["error"] is None:

@@ -13,6 +13,7 @@ from broker_core.wire.kafka import APIS, Api, MalformedMessage, Reader
 from tests.support.kafka_mutations import damaged, read_or_refused
 from tests.support.kafka_oracles import DIRECTIONS
 from tests.support.kafka_values import EXAMPLES, messages, versions_of, written
+from tests.support.one_test import in_one_test
 
 EACH = pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.name)
 
@@ -40,7 +41,7 @@ def test_a_message_needs_its_last_byte(api: Api, data: st.DataObject) -> None:
     assert api.read_request(Reader(whole + b"more"), version) == api.read_request(Reader(whole), version)
 
 
-@pytest.mark.parametrize(("api", "version"), versions_of(*APIS.values()))
+@in_one_test("api, version", versions_of(*APIS.values()))
 def test_lengths_of_two_gigabytes_are_refused_before_they_cost_memory(api: Api, version: int) -> None:
     plain, compact = b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff\x07"
     length = compact if api.is_flexible(version) else plain
@@ -54,8 +55,8 @@ def test_lengths_of_two_gigabytes_are_refused_before_they_cost_memory(api: Api, 
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize(
-    ("api", "version"),
+@in_one_test(
+    "api, version",
     [(api, version) for api, version in versions_of(*APIS.values()) if api.is_flexible(version)],
 )
 def test_unknown_tags_of_a_request_are_skipped(api: Api, version: int) -> None:

@@ -18,6 +18,7 @@ from broker_core.wire.kafka import (
 )
 from tests.support.kafka_oracles import DIRECTIONS, Direction, libraries_of, schema_differences
 from tests.support.kafka_values import EXAMPLES, assert_read_as_written, messages, versions_of
+from tests.support.one_test import in_one_test
 
 #: kafka-python brings Kafka's definitions of its own; ours has none.
 KAFKAS = [api for api in APIS.values() if api is not LIST_TOPICS and "kafka-python" in libraries_of(api)]
@@ -27,8 +28,8 @@ def test_apis_are_found_by_their_keys() -> None:
     assert all(api.key == key for key, api in APIS.items())
 
 
-@pytest.mark.parametrize("direction", DIRECTIONS)
-@pytest.mark.parametrize("api", KAFKAS, ids=lambda api: api.name)
+@in_one_test("direction", DIRECTIONS)
+@in_one_test("api", KAFKAS)
 def test_messages_are_declared_as_kafka_declares_them(api: Api, direction: Direction) -> None:
     assert schema_differences(api, direction) == []
 

@@ -20,14 +20,10 @@ from broker_core.wire.pulsar.messages.pulsar_api_pb2 import (
     CommandLookupTopicResponse,
     FeatureFlags,
 )
+from tests.support.one_test import in_one_test
 from tests.support.vectors import frames
 
-RECORDED = [
-    pytest.param(line, id=f"{client}-{number}-{line['name']}")
-    for client in ("java", "go", "python")
-    for number, line in enumerate(frames(client), start=1)
-    if "hex" in line
-]
+RECORDED = [line for client in ("java", "go", "python") for line in frames(client) if "hex" in line]
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 request_ids = st.integers(0, 2**64 - 1)
@@ -60,7 +56,7 @@ def recorded_value(body: Message, name: str) -> Any:
     )
 
 
-@pytest.mark.parametrize("line", RECORDED)
+@in_one_test("line", RECORDED)
 def test_recorded_frames(line: dict[str, Any]) -> None:
     raw = bytes.fromhex(line["hex"])
     command = commands.decode(raw)
@@ -134,8 +130,8 @@ def test_random_bytes_raise_nothing_but_frame_errors(raw: bytes) -> None:
 
 
 @given(st.sampled_from(RECORDED), st.data())
-def test_damaged_commands_raise_nothing_but_frame_errors(line: Any, data: st.DataObject) -> None:
-    raw = bytearray.fromhex(line.values[0]["hex"])
+def test_damaged_commands_raise_nothing_but_frame_errors(line: dict[str, Any], data: st.DataObject) -> None:
+    raw = bytearray.fromhex(line["hex"])
     for position in data.draw(st.lists(st.integers(0, len(raw) - 1), min_size=1, max_size=4)):
         raw[position] = data.draw(st.integers(0, 255))
     del raw[data.draw(st.integers(1, len(raw))) :]

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from broker_core.access.authentication.tokens.compact_token import CompactToken, MalformedToken, read_json
+from tests.support.one_test import in_one_test
 from tests.support.tokens import b64
 
 HEADER = b64({"alg": "HS256"})
@@ -49,7 +50,7 @@ def test_bits_that_no_byte_needs_may_be_anything() -> None:
     assert len(spellings) == 3  # of four, two bits
 
 
-@pytest.mark.parametrize("size", range(1, 40))
+@in_one_test("size", range(1, 40))
 def test_any_number_of_bytes(size: int) -> None:
     for behind in (b"", b"=" * (-size % 3)):
         assert CompactToken.parse(

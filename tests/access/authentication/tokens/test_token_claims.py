@@ -10,6 +10,7 @@ from broker_core.access.authentication.failures import AuthenticationFailed
 from broker_core.access.authentication.tokens.token_claims import check_header, principal_of
 from broker_core.access.principal import Principal
 from broker_core.settings import TokenSettings
+from tests.support.one_test import in_one_test
 
 NOW = 1_700_000_000.5
 
@@ -50,8 +51,8 @@ def test_accepted(claims: dict[str, Any]) -> None:
     assert _role(claims) == "alice"
 
 
-@pytest.mark.parametrize(
-    ("claims", "reason"),
+@in_one_test(
+    "claims, reason",
     [
         ({"exp": int(NOW) - 1}, "expired"),
         ({"exp": NOW}, "expired"),  # whole seconds
