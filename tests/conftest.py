@@ -20,6 +20,7 @@ from tests.support.left_behind import Running, note_cancelled_tasks
 from tests.support.quick_debug_mode import note_no_stacks
 from tests.support.quick_files import keep_files_in_memory
 from tests.support.quick_java import quick_java_options
+from tests.support.shared_caches import make_share
 from tests.support.shared_spark import OneSparkProcess
 from tests.support.unit_tests import is_unit_tests, turn_of_tests
 
@@ -60,8 +61,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return OneSparkProcess(config, log) if config.getoption("dist") == "loadfile" else None
 
 
-def pytest_collection() -> None:
+def pytest_collection(session: pytest.Session) -> None:
     gc.disable()  # nearly all that is made stays
+    make_share(session.config)
 
 
 def pytest_collection_finish() -> None:
