@@ -7,30 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pytest
 
 from tests.interop.kafka_clients.python.raw_requests import RawRequests
-from tests.interop.kafka_programs import CLIENTS, cases, differences
+from tests.interop.kafka_programs import CLIENTS, DIFFERENT, cases, differences
 from tests.interop.kafka_stage import ROADS, KafkaServed, kafka_server
 from tests.interop.maven import PeerUnavailable
 from tests.interop.record_kafka_clients import recorded
 
 pytestmark = pytest.mark.interop
-
-_APIS = "This server has fewer APIs, and KIP-142's; those that both have are of the same versions."
-_OVERFLOW = "The partition of a cursor plus the limit is 2^31 or more: Kafka's sum overflows, and it has no next page."
-#: What is different here of 370 results, and why; no code, no id and no order of checks is.
-DIFFERENT: Final[Mapping[tuple[str, str], str]] = {
-    ("raw", "v/api_versions_v0"): _APIS,
-    ("raw", "v/api_versions_v1"): _APIS,
-    ("raw", "v/api_versions_v2"): _APIS,
-    ("raw", "v/api_versions_v3"): _APIS,
-    ("raw", "v/api_versions_v4"): _APIS,
-    ("raw", "pages_cursor_max_int"): _OVERFLOW,
-    ("raw", "pages_cursor_max_int_minus_1_all"): _OVERFLOW,
-}
 
 
 @pytest.fixture(scope="module", params=ROADS)

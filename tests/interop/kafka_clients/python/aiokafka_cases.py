@@ -5,26 +5,24 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Any
 
 import aiokafka
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
-from tests.interop.kafka_clients.python.case_lines import Cases, Server, say, server_of_arguments
-
-_CONFIGS: Final = {"retention.ms": "3600000", "cleanup.policy": "compact"}
+from tests.interop.kafka_clients.python.case_lines import (
+    CONFIGS,
+    Cases,
+    Server,
+    plain,
+    say,
+    server_of_arguments,
+)
 
 
 def _options(server: Server) -> dict[str, Any]:
-    found: dict[str, Any] = {"bootstrap_servers": server.bootstrap, "security_protocol": server.protocol}
-    if server.mechanism:
-        found |= {
-            "sasl_mechanism": server.mechanism,
-            "sasl_plain_username": server.user,
-            "sasl_plain_password": server.password,
-        }
-    return found | ({"ssl_context": ssl.create_default_context(cafile=server.ca)} if server.ca else {})
+    return server.login | ({"ssl_context": ssl.create_default_context(cafile=server.ca)} if server.ca else {})
 
 
 def aiokafka_cases(server: Server, loop: asyncio.AbstractEventLoop) -> Cases:
@@ -39,7 +37,7 @@ def aiokafka_cases(server: Server, loop: asyncio.AbstractEventLoop) -> Cases:
 
     def doing(what: Callable[[], Awaitable[Any]]) -> Callable[[], object]:
         async def done() -> object:
-            return _plain(await what())
+            return plain(await what())
 
         return lambda: loop.run_until_complete(done())
 
@@ -52,7 +50,7 @@ def aiokafka_cases(server: Server, loop: asyncio.AbstractEventLoop) -> Cases:
     def configs(name: str) -> Callable[[], object]:
         async def asked() -> object:
             found = await admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, name)])
-            rows = [row for answer in found for row in _plain(answer)["resources"]]
+            rows = [row for answer in found for row in plain(answer)["resources"]]
             return [(*row[:4], [each for each in row[4] if each[3] == 1]) for row in rows]
 
         return doing(asked)
@@ -64,7 +62,7 @@ def aiokafka_cases(server: Server, loop: asyncio.AbstractEventLoop) -> Cases:
         resource = ConfigResource(ConfigResourceType.TOPIC, "ak-plain", configs={"retention.ms": "1000"})
         return await admin.alter_configs([resource])
 
-    yield "create_with_configs", create("ak-orders", 3, 1, _CONFIGS)
+    yield "create_with_configs", create("ak-orders", 3, 1, CONFIGS)
     yield "create_plain", create("ak-plain")
     yield "create_validate_only", create("ak-dry", validate_only=True)
     yield "create_duplicate", create("ak-orders")
@@ -117,14 +115,6 @@ def aiokafka_data(server: Server, loop: asyncio.AbstractEventLoop) -> Cases:
     yield "produce", lambda: loop.run_until_complete(produce())
     yield "consume", lambda: loop.run_until_complete(consume())
     yield "join_a_group", lambda: loop.run_until_complete(join())
-
-
-def _plain(value: Any) -> Any:
-    if hasattr(value, "to_object"):
-        return _plain(value.to_object())
-    if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
-    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 if __name__ == "__main__":

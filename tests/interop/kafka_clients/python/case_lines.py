@@ -11,8 +11,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["NO_SUCH_ID", "Cases", "Server", "normal", "say", "server_of_arguments"]
+__all__ = [
+    "CONFIGS",
+    "NO_SUCH_ID",
+    "Cases",
+    "Server",
+    "normal",
+    "plain",
+    "results",
+    "say",
+    "server_of_arguments",
+]
 
+#: Configs of the topics `...-orders`.
+CONFIGS: Final = {"retention.ms": "3600000", "cleanup.policy": "compact"}
 NO_SUCH_ID: Final = uuid.UUID("12345678-9abc-4def-8123-456789abcdef")
 #: Kafka acknowledges a change before its own listings show it: a real broker is given this time.
 _CHANGES: Final = ("create", "delete", "alter", "partitions", "recreate")
@@ -44,6 +56,23 @@ class Server:
         return ("SASL_" if self.mechanism else "") + ("SSL" if self.ca else "PLAINTEXT")
 
     @property
+    def login(self) -> dict[str, Any]:
+        """The address and the credentials as options of kafka-python and aiokafka."""
+        found: dict[str, Any] = {"bootstrap_servers": self.bootstrap, "security_protocol": self.protocol}
+        if self.mechanism:
+            found |= {
+                "sasl_mechanism": self.mechanism,
+                "sasl_plain_username": self.user,
+                "sasl_plain_password": self.password,
+            }
+        return found
+
+    @property
+    def kafka_python(self) -> dict[str, Any]:
+        """All options of kafka-python."""
+        return self.login | ({"ssl_cafile": self.ca} if self.ca else {})
+
+    @property
     def address(self) -> tuple[str, int]:
         host, _, port = self.bootstrap.rpartition(":")
         return host, int(port)
@@ -54,18 +83,32 @@ def server_of_arguments() -> Server:
     return Server(**json.loads(sys.argv[1]))
 
 
-def say(server: Server, cases: Cases) -> None:
-    """Do all cases, and print a line for each."""
+def results(cases: Cases) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Do one case after the other: its name, its ``result`` and the ``seconds`` that it took."""
     for case, run in cases:
         started = time.monotonic()
         try:
             result = normal(run())
         except Exception as error:  # noqa: BLE001 - whatever a client raises is its answer
             result = normal({"raised": type(error).__name__, "message": str(error)})
-        seconds = round(time.monotonic() - started, 3)
-        print(json.dumps({"case": case, "result": result, "seconds": seconds}), flush=True)
+        yield case, {"result": result, "seconds": round(time.monotonic() - started, 3)}
+
+
+def say(server: Server, cases: Cases) -> None:
+    """Do all cases, and print a line for each."""
+    for case, row in results(cases):
+        print(json.dumps({"case": case, **row}), flush=True)
         if case.startswith(_CHANGES):
             time.sleep(server.settle)
+
+
+def plain(value: Any) -> Any:
+    """The values of an answer of kafka-python 2 or aiokafka."""
+    if hasattr(value, "to_object"):
+        return plain(value.to_object())
+    if isinstance(value, dict):
+        return {key: plain(each) for key, each in value.items()}
+    return [plain(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def normal(value: Any, key: str = "") -> Any:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import confluent_kafka
 import confluent_kafka.admin as ck
 
-from tests.interop.kafka_clients.python.case_lines import Cases, Server, say, server_of_arguments
-
-_CONFIGS: Final = {"retention.ms": "3600000", "cleanup.policy": "compact"}
+from tests.interop.kafka_clients.python.case_lines import CONFIGS, Cases, Server, say, server_of_arguments
 
 
 def _options(server: Server) -> dict[str, Any]:
@@ -97,7 +95,7 @@ def confluent_cases(server: Server) -> Cases:
         resource = ck.ConfigResource(ck.RESOURCE_TOPIC, "ck-plain", incremental_configs=[entry])
         return wait(admin.incremental_alter_configs([resource]))
 
-    yield "create_with_configs", lambda: create("ck-orders", 3, 1, _CONFIGS)
+    yield "create_with_configs", lambda: create("ck-orders", 3, 1, CONFIGS)
     yield "create_defaults", lambda: create("ck-plain")
     yield "create_validate_only", lambda: create("ck-dry", 2, 1, validate_only=True)
     yield "create_duplicate", lambda: create("ck-orders")

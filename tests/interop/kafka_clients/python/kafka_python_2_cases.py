@@ -2,52 +2,46 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import kafka.admin as kp
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
-from tests.interop.kafka_clients.python.case_lines import Cases, Server, say, server_of_arguments
-
-_CONFIGS: Final = {"retention.ms": "3600000", "cleanup.policy": "compact"}
-
-
-def _options(server: Server) -> dict[str, Any]:
-    found: dict[str, Any] = {"bootstrap_servers": server.bootstrap, "security_protocol": server.protocol}
-    if server.mechanism:
-        found |= {
-            "sasl_mechanism": server.mechanism,
-            "sasl_plain_username": server.user,
-            "sasl_plain_password": server.password,
-        }
-    return found | ({"ssl_cafile": server.ca} if server.ca else {})
+from tests.interop.kafka_clients.python.case_lines import (
+    CONFIGS,
+    Cases,
+    Server,
+    plain,
+    say,
+    server_of_arguments,
+)
 
 
 def kafka_python_2_cases(server: Server) -> Cases:
     """What an administrator does."""
-    admin = kp.KafkaAdminClient(client_id="kafka-python-2", **_options(server))
+    admin = kp.KafkaAdminClient(client_id="kafka-python-2", **server.kafka_python)
 
     def create(
         name: str, partitions: int = 1, rf: int = 1, configs: dict[str, str] | None = None, **more: Any
     ) -> object:
         topic = kp.NewTopic(name, partitions, rf, topic_configs=configs or {})
-        return _plain(admin.create_topics([topic], **more))
+        return plain(admin.create_topics([topic], **more))
 
     def configs(name: str) -> object:
         found = admin.describe_configs([kp.ConfigResource(kp.ConfigResourceType.TOPIC, name)])
-        rows = [row for answer in found for row in _plain(answer)["resources"]]
+        rows = [row for answer in found for row in plain(answer)["resources"]]
         return [(*row[:4], [each for each in row[4] if each[3] == 1]) for row in rows]
 
     def alter() -> object:
         resource = kp.ConfigResource(
             kp.ConfigResourceType.TOPIC, "k2-plain", configs={"retention.ms": "1000"}
         )
-        return _plain(admin.alter_configs([resource]))
+        return plain(admin.alter_configs([resource]))
 
     def listed() -> object:
         return sorted(name for name in admin.list_topics() if name.startswith(("k2-", "__")))
 
-    yield "create_with_configs", lambda: create("k2-orders", 3, 1, _CONFIGS)
+    yield "create_with_configs", lambda: create("k2-orders", 3, 1, CONFIGS)
     yield "create_defaults", lambda: create("k2-plain", -1, -1)
     yield "create_validate_only", lambda: create("k2-dry", validate_only=True)
     yield "create_duplicate", lambda: create("k2-orders")
@@ -62,11 +56,11 @@ def kafka_python_2_cases(server: Server) -> Cases:
     yield "configs_unknown_topic", lambda: configs("k2-none")
     yield "alter", alter
     yield "configs_of_altered", lambda: configs("k2-plain")
-    yield "partitions_grow", lambda: _plain(admin.create_partitions({"k2-plain": kp.NewPartitions(4)}))
-    yield "partitions_fewer", lambda: _plain(admin.create_partitions({"k2-plain": kp.NewPartitions(2)}))
+    yield "partitions_grow", lambda: plain(admin.create_partitions({"k2-plain": kp.NewPartitions(4)}))
+    yield "partitions_fewer", lambda: plain(admin.create_partitions({"k2-plain": kp.NewPartitions(2)}))
     yield "describe_cluster", admin.describe_cluster
-    yield "delete_by_name", lambda: _plain(admin.delete_topics(["k2-orders", "k2-plain"]))
-    yield "delete_by_name_again", lambda: _plain(admin.delete_topics(["k2-orders"]))
+    yield "delete_by_name", lambda: plain(admin.delete_topics(["k2-orders", "k2-plain"]))
+    yield "delete_by_name_again", lambda: plain(admin.delete_topics(["k2-orders"]))
     yield "list_at_the_end", listed
     admin.close()
 
@@ -75,14 +69,14 @@ def kafka_python_2_data(server: Server) -> Cases:
     """What producers and consumers are told, about the topic `data`, which there is."""
 
     def produce() -> object:
-        producer = KafkaProducer(**_options(server), max_block_ms=10_000, retries=0)
+        producer = KafkaProducer(**server.kafka_python, max_block_ms=10_000, retries=0)
         try:
             return producer.send("data", b"hello").get(15).offset
         finally:
             producer.close(1)
 
     def consume() -> object:
-        consumer = KafkaConsumer(**_options(server))
+        consumer = KafkaConsumer(**server.kafka_python)
         try:
             consumer.assign([TopicPartition("data", 0)])
             consumer.seek(TopicPartition("data", 0), 0)
@@ -91,7 +85,7 @@ def kafka_python_2_data(server: Server) -> Cases:
             consumer.close()
 
     def join() -> object:
-        consumer = KafkaConsumer("data", group_id="group", **_options(server))
+        consumer = KafkaConsumer("data", group_id="group", **server.kafka_python)
         try:
             return consumer.poll(10_000)
         finally:
@@ -100,14 +94,6 @@ def kafka_python_2_data(server: Server) -> Cases:
     yield "produce", produce
     yield "consume", consume
     yield "join_a_group", join
-
-
-def _plain(value: Any) -> Any:
-    if hasattr(value, "to_object"):
-        return _plain(value.to_object())
-    if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
-    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 if __name__ == "__main__":

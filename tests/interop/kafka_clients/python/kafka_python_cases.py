@@ -3,32 +3,24 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any, Final
+from typing import Any
 
 import kafka.admin as kp
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
-from tests.interop.kafka_clients.python.case_lines import NO_SUCH_ID, Cases, Server, say, server_of_arguments
-
-_CONFIGS: Final = {"retention.ms": "3600000", "cleanup.policy": "compact"}
-
-
-def _security(server: Server) -> dict[str, Any]:
-    found: dict[str, Any] = {"security_protocol": server.protocol}
-    if server.mechanism:
-        found |= {
-            "sasl_mechanism": server.mechanism,
-            "sasl_plain_username": server.user,
-            "sasl_plain_password": server.password,
-        }
-    return found | ({"ssl_cafile": server.ca} if server.ca else {})
+from tests.interop.kafka_clients.python.case_lines import (
+    CONFIGS,
+    NO_SUCH_ID,
+    Cases,
+    Server,
+    say,
+    server_of_arguments,
+)
 
 
 def kafka_python_cases(server: Server) -> Cases:
     """What an administrator does."""
-    admin = kp.KafkaAdminClient(
-        bootstrap_servers=server.bootstrap, client_id="kafka-python", **_security(server)
-    )
+    admin = kp.KafkaAdminClient(client_id="kafka-python", **server.kafka_python)
 
     def create(name: str, validate_only: bool = False, **kw: object) -> object:
         return admin.create_topics({name: kw}, validate_only=validate_only, raise_errors=False)
@@ -39,7 +31,7 @@ def kafka_python_cases(server: Server) -> Cases:
     def configs(name: str, **kw: object) -> Any:
         return admin.describe_configs([kp.ConfigResource(kp.ConfigResourceType.TOPIC, name)], **kw)
 
-    yield "create_with_configs", lambda: create("kp-orders", num_partitions=3, configs=_CONFIGS)
+    yield "create_with_configs", lambda: create("kp-orders", num_partitions=3, configs=CONFIGS)
     yield "create_defaults", lambda: create("kp-plain")
     yield "create_validate_only", lambda: create("kp-dry", validate_only=True, num_partitions=2)
     yield "create_duplicate", lambda: create("kp-orders")
@@ -102,17 +94,16 @@ def kafka_python_cases(server: Server) -> Cases:
 
 def kafka_python_data(server: Server) -> Cases:
     """What producers and consumers are told, about the topic `data`, which there is."""
-    options = {"bootstrap_servers": server.bootstrap, **_security(server)}
 
     def produce(*, idempotent: bool = False) -> object:
-        producer = KafkaProducer(**options, max_block_ms=10_000, enable_idempotence=idempotent)
+        producer = KafkaProducer(**server.kafka_python, max_block_ms=10_000, enable_idempotence=idempotent)
         try:
             return producer.send("data", b"hello").get(15).offset
         finally:
             producer.close(1)
 
     def consume() -> object:
-        consumer = KafkaConsumer(**options)
+        consumer = KafkaConsumer(**server.kafka_python)
         try:
             consumer.assign([TopicPartition("data", 0)])
             consumer.seek(TopicPartition("data", 0), 0)
@@ -121,7 +112,7 @@ def kafka_python_data(server: Server) -> Cases:
             consumer.close()
 
     def join() -> object:
-        consumer = KafkaConsumer("data", group_id="group", **options)
+        consumer = KafkaConsumer("data", group_id="group", **server.kafka_python)
         try:
             return consumer.poll(10_000)
         finally:

@@ -8,10 +8,16 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from tests.interop.kafka_clients.python.case_lines import NO_SUCH_ID, Cases, Server, say, server_of_arguments
+from tests.interop.kafka_clients.python.case_lines import (
+    CONFIGS,
+    NO_SUCH_ID,
+    Cases,
+    Server,
+    say,
+    server_of_arguments,
+)
 from tests.interop.kafka_clients.python.raw_requests import RawRequests
 
-_CONFIGS: Final = {"retention.ms": "3600000", "cleanup.policy": "compact"}
 _LONG: Final = "x" * 250
 
 
@@ -54,7 +60,7 @@ def _versions(ask: RawRequests) -> Cases:
             {
                 "name": "raw-orders",
                 "num_partitions": 3,
-                "configs": [{"name": k, "value": x} for k, x in _CONFIGS.items()],
+                "configs": [{"name": k, "value": x} for k, x in CONFIGS.items()],
             }
         ),
     )
