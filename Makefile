@@ -92,6 +92,7 @@ bench: $(TEST_STAMP)
 	$(BIN)/python -m tests.benchmarks.own_code
 	$(BIN)/python -m tests.benchmarks.watchers
 	$(BIN)/python -m tests.benchmarks.quotas
+	$(BIN)/python -m tests.benchmarks.http_namespaces
 
 # Watchers of topics: `make bench-watch ARGS="--watchers 10000 --patterns 40"`.
 bench-watch: $(TEST_STAMP)

@@ -49,6 +49,7 @@ from broker_core.catalog.store.namespace_counts import (
     NamespaceCount as NamespaceCount,
 )  # for other parts of the core
 from broker_core.catalog.store.namespace_counts import NamespaceCounts as NamespaceCounts
+from broker_core.catalog.store.namespace_counts import NamespaceState as NamespaceState
 from broker_core.catalog.store.namespace_summary import summarize as summarize
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.store.topic_edits import Edit as Edit

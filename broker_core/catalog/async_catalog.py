@@ -62,6 +62,7 @@ class AsyncCatalog:
         """End the threads, once the change that is made is made; the file stays open."""
         self._thread.shutdown(cancel_futures=True)
         self._importing.shutdown(cancel_futures=True)
+        self.counts.close()
 
     @property
     def folder(self) -> Path:

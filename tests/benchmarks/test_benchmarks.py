@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from broker_core.wire.pulsar.messages import pulsar_api_pb2 as pb
+from tests.benchmarks.http_namespaces import measure_namespaces
 from tests.benchmarks.names import LOCAL_LENGTH, Questions, local_names
 from tests.benchmarks.own_code import pool_times, tls_memory
 from tests.benchmarks.quotas import measure_quotas
@@ -186,3 +187,9 @@ def test_the_client_over_its_quota_is_served_refused_and_pinged() -> None:
     assert found["refused"] > 0
     assert found["pings"] > 0
     assert set(found["p99_ms"]) == {"nobody", "at its quota", "ten times its quota"}
+
+
+def test_namespaces_are_asked_for_with_filters_changes_and_rules() -> None:
+    found = measure_namespaces(350, 1, 1)
+    assert len(found) == 6
+    assert all(0 < least <= median <= most for least, median, most in found.values())

@@ -10,9 +10,10 @@ import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Any, Final, TypeAlias
+from types import MappingProxyType
+from typing import Final, TypeAlias
 
+from broker_core.catalog.store.file_watch import FileWatch
 from broker_core.catalog.store.namespace_change import read_catalog_id, read_changes, when
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.change_log import CatalogVersion, Changes, Gap
@@ -21,9 +22,9 @@ from broker_core.names import DOMAINS, NamespaceName
 from broker_core.names.listed_names import ListedNames
 from broker_core.names.system_topics import SystemTopics, system_topics_rule
 
-__all__ = ["ALL_NAMES", "MeantNames", "NamespaceCount", "NamespaceCounts"]
+__all__ = ["ALL_NAMES", "MeantNames", "NamespaceCount", "NamespaceCounts", "NamespaceState"]
 
-#: Counts that are kept: those of the largest page, some four megabytes.
+#: Counts that are kept, those of the largest page; and names with their states: some ten megabytes in all.
 _KEPT: Final = 10_000
 #: Changes up to which a count is moved.
 _MOVED: Final = 5000
@@ -36,15 +37,13 @@ _CHANGED: Final = (
     "SELECT n.name, (SELECT time FROM changes WHERE namespace = n.id ORDER BY version DESC, id DESC LIMIT 1)"
     " FROM json_each(?) asked JOIN namespaces n ON n.name = asked.value"
 )
-_STATES: Final = (
-    "SELECT n.name, n.id, n.version, coalesce(s.stamp, '') FROM json_each(?) asked"
-    " JOIN namespaces n ON n.name = asked.value"
-    " LEFT JOIN stamps s ON s.namespace = n.id AND s.version = n.version"
+#: A namespace's name, the catalogue's id, the namespace's number in the file, its version, and the stamp of that.
+NamespaceState: TypeAlias = tuple[str, str, int, int, str]
+_STATE: Final = (
+    "SELECT n.name, (SELECT catalog_id FROM meta), n.id, n.version,"
+    " coalesce((SELECT stamp FROM stamps s WHERE s.namespace = n.id AND s.version = n.version), '')"
 )
-#: A namespace's number in the file, its version and the stamp of that.
-_State: TypeAlias = list[Any]
-#: That of one without a row: it never had a topic.
-_NEVER: Final[_State] = [0, 0, ""]
+_STATES: Final = f"{_STATE} FROM json_each(?) asked JOIN namespaces n ON n.name = asked.value"
 #: In the order of the table, so that nothing is sorted; with how many topics have to be looked at once more.
 _ROWS: Final = (
     "SELECT namespace, domain, count(*), total(listed <> '*' OR instr(base, ?)) FROM topics"
@@ -61,13 +60,14 @@ _LISTED: Final = (
 class NamespaceCount:
     """The names that a namespace lists at one version, partitions one by one, in the order of ``DOMAINS``.
 
-    ``changed`` is when a topic changed last, in UTC; ``None`` if the change log had nothing.
+    ``changed`` is when a topic changed last, in UTC as ISO 8601 has it, to the millisecond: a text, since pages write
+    it thousands of times and nobody reckons with it; ``None`` if the change log had nothing.
     """
 
     namespace: NamespaceName
     version: CatalogVersion
     names: tuple[int, ...]
-    changed: datetime | None = None
+    changed: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,15 +99,54 @@ class NamespaceCounts:
 
     def __init__(self, catalog: SqliteCatalog) -> None:
         self._catalog = catalog
-        self._kept: dict[NamespaceName, NamespaceCount] = {}
+        #: By name, with the state that each count is of.
+        self._kept: dict[str, tuple[NamespaceState, NamespaceCount]] = {}
+        #: What was read of the file in one state of it (``FileWatch.state``), by what was asked.
+        self._read: dict[tuple[str, int, MeantNames], dict[str, NamespaceState]] = {}
+        self._read_in: int | None = None
+        self._watch: FileWatch | None = None
         self._lock = threading.Lock()
 
-    def names(self, after: str, most: int, meant: MeantNames = ALL_NAMES) -> list[str]:
-        """The next ``most`` namespaces that hold a topic, in order of their names, behind the name ``after``."""
+    def close(self) -> None:
+        """Close the connection that looks whether the file has changed; a later call opens it again."""
+        with self._lock:
+            if self._watch is not None:
+                self._watch.close()
+            self._watch = None
+
+    def states(self, after: str, most: int, meant: MeantNames = ALL_NAMES) -> Mapping[str, NamespaceState]:
+        """By the next ``most`` namespaces that hold a topic, in order of their names, behind the name ``after``.
+
+        They are read once as long as nothing is committed: their rows are all over the file.
+        """
+        asked = (after, most, meant)
+        with self._lock:
+            state = self._state_of_file()
+            if state != self._read_in:
+                self._read.clear()
+                self._read_in = state
+            elif (known := self._read.get(asked)) is not None:
+                return known
         clause, values = meant.clause(after)
         with self._catalog.reading() as connection:
-            rows = connection.execute(f"SELECT name{clause} ORDER BY name LIMIT ?", (*values, most))
-            return [name for (name,) in rows]
+            rows = connection.execute(f"{_STATE}{clause} ORDER BY name LIMIT ?", (*values, most))
+            found: dict[str, NamespaceState] = {row[0]: row for row in rows}
+        with self._lock:
+            # What was committed since that look is another state to the next one, which forgets this.
+            if state is not None and state == self._read_in:
+                if sum(map(len, self._read.values())) + len(found) > _KEPT:
+                    self._read.clear()
+                self._read[asked] = found
+        return found
+
+    def _state_of_file(self) -> int | None:
+        """The number of the file's state, after a look at it; ``None`` where it cannot be looked at."""
+        if self._watch is None:
+            self._watch = FileWatch(self._catalog)
+        elif self._watch.replaced:
+            self._catalog.notice()
+            self._watch.reopen()
+        return self._watch.state if self._watch.look() else None
 
     def total(self, meant: MeantNames = ALL_NAMES) -> int:
         """How many namespaces hold a topic. Of 100,000 that takes some 0.1 s, and less of those with a filter."""
@@ -116,57 +155,62 @@ class NamespaceCounts:
             (count,) = connection.execute(f"SELECT count(*){clause}", values).fetchone()
         return int(count)
 
-    def count(self, namespaces: Iterable[NamespaceName]) -> list[NamespaceCount]:
-        """The counts of namespaces, in their order, all of one state of the catalogue."""
-        asked = list(namespaces)
+    def count(
+        self,
+        namespaces: Iterable[NamespaceName],
+        states: Mapping[str, NamespaceState] = MappingProxyType({}),
+    ) -> list[NamespaceCount]:
+        """The counts of namespaces, in their order: each as it is now, or as it was in its state of ``states``."""
+        asked = {str(namespace): namespace for namespace in namespaces}
         with self._lock:
-            found = {each: kept for each in asked if (kept := self._kept.get(each)) is not None}
-        with self._catalog.reading() as connection:
-            catalog_id = read_catalog_id(connection)
-            rows = connection.execute(_STATES, (compact_json([str(namespace) for namespace in asked]),))
-            states: dict[str, _State] = {name: state for name, *state in rows}
-            stale: dict[NamespaceName, _State] = {}
-            for namespace in asked:
-                state, kept = states.get(str(namespace), _NEVER), found.get(namespace)
-                if kept is None or not _is_of(kept.version, catalog_id, *state):
-                    stale[namespace] = state
-            if stale:
-                found |= self._counted_again(connection, catalog_id, stale, found)
-        return [found[namespace] for namespace in asked]
+            kept = {name: pair for name in asked if (pair := self._kept.get(name)) is not None}
+        found = {name: count for name, (state, count) in kept.items() if state == states.get(name)}
+        if len(found) < len(asked):
+            rest = {name: namespace for name, namespace in asked.items() if name not in found}
+            found |= self._counted_again(rest, kept)
+        return [found[name] for name in asked]
 
     def _counted_again(
-        self,
-        connection: sqlite3.Connection,
-        catalog_id: str,
-        stale: Mapping[NamespaceName, _State],
-        known: Mapping[NamespaceName, NamespaceCount],
-    ) -> dict[NamespaceName, NamespaceCount]:
-        """Counts of namespaces that have changed: moved by the change log if that leads there, else counted."""
-        counts: dict[NamespaceName, NamespaceCount] = {}
-        for namespace in stale.keys() & known.keys():
-            kept = known[namespace]
-            changes = read_changes(connection, namespace, kept.version, most=_MOVED)
-            if not isinstance(changes, Gap):
-                counts[namespace] = _after(kept, changes)
-        missing = {namespace: state for namespace, state in stale.items() if namespace not in counts}
-        if missing:
-            counts |= {count.namespace: count for count in _counted(connection, catalog_id, missing)}
-        rows = connection.execute(_CHANGED, (compact_json([str(namespace) for namespace in counts]),))
-        times = {name: when(time) for name, time in rows if time is not None}
-        counts = {each: replace(count, changed=times.get(str(each))) for each, count in counts.items()}
+        self, asked: Mapping[str, NamespaceName], kept: Mapping[str, tuple[NamespaceState, NamespaceCount]]
+    ) -> dict[str, NamespaceCount]:
+        """Counts of the versions now: kept, or moved there by the change log, or else counted."""
+        as_it_was: dict[str, NamespaceCount] = {}
+        counts: dict[str, NamespaceCount] = {}
+        missing: dict[NamespaceName, NamespaceState] = {}
+        with self._catalog.reading() as connection:
+            never = read_catalog_id(connection), 0, 0, ""
+            rows = connection.execute(_STATES, (compact_json([*asked]),))
+            states: dict[str, NamespaceState] = {row[0]: row for row in rows}
+            for name, namespace in asked.items():
+                state = states.setdefault(name, (name, *never))
+                before, count = kept.get(name, (None, None))
+                if count is None:
+                    missing[namespace] = state
+                elif before == state:
+                    as_it_was[name] = count
+                elif isinstance(
+                    changes := read_changes(connection, namespace, count.version, most=_MOVED), Gap
+                ):
+                    missing[namespace] = state
+                else:
+                    counts[name] = _after(count, changes)
+            if missing:
+                counts |= {str(count.namespace): count for count in _counted(connection, missing)}
+            times = dict(connection.execute(_CHANGED, (compact_json([*counts]),)))
+        counts = {name: replace(count, changed=_time_text(times.get(name))) for name, count in counts.items()}
         with self._lock:
             # Those that were kept for the longest time go; of what holds nothing clients may ask about any name.
-            for namespace, count in counts.items():
-                self._kept.pop(namespace, None)
+            for name, count in counts.items():
+                self._kept.pop(name, None)
                 if any(count.names):
-                    self._kept[namespace] = count
+                    self._kept[name] = states[name], count
             while len(self._kept) > _KEPT:
                 del self._kept[next(iter(self._kept))]
-        return counts
+        return as_it_was | counts
 
 
-def _is_of(version: CatalogVersion, catalog_id: str, _: int, number: int, stamp: str) -> bool:
-    return version.number == number and version.stamp == stamp and version.catalog_id == catalog_id
+def _time_text(milliseconds: int | None) -> str | None:
+    return None if milliseconds is None else when(milliseconds).isoformat(timespec="milliseconds")
 
 
 def _after(count: NamespaceCount, changes: Changes) -> NamespaceCount:
@@ -180,15 +224,15 @@ def _after(count: NamespaceCount, changes: Changes) -> NamespaceCount:
 
 
 def _counted(
-    connection: sqlite3.Connection, catalog_id: str, states: Mapping[NamespaceName, _State]
+    connection: sqlite3.Connection, states: Mapping[NamespaceName, NamespaceState]
 ) -> Iterator[NamespaceCount]:
     """Count namespaces within the caller's transaction."""
     rule = system_topics_rule()
     rows: dict[tuple[int, int], tuple[int, bool]] = {}
-    numbers = compact_json([number for number, *_ in states.values()])
+    numbers = compact_json([number for _, _, number, _, _ in states.values()])
     for number, code, count, others in connection.execute(_ROWS, (rule.mark or "%", numbers)):
         rows[number, code] = count, bool(others)
-    for namespace, (number, version, stamp) in states.items():
+    for namespace, (_, catalog_id, number, version, stamp) in states.items():
         names = []
         for code, domain in enumerate(DOMAINS):
             count, others = rows.get((number, code), (0, False))

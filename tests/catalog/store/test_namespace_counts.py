@@ -21,9 +21,9 @@ def test_namespaces_come_in_pages_by_name(catalog: SqliteCatalog) -> None:
         catalog.create(TopicName("persistent", NamespaceName.parse(name), "x"))
     catalog.delete(TopicName("persistent", NamespaceName("a", "c"), "x"))  # it holds nothing any more
     counts = NamespaceCounts(catalog)
-    assert counts.names("", 2) == ["a/b", "c/d"]
-    assert counts.names("c/d", 2) == ["z/z"]
-    assert counts.names("z/z", 2) == []
+    assert [*counts.states("", 2)] == ["a/b", "c/d"]
+    assert [*counts.states("c/d", 2)] == ["z/z"]
+    assert [*counts.states("z/z", 2)] == []
 
 
 def test_namespaces_are_found_by_the_begin_and_parts_of_their_names(catalog: SqliteCatalog) -> None:
@@ -39,9 +39,9 @@ def test_namespaces_are_found_by_the_begin_and_parts_of_their_names(catalog: Sql
         (MeantNames("", ("%",)), []),
         (MeantNames("a_me"), ["a_me/x"]),
     ):
-        assert counts.names("", 10, meant) == expected
+        assert [*counts.states("", 10, meant)] == expected
         assert counts.total(meant) == len(expected)
-        assert counts.names(expected[0] if expected else "", 1, meant) == expected[1:2]
+        assert [*counts.states(expected[0] if expected else "", 1, meant)] == expected[1:2]
 
 
 def test_the_last_change_of_a_namespace_is_that_of_its_log(catalog: SqliteCatalog) -> None:
@@ -52,12 +52,44 @@ def test_the_last_change_of_a_namespace_is_that_of_its_log(catalog: SqliteCatalo
     last = catalog.changes(NAMESPACE, CatalogVersion(catalog.version(NAMESPACE).catalog_id, 0))
     assert isinstance(last, Changes)
     kept = counts.count([NAMESPACE, SYSTEM])
-    assert [each.changed for each in kept] == [last.changes[-1].time, None]
+    assert [each.changed for each in kept] == [_text(last), None]
     catalog.set_properties(topic, {"a": "c"})
-    later = counts.count([NAMESPACE])[0].changed
-    assert later is not None
-    assert later >= last.changes[-1].time
-    assert later == catalog.changes(NAMESPACE, last.version).changes[-1].time  # type: ignore[union-attr]
+    later = catalog.changes(NAMESPACE, last.version)
+    assert isinstance(later, Changes)
+    assert counts.count([NAMESPACE])[0].changed == _text(later)
+
+
+def _text(changes: Changes) -> str:
+    return changes.changes[-1].time.isoformat(timespec="milliseconds")
+
+
+def test_states_are_those_of_now_and_read_once_while_nothing_is_committed(
+    catalog: SqliteCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = TopicName("persistent", NAMESPACE, "x")
+    catalog.create(topic)
+    counts = NamespaceCounts(catalog)
+    first = counts.states("", 10)
+    assert counts.states("", 10) is first
+    # What comes by a connection that the counts read with is seen, and what another file has.
+    catalog.create(TopicName("persistent", NAMESPACE, "y"))
+    second = counts.states("", 10)
+    assert [*second] == [*first]
+    assert second != first
+    (count,) = counts.count([NAMESPACE], second)
+    assert (count.names, count.version) == ((2, 0), catalog.version(NAMESPACE))
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            catalog, "reading", None
+        )  # what is counted in a state is that, without a look at the file
+        assert counts.count([NAMESPACE], counts.states("", 10)) == [count]
+    catalog.delete(topic)
+    assert counts.count([NAMESPACE], counts.states("", 10))[0].names == (1, 0)
+    # In a state that was, what is not kept any more is counted as it is now, with its version.
+    now = counts.count([NAMESPACE], first)[0]
+    assert (now.names, now.version) == ((1, 0), catalog.version(NAMESPACE))
+    counts.close()
+    assert [*counts.states("", 10)] == [str(NAMESPACE)]
 
 
 def test_a_count_is_that_of_a_listing(catalog: SqliteCatalog) -> None:
@@ -103,7 +135,7 @@ def test_a_namespace_is_counted_once_and_then_moved(
 def test_what_the_log_does_not_lead_to_is_counted_anew(tmp_path: Path, catalog: SqliteCatalog) -> None:
     catalog.create(TopicName("persistent", NAMESPACE, "many"), partitions=1000)
     counts = NamespaceCounts(catalog)
-    assert counts.count([NAMESPACE])[0].names == (1000, 0)
+    assert counts.count([NAMESPACE], counts.states("", 10))[0].names == (1000, 0)
     with SqliteCatalog(tmp_path / "other.sqlite") as other:
         other.create(TopicName("persistent", NAMESPACE, "few"), partitions=400)
         connection = other.connect()
@@ -112,4 +144,4 @@ def test_what_the_log_does_not_lead_to_is_counted_anew(tmp_path: Path, catalog: 
     for leftover in catalog.path.parent.glob(f"{catalog.path.name}-*"):
         leftover.unlink()
     (tmp_path / "other.sqlite").rename(catalog.path)
-    assert counts.count([NAMESPACE])[0].names == (400, 0)
+    assert counts.count([NAMESPACE], counts.states("", 10))[0].names == (400, 0)

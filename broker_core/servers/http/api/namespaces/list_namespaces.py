@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from bisect import bisect_right, insort
-from collections.abc import Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Protocol
 
@@ -12,14 +12,15 @@ from aiohttp import hdrs, web
 from pydantic import Field
 
 from broker_core.access.access import Access
-from broker_core.catalog import MeantNames, NamespaceCount, reading_catalog
+from broker_core.catalog import MeantNames, NamespaceCount, NamespaceState, reading_catalog
+from broker_core.compact_json import ascii_json, ascii_text
 from broker_core.concurrency.loop_turn import loop_turn
 from broker_core.errors import ListingFailed
 from broker_core.names import NamespaceName
 from broker_core.names.namespace_name import MAX_NAMESPACE
 from broker_core.plugins import RefusedByPlugin
 from broker_core.servers.http.api.api_request import ApiRequest
-from broker_core.servers.http.api.json_object import JsonObject, time_text
+from broker_core.servers.http.api.json_object import JsonObject
 from broker_core.servers.http.api.namespaces.plugin_views import plain_ones, sources_of
 from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right
 from broker_core.servers.http.api.parameters import cursor_of, cursor_parameter, flag, number_parameter
@@ -93,7 +94,6 @@ class _Namespaces(JsonObject):
     )
 
 
-_NOT_COUNTED: Final = {"version": None, "counts": None, "changed": None}
 _EXAMPLE: Final = {
     "items": [
         {
@@ -195,11 +195,13 @@ def operations(services: ApiServices) -> list[Operation]:
 class _Source(Protocol):
     """What knows names of namespaces, as :class:`~broker_core.catalog.NamespaceCounts`."""
 
-    def names(self, after: str, most: int, meant: MeantNames, /) -> list[str]: ...
+    def states(self, after: str, most: int, meant: MeantNames, /) -> Mapping[str, NamespaceState]: ...
 
     def total(self, meant: MeantNames, /) -> int: ...
 
-    def count(self, namespaces: Sequence[NamespaceName], /) -> Sequence[NamespaceCount]: ...
+    def count(
+        self, namespaces: Sequence[NamespaceName], states: Mapping[str, NamespaceState], /
+    ) -> Sequence[NamespaceCount]: ...
 
 
 class _Names:
@@ -208,19 +210,21 @@ class _Names:
     def __init__(self, names: Sequence[str]) -> None:
         self._names = names
 
-    def names(self, after: str, most: int, meant: MeantNames) -> list[str]:
-        found: list[str] = []
+    def states(self, after: str, most: int, meant: MeantNames) -> Mapping[str, NamespaceState]:
+        found: dict[str, NamespaceState] = {}
         for place in range(bisect_right(self._names, after), len(self._names)):
             if len(found) == most:
                 break
-            if meant.has(self._names[place]):
-                found.append(self._names[place])
+            if meant.has(name := self._names[place]):
+                found[name] = name, "", 0, 0, ""
         return found
 
     def total(self, meant: MeantNames) -> int:
         return sum(map(meant.has, self._names))
 
-    def count(self, _namespaces: Sequence[NamespaceName]) -> Sequence[NamespaceCount]:
+    def count(
+        self, _namespaces: Sequence[NamespaceName], _states: Mapping[str, NamespaceState]
+    ) -> Sequence[NamespaceCount]:
         return ()
 
 
@@ -232,15 +236,14 @@ class _WithOne:
         self._name = name
         self.count = source.count
 
-    def names(self, after: str, most: int, meant: MeantNames) -> list[str]:
-        found = self._source.names(after, most, meant)
+    def states(self, after: str, most: int, meant: MeantNames) -> Mapping[str, NamespaceState]:
+        found = self._source.states(after, most, meant)
         if self._name <= after or not meant.has(self._name) or self._name in found:
             return found
-        insort(found, self._name)
-        return found[:most]
+        return dict(sorted([*found.items(), (self._name, (self._name, "", 0, 0, ""))])[:most])
 
     def total(self, meant: MeantNames) -> int:
-        is_new = self._source.names("", 1, MeantNames(self._name)) != [self._name]
+        is_new = self._name not in self._source.states("", 1, MeantNames(self._name))
         return self._source.total(meant) + (is_new and meant.has(self._name))
 
 
@@ -254,19 +257,24 @@ async def _page(request: ApiRequest, counts: _Source, more: dict[str, Any]) -> w
     after: str = request.values["cursor"]
     meant = _meant(request.values)
     found: list[NamespaceName] = []
-    while len(found) <= limit:  # one more, which says whether there is another page
-        names = await _reading(request, partial(counts.names, after, _READ, meant))
+    states: dict[str, NamespaceState] = {}
+    most = min(_READ, limit + 1)  # one more, which says whether there is another page
+    while len(found) <= limit:
+        some = await _reading(request, partial(counts.states, after, most, meant))
+        names = [*some]
         found += await allowed_namespaces(request, names, limit + 1 - len(found))
-        if len(names) < _READ:
+        states |= some
+        if len(names) < most:
             break
-        after = names[-1]
+        after, most = names[-1], _READ
     page, services = found[:limit], request.services
     following = str(page[-1]) if len(found) > limit else None
     plain = plain_ones(services, request.asker, page)
     sources = sources_of(services, page)
     if request.values["count"]:
         more["total"] = await _total(request, counts, meant)
-    body = await _reading(request, partial(_rendered, counts, page, sources, plain, following, more))
+    read = partial(counts.count, plain, states)
+    body = await _reading(request, lambda: _rendered(page, sources, read(), following, more))
     headers = {} if following is None else {hdrs.LINK: f'<{_link(request, following)}>; rel="next"'}
     return web.Response(body=body, content_type="application/json", headers=headers)
 
@@ -286,7 +294,7 @@ async def _total(request: ApiRequest, counts: _Source, meant: MeantNames) -> int
         return int(await _reading(request, partial(counts.total, meant)))
     total, after = 0, ""
     while True:
-        names = await _reading(request, partial(counts.names, after, _READ, meant))
+        names = [*await _reading(request, partial(counts.states, after, _READ, meant))]
         for place, name in enumerate(names):
             if not place % _DECIDED:
                 await loop_turn().time()
@@ -343,24 +351,36 @@ async def _let_in(request: ApiRequest, namespaces: Sequence[NamespaceName]) -> l
 
 
 def _rendered(
-    counts: _Source,
     page: Sequence[NamespaceName],
     sources: Sequence[str],
-    plain: Sequence[NamespaceName],
+    counts: Iterable[NamespaceCount],
     following: str | None,
     more: Mapping[str, Any],
 ) -> bytes:
-    known = {count.namespace: count for count in counts.count(plain)}
+    known = {str(count.namespace): count for count in counts}
+    names = [str(namespace) for namespace in page]
+    written = {source: ascii_text(source) for source in set(sources)}
     items = [
-        {
-            "namespace": str(namespace),
-            "source": source,
-            **(_NOT_COUNTED if (count := known.get(namespace)) is None else count_members(count)),
-        }
-        for namespace, source in zip(page, sources, strict=True)
+        _item(name, written[source], known.get(name)) for name, source in zip(names, sources, strict=True)
     ]
-    content = {"items": items, "next": None if following is None else cursor_of(following), **more}
-    return _Namespaces.model_validate(content).json_line_of_unicode().encode()
+    rest = ascii_json({"next": None if following is None else cursor_of(following), **more})
+    return f'{{"items":[{",".join(items)}],{rest[1:]}\n'.encode()
+
+
+def _item(name: str, source: str, count: NamespaceCount | None) -> str:
+    """The JSON of a :class:`_Listed`; its source is in JSON already.
+
+    A template: a page has thousands of them, and models of them took longer than all else of the page.
+    """
+    if count is None:
+        return f'{{"namespace":"{name}","version":null,"source":{source},"changed":null,"counts":null}}'
+    persistent, others = count.names
+    version = ascii_text(version_text(count.version))
+    changed = "null" if count.changed is None else f'"{count.changed}"'
+    return (
+        f'{{"namespace":"{name}","version":{version},"source":{source},"changed":{changed},"counts":'
+        f'{{"persistent":{persistent},"non_persistent":{others},"all":{persistent + others}}}}}'
+    )
 
 
 def mode_counts(persistent: int, non_persistent: int) -> dict[str, int]:
@@ -377,7 +397,7 @@ def count_members(count: NamespaceCount) -> dict[str, Any]:
     return {
         "version": version_text(count.version),
         "counts": mode_counts(*count.names),
-        "changed": None if count.changed is None else time_text(count.changed),
+        "changed": count.changed,
     }
 
 
