@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from broker_core.access.authorization import RULES_OF
 
-__all__ = ["RIGHTS", "Right", "asked_by", "enough", "rights_table"]
+__all__ = ["RIGHTS", "Right", "asked_by", "enough", "rights_before_a_cluster", "rights_table"]
 
 
 class Right(NamedTuple):
@@ -245,7 +245,7 @@ RIGHTS: Final = (
         ("Metadata", "DescribeTopicPartitions", "ListOffsets", "DescribeProducers"),
         ("describe",),
         _HIDDEN,
-        note="of topics that are named; for DescribeTopicPartitions of all, rules are asked `list`",
+        note="of topics that are named; of all, DescribeTopicPartitions asks `list`",
     ),
     Right(_CLUSTER, ("DescribeConfigs",), ("list", "describe"), _HIDDEN, note="of topics"),
     Right(_CLUSTER, ("CreateTopics",), ("admin",)),
@@ -295,6 +295,16 @@ def asked_by(transport: str) -> dict[str, tuple[str, ...]]:
 def enough(action: str) -> tuple[str, ...]:
     """The actions in a rule of which each is enough for one that is asked."""
     return (*RULES_OF[action], "admin") if action == "monitor" else RULES_OF[action]
+
+
+def rights_before_a_cluster() -> Iterator[str]:
+    """The lines of the table in Markdown, as docs/how-to/kafka-gateway.md has it."""
+    yield "| APIs | a rule with |"
+    yield "|---|---|"
+    for right in RIGHTS:
+        if right.transport == _CLUSTER:
+            note = f" ({right.note})" if right.note else ""
+            yield f"| {', '.join(right.operations)}{note} | {right.rules or 'none needed'} |"
 
 
 def rights_table() -> Iterator[str]:

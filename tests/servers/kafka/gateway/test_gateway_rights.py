@@ -17,7 +17,7 @@ from tests.support.kafka_bodies import DENIED, bodies_about, codes_in
 from tests.support.kafka_gateway import NAMESPACE, Cluster, gateway
 from tests.support.kafka_serving import raw_client
 from tests.support.ports import free_port
-from tests.support.rights_table import asked_by, enough
+from tests.support.rights_table import asked_by, enough, rights_before_a_cluster
 
 ASKED: Final = asked_by("Kafka, before a cluster")
 APIS: Final[Mapping[str, Api]] = {row.api.name: row.api for row in GATEWAY_HANDLERS.values()}
@@ -79,6 +79,12 @@ async def _let_in(ask: Ask, relayed: dict[Api, Fields], topic: str) -> dict[str,
         found[name] = not DENIED.intersection(codes_in(said)) - own
         assert found[name] or "admin" not in ASKED[name] or APIS[name] not in relayed, name
     return found
+
+
+def test_the_page_has_the_table() -> None:
+    table = "\n".join(rights_before_a_cluster())
+    page = Path(__file__).parents[4] / "docs/how-to/kafka-gateway.md"
+    assert table in page.read_text(encoding="utf-8"), f"{page.name} needs this table:\n\n{table}"
 
 
 def test_every_api_is_in_the_table_and_is_tried() -> None:
