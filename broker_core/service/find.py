@@ -200,7 +200,7 @@ class Find:
             self._catalog is None
             or namespace is None
             or len(names) + len(ids) > _AT_ONCE
-            or not self._is_plain(namespace)
+            or not self.is_plain(namespace)
             or not loop_turn().has_time()
         ):
             return None
@@ -314,7 +314,7 @@ class Find:
 
     # -- what there is
 
-    def _is_plain(self, namespace: NamespaceName) -> bool:
+    def is_plain(self, namespace: NamespaceName) -> bool:
         """Whether the catalogue and ACLs alone say what a topic is to an asker."""
         return not (
             self._catalog is None
@@ -325,7 +325,7 @@ class Find:
 
     async def _plain_rows(self, topics: Sequence[TopicName]) -> list[tuple[TopicRecord | None, int]] | None:
         """The rows of the catalogue; ``None`` if more than these count, or they cannot be read."""
-        if not self._is_plain(topics[0].namespace):
+        if not self.is_plain(topics[0].namespace):
             return None
         try:
             return await self._rows(topics)

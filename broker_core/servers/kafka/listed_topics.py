@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any, Final, TypeAlias
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from broker_core.kafka.acls.bindings import Operation
 from broker_core.kafka.topic_names import INTERNAL
@@ -22,6 +26,8 @@ from broker_core.wire.kafka.topic_fragments import Family, with_operations
 
 __all__ = ["ListedTopics", "copied_bytes", "fragments", "is_rendered", "rendered"]
 
+#: A table is looked through for names if it has at most so many topics for each of them.
+_SPARSE: Final = 32
 #: About the bytes of a topic.
 _TOPIC_BYTES: Final = 80
 
@@ -67,6 +73,36 @@ class ListedTopics:
                 family,
                 lambda chunk: self._authorizer.chunk_operations(caller, (chunk,))[0] if operations else None,
             )
+        chunks, bits = await self._rendered(caller, visible, family, operations=operations)
+        copied = copied_bytes(visible, chunks, bits)
+        if copied:
+            await self._hold(caller, copied)
+        encoded: Encoded = await off_loop_if_many(
+            copied // _TOPIC_BYTES, fragments, visible, family, chunks, bits
+        )
+        return encoded
+
+    async def named_encoded(
+        self, caller: Caller, names: Sequence[str], family: Family, *, operations: bool = False
+    ) -> tuple[Encoded, Sequence[str]] | None:
+        """The topics of these names, each once, that the caller may see, in their order; and the other names.
+
+        ``None`` where they are few of many: looking at each of them is quicker then. Raises
+        :exc:`~broker_core.errors.ListingFailed`.
+        """
+        visible = await self.of(caller)
+        if visible.table.size > _SPARSE * len(names):
+            return None
+        chunks, bits = await self._rendered(caller, visible, family, operations=operations)
+        made: tuple[Encoded, Sequence[str]]
+        made = await off_loop_if_many(len(names), named_fragments, visible, family, chunks, bits, names)
+        await self._hold(caller, sum(map(len, made[0].pieces)))
+        return made
+
+    async def _rendered(
+        self, caller: Caller, visible: VisibleTopics, family: Family, *, operations: bool
+    ) -> tuple[list[RenderedChunk], Operations]:
+        """Every chunk, encoded, and if they are asked for what the caller may do with each topic."""
         bits = None
         if operations and self._authorizer.enabled:
             table = visible.table
@@ -76,13 +112,7 @@ class ListedTopics:
         if size:
             await self._settle(caller, visible)
         caller.pinned.append(chunks)
-        copied = copied_bytes(visible, chunks, bits)
-        if copied:
-            await self._hold(caller, copied)
-        encoded: Encoded = await off_loop_if_many(
-            copied // _TOPIC_BYTES, fragments, visible, family, chunks, bits
-        )
-        return encoded
+        return chunks, bits
 
     async def _settle(self, caller: Caller, visible: VisibleTopics) -> None:
         """Count the memory of what was encoded: with the table, or, where that has no room, with this answer."""
@@ -154,3 +184,42 @@ def fragments(
         bits = None if operations is None else operations[number]
         pieces.append((chunk if bits is None else with_operations(chunk, family, bits)).joined(mask))
     return Encoded(visible.count, pieces)
+
+
+def named_fragments(
+    visible: VisibleTopics,
+    family: Family,
+    chunks: Sequence[RenderedChunk],
+    operations: Operations,
+    names: Sequence[str],
+) -> tuple[Encoded, Sequence[str]]:
+    """The topics of these names, each once, as the elements of an array in the order of the names; and the names of
+    those that are not among the visible ones.
+    """
+    wanted = pa.array(names, pa.large_string()).cast(pa.large_binary())
+    order = pc.array_sort_indices(wanted)
+    in_order, places = wanted.take(order), order.to_numpy().astype(np.int64)
+    starts = [
+        bisect_left(range(len(names)), chunk.name(0), key=lambda row: in_order[row].as_py())
+        for chunk in visible.table.chunks
+    ]
+    columns, found = [pa.array([], pa.large_binary())], [np.zeros(0, np.int64)]
+    for number, (low, high) in enumerate(pairwise((*starts, len(names)))):
+        if low == high:
+            continue
+        chunk, mask = visible.table.chunks[number], visible.masks[number]
+        rows = pc.index_in(in_order.slice(low, high - low), value_set=chunk.names)
+        there = rows.is_valid().to_numpy(zero_copy_only=False)
+        at = rows.drop_null().to_numpy()
+        if mask is not None:
+            there[there] = mask[at]
+            at = at[mask[at]]
+        bits = None if operations is None else operations[number]
+        encoded = chunks[number] if bits is None else with_operations(chunks[number], family, bits)
+        columns.append(encoded.column().take(pa.array(at)))
+        found.append(places[low:high][there])
+    at = np.concatenate(found)
+    made = RenderedChunk.of_column(pa.concat_arrays(columns).take(pa.array(np.argsort(at))))
+    missing = np.ones(len(names), np.bool_)
+    missing[at] = False
+    return Encoded(len(at), [made.data]), [names[place] for place in np.flatnonzero(missing).tolist()]

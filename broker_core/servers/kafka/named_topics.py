@@ -58,6 +58,10 @@ class NamedTopics:
         self._find = find
         self._authorizer = authorizer
 
+    def are_listed(self, caller: Caller) -> bool:
+        """Whether topics that a client may list and describe by ACLs are all that there are for it by their names."""
+        return self._find.is_plain(caller.namespace)
+
     def now(self, caller: Caller, names: Sequence[str], ids: Sequence[uuid.UUID]) -> list[NamedTopic] | None:
         """What :meth:`by_name`, or :meth:`by_id` where there are ids, says of a few, if it takes no waiting."""
         if ids:

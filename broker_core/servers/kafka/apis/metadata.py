@@ -29,6 +29,8 @@ _BY_ID: Final = 12
 #: Topics, and partitions of all of them, that are answered without a task.
 _FEW: Final = 8
 _FEW_PARTITIONS: Final = 100
+#: Names from which on they are looked for in the table of all topics.
+_MANY: Final = 100
 
 
 def _now(call: KafkaCall) -> Fields | None:
@@ -59,12 +61,30 @@ async def _later(call: KafkaCall) -> Fields:
     question = await call.off_loop(len(asked), _question, call.version, asked)
     if question.refusal is not None:
         return _refused(asked, question.refusal)
+    listed, names = await _listed(call, question.names)
     if question.ids:
         rows = await call.services.named.by_id(call, question.ids)
     else:
-        rows = await call.services.named.by_name(call, question.names)
+        rows = await call.services.named.by_name(call, names)
     rows = await call.off_loop(len(rows), _in_order, rows)
-    return _answer(call, await in_slices(partial(_row, call), rows))
+    found = await in_slices(partial(_row, call), rows)
+    if listed is None:
+        return _answer(call, found)
+    others = await call.off_loop(len(found), METADATA.response_elements, "topics", found, call.version)
+    error = next((row.error for row in rows if row.error), 0)
+    return _answer(call, Encoded(listed.count + others.count, [*listed.pieces, *others.pieces], error))
+
+
+async def _listed(call: KafkaCall, names: Sequence[str]) -> tuple[Encoded | None, Sequence[str]]:
+    """Of many names, the topics that are listed, encoded, and the names of the others."""
+    if len(names) < _MANY or call.page is not None or not call.services.named.are_listed(call):
+        return None, names
+    told: bool = call.body["include_topic_authorized_operations"]
+    family = metadata_family(call.version, call.node.node_id, TOPIC_OPERATIONS if told else NOT_ASKED)
+    try:
+        return await call.services.topics.named_encoded(call, names, family, operations=told) or (None, names)
+    except ListingFailed:
+        return None, names  # each of them says why
 
 
 class _Question(NamedTuple):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import uuid
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,8 @@ from broker_core.servers.kafka.large_requests import SLICE
 from broker_core.wire.kafka import METADATA, NOT_ASKED, ZERO_ID, ErrorCode
 from tests.support.api_serving import NAMESPACE, api_served
 from tests.support.kafka_calls import call_of, services_of
+from tests.support.kafka_page_rows import ClusterRows
+from tests.support.kafka_page_server import page_server
 from tests.support.kafka_serving import kafka_broker, raw_client
 from tests.support.kafka_topics import create, kafka_topics
 from tests.support.plugins import PluginOf
@@ -171,6 +174,7 @@ async def test_a_name_that_is_made_anew_over_http_has_its_new_id_at_once(tmp_pat
 
 async def test_many_names_leave_turns_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("broker_core.concurrency.loop_turn.TURN_SECONDS", 0.0)  # each is over at once
+    monkeypatch.setattr("broker_core.servers.kafka.apis.metadata._MANY", 10**9)
     names = [{"name": f"no name {number}", "topic_id": ZERO_ID} for number in range(10 * SLICE)]
     turns = 0
 
@@ -215,3 +219,26 @@ async def test_a_few_topics_are_answered_at_once_as_they_are_later(catalog: Sqli
                 else:
                     assert now is None
                 assert METADATA_ROW.now(replace(call, size=3000)) is None  # a thread reads it
+
+
+@pytest.mark.parametrize("version", [0, 1, 7, 9, 12, 13])
+def test_many_names_are_answered_as_each_of_them(
+    tmp_path: Path, version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that are listed are encoded by columns; the others, and all of a page, one by one."""
+    with page_server(tmp_path, ClusterRows(), 2000) as server:
+        for number in range(60):
+            server.create(f"t{number:02}", 1 + number % 3)
+            server.create(f"x{number:02}", 1)  # which nobody may describe
+        server.create("__consumer_offsets", 5)
+        names = [f"{first}{number:02}" for first in "txu" for number in range(0, 60, 2)]
+        names += ["a b", "", "\uffee", "\U00010000", "a\0b", "__consumer_offsets", "zz", "t01-partition-0"]
+        names += names[:20]
+        random.Random(version).shuffle(names)
+        body = {"topics": [{"name": name} for name in names]}
+        if version >= 8:
+            body["include_topic_authorized_operations"] = True
+        quick = server.ask(METADATA, version, body)
+        monkeypatch.setattr("broker_core.servers.kafka.apis.metadata._MANY", 10**9)
+        assert server.ask(METADATA, version, body) == quick
+        assert sum(not row["error_code"] for row in quick["topics"]) == 31
