@@ -50,6 +50,8 @@ DOMAINS_OF: Final = {
 _PAUSE: Final = 1.0
 #: The same after a change by way of this server.
 _PAUSE_AFTER_WRITE: Final = 0.1
+#: Listings in a row that may be of the middle of an update, after which there is no answer.
+_IN_DOUBT: Final = 5
 #: Large answers that are made into listings at a time: each needs memory besides its permits until then.
 _LOADS: Final = 2
 #: Bytes of an answer that is made into a listing beside these, on the event loop.
@@ -316,17 +318,20 @@ class LiveSnapshots:
 
     async def _compare(self, key: PartKey, part: Part, run: Run) -> Snapshot:
         """List the cluster, with the hash that is known."""
+        (namespace, view), domain = key
         held: list[Permit] = []
+        doubted: str | None = None
 
         async def admit(size: int) -> None:
             if not held:
                 held.append(await self.kept.permit_for(key, _FACTOR * size + _OVERHEAD))
 
         try:
-            while True:
+            for _ in range(_IN_DOUBT):
                 await asyncio.sleep(max(part.last_began + _PAUSE - self.clock(), 0))
+                if (newer := self._led_past(key, part, run, doubted)) is not None:
+                    return newer
                 async with self._places:
-                    (namespace, view), domain = key
                     kept = self.kept.get(key) or await self._read(key, part)
                     known = None if kept is None else part.known_hash
                     part.passed, part.leapt = {known}, False
@@ -341,20 +346,21 @@ class LiveSnapshots:
                     return (self.kept.get(key) or kept).snapshot
                 await admit(listed.size)
                 async with part.moving:
-                    kept, is_old = self.kept.get(key), part.leapt
-                    if listed.topics_hash is not None and listed.topics_hash in part.passed:
-                        # Of a moment that a watch has led past.
-                        if kept is not None:
-                            self.counts["unchanged"] += 1
-                            part.compared = run.began
-                            return kept.snapshot
-                        is_old = listed.topics_hash != part.known_hash
-                    if not is_old:
+                    doubted = listed.topics_hash
+                    if (newer := self._led_past(key, part, run, doubted)) is not None:
+                        return newer
+                    is_passed = doubted is not None and doubted in part.passed
+                    if not (doubted != part.known_hash if is_passed else part.leapt):
                         return await self._replaced(key, part, run, listed, held)
                 # It is, or may be, older than what a client has: of a moment in the middle of an update of several
-                # names, or the newer one had to make room. Another listing says.
+                # names, or the newer one had to make room. What the watch tells next, or another listing, says.
                 while held:
                     held.pop().release()
+            raise ListingFailed(
+                f"The topics of {namespace} change so fast that no listing of the brokers is known to be of one moment",
+                cause=Cause.UPSTREAM,
+                reason="upstream",
+            )
         except PermitError as error:
             self.counts["failed"] += 1
             raise permits_refused("snapshot_memory") from error
@@ -368,6 +374,15 @@ class LiveSnapshots:
             part.run = part.passed = None
             for permit in held:
                 permit.release()
+
+    def _led_past(self, key: PartKey, part: Part, run: Run, topics_hash: str | None) -> Snapshot | None:
+        """What is kept, if the watch has led past the listing with this hash since it began."""
+        kept = self.kept.get(key)
+        if kept is None or topics_hash is None or topics_hash not in (part.passed or ()):
+            return None
+        self.counts["unchanged"] += 1
+        part.compared = run.began
+        return kept.snapshot
 
     async def _replaced(
         self, key: PartKey, part: Part, run: Run, listed: ListedTopics, held: list[Permit]

@@ -7,6 +7,7 @@ import json
 import random
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from broker_core.names import Mode, NamespaceName
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.settings import UpstreamSettings, UpstreamSnapshotsSettings
 from broker_core.upstream.pulsar import UpstreamCluster, UpstreamOptions
-from broker_core.upstream.snapshots import LiveSnapshots, TopicUpdate, live_snapshots
+from broker_core.upstream.snapshots import ListedTopics, LiveSnapshots, TopicUpdate, View, live_snapshots
 from broker_core.upstream.snapshots.namespace_watch import NamespaceWatches
 from broker_core.upstream.snapshots.snapshot_log import Place
 from tests.support.eventually import eventually
@@ -359,6 +360,54 @@ async def test_a_listing_of_the_middle_of_an_update_is_made_anew(monkeypatch: py
     store.names[Mode.PERSISTENT] = list(NAMES)
     last = await live.current(PLACE, Mode.PERSISTENT, live.clock())
     assert set(last.listing.names.to_pylist()) == set(NAMES)
+    await live.close()
+
+
+class LeapingStore(MemoryStore):
+    """A store of which the watch tells two names at once while it lists. The listing has one of them, or both and those
+    in ``late``.
+    """
+
+    live: LiveSnapshots
+    leaps = False
+    late: tuple[str, ...] = ()
+
+    async def list(self, view: View, namespace: NamespaceName, mode: Mode, *rest: Any) -> ListedTopics:
+        if not self.leaps:
+            return await super().list(view, namespace, mode, *rest)
+        before = self.names[mode]
+        both = [f"persistent://t/n/{each}-{len(self.asked)}" for each in ("one", "two")]
+        self.names[mode] = [*before, *both, *self.late] if self.late else [*before, both[0]]
+        listed = await super().list(view, namespace, mode, *rest)
+        self.names[mode] = [*before, *both]
+        assert await self.live.move(PLACE, [TopicUpdate(both, [], topics_hash(self.names[mode]))])
+        return listed
+
+
+async def test_listings_in_doubt_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = LeapingStore()
+    live = store.live = LiveSnapshots(store, Permits(), lambda _namespace: None)
+    await live.current(PLACE, Mode.PERSISTENT, 0.0)
+
+    async def pause(_seconds: float) -> None:
+        """What the watch tells between two listings, in place of the time."""
+        if store.late and len(store.asked) > 6:
+            names = [*store.names[Mode.PERSISTENT], *store.late]
+            assert await live.move(PLACE, [TopicUpdate(store.late, [], topics_hash(names))])
+
+    monkeypatch.setattr(live_snapshots, "asyncio", SimpleNamespace(**vars(asyncio) | {"sleep": pause}))
+    store.leaps, begun = True, live.clock()
+    with pytest.raises(ListingFailed, match="so fast that no listing") as raised:
+        await live.current(PLACE, Mode.PERSISTENT, begun)
+    assert (raised.value.cause, len(store.asked)) == (Cause.UPSTREAM, 6)
+    kept = live.now(PLACE, Mode.PERSISTENT, 0.0)  # what the watch told is there, for whoever may have it
+    assert kept is not None
+    assert len(kept.snapshot.listing) == len(NAMES) + 10
+    assert live.now(PLACE, Mode.PERSISTENT, begun) is None
+    # A listing is in doubt no more once the watch has led past it.
+    store.late = ("persistent://t/n/late",)
+    last = await live.current(PLACE, Mode.PERSISTENT, live.clock())
+    assert (len(last.listing), len(store.asked)) == (len(NAMES) + 13, 7)
     await live.close()
 
 
