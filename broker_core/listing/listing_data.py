@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Sequence
 from itertools import accumulate, pairwise
 from operator import attrgetter
@@ -44,6 +44,9 @@ _REMEMBERED_EACH: Final = 2 * 1024
 _SMALL_PART: Final = 16
 #: Bytes of what is known of each chunk besides: where it begins, its first name, the borders of its forms.
 _KNOWN_EACH: Final = 256
+#: Bytes of the names of the last changes that are known, with what each takes besides.
+_CHANGES: Final = 16 * 1024
+_EACH_CHANGED: Final = 64
 #: Numbers of rows: 64 bits.
 _ROWS: Final = "q"
 _SIZE: Final = attrgetter("size")
@@ -56,6 +59,8 @@ class ListingData:
         "_believed",
         "_borders_checked",
         "_bytes_before",
+        "_changes",
+        "_changes_size",
         "_first_keys",
         "_form_edges",
         "_former",
@@ -104,6 +109,9 @@ class ListingData:
         self._version = object()
         #: The version that this was made of, and the numbers of the chunks that are new since.
         self._former: tuple[object, int, int] | None = None
+        #: Versions before this, the newest last, and the keys of the names that came and went from each to the next.
+        self._changes: tuple[tuple[object, Sequence[bytes], Sequence[bytes]], ...] = ()
+        self._changes_size = 0
         #: The parts of this listing that patterns match, and the hashes of parts, by what they are of. They do not
         #: refer to the listing, which is freed at once with its last reference.
         self.memo: BoundedCache[tuple[MemoKey, RowsKey | None], Any] = BoundedCache(self._memo_room)
@@ -149,7 +157,7 @@ class ListingData:
     @property
     def own_bytes(self) -> int:
         """Bytes that are this version's alone: those of the chunks are not."""
-        return self.memo.limit + _KNOWN_EACH * len(self.chunks)
+        return self.memo.limit + _KNOWN_EACH * len(self.chunks) + self._changes_size
 
     @property
     def nbytes(self) -> int:
@@ -393,6 +401,36 @@ class ListingData:
             return self.chunks[first:end]
         return set(self.chunks).difference(former.chunks)
 
+    def know_changes(self, former: ListingData, came: Sequence[bytes], went: Sequence[bytes]) -> None:
+        """Know that the names with these keys alone came, and went, since another version; and what is known of it."""
+        changes = []
+        for step in ((former._version, came, went), *reversed(former._changes)):
+            size = sum(_EACH_CHANGED + len(key) for keys in step[1:] for key in keys)
+            if self._changes_size + size > _CHANGES:
+                break
+            self._changes_size += size
+            changes.append(step)
+        self._changes = tuple(reversed(changes))
+
+    def changes_since(self, former: ListingData) -> tuple[list[bytes], list[bytes]] | None:
+        """The keys of the names that this has and another version has not, and the other way round, each in order.
+
+        ``None`` where that is not known.
+        """
+        if former._version is self._version:
+            return [], []
+        has: dict[bytes, bool] = {}
+        had: dict[bytes, bool] = {}
+        for version, came, went in reversed(self._changes):
+            for keys, is_there in ((came, True), (went, False)):
+                for key in keys:
+                    has.setdefault(key, is_there)
+                    had[key] = not is_there
+            if version is former._version:
+                changed = sorted(key for key in has if has[key] is not had[key])
+                return [key for key in changed if has[key]], [key for key in changed if had[key]]
+        return None
+
     # -- looking names up
 
     @property
@@ -423,6 +461,13 @@ class ListingData:
             else:
                 last = middle
         return number, row, row < chunk.size and hash_order_bytes(chunk.name(row)) == key
+
+    def keys_before(self, keys: Sequence[bytes], row: int) -> int:
+        """How many of the keys of names, which ascend, are of names in front of a row of this listing."""
+        if row >= self.size or not keys:
+            return len(keys)
+        number = self.chunk_at(row)
+        return bisect_left(keys, hash_order_bytes(self.chunks[number].name(row - self._starts[number])))
 
     def chunk_of(self, key: bytes) -> int:
         """The number of that chunk alone; of a name in front of all, the first one's."""

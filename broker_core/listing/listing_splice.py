@@ -90,6 +90,8 @@ def splicing(listing: ListingData, changed: Changed) -> Steps[ListingData]:
         listing.chunks, PERSISTENT, key=attrgetter("domain")
     )  # the non-persistent come first
     windows: list[_Window] = []
+    came: list[bytes] = []
+    went: list[bytes] = []
     for domain, low, high in (
         (NON_PERSISTENT, 0, others),
         (PERSISTENT, others, len(listing.chunks)),
@@ -98,14 +100,17 @@ def splicing(listing: ListingData, changed: Changed) -> Steps[ListingData]:
         keys = [key for key in removed if key.startswith(prefix)]
         addition = [chunk for chunk in additions if chunk.domain == domain]
         if keys or addition:
-            window = yield from _splicing_domain(listing, low, high, keys, addition)
+            window = yield from _splicing_domain(listing, low, high, keys, addition, came, went)
             if window is not None:
                 windows.append(window)
     if windows:
         yield True
+    made = listing
     for window in reversed(windows):  # those in front keep their numbers
-        listing = listing.replaced(*window)
-    return listing
+        made = made.replaced(*window)
+    if made is not listing and len(changed) <= FEW_NAMES:
+        made.know_changes(listing, came, went)
+    return made
 
 
 def _additions(listing: ListingData, changed: Changed) -> list[Chunk]:
@@ -135,15 +140,26 @@ def _by_domain(
 
 
 def _splicing_domain(
-    listing: ListingData, low: int, high: int, removed: Sequence[bytes], addition: Sequence[Chunk]
+    listing: ListingData,
+    low: int,
+    high: int,
+    removed: Sequence[bytes],
+    addition: Sequence[Chunk],
+    came: list[bytes],
+    went: list[bytes],
 ) -> Steps[_Window | None]:
-    """What changes in the chunks from number ``low`` to ``high``, all of one domain; ``None`` where nothing does."""
-    if low == high:
-        return _Window(low, high, addition) if addition else None
+    """What changes in the chunks from number ``low`` to ``high``, all of one domain; ``None`` where nothing does.
+
+    ``came`` and ``went`` get the keys of the names that do.
+    """
     fresh = joined_chunks(addition) if addition else None
+    fresh_keys = _keys_of(fresh)
+    if low == high:
+        came += fresh_keys
+        return _Window(low, high, addition) if addition else None
     touched: dict[int, Touched] = {}
     kept: set[tuple[int, int]] = set()
-    for index, (number, row, is_there) in enumerate(places(listing, _keys_of(fresh), low, high)):
+    for index, (number, row, is_there) in enumerate(places(listing, fresh_keys, low, high)):
         if is_there:
             kept.add((number, row))
             if fresh is not None and fresh.properties:
@@ -154,9 +170,11 @@ def _splicing_domain(
         change = touched.setdefault(number, Touched())
         change.put.append(row)
         change.fresh.append(index)
-    for number, row, is_there in places(listing, removed, low, high):
+        came.append(fresh_keys[index])
+    for key, (number, row, is_there) in zip(removed, places(listing, removed, low, high), strict=True):
         if is_there and (number, row) not in kept:
             touched.setdefault(number, Touched()).gone.append(row)
+            went.append(key)
     if not touched:
         return None
     own = listing.chunks

@@ -1,7 +1,8 @@
 """What one answer has and another one has not: two parts of versions of a listing, at the cost of what changed.
 
 Versions of a listing share the chunks where nothing changed, and a search of both remembers the same rows of these. So
-of shared chunks only the rows are compared, and names only of the others.
+of shared chunks only the rows are compared, and names only of the others. Where it is known which names changed from
+one version to the other, and both parts are ranges, only these are looked up.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from broker_core.listing.chunk import Chunk
 from broker_core.listing.chunk_rows import ChunkRows
 from broker_core.listing.listing_data import ListingData, Pieces
 from broker_core.listing.listing_part import Part
+from broker_core.listing.name_places import locate
 
 __all__ = ["bytes_to_compare", "part_difference"]
 
@@ -23,6 +25,8 @@ _Array = np.ndarray[Any, Any]
 _NONE: Final = ChunkRows(0, 0)
 #: Changed chunks that are compared as bytes first; of many, as much differs.
 _FEW: Final = 4
+#: Bytes that take as long to compare as a name to look up.
+_LOOK_UP: Final = 256
 
 
 def part_difference(data: ListingData, part: Part, older_data: ListingData, older: Part) -> tuple[Part, Part]:
@@ -30,6 +34,9 @@ def part_difference(data: ListingData, part: Part, older_data: ListingData, olde
 
     Both listings are of one namespace.
     """
+    known = _by_changes(data, part, older_data, older)
+    if known is not None:
+        return _of_keys(data, known[0]), _of_keys(older_data, known[1])
     added, gone, own, others = _by_rows(data, part, older_data, older)
     if len(own) == len(others) <= _FEW:
         own, others = _trimmed_pieces(data, own, older_data, others)
@@ -42,6 +49,9 @@ def part_difference(data: ListingData, part: Part, older_data: ListingData, olde
 
 def bytes_to_compare(data: ListingData, part: Part, older_data: ListingData, older: Part) -> int:
     """How many bytes :func:`part_difference` may take while it compares names, about."""
+    known = _by_changes(data, part, older_data, older)
+    if known is not None:
+        return _LOOK_UP * (len(known[0]) + len(known[1]))
     _, _, own, others = _by_rows(data, part, older_data, older)
     sizes = [
         rows.fields_size(each.chunks[number]) + 32 * len(rows)
@@ -49,6 +59,24 @@ def bytes_to_compare(data: ListingData, part: Part, older_data: ListingData, old
         for number, rows in pieces
     ]
     return 2 * sum(sizes)
+
+
+def _by_changes(
+    data: ListingData, part: Part, older_data: ListingData, older: Part
+) -> tuple[list[bytes], list[bytes]] | None:
+    """The keys of the names that only one of two ranges has, of versions of which all changes are known."""
+    if part.pieces is not None or older.pieces is not None:
+        return None
+    changes = data.changes_since(older_data)
+    if changes is None:
+        return None
+    came, went = changes
+    first, last = data.keys_before(came, part.low), data.keys_before(came, part.high)
+    begin, end = older_data.keys_before(went, older.low), older_data.keys_before(went, older.high)
+    # Else the ranges differ by names that did not change: they are of different questions.
+    if part.low - first != older.low - begin or part.high - last != older.high - end:
+        return None
+    return came[first:last], went[begin:end]
 
 
 def _by_rows(
@@ -148,6 +176,10 @@ def _is_in(names: Any, others: Any) -> _Array:
 def _kept(data: ListingData, pieces: Pieces, keep: _Array) -> Pieces:
     """The rows of pieces where ``keep`` is true."""
     return data.pieces_of(data.rows_of(pieces)[keep])
+
+
+def _of_keys(data: ListingData, keys: Sequence[bytes]) -> Part:
+    return Part.of_rows(locate(data, keys)[0], data)
 
 
 def _part(data: ListingData, pieces: Sequence[tuple[int, ChunkRows]]) -> Part:

@@ -8,8 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from broker_core.listing import part_difference as part_difference_module
 from broker_core.listing.listing import Listing, Selection, data_of, part_of, selection_of
 from broker_core.listing.listing_data import ListingData, Pieces
+from broker_core.listing.listing_part import Part
 from broker_core.listing.part_difference import bytes_to_compare, part_difference
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import compile_pattern
@@ -57,6 +59,32 @@ def test_it_is_the_difference_of_the_sets_of_names(seed: int) -> None:
             for old in parts(before, rng):
                 names, former = set(new.names.to_pylist()), set(old.names.to_pylist())
                 assert differ(new, old) == (names - former, former - names)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_of_many_small_changes_it_is_that_of_the_sets_of_names(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = random.Random(seed)
+    steps = rng.choice([1, 3, 20, 400])  # of so many, those that are known are not enough
+    with tiny_chunks(rng.choice([60, 2000, 100_000])):
+        before = after = Listing.from_names(
+            NAMESPACE, Mode.ALL, [name(rng.randrange(400)) for _ in range(200)]
+        )
+        for _ in range(steps):
+            gone = [name(rng.randrange(100)) for _ in range(rng.choice([0, 1, 2]))]
+            after = after.with_changes(gone, [name(rng.randrange(100)), "non-persistent://t/n/x"])
+        for new in parts(after, rng):
+            for old in parts(before, rng):
+                names, former = set(new.names.to_pylist()), set(old.names.to_pylist())
+                assert differ(new, old) == (names - former, former - names)
+    if steps < 400:  # then nothing is compared
+        sets = [set(each.all().names.to_pylist()) for each in (after, before)]
+        monkeypatch.setattr(part_difference_module, "_by_rows", None)
+        data, former_data = data_of(after), data_of(before)
+        whole = Part(0, data.size), Part(0, former_data.size)
+        came, went = part_difference(data, whole[0], former_data, whole[1])
+        assert (len(came), len(went)) == (len(sets[0] - sets[1]), len(sets[1] - sets[0]))
 
 
 def test_names_of_shared_chunks_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from broker_core.listing.listing import Listing
 from broker_core.listing.property_values import has_property_values
 from broker_core.listing.selection_difference import difference_bytes, selection_difference
 from broker_core.names import Mode, NamespaceName
+from broker_core.patterns import TopicsPattern
 from broker_core.patterns.quick_match import may_match
 from broker_core.pipeline import Pipeline, listing_of_now
 from broker_core.plugin_api.depends_on import is_of_properties
@@ -33,9 +34,10 @@ __all__ = ["FollowedNamespace"]
 _GAP: Final = 0.1
 #: Changed names up to which matching them costs less than asking.
 _MOST: Final = 1000
-#: Bytes that are compared to find them; and those that are compared on the event loop.
+#: Bytes that are compared to find them; and those that are compared on the event loop: to give them to a thread takes
+#: as long.
 _MOST_BYTES: Final = 64 * 1024 * 1024
-_QUICK: Final = 16 * 1024
+_QUICK: Final = 256 * 1024
 #: Patterns that are matched between two looks at the time of the event loop's turn.
 _AT_ONCE: Final = 20
 
@@ -125,22 +127,23 @@ class FollowedNamespace:
         self._timer = self._later()
         for feed in self.feeds:
             listing = self._seen.get(feed.question.mode)
-            if not self.is_of_names(feed.question):
+            if self.pattern_of(feed.question) is None:
                 feed.wake()
             elif listing is not None:
                 feed.move_to(listing)
         self.wake()
 
-    def is_of_names(self, question: ListingRequest) -> bool:
-        """Whether the answer to a question depends on the names of its namespace and the pattern alone."""
+    def pattern_of(self, question: ListingRequest) -> TopicsPattern | None:
+        """The pattern of a question whose answer depends on that and the names of its namespace alone."""
         pipeline, pattern = self._pipeline, question.pattern
-        return (
+        is_of_names = (
             pattern is not None
             and pattern.supported
             and pipeline.options.patterns.evaluate
             and pipeline.options.selecting_keys.isdisjoint(question.properties)
             and not pipeline.dispatcher.concerned(question.namespace)
         )
+        return pattern if is_of_names else None
 
     # -- what changed
 
@@ -155,16 +158,15 @@ class FollowedNamespace:
     async def _round(self) -> None:
         if self._selects:
             await self._look_for_values()
-        changed: dict[Mode, list[bytes] | None] = {}
-        for mode in {feed.question.mode for feed in self.feeds if self.is_of_names(feed.question)}:
-            changed[mode] = await self._changed(mode)
+        patterns = {feed: self.pattern_of(feed.question) for feed in self.feeds}
+        modes = {feed.question.mode for feed, pattern in patterns.items() if pattern is not None}
+        changed = {mode: await self._changed(mode) for mode in modes}
         turn = loop_turn()
-        for number, feed in enumerate(list(self.feeds)):
+        for number, (feed, pattern) in enumerate(patterns.items()):
             if number % _AT_ONCE == 0:
                 await turn.time()
-            question = feed.question
-            forms = changed.get(question.mode) if self.is_of_names(question) else None
-            if forms is None or (question.pattern is not None and may_match(question.pattern, forms)):
+            forms = None if pattern is None else changed[feed.question.mode]
+            if forms is None or pattern is None or may_match(pattern, forms):
                 feed.wake()
 
     async def _look_for_values(self) -> None:

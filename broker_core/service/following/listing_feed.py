@@ -43,8 +43,8 @@ _LONGEST_PAUSE: Final = 60.0
 #: Changes that are kept for followers that come back, and their bytes.
 _KEPT: Final = 64
 _KEPT_BYTES: Final = 1024 * 1024
-#: Bytes of names that are compared on the event loop.
-_QUICK: Final = 16 * 1024
+#: Bytes of names that are compared on the event loop: as long as a thread takes to be given them.
+_QUICK: Final = 256 * 1024
 #: What a kept change takes besides its text.
 _EACH: Final = 300
 #: Joined updates that are kept, from different answers to the one of now.

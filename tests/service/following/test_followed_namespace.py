@@ -113,17 +113,17 @@ async def test_names_are_matched_for_questions_of_names_alone(
 ) -> None:
     watch = ChangeWatch(pipeline.changes, None)
     followed = FollowedNamespace(pipeline, NAMESPACE, watch, 30.0)
-    assert followed.is_of_names(question(pipeline))
-    assert followed.is_of_names(question(pipeline, unknown="1"))
-    assert not followed.is_of_names(question(pipeline, region="eu"))
-    assert not followed.is_of_names(question(pipeline, "(?!x).*"))
-    assert not followed.is_of_names(ListingRequest(NAMESPACE))
+    assert followed.pattern_of(question(pipeline)) is not None
+    assert followed.pattern_of(question(pipeline, unknown="1")) is not None
+    assert followed.pattern_of(question(pipeline, region="eu")) is None
+    assert followed.pattern_of(question(pipeline, "(?!x).*")) is None
+    assert followed.pattern_of(ListingRequest(NAMESPACE)) is None
     followed.close()
     settings = Settings.model_validate({"catalog": {"path": catalog.path}})
     masking = PluginOf(visible=lambda: None)
     async with opened_pipeline(settings, plugins={"p": masking}) as masked:
         followed = FollowedNamespace(masked, NAMESPACE, ChangeWatch(masked.changes, None), 30.0)
-        assert not followed.is_of_names(question(masked))
+        assert followed.pattern_of(question(masked)) is None
         followed.close()
 
 
