@@ -20,6 +20,7 @@ from broker_core.listing.listing import Listing
 from broker_core.listing.property_values import has_property_values
 from broker_core.listing.selection_difference import difference_bytes, selection_difference
 from broker_core.names import Mode, NamespaceName
+from broker_core.names.partition_suffix import partitioned_local_name
 from broker_core.patterns import TopicsPattern
 from broker_core.patterns.quick_match import may_match
 from broker_core.pipeline import Pipeline, listing_of_now
@@ -213,5 +214,7 @@ def _changed_forms(seen: Listing, now: Listing) -> list[bytes] | None:
     added, removed = selection_difference(now.all(), seen.all())
     if len(added) + len(removed) > _MOST:
         return None
-    batches = [batch for each in (added, removed) for batch in each.batches("matched")]
-    return [form.encode() for batch in batches for form in batch.column("matched").to_pylist()]
+    names = [*added.names.to_pylist(), *removed.names.to_pylist()]
+    head = f"{now.namespace}/"
+    locals_ = (name.partition(f"://{head}")[2] for name in names)
+    return [(head + partitioned_local_name(local)).encode() for local in locals_]
