@@ -45,6 +45,10 @@ class RawKafkaClient:
         assert number == sent
         return fields
 
+    async def answer(self, api: Api, version: int) -> Fields:
+        """The next answer, to a request that was sent."""
+        return read_response(api, version, await self.message())[1]
+
 
 @asynccontextmanager
 async def raw_client(address: tuple[str, int]) -> AsyncIterator[RawKafkaClient]:

@@ -23,7 +23,7 @@ class WholeAnswer:
 
     fields: Fields
     permit: Permit = field(repr=False)
-    items: list[Any] | None = field(default=None, repr=False)
+    units: Any = field(default=None, repr=False)
     topics: ClusterTopics | None = field(default=None, repr=False)
 
 

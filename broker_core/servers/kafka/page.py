@@ -90,6 +90,10 @@ class Page:
         #: The answer that a cluster gave to the whole pass.
         self.whole: WholeAnswer | None = None
 
+    def whole_of(self, fields: Fields) -> WholeAnswer | None:
+        """The kept answer that these fields are."""
+        return None if self.whole is None or self.whole.fields is not fields else self.whole
+
     def note(self, name: str | None, topic_id: uuid.UUID) -> None:
         """A topic was looked up for this page."""
         if name is not None and topic_id != ZERO_ID:

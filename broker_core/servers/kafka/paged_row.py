@@ -6,10 +6,10 @@ topics of a namespace are a page already where they are listed (:mod:`.topic_pag
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain, groupby
-from typing import Any, Final
+from typing import Final
 
 from broker_core.client import ClientError
 from broker_core.errors import ListingFailed
@@ -17,6 +17,7 @@ from broker_core.listing.topics_hash import utf16_key
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.handler_row import HandlerRow
 from broker_core.servers.kafka.page import Page, Place
+from broker_core.servers.kafka.page_parts import PageParts, size_of
 from broker_core.servers.kafka.page_rows import Item, Taken, item_runs, items_of, message_of, refusal_of
 from broker_core.servers.kafka.page_shapes import LOG_DIR, Shape, shape_of
 from broker_core.upstream.kafka import ClusterTopics
@@ -129,7 +130,7 @@ class _Paging:
         if not rows or (shape.by_id and any(row[shape.by_id] != ZERO_ID for row in rows)):
             return []
         return await self._call.off_loop(
-            _size(rows), items_of, shape, shape.asked, body, self._page, shape.asked_fields
+            size_of(rows), items_of, shape, shape.asked, body, self._page, shape.asked_fields
         )
 
     def _check(self, asked: Sequence[Item]) -> None:
@@ -152,11 +153,8 @@ class _Paging:
         """The page; ``None`` where it has to begin anew, since its first topic was made anew meanwhile."""
         shape, page = self._shape, self._page
         begun = page.start
-        taken: list[Taken] = []
-        last: list[Taken] = []
-        items: list[Item] = []
-        first: Fields | None = None
         topics = await self._cluster_topics()
+        parts = PageParts(self._call, shape, page)
         for part in self._parts(asked):
             fields = await (self._part(part) if asked else _answer(self._row, self._call))
             if page.is_filled:  # where topics are listed
@@ -166,34 +164,17 @@ class _Paging:
                 return fields if begun is None else _without_empty(fields)
             if topics is None and self._is_made_anew():
                 return None
-            first = first or fields
-            whole = None if page.whole is None or page.whole.fields is not fields else page.whole
-            if whole is not None and whole.items is not None:
-                more = whole.items
-            else:
-                if topics is not None and shape.nameless:
-                    await self._note_names(fields)
-                more = await self._call.off_loop(
-                    _size(fields.values()), items_of, shape, shape.answered, fields, page
-                )
-                if whole is not None:
-                    whole.items, whole.topics = more, topics
-            # What is an error as a whole is told with each part.
-            items += [each for each in more if not items or each.order > items[-1].order]
-            cut = self._cut(fields)
-            if cut is not None:
-                end = shape.order_of(cut.key, cut.topic_id)
-                items = [each for each in items if each.order < end]
-            taken, last = [], []
-            await self._call.off_loop(len(items), page.fill, item_runs(shape, items, page.start, taken, last))
-            page.following = page.following or cut
+            if topics is not None and shape.nameless:
+                await self._note_names(fields)
+            await parts.add(fields)
+            if page.whole is not None:
+                page.whole.topics = page.whole.topics or topics
             if page.following is not None:
                 break
         if page.following is not None and topics is not None:
             of_answer = topics if page.whole is None else page.whole.topics or topics
             page.following = self._with_id(page.following, of_answer)
-        assert first is not None  # there is a part
-        return await self._call.off_loop(len(taken), message_of, first, shape.answered, [*taken, *last])
+        return await parts.message()
 
     async def _cluster_topics(self) -> ClusterTopics | None:
         """Before a cluster, the topics of the snapshot, if its answers have no ids of topics beside their names.
@@ -239,11 +220,6 @@ class _Paging:
         if start is not None and start.key[at] == name and start.topic_id != ZERO_ID:
             return place._replace(topic_id=start.topic_id)
         return place._replace(topic_id=topics.id_of(name) if name else place.topic_id)
-
-    def _cut(self, fields: Fields) -> Place | None:
-        """Where a node has cut its answer, if it is asked for pages of its own (:meth:`~.page.Page.for_node`)."""
-        cursor = fields.get("next_cursor")
-        return Place(tuple(cursor[each] for each in self._shape.fields)) if cursor else None
 
     def _parts(self, asked: Sequence[Item]) -> list[Sequence[Item]]:
         """What is asked for from the start on, as much at a time as fills a page if all of it is there."""
@@ -292,8 +268,3 @@ def _without_empty(fields: Fields) -> Fields:
     return (
         fields if results is None else fields | {"results": [row for row in results if row["topics"].count]}
     )
-
-
-def _size(rows: Iterable[Any]) -> int:
-    """About how many elements rows have."""
-    return sum(1 + (len(row) if isinstance(row, list) else 0) for row in rows)

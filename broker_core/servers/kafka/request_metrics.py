@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any, Final
 
 from broker_core.metrics.metrics import Metrics
-from broker_core.wire.kafka import Encoded, ErrorCode
+from broker_core.wire.kafka import Encoded, ErrorCode, RawRows
 
 __all__ = ["CLOSED", "CUT", "RequestMetrics", "error_in"]
 
@@ -21,6 +21,8 @@ _BOUNDS: Final = (2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25
 _KNOWN: Final = ("NONE", CLOSED, "REQUEST_TIMED_OUT", "UNKNOWN_SERVER_ERROR")
 #: Rows of an answer that are looked at for an error.
 _ROWS: Final = 100
+#: Rows of a cluster's answer that are decoded for that.
+_DECODED: Final = 3
 _NAMES: Final[Mapping[int, str]] = {code.value: code.name for code in ErrorCode}
 
 
@@ -70,6 +72,8 @@ def _error_in(answer: Mapping[str, Any]) -> int:
     for value in answer.values():
         if isinstance(value, Encoded):
             code = value.error
+        elif isinstance(value, RawRows):
+            code = next(filter(None, map(_error_of, value[:_DECODED])), 0)
         elif isinstance(value, list):
             code = next(filter(None, map(_error_of, islice(value, _ROWS))), 0)
         if code:

@@ -21,8 +21,9 @@ from broker_core.wire.kafka.headers import (
 )
 from broker_core.wire.kafka.known_apis import APIS, LIST_TOPICS, NOT_ASKED
 from broker_core.wire.kafka.places import Order, order_of, ordered
+from broker_core.wire.kafka.raw_rows import RawPath, RawRows, read_raw_response
 from broker_core.wire.kafka.reader import MalformedMessage, Reader
-from broker_core.wire.kafka.writer import Buffer, Encoded, Numbered, Writer
+from broker_core.wire.kafka.writer import Buffer, Encoded, EncodedRows, Numbered, Writer
 
 __all__ = [
     "APIS",
@@ -32,12 +33,15 @@ __all__ = [
     "Api",
     "Buffer",
     "Encoded",
+    "EncodedRows",
     "ErrorCode",
     "Fields",
     "FrameSplitter",
     "MalformedMessage",
     "Numbered",
     "Order",
+    "RawPath",
+    "RawRows",
     "Reader",
     "RequestHeader",
     "Struct",
@@ -47,6 +51,7 @@ __all__ = [
     "order_of",
     "ordered",
     "read_header",
+    "read_raw_response",
     "read_response",
     "request_frame",
     "response_frame",

@@ -39,9 +39,7 @@ class Api:
 
     def has_answer_field(self, name: str, version: int) -> bool:
         """Whether an answer as a whole has a field of this name."""
-        return any(
-            each.name == name and version in Versions.parse(each.versions) for each in self.response.fields
-        )
+        return self.response.has(name, version)
 
     def read_request(self, reader: Reader, version: int) -> Fields:
         """Raises :exc:`~.reader.MalformedMessage`; bytes behind the request are ignored, as Kafka does."""

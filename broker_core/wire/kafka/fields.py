@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from broker_core.wire.kafka.reader import ZERO_ID, MalformedMessage, Reader
 from broker_core.wire.kafka.struct_codec import Codec, Part, struct_codec
-from broker_core.wire.kafka.writer import Encoded, Numbered, Writer
+from broker_core.wire.kafka.writer import Encoded, EncodedRows, Numbered, Writer
 
 __all__ = [
     "BOOLEAN",
@@ -154,9 +154,11 @@ class Array(Kind):
                 )
             return [read_one(reader) for _ in range(count)]
 
-        def write(writer: Writer, value: Sequence[Any] | Encoded | Numbered | None) -> None:
+        def write(writer: Writer, value: Sequence[Any] | Encoded | Numbered | EncodedRows | None) -> None:
             if isinstance(value, Numbered):
                 value = value.part(0, value.count)
+            elif isinstance(value, EncodedRows):
+                value = value.encoded()
             if isinstance(value, Encoded):
                 writer.length(value.count, compact=flexible)
                 for piece in value.pieces:
@@ -256,19 +258,31 @@ class Struct(Kind):
             codec.write(writer, value)
         return Encoded(count, writer.pieces())
 
+    def has(self, name: str, version: int) -> bool:
+        """Whether a version has the field of this name."""
+        return any(each.name == name and version in Versions.parse(each.versions) for each in self.fields)
+
+    def codec_with(self, name: str, read: Callable[[Reader], Any], version: int, *, flexible: bool) -> Codec:
+        """A codec of one version that reads the field of this name by ``read``."""
+        return self._made(version, flexible, {name: read})
+
     def _codec(self, version: int, flexible: bool) -> Codec:
         found = self._cache.by_version.get((version, flexible))
         if found is None:
-            there = {each.name: each for each in self.fields if version in Versions.parse(each.versions)}
-            parts = {each.name: _part(each, version, flexible) for each in there.values()}
-            found = struct_codec(
-                [parts[each.name] for each in there.values() if each.tag is None],
-                {each.tag: parts[each.name] for each in there.values() if each.tag is not None},
-                {each.name: each.start for each in self.fields if each.name not in there},
-                flexible=flexible,
-            )
-            self._cache.by_version[version, flexible] = found
+            found = self._cache.by_version[version, flexible] = self._made(version, flexible, {})
         return found
+
+    def _made(self, version: int, flexible: bool, reads: Mapping[str, Callable[[Reader], Any]]) -> Codec:
+        there = {each.name: each for each in self.fields if version in Versions.parse(each.versions)}
+        parts = {each.name: _part(each, version, flexible) for each in there.values()}
+        for name, read in reads.items():
+            parts[name] = parts[name]._replace(codec=Codec(read, parts[name].codec.write))
+        return struct_codec(
+            [parts[each.name] for each in there.values() if each.tag is None],
+            {each.tag: parts[each.name] for each in there.values() if each.tag is not None},
+            {each.name: each.start for each in self.fields if each.name not in there},
+            flexible=flexible,
+        )
 
 
 class Cursor(Struct):

@@ -45,6 +45,11 @@ class Reader:
         self.at = at
 
     @property
+    def data(self) -> bytes:
+        """All of the message."""
+        return self._data
+
+    @property
     def left(self) -> int:
         """Bytes that are not read yet."""
         return self._end - self.at

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import struct
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-__all__ = ["Buffer", "Encoded", "Numbered", "Writer", "unsigned_varint"]
+__all__ = ["Buffer", "Encoded", "EncodedRows", "Numbered", "Writer", "unsigned_varint"]
 
 Buffer: TypeAlias = "bytes | bytearray | memoryview"
 
@@ -32,6 +33,14 @@ class Encoded:
     count: int
     pieces: Sequence[Buffer]
     error: int = 0
+
+
+class EncodedRows(ABC):
+    """The elements of an array that are encoded for the version that is written, and read as a list is."""
+
+    @abstractmethod
+    def encoded(self) -> Encoded:
+        """All of them, to be written."""
 
 
 @dataclass(frozen=True, slots=True)

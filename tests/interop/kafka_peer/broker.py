@@ -28,15 +28,31 @@ class KafkaBroker:
     by PLAIN and SCRAM, and unsigned tokens, ``tls_address`` speaks TLS with a certificate of ``authority``.
     ``properties`` replace those of the broker.
 
-    Raises :exc:`~tests.interop.maven.PeerUnavailable` where this machine cannot run it.
+    It is node ``number`` of a cluster: alone, or beside others of the same id ``cluster``, which are ``controllers`` or
+    have them, at the ports of these numbers. Raises :exc:`~tests.interop.maven.PeerUnavailable` where this machine
+    cannot run it.
     """
 
     #: Of the user ``alice``.
     password: Final = "alice-secret"
 
-    def __init__(self, folder: Path, properties: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        properties: Mapping[str, str] | None = None,
+        *,
+        number: int = 1,
+        cluster: str | None = None,
+        controllers: Mapping[int, int] | None = None,
+        heap: str = "384m",
+    ) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
+        self.number = number
         self._properties = dict(properties or {})
+        self._cluster = cluster
+        self._controllers = controllers
+        self._heap = heap
         self.jars = kafka_jars()
         self.authority = Authority(folder)
         self._process: subprocess.Popen[bytes] | None = None
@@ -55,25 +71,43 @@ class KafkaBroker:
         return f"127.0.0.1:{self._ports[2]}"
 
     def __enter__(self) -> Self:
-        properties = self.folder / "server.properties"
-        settings = self._settings() | self._properties
-        properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
-        cluster = self._tool("random-uuid").split()[-1]
-        credential = f"SCRAM-SHA-512=[name=alice,password={self.password}]"
-        self._tool("format", "--standalone", "-t", cluster, "-c", str(properties), "--add-scram", credential)
-        with (self.folder / "broker.log").open("wb") as log:
-            self._process = subprocess.Popen(
-                [*self._java("-Xmx384m"), "kafka.Kafka", str(properties)],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )
+        self.start()
         try:
-            asyncio.run(self._answers())
+            self.wait()
         except BaseException:
             self.__exit__(None, None, None)
             raise
         return self
+
+    def start(self) -> None:
+        """Start the process, with what it has in its folder; :meth:`wait` for it then."""
+        properties = self.folder / "server.properties"
+        if not properties.exists():
+            settings = self._settings() | self._properties
+            properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+            cluster = self._cluster or self._tool("random-uuid").split()[-1]
+            alone = [] if self._controllers else ["--standalone"]
+            credential = f"SCRAM-SHA-512=[name=alice,password={self.password}]"
+            more = [*alone, "-t", cluster, "-c", str(properties), "--add-scram", credential]
+            self._tool("format", *more)
+        with (self.folder / "broker.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [*self._java(f"-Xmx{self._heap}"), "kafka.Kafka", str(properties)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+
+    def wait(self) -> None:
+        """Wait until it serves."""
+        asyncio.run(self._answers())
+
+    def kill(self) -> None:
+        """End the process without a word to anybody."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.wait()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -94,7 +128,7 @@ class KafkaBroker:
             await client.list_topics()
 
     def _java(self, *options: str) -> list[str]:
-        log = f"-Dlog4j2.configurationFile={HERE.parent / 'pulsar_peer' / 'log4j2.xml'}"
+        log = f"-Dlog4j2.configurationFile={HERE / 'log4j2.xml'}"
         return ["java", *options, "-Djava.awt.headless=true", log, "-cp", f"{self.jars}/*"]
 
     def _tool(self, *arguments: str) -> str:
@@ -115,12 +149,18 @@ class KafkaBroker:
         keystore.write_bytes(issued.key.read_bytes() + issued.certificate.read_bytes())
         listeners = f"OPEN://127.0.0.1:{plain},LOGIN://127.0.0.1:{sasl},CLOSED://127.0.0.1:{tls}"
         of_login = "listener.name.login"
+        quorum = {"controller.quorum.bootstrap.servers": f"127.0.0.1:{controller}"}
+        if self._controllers is not None:
+            controller = self._controllers.get(self.number, 0)
+            voters = ",".join(f"{each}@127.0.0.1:{port}" for each, port in self._controllers.items())
+            quorum = {"controller.quorum.voters": voters}
+        here = f"{listeners},CONTROLLER://127.0.0.1:{controller}" if controller else listeners
         return {
-            "process.roles": "broker,controller",
-            "node.id": "1",
-            "controller.quorum.bootstrap.servers": f"127.0.0.1:{controller}",
-            "listeners": f"{listeners},CONTROLLER://127.0.0.1:{controller}",
-            "advertised.listeners": f"{listeners},CONTROLLER://127.0.0.1:{controller}",
+            **quorum,
+            "process.roles": "broker,controller" if controller else "broker",
+            "node.id": str(self.number),
+            "listeners": here,
+            "advertised.listeners": here,
             "listener.security.protocol.map": (
                 "OPEN:PLAINTEXT,LOGIN:SASL_PLAINTEXT,CLOSED:SSL,CONTROLLER:PLAINTEXT"
             ),

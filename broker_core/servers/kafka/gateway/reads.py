@@ -139,10 +139,11 @@ def by_coordinator(api: Api, kept: Kept, *, again: bool = True) -> AnswerLater:
             # What no node keeps, any has an error for.
             target: Target = ANY if node is None else node
             parts.append(await ask(call, api, {**call.body, kept.asked: some}, target=target, again=again))
+        if len(parts) == 1:
+            return parts[0]
         places = {name: place for place, name in reversed(list(enumerate(names)))}
         rows: list[Fields] = [row for part in parts for row in part[kept.answered]]
-        if len(parts) > 1:
-            rows.sort(key=lambda row: places.get(row[kept.name], 0))
+        rows.sort(key=lambda row: places.get(row[kept.name], 0))
         return parts[0] | {kept.answered: rows}
 
     return answer

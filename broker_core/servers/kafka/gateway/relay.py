@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from broker_core.client import ClientError
 from broker_core.client.kafka import Cluster
+from broker_core.memory.permits import SMALL_ANSWER
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.cluster_front import ClusterFront
+from broker_core.servers.kafka.gateway.hidden import are_some
 from broker_core.servers.kafka.page import without_page
+from broker_core.servers.kafka.page_shapes import shape_of
+from broker_core.servers.kafka.raw_units import raw_path
 from broker_core.upstream.kafka import ANY, Target
-from broker_core.wire.kafka import DESCRIBE_TOPIC_PARTITIONS, Api, ErrorCode, Fields
+from broker_core.wire.kafka import (
+    DESCRIBE_TOPIC_PARTITIONS,
+    METADATA,
+    Api,
+    ErrorCode,
+    Fields,
+    RawPath,
+    RawRows,
+    read_raw_response,
+    read_response,
+)
 
 __all__ = ["ask", "asked", "at_port", "brokers", "coordinator", "front_of", "learn", "nodes_now"]
 
@@ -18,6 +33,10 @@ __all__ = ["ask", "asked", "at_port", "brokers", "coordinator", "front_of", "lea
 _EXPANSION: Final = 8
 #: Milliseconds that a node may take for a change, so that its own answer comes in time.
 _MOST_MS: Final = 15_000
+#: Bytes of an answer for which permits are held before it is read.
+_HELD_FROM: Final = 256 * 1024
+#: Their answers name topics, which are noted.
+_LOOKED_AT: Final = frozenset({METADATA, DESCRIBE_TOPIC_PARTITIONS})
 
 
 def front_of(call: KafkaCall) -> ClusterFront:
@@ -61,13 +80,26 @@ async def asked(
     async def hold(size: int) -> None:
         await call.hold(size * _EXPANSION)
 
+    path = None if are_some(call) else _passed_on(api, call.version)
+    read = read_response if path is None else partial(read_raw_response, path)
     try:
-        return await front.cluster.request(
-            target, api, call.version, request, front.identity(call.asker), again=again, hold=hold
+        answer = await front.cluster.request(
+            target, api, call.version, request, front.identity(call.asker), again=again, hold=hold, read=read
         )
+        rows = None if path is None else answer[path[0][0]]
+        if isinstance(rows, RawRows) and SMALL_ANSWER < len(rows.data) <= _HELD_FROM:
+            await call.hold(len(rows.data))
+        return answer
     finally:
         if not again:
             front.answers.clear()
+
+
+def _passed_on(api: Api, version: int) -> RawPath | None:
+    """The rows of an answer that stay bytes; of topics, the gateway knows something itself."""
+    if api in _LOOKED_AT or shape_of(api, api.versions.last) is None:
+        return None
+    return raw_path(api, version)
 
 
 def at_port(call: KafkaCall, node_id: int) -> tuple[str, int]:

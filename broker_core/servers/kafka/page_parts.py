@@ -1,0 +1,141 @@
+"""What a page is made of: the answers to the parts of a request, as units in order, taken until the page is full."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import Any, Final
+
+from broker_core.servers.kafka.call import KafkaCall
+from broker_core.servers.kafka.page import Page, Place
+from broker_core.servers.kafka.page_rows import Item, Taken, item_runs, items_of, message_of
+from broker_core.servers.kafka.page_shapes import Shape
+from broker_core.servers.kafka.raw_units import RawUnits
+from broker_core.wire.kafka import Encoded, Fields, RawRows
+
+__all__ = ["PageParts", "size_of"]
+
+#: Elements that are looked at as bytes in the time that one takes which is decoded.
+_QUICKER: Final = 50
+
+
+def size_of(rows: Any) -> int:
+    """About how many elements rows have."""
+    return sum(1 + (len(row) if isinstance(row, list) else 0) for row in rows)
+
+
+class PageParts:
+    """The answers to parts of one request, each about what comes behind the part before it.
+
+    Rows that a node of a cluster answered stay bytes, unless they are out of the ordinary.
+    """
+
+    def __init__(self, call: KafkaCall, shape: Shape, page: Page) -> None:
+        self._call = call
+        self._shape = shape
+        self._page = page
+        self._answers: list[Fields] = []
+        self._units: list[RawUnits] = []
+        self._ranges: list[_Range] = []
+        self._are_bytes = True
+        self._items: list[Item] = []
+        self._taken: list[Taken] = []
+        self._last: list[Taken] = []
+
+    async def add(self, fields: Fields) -> None:
+        """Fill the page with what the answers have until now, and this one."""
+        self._answers.append(fields)
+        self._are_bytes = self._are_bytes and await self._has_bytes(fields)
+        if self._are_bytes:
+            self._page.fill(self._ranges)
+            return
+        new = [fields] if self._items else self._answers
+        for each in new:
+            await self._decode(each)
+        self._taken, self._last = [], []
+        runs = item_runs(self._shape, self._items, self._page.start, self._taken, self._last)
+        await self._call.off_loop(len(self._items), self._page.fill, runs)
+        self._page.following = self._page.following or self._cut(fields)
+
+    async def message(self) -> Fields:
+        """The answer with what the page has of them."""
+        first, shape = self._answers[0], self._shape
+        if self._are_bytes:
+            parts = [each.encoded() for each in self._ranges]
+            rows = Encoded(sum(each.count for each in parts), list(chain(*(each.pieces for each in parts))))
+            return {**first, shape.answered[0].array: rows}
+        taken = [*self._taken, *self._last]
+        return await self._call.off_loop(len(taken), message_of, first, shape.answered, taken)
+
+    async def _has_bytes(self, fields: Fields) -> bool:
+        rows = fields.get(self._shape.answered[0].array)
+        if not isinstance(rows, RawRows):
+            return False
+        whole = self._page.whole_of(fields)
+        units = None if whole is None else whole.units
+        if units is None:
+            count = len(rows.levels[-1].starts) // _QUICKER
+            units = await self._call.off_loop(count, RawUnits.of, self._shape, rows)
+            if whole is not None:
+                whole.units = units
+        if not isinstance(units, RawUnits):
+            return False
+        start = self._page.start
+        low = 0 if start is None else units.before(start)
+        # What is an error as a whole is told with each part.
+        follows = all(not units.before(each.place(len(each) - 1)) for each in self._units if len(each))
+        twice = bool(self._units and len(units) and len(self._units[-1])) and (
+            self._units[-1].place(len(self._units[-1]) - 1) == units.place(0)
+        )
+        if low is None or not follows or twice:
+            return False
+        self._units.append(units)
+        self._ranges.append(_Range(units, low))
+        return True
+
+    async def _decode(self, fields: Fields) -> None:
+        whole = self._page.whole_of(fields)
+        if whole is not None and isinstance(whole.units, list):
+            more = whole.units
+        else:
+            shape = self._shape
+            size = size_of(fields.values())
+            more = await self._call.off_loop(size, items_of, shape, shape.answered, fields, self._page)
+            if whole is not None:
+                whole.units = more
+        # What is an error as a whole is told with each part.
+        items = [
+            *self._items,
+            *(each for each in more if not self._items or each.order > self._items[-1].order),
+        ]
+        cut = self._cut(fields)
+        if cut is not None:
+            end = self._shape.order_of(cut.key, cut.topic_id)
+            items = [each for each in items if each.order < end]
+        self._items = items
+
+    def _cut(self, fields: Fields) -> Place | None:
+        """Where a node has cut its answer, if it is asked for pages of its own (:meth:`~.page.Page.for_node`)."""
+        cursor = fields.get("next_cursor")
+        return Place(tuple(cursor[each] for each in self._shape.fields)) if cursor else None
+
+
+class _Range:
+    """The units of an answer from one on, as a run of the page; so many are taken."""
+
+    stops = True
+
+    def __init__(self, units: RawUnits, low: int) -> None:
+        self._units = units
+        self._low = low
+        self._count = 0
+        self.size = len(units) - low
+
+    def take(self, count: int) -> None:
+        self._count = count
+
+    def place(self, count: int) -> Place:
+        return self._units.place(self._low + count)
+
+    def encoded(self) -> Encoded:
+        """The rows of what was taken."""
+        return self._units.encoded(self._low, self._low + self._count)

@@ -1,0 +1,236 @@
+"""The rows of a node's answer as units of pages, which stay bytes: columns of their keys, and slices of the answer.
+
+What is out of the ordinary is left to those who decode it: names that are not ASCII, keys that come twice, and numbers
+below 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from broker_core.servers.kafka.page import Place
+from broker_core.servers.kafka.page_shapes import Shape, arrays_of
+from broker_core.wire.kafka import Api, Buffer, Encoded, RawPath, RawRows
+
+__all__ = ["RawUnits", "raw_path"]
+
+_Array: TypeAlias = np.ndarray[Any, Any]
+
+#: Bytes of the names of one field, each as long as the longest.
+_MOST: Final = 16 * 1024 * 1024
+_LONG: Final = 0x80
+#: The fields of cursors that are numbers, as answers have them.
+_NUMBERS: Final = {"partition_index": ">i4", "producer_id": ">i8", "resource_type": ">i1"}
+
+
+@lru_cache(maxsize=256)
+def raw_path(api: Api, version: int) -> RawPath | None:
+    """What is noted of the rows of an answer of an API with pages; ``None`` for a version whose rows lack some of what
+    keys are made of.
+    """
+    shape = arrays_of(api, version)
+    struct = api.response
+    for level in shape.answered:
+        struct = struct.struct_at(level.array)
+        if not all(struct.has(each, version) for each in level.keys.values()):
+            return None
+    return tuple((level.array, tuple(level.keys.values())) for level in shape.answered)
+
+
+class RawUnits:
+    """The units of the rows of an answer, in order. Of all that are ``taken``, :meth:`encoded` makes the page."""
+
+    def __init__(self, shape: Shape, rows: RawRows, columns: dict[str, _Array], slots: list[_Array]) -> None:
+        keys = [-columns[each] if each == "producer_id" else columns[each] for each in shape.order]
+        order = np.arange(len(slots[0])) if _is_sorted(keys) else np.lexsort(keys[::-1])
+        self.rows: Final = rows
+        self._shape = shape
+        #: By the field of the cursor, in the order of the units.
+        self._columns = {name: column[order] for name, column in columns.items()}
+        #: By level the row of each unit, -1 for one that stands for an empty row above.
+        self._slots = [each[order] for each in slots]
+        #: How many units up to each are not those behind the unit before them in the answer.
+        self._breaks = np.cumsum(np.diff(order, prepend=order[:1]) != 1)
+        #: The units of each row of the first levels.
+        self._sizes = [np.bincount(each[each >= 0], minlength=1) for each in self._slots[:-1]]
+
+    @classmethod
+    def of(cls, shape: Shape, rows: RawRows) -> RawUnits | None:
+        """The units of rows; ``None`` for what is out of the ordinary."""
+        nested = [key for level in shape.answered for key in level.keys]
+        is_other = tuple(nested) != shape.order and (len(shape.answered) > 1 and len(rows) != 1)
+        if shape.of_body or is_other:
+            return None
+        slots = _slots(rows)
+        data = np.frombuffer(rows.data, np.uint8)
+        columns: dict[str, _Array] = {}
+        for level, raw, at in zip(shape.answered, rows.levels, slots, strict=True):
+            for name, inside in level.keys.items():
+                places = np.array(raw.fields[inside], np.int64)
+                kind = _NUMBERS.get(name)
+                values = (
+                    _names(data, places, compact=rows.compact)
+                    if kind is None
+                    else _numbers(data, places, kind)
+                )
+                if values is None:
+                    return None
+                start = shape.beginning[shape.fields.index(name)]
+                values = np.append(
+                    values, np.array([start.encode() if isinstance(start, str) else start], values.dtype)
+                )
+                columns[name] = values[at]  # -1 is the beginning
+        units = cls(shape, rows, columns, slots)
+        return None if units._has_twins() else units
+
+    def __len__(self) -> int:
+        return len(self._slots[0])
+
+    def _has_twins(self) -> bool:
+        """Whether two rows in one row, or in none, have the same key."""
+        same = np.ones(max(len(self) - 1, 0), np.bool_)
+        for level, at in zip(self._shape.answered, self._slots, strict=True):
+            for name in level.keys:
+                same &= self._columns[name][1:] == self._columns[name][:-1]
+            if (same & (at[1:] != at[:-1])).any():
+                return True
+        return False
+
+    def before(self, start: Place) -> int | None:
+        """How many units are before a place; ``None`` for a place that is out of the ordinary."""
+        less = np.zeros(len(self), np.bool_)
+        same = np.ones(len(self), np.bool_)
+        values = dict(zip(self._shape.fields, start.key, strict=True))
+        for name in self._shape.order:
+            column, value = self._columns[name], values[name]
+            if isinstance(value, str):
+                if not value.isascii() or "\0" in value:
+                    return None
+                value = value.encode()
+            less |= same & (column > value if name == "producer_id" else column < value)
+            same &= column == value
+        return int(np.count_nonzero(less))
+
+    def place(self, unit: int) -> Place:
+        """Where a unit is."""
+        columns = (self._columns[each] for each in self._shape.fields)
+        values = (column[unit].item() for column in columns)
+        return Place(tuple(value.decode() if isinstance(value, bytes) else value for value in values))
+
+    def encoded(self, low: int, high: int) -> Encoded:
+        """The rows with the units from one on up to another, without that."""
+        pieces: list[Buffer] = []
+        count = self._put(pieces, 0, low, high)
+        return Encoded(count, pieces)
+
+    def _put(self, pieces: list[Buffer], depth: int, low: int, high: int) -> int:
+        """Add the rows of a level with these units, which are in one row above it; returns how many."""
+        at = self._slots[depth]
+        if low == high or at[low] < 0:
+            return 0
+        level, data = self.rows.levels[depth], memoryview(self.rows.data)
+        if depth + 1 == len(self._slots):
+            for first, end in self._runs(low, high):
+                pieces.append(data[level.starts[at[first]] : self._end(depth, int(at[end - 1]))])
+            return high - low
+        edges = [low, *(np.flatnonzero(np.diff(at[low:high])) + low + 1).tolist(), high]
+        rows = at[edges[:-1]]
+        whole = (np.diff(edges) == self._sizes[depth][rows]) & (
+            self._breaks[[edge - 1 for edge in edges[1:]]] == self._breaks[edges[:-1]]
+        )
+        is_next = np.append(
+            False, (self._breaks[edges[1:-1]] == self._breaks[[edge - 1 for edge in edges[1:-1]]])
+        )
+        from_byte = to_byte = -1
+        for number, row in enumerate(rows.tolist()):
+            if whole[number]:
+                end = self._end(depth, row)
+                if from_byte >= 0 and is_next[number]:
+                    to_byte = end
+                    continue
+                if from_byte >= 0:
+                    pieces.append(data[from_byte:to_byte])
+                from_byte, to_byte = level.starts[row], end
+                continue
+            if from_byte >= 0:
+                pieces.append(data[from_byte:to_byte])
+                from_byte = -1
+            pieces.append(data[level.starts[row] : level.inner[row]])
+            at_length = len(pieces)
+            count = self._put(pieces, depth + 1, edges[number], edges[number + 1])
+            pieces.insert(at_length, self.rows.length(count))
+            pieces.append(data[level.tails[row] : self._end(depth, row)])
+        if from_byte >= 0:
+            pieces.append(data[from_byte:to_byte])
+        return len(rows)
+
+    def _runs(self, low: int, high: int) -> Iterator[tuple[int, int]]:
+        """Units that are neighbours in the answer, too."""
+        edges = [low, *(np.flatnonzero(np.diff(self._breaks[low:high])) + low + 1).tolist(), high]
+        return pairwise(edges)
+
+    def _end(self, depth: int, row: int) -> int:
+        """The byte behind a row."""
+        return self.rows.ends[depth][row]
+
+
+def _slots(rows: RawRows) -> list[_Array]:
+    """By level the row of each unit, in the order of the answer; -1 for one that stands for an empty row above."""
+    slots = [np.arange(len(rows))]
+    for level in rows.levels[:-1]:
+        counts = np.array([*level.counts, 0], np.int64)
+        at = slots[-1]
+        here = counts[at]  # none of -1
+        firsts = (np.cumsum(counts) - counts)[at]
+        sizes = np.maximum(here, 1)
+        above = np.repeat(np.arange(len(at)), sizes)
+        within = np.arange(len(above)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        below = np.where(here[above] > 0, firsts[above] + within, -1)
+        slots = [*(each[above] for each in slots), below]
+    return slots
+
+
+def _numbers(data: _Array, places: _Array, kind: str) -> _Array | None:
+    """Whole numbers of a fixed size; ``None``, if one is negative."""
+    size = np.dtype(kind).itemsize
+    found = data[places[:, None] + np.arange(size)].reshape(-1).view(kind).astype(np.int64)
+    return None if len(found) and found.min() < 0 else found
+
+
+def _names(data: _Array, places: _Array, *, compact: bool) -> _Array | None:
+    """Texts; ``None``, if one is long, or null, or not plain ASCII."""
+    if not len(places):
+        return np.zeros(0, "S1")
+    sizes = data[places].astype(np.int64)
+    if compact:
+        places, sizes = places + 1, sizes - 1
+        if sizes.min() < 0 or sizes.max() >= _LONG - 1:
+            return None
+    else:
+        sizes = sizes << 8 | data[places + 1]
+        places = places + 2
+    longest = max(int(sizes.max()), 1)
+    if longest * len(places) > _MOST or longest >= 1 << 15:
+        return None
+    numbers = np.arange(longest)
+    inside = numbers < sizes[:, None]
+    letters = data[np.minimum(places[:, None] + numbers, len(data) - 1)]
+    if ((letters >= _LONG) | (letters == 0))[inside].any():
+        return None
+    found: _Array = np.where(inside, letters, 0).astype(np.uint8).reshape(-1).view(f"S{longest}")
+    return found
+
+
+def _is_sorted(keys: Sequence[_Array]) -> bool:
+    """Whether rows are in the order of the columns, the first one first."""
+    count = max(len(keys[0]) - 1, 0)
+    less, same = np.zeros(count, np.bool_), np.ones(count, np.bool_)
+    for column in keys:
+        less |= same & (column[:-1] < column[1:])
+        same &= column[:-1] == column[1:]
+    return bool((less | same).all())
