@@ -10,8 +10,8 @@ from urllib.parse import quote, urlencode
 
 from broker_core.client.authentication import Authentication
 from broker_core.client.client_tls import ClientTls
-from broker_core.client.errors import InvalidQuestion, OperationTimeout, UnexpectedAnswer
-from broker_core.client.http.http_requests import HttpRequests, object_of
+from broker_core.client.errors import OperationTimeout, UnexpectedAnswer
+from broker_core.client.http.http_requests import HttpRequests, object_of, property_text
 from broker_core.client.lookup_client import check_seconds, credentials_of
 from broker_core.client.pulsar.lookup_session import default_client_version
 from broker_core.compact_json import compact_json
@@ -244,13 +244,7 @@ def _topic_path(topic: Topic) -> str:
 
 def _question(pattern: str | None, mode: Mode, properties: Mapping[str, str] | None) -> dict[str, Any]:
     """A question as parameters. Raises :exc:`~broker_core.client.InvalidQuestion`."""
-    pairs: list[str] = []
-    for key, value in (properties or {}).items():
-        if "=" in key:
-            raise InvalidQuestion(
-                f"a property whose key has an equals sign cannot be sent over HTTP: {key!r:.100}"
-            )
-        pairs.append(f"{key}={value}")
+    pairs = [property_text(key, value) for key, value in (properties or {}).items()]
     return {"pattern": pattern, "mode": mode.name.lower(), "property": pairs}
 
 

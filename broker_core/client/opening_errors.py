@@ -64,10 +64,11 @@ def connect_failure(refused: OSError, shown: str) -> str:
     return f"cannot connect to {shown}: {', '.join(words) or refused.strerror or refused}"
 
 
-def tls_failure(failed: ssl.SSLError, shown: str) -> str:
-    """The text of an error of TLS with the address ``shown``."""
+def tls_failure(failed: Exception, shown: str) -> str:
+    """The text of an error of TLS with the address ``shown``; :mod:`aiohttp` declares that it may be of any class."""
     if isinstance(failed, ssl.SSLCertVerificationError):
         return f"the certificate of {shown} is not accepted: {failed.verify_message}"
-    if failed.reason == "WRONG_VERSION_NUMBER":
+    reason = getattr(failed, "reason", None)
+    if reason == "WRONG_VERSION_NUMBER":
         return f"{shown} speaks no TLS"
-    return f"TLS with {shown} failed: {failed.reason or failed}"
+    return f"TLS with {shown} failed: {reason or failed}"

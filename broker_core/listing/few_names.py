@@ -9,14 +9,13 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from broker_core.errors import InvalidListing, InvalidName
 from broker_core.listing.chunk import Chunk
 from broker_core.listing.property_codes import PropertyCodes
 from broker_core.listing.topic_field import topic_field
-from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode, NamespaceName, TopicName
+from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode, NamespaceName
 from broker_core.names.hash_order import hash_order_bytes
+from broker_core.names.name_columns import listed_topic
 from broker_core.names.partition_suffix import PARTITION_SUFFIX
-from broker_core.redaction.quoted import quoted
 
 __all__ = ["FEW_NAMES", "chunks_of_few"]
 
@@ -38,14 +37,7 @@ def chunks_of_few(
     """
     rows: dict[str, dict[bytes, int]] = {NON_PERSISTENT: {}, PERSISTENT: {}}
     for row, name in enumerate(names):
-        try:
-            topic = TopicName.parse(name)
-        except InvalidName as error:
-            raise InvalidListing(str(error)) from None
-        if topic.namespace != namespace:
-            raise InvalidListing(f"Topic {quoted(name)} is not in namespace {namespace}")
-        if not mode.lists(topic.domain):
-            raise InvalidListing(f"Topic {quoted(name)} does not belong into a listing of mode {mode.name}")
+        topic = listed_topic(name, namespace, mode)
         if not topic.is_system:
             rows[topic.domain][hash_order_bytes(str(topic).encode())] = row
     chunks: list[Chunk] = []

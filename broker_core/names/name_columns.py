@@ -28,6 +28,7 @@ __all__ = [
     "check_local_names",
     "column_data",
     "contains",
+    "listed_topic",
     "split_full_names",
     "system_topics",
     "with_ends",
@@ -163,12 +164,12 @@ def split_full_names(
         is_other = pc.starts_with(column, other_prefix)
         known = pc.or_(is_persistent, is_other)
         if not pc.all(known).as_py():
-            _refuse(column[_first(pc.invert(known))].as_py(), namespace, mode)
+            listed_topic(column[_first(pc.invert(known))].as_py(), namespace, mode)
         persistent, other = column.filter(is_persistent), column.filter(is_other)
     if len(persistent) and not mode.lists(PERSISTENT):
-        _refuse(persistent[0].as_py(), namespace, mode)
+        listed_topic(persistent[0].as_py(), namespace, mode)
     if len(other) and not mode.lists(NON_PERSISTENT):
-        _refuse(other[0].as_py(), namespace, mode)
+        listed_topic(other[0].as_py(), namespace, mode)
     locals_ = tuple(
         without_ends(part, len(prefix), 0)
         for part, prefix in ((persistent, persistent_prefix), (other, other_prefix))
@@ -181,14 +182,17 @@ def split_full_names(
     return locals_[0], locals_[1]
 
 
-def _refuse(name: str, namespace: NamespaceName, mode: Mode) -> None:
+def listed_topic(name: str, namespace: NamespaceName, mode: Mode) -> TopicName:
+    """The topic of a full name in a listing. Raises :exc:`InvalidListing` if it is none, or belongs elsewhere."""
     try:
         topic = TopicName.parse(name)
     except InvalidName as error:
         raise InvalidListing(str(error)) from None
     if topic.namespace != namespace:
         raise InvalidListing(f"Topic {quoted(name)} is not in namespace {namespace}")
-    raise InvalidListing(f"Topic {quoted(name)} does not belong into a listing of mode {mode.name}")
+    if not mode.lists(topic.domain):
+        raise InvalidListing(f"Topic {quoted(name)} does not belong into a listing of mode {mode.name}")
+    return topic
 
 
 def system_topics(

@@ -18,7 +18,7 @@ from weakref import WeakValueDictionary
 
 import structlog
 
-from broker_core.access.authentication import AuthenticationFailed, Authenticator, InvalidRoles
+from broker_core.access.authentication import AuthenticationFailed, Authenticator, InvalidRoles, bad_password
 from broker_core.access.peer import Peer
 from broker_core.access.principal import Principal
 from broker_core.access.remote_address import host_of, network_of
@@ -285,7 +285,7 @@ class Admission:
         peer, former = attempt.peer, attempt.former
         is_anonymous = principal is self.authenticator.anonymous
         if is_anonymous and attempt.needs_proof:
-            raise AuthenticationFailed("bad_password", "no such user, or another password")
+            raise bad_password()
         if attempt.name and attempt.name != principal.role:
             raise OtherName
         if former is not None:

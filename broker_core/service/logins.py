@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Final, Protocol
 
-from broker_core.access.authentication import AuthenticationFailed
+from broker_core.access.authentication import AuthenticationFailed, bad_password
 from broker_core.access.authentication.password_threads import PasswordThreads
 from broker_core.access.principal import LONGEST_ROLE, Principal
 from broker_core.access.remote_address import host_of, network_of
@@ -119,7 +119,7 @@ class Logins:
                 return role_of(user)
         authenticator = self.admission.authenticator
         if ":" in user or not authenticator.verifies("basic"):  # what is behind it would be of the password
-            raise _bad()
+            raise bad_password()
         now = authenticator.authenticate_now(attempt.method, attempt.data, attempt.peer)
         return now or await authenticator.authenticate(attempt.method, attempt.data, attempt.peer)
 
@@ -154,11 +154,7 @@ def _credential(mechanism: str, row: StoredUser) -> ScramCredential:
 
 def _check_name(user: str) -> None:
     if not user.strip() or len(user) > LONGEST_ROLE:
-        raise _bad()
-
-
-def _bad() -> AuthenticationFailed:
-    return AuthenticationFailed("bad_password", "no such user, or another password")
+        raise bad_password()
 
 
 def role_of(user: str) -> Principal:

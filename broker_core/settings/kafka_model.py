@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, model_validator
@@ -20,7 +19,7 @@ from broker_core.settings.kafka_upstream_model import (
 )
 from broker_core.settings.namespace_texts import kafka_namespace
 from broker_core.settings.table import SettingConflict, Table
-from broker_core.settings.tls_models import Network
+from broker_core.settings.tls_models import NamedFile, Network
 
 __all__ = ["KafkaMechanism", "KafkaSaslSettings", "KafkaSettings", "KafkaTlsSettings"]
 
@@ -35,12 +34,6 @@ def _principal(text: str) -> str:
     return text
 
 
-def _file(value: object) -> object:
-    if isinstance(value, str) and not value.strip():
-        raise ValueError("it names no file")
-    return value
-
-
 def _pairs(value: object) -> object:
     """In the environment, a table is written as JSON."""
     if isinstance(value, str):
@@ -53,8 +46,6 @@ def _pairs(value: object) -> object:
 
 _Namespace = Annotated[str, AfterValidator(kafka_namespace)]
 _Principal = Annotated[str, AfterValidator(_principal)]
-#: HOST:PORT that clients are told, or nothing.
-_File = Annotated[Path, BeforeValidator(_file)]
 _AsTable = PlainSerializer(dict, return_type=dict[str, str])
 
 
@@ -68,8 +59,8 @@ class KafkaTlsSettings(Table):
     advertised: Advertised = Field(
         default="", description="HOST:PORT that clients of this listener are told; empty: `listen`."
     )
-    certificate: _File = Field(description="A PEM file with the certificate of the server and its chain.")
-    key: _File = Field(description="A PEM file with the key of the certificate, without a password.")
+    certificate: NamedFile = Field(description="A PEM file with the certificate of the server and its chain.")
+    key: NamedFile = Field(description="A PEM file with the key of the certificate, without a password.")
     client_ca: OptionalFile = Field(
         default=None, description="A PEM file with the authorities of clients, for mutual TLS."
     )

@@ -12,7 +12,7 @@ from broker_core.quantities import ListenAddress
 from broker_core.settings.authentication_model import OptionalFile
 from broker_core.settings.table import Table
 
-__all__ = ["HttpTlsSettings", "Network", "PulsarTlsSettings"]
+__all__ = ["HttpTlsSettings", "NamedFile", "Network", "PulsarTlsSettings"]
 
 _CERTIFICATE: Final = (
     "A PEM file with the certificate of the server, and those that link it to its authority. A relative path is taken "
@@ -45,7 +45,8 @@ Network = Annotated[
     BeforeValidator(_network),
     PlainSerializer(str, return_type=str, when_used="json"),
 ]
-_File = Annotated[Path, BeforeValidator(_file)]
+#: A file, which the setting must name.
+NamedFile = Annotated[Path, BeforeValidator(_file)]
 
 
 class PulsarTlsSettings(Table):
@@ -59,8 +60,8 @@ class PulsarTlsSettings(Table):
         default="",
         description="The host by which clients reach the server; `check` says whether the certificate is for it.",
     )
-    certificate: _File = Field(description=_CERTIFICATE)
-    key: _File = Field(description=_KEY)
+    certificate: NamedFile = Field(description=_CERTIFICATE)
+    key: NamedFile = Field(description=_KEY)
     client_ca: OptionalFile = Field(default=None, description=_CLIENT_CA)
 
 
@@ -71,6 +72,6 @@ class HttpTlsSettings(Table):
         default=ListenAddress("127.0.0.1", 8443),
         description="HOST:PORT of the same pages over TLS; port 0: a free one.",
     )
-    certificate: _File = Field(description=_CERTIFICATE)
-    key: _File = Field(description=_KEY)
+    certificate: NamedFile = Field(description=_CERTIFICATE)
+    key: NamedFile = Field(description=_KEY)
     client_ca: OptionalFile = Field(default=None, description=_CLIENT_CA)

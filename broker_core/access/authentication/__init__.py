@@ -8,6 +8,7 @@ from broker_core.access.authentication.failures import (
     AuthenticationFailed,
     AuthenticationUnusable,
     InvalidRoles,
+    bad_password,
     unusable_reason,
 )
 
@@ -19,5 +20,6 @@ __all__ = [
     "Authenticator",
     "Grounds",
     "InvalidRoles",
+    "bad_password",
     "unusable_reason",
 ]

@@ -6,7 +6,14 @@ from typing import Final
 
 from broker_core.errors import BrokerCoreError
 
-__all__ = ["REASONS", "AuthenticationFailed", "AuthenticationUnusable", "InvalidRoles", "unusable_reason"]
+__all__ = [
+    "REASONS",
+    "AuthenticationFailed",
+    "AuthenticationUnusable",
+    "InvalidRoles",
+    "bad_password",
+    "unusable_reason",
+]
 
 #: The reasons of failures, as the values of a label of metrics.
 REASONS: Final = (
@@ -38,6 +45,11 @@ class AuthenticationFailed(BrokerCoreError):
         super().__init__(f"{reason}: {detail}" if detail else reason)
         self.reason = reason
         self.detail = detail
+
+
+def bad_password() -> AuthenticationFailed:
+    """The failure of a user and password; whether there is such a user is said to nobody."""
+    return AuthenticationFailed("bad_password", "no such user, or another password")
 
 
 class AuthenticationUnusable(BrokerCoreError):

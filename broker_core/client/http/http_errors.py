@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import ssl
 from collections.abc import Mapping
 from http import HTTPStatus
 from types import MappingProxyType
@@ -20,7 +19,7 @@ from broker_core.client.errors import (
     TlsFailed,
     UnexpectedAnswer,
 )
-from broker_core.client.opening_errors import connect_failure
+from broker_core.client.opening_errors import connect_failure, tls_failure
 from broker_core.errors import Cause, ServerError
 
 __all__ = ["connection_error", "is_reason", "refusal", "wants_unfiltered"]
@@ -74,14 +73,9 @@ def wants_unfiltered(body: bytes) -> bool:
 def connection_error(failed: Exception, shown: str) -> ClientError:
     """The error of a request to ``shown`` (host and port) that got no response."""
     if isinstance(failed, aiohttp.ClientConnectorCertificateError):
-        reason = failed.certificate_error
-        message = reason.verify_message if isinstance(reason, ssl.SSLCertVerificationError) else reason
-        return TlsFailed(f"the certificate of {shown} is not accepted: {message}")
+        return TlsFailed(tls_failure(failed.certificate_error, shown))
     if isinstance(failed, aiohttp.ClientConnectorSSLError):
-        cause = failed.os_error
-        if isinstance(cause, ssl.SSLError) and cause.reason == "WRONG_VERSION_NUMBER":
-            return TlsFailed(f"{shown} speaks no TLS")
-        return TlsFailed(f"TLS with {shown} failed: {getattr(cause, 'reason', None) or cause}")
+        return TlsFailed(tls_failure(failed.os_error, shown))
     if isinstance(failed, aiohttp.ClientConnectorError):
         return ConnectionLost(connect_failure(failed.os_error, shown))
     if isinstance(failed, TimeoutError):

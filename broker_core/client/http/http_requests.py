@@ -18,6 +18,7 @@ from broker_core.client.errors import (
     ConnectionLost,
     CredentialsFailed,
     HandshakeRefused,
+    InvalidQuestion,
     InvalidServiceUrl,
     UnexpectedAnswer,
 )
@@ -29,7 +30,7 @@ from broker_core.client.pulsar.redirects import MAX_REDIRECTS
 from broker_core.errors import ServerError
 from broker_core.service_addresses import HTTP_SCHEMES, is_tls, service_addresses
 
-__all__ = ["HttpRequests", "HttpResponse", "object_of"]
+__all__ = ["HttpRequests", "HttpResponse", "object_of", "property_text"]
 
 _FIRST_BACKOFF: Final = 0.1  # seconds
 _LONGEST_BACKOFF: Final = 2.0
@@ -266,6 +267,15 @@ async def _body(
         response.close()
         raise UnexpectedAnswer(f"the answer of {shown(address)} is larger than {room} bytes")
     return b"".join(parts)
+
+
+def property_text(key: str, value: str) -> str:
+    """A property of a question as a parameter. Raises :exc:`~broker_core.client.InvalidQuestion`."""
+    if "=" in key:
+        raise InvalidQuestion(
+            f"a property whose key has an equals sign cannot be sent over HTTP: {key!r:.100}"
+        )
+    return f"{key}={value}"
 
 
 def object_of(response: HttpResponse) -> dict[str, Any]:

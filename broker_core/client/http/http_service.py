@@ -22,7 +22,7 @@ from aiohttp import hdrs
 from broker_core.client.client_tls import ClientTls
 from broker_core.client.errors import InvalidQuestion, UnexpectedAnswer
 from broker_core.client.http.http_errors import is_reason, refusal, wants_unfiltered
-from broker_core.client.http.http_requests import HttpRequests, HttpResponse, object_of
+from broker_core.client.http.http_requests import HttpRequests, HttpResponse, object_of, property_text
 from broker_core.client.http.names_of_body import details_of_arrow, names_of_arrow, names_of_json
 from broker_core.client.pulsar.address_health import Address, shown
 from broker_core.client.pulsar.credentials import Credentials
@@ -257,12 +257,7 @@ class HttpService:
         query = [("mode", question.mode.name.lower())]
         if question.pattern is not None:
             query.append(("pattern", question.pattern))
-        for key, value in question.properties:
-            if "=" in key:
-                raise InvalidQuestion(
-                    f"a property whose key has an equals sign cannot be sent over HTTP: {key!r:.100}"
-                )
-            query.append(("property", f"{key}={value}"))
+        query += [("property", property_text(key, value)) for key, value in question.properties]
         if details:
             query.append(("detail", ",".join(details)))
         path: str | None = f"/v1/namespaces/{question.namespace}/topics?{urlencode(query)}"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from broker_core.access.authentication.basic.htpasswd_file import read_htpasswd
 from broker_core.access.authentication.basic.verdicts import Verdicts
-from broker_core.access.authentication.failures import AuthenticationFailed
+from broker_core.access.authentication.failures import AuthenticationFailed, bad_password
 from broker_core.access.authentication.password_threads import PasswordThreads
 from broker_core.access.peer import Peer
 from broker_core.access.principal import LONGEST_ROLE, Principal
@@ -89,5 +89,5 @@ def _parts(data: bytes) -> tuple[str, bytes]:
 
 def _principal(user: str, verdict: bool | None) -> Principal | None:
     if verdict is False:
-        raise AuthenticationFailed("bad_password", "no such user, or another password")
+        raise bad_password()
     return Principal(user) if verdict else None
