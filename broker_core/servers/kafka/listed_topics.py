@@ -21,10 +21,10 @@ from broker_core.servers.kafka.authorizer import Authorizer
 from broker_core.servers.kafka.caller import Caller
 from broker_core.servers.kafka.topic_pages import topics_of_page
 from broker_core.service import Allowed, ListTopics, TopicTables, VisibleTopics, off_loop_if_many
-from broker_core.wire.kafka import Encoded
+from broker_core.wire.kafka import Api, Encoded, Fields
 from broker_core.wire.kafka.topic_fragments import Family, with_operations
 
-__all__ = ["ListedTopics", "copied_bytes", "fragments", "is_rendered", "rendered"]
+__all__ = ["ListedTopics", "copied_bytes", "fragments", "is_rendered", "rendered", "with_rows"]
 
 #: A table is looked through for names if it has at most so many topics for each of them.
 _SPARSE: Final = 32
@@ -184,6 +184,13 @@ def fragments(
         bits = None if operations is None else operations[number]
         pieces.append((chunk if bits is None else with_operations(chunk, family, bits)).joined(mask))
     return Encoded(visible.count, pieces)
+
+
+def with_rows(api: Api, version: int, listed: Encoded, rows: Sequence[Fields]) -> Encoded:
+    """Topics, and behind them those of these rows of an answer, which may have errors."""
+    others = api.response_elements("topics", rows, version)
+    error = next((row["error_code"] for row in rows if row["error_code"]), 0)
+    return Encoded(listed.count + others.count, [*listed.pieces, *others.pieces], error)
 
 
 def named_fragments(

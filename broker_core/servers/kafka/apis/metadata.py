@@ -16,6 +16,7 @@ from broker_core.kafka.acls.bindings import CLUSTER_NAME, TOPIC_OPERATIONS, Oper
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.handler_row import HandlerRow
 from broker_core.servers.kafka.large_requests import in_slices
+from broker_core.servers.kafka.listed_topics import with_rows
 from broker_core.servers.kafka.named_topics import NamedTopic
 from broker_core.wire.kafka import METADATA, NOT_ASKED, ZERO_ID, Encoded, ErrorCode, Fields
 from broker_core.wire.kafka.topic_fragments import metadata_family, metadata_partitions
@@ -70,9 +71,7 @@ async def _later(call: KafkaCall) -> Fields:
     found = await in_slices(partial(_row, call), rows)
     if listed is None:
         return _answer(call, found)
-    others = await call.off_loop(len(found), METADATA.response_elements, "topics", found, call.version)
-    error = next((row.error for row in rows if row.error), 0)
-    return _answer(call, Encoded(listed.count + others.count, [*listed.pieces, *others.pieces], error))
+    return _answer(call, await call.off_loop(len(found), with_rows, METADATA, call.version, listed, found))
 
 
 async def _listed(call: KafkaCall, names: Sequence[str]) -> tuple[Encoded | None, Sequence[str]]:

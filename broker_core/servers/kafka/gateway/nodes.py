@@ -10,6 +10,7 @@ from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.gateway.hidden import are_some, hidden, refusal
 from broker_core.servers.kafka.gateway.relay import ask, brokers, coordinator, front_of, learn, nodes_now
 from broker_core.servers.kafka.handler_row import HandlerRow
+from broker_core.servers.kafka.listed_topics import with_rows
 from broker_core.wire.kafka import (
     DESCRIBE_CLUSTER,
     DESCRIBE_TOPIC_PARTITIONS,
@@ -28,6 +29,8 @@ __all__ = ["NODE_ROWS"]
 #: The first version of FindCoordinator that has several, and of Metadata that tells of the cluster.
 _SEVERAL: Final = 4
 _WITH_CLUSTER: Final = 2
+#: Topics by name from which on they are taken from the snapshot.
+_MANY: Final = 100
 #: The error of each kind of key: of a group, of a transactional id, of a group of shares.
 _DENIED: Final = {1: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED}
 
@@ -39,6 +42,10 @@ async def _metadata(call: KafkaCall) -> Fields:
     by_cluster = front_of(call).forwards and call.body["include_topic_authorized_operations"]
     if of_all and not by_cluster:
         return await _all_topics(call)
+    if topics and len(topics) >= _MANY and call.version and call.page is None and not by_cluster:
+        named = await _many_topics(call)
+        if named is not None:
+            return named
     answer = await ask(call, METADATA, {**call.body, "allow_auto_topic_creation": False})
     if call.version >= _WITH_CLUSTER and not answer["error_code"]:
         await learn(call, answer)
@@ -49,6 +56,29 @@ async def _metadata(call: KafkaCall) -> Fields:
         for row in rows:
             call.page.note(row["name"], row["topic_id"])
     return answer | {"brokers": brokers(call, answer["brokers"], "node_id"), "topics": rows}
+
+
+async def _many_topics(call: KafkaCall) -> Fields | None:
+    """Topics by many names, of the snapshot if they are there, and else of a node; ``None`` if that says not all."""
+    rows = call.body["topics"]
+    if are_some(call) or any(row["name"] is None or row.get("topic_id", ZERO_ID) != ZERO_ID for row in rows):
+        return None
+    told: bool = call.body["include_topic_authorized_operations"]
+    family = placed_metadata_family(call.version, TOPIC_OPERATIONS if told else NOT_ASKED)
+    names = list(dict.fromkeys(row["name"] for row in rows))
+    try:
+        found = await call.services.topics.named_encoded(call, names, family, operations=told)
+    except ListingFailed:
+        return None
+    if found is None:
+        return None
+    listed, others = found
+    asked = {**call.body, "topics": [{"name": name} for name in others], "allow_auto_topic_creation": False}
+    answer = await ask(call, METADATA, asked)
+    if call.version >= _WITH_CLUSTER and not answer["error_code"]:
+        await learn(call, answer)
+    topics = await call.off_loop(len(others), with_rows, METADATA, call.version, listed, answer["topics"])
+    return answer | {"brokers": brokers(call, answer["brokers"], "node_id"), "topics": topics}
 
 
 async def _all_topics(call: KafkaCall) -> Fields:

@@ -65,6 +65,25 @@ async def test_topics_by_name_are_those_of_the_cluster_but_the_hidden_ones(
     assert row["topic_id"] != ZERO_ID
 
 
+@pytest.mark.parametrize("version", [1, 9, 13])
+async def test_many_topics_by_name_are_as_the_cluster_tells_them(
+    tmp_path: Path, cluster: Cluster, version: int
+) -> None:
+    made = [NewTopic(f"t{number:03}", 1 + number % 3) for number in range(110)]
+    (await cluster.create_topics(made)).all()
+    names = [*(each.name for each in reversed(made)), "none", "a b", "orders", "t001", ""]
+    asked: Fields = {"topics": [{"name": name} for name in names]}
+    async with gateway(tmp_path, cluster.address) as broker:
+        found = await ask_once(broker, METADATA, version, asked)
+        direct = await ask_once(cluster.broker, METADATA, version, asked)
+        assert found["topics"] == direct["topics"]
+        # What the snapshot does not have yet is asked of a node.
+        (await cluster.create_topics([NewTopic("later")])).all()
+        asked["topics"].append({"name": "later"})
+        found = await ask_once(broker, METADATA, version, asked)
+        assert {row["name"]: row["error_code"] for row in found["topics"]}["later"] == 0
+
+
 @pytest.mark.parametrize("by", ["mask", "rules"])
 async def test_no_page_of_all_topics_names_what_is_hidden(tmp_path: Path, cluster: Cluster, by: str) -> None:
     made = [NewTopic("secret.large", 5), NewTopic("zebra", 4), NewTopic("secret.z")]
