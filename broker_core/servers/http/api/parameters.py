@@ -17,16 +17,21 @@ from broker_core.servers.http.api.problem_details import RequestRefused, refused
 
 __all__ = [
     "MODE",
+    "MOST_ITEMS",
     "PATTERN",
     "PROPERTY",
     "cursor_of",
     "cursor_parameter",
     "flag",
+    "limit_parameter",
     "number_parameter",
     "one_of",
     "read_parameters",
     "read_query",
 ]
+
+#: Items of an answer or of a page, and of one change, at the most, unless an operation says otherwise.
+MOST_ITEMS: Final = 10_000
 
 
 def read_parameters(request: web.Request, operation: Operation) -> dict[str, Any]:
@@ -117,6 +122,11 @@ def number_parameter(
     if default is not None:
         schema["default"] = default
     return Parameter(name, description, read=_number(least, most), schema=schema, default=default)
+
+
+def limit_parameter(description: str, most: int = MOST_ITEMS, default: int | None = 1000) -> Parameter:
+    """How many items of an answer are wanted."""
+    return number_parameter("limit", description, 1, most, default)
 
 
 def one_of(words: Iterable[str]) -> Callable[[str], str]:

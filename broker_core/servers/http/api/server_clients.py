@@ -14,7 +14,7 @@ from broker_core.access.clients import Client, ClientFilter
 from broker_core.errors import Cause
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right, Schema
-from broker_core.servers.http.api.parameters import number_parameter, one_of
+from broker_core.servers.http.api.parameters import limit_parameter, one_of
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import ApiServices
 from broker_core.servers.http.json_responses import json_response
@@ -155,7 +155,7 @@ def operations(_services: ApiServices) -> list[Operation]:
                     schema={"type": "string", "enum": [*_ORDERS], "default": "age"},
                     default="age",
                 ),
-                number_parameter("limit", "The clients that are shown at the most.", 1, 10_000, 1000),
+                limit_parameter("The clients that are shown at the most."),
             ),
         ),
         Operation(

@@ -20,7 +20,7 @@ from broker_core.servers.http.allowed_questions import AllowedQuestions
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import JsonObject, time_text
 from broker_core.servers.http.api.operation import Handler, Operation, Parameter, Reply, Right
-from broker_core.servers.http.api.parameters import number_parameter, one_of
+from broker_core.servers.http.api.parameters import MOST_ITEMS, limit_parameter, one_of
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import ApiServices
 from broker_core.servers.http.json_responses import json_response
@@ -28,8 +28,6 @@ from broker_core.service import FollowedQuestion
 
 __all__ = ["operations"]
 
-#: Samples of metrics that are shown at the most.
-_MOST_SAMPLES: Final = 10_000
 _ORDERS: Final[Mapping[str, Callable[[QuestionCount], float]]] = {
     "count": lambda question: question.count,
     "seconds": lambda question: question.seconds,
@@ -285,14 +283,14 @@ def operations(_services: ApiServices) -> list[Operation]:
                 schema={"type": "string", "enum": [*_ORDERS], "default": "count"},
                 default="count",
             ),
-            number_parameter("limit", "Questions at the most.", 1, 4096, 100),
+            limit_parameter("Questions at the most.", 4096, 100),
         ),
         operation(
             "watchers",
             "The questions that clients follow, the most followed first.",
             _watchers,
             _FollowedQuestions,
-            number_parameter("limit", "Questions at the most.", 1, 10_000, 1000),
+            limit_parameter("Questions at the most."),
         ),
         operation(
             "caches", "What is kept in memory to be given again: how much, and at the most.", _caches, _Caches
@@ -317,7 +315,7 @@ async def _metrics(request: ApiRequest) -> web.StreamResponse:
     services, prefixes = request.services, request.values["name"]
     # On the event loop: what they are read of is the loop's. Rendering is not.
     found = list(_samples(services.metrics.registry, prefixes))
-    content = {"items": found[:_MOST_SAMPLES], "total": len(found)}
+    content = {"items": found[:MOST_ITEMS], "total": len(found)}
     return await asyncio.to_thread(json_response, 200, content)
 
 

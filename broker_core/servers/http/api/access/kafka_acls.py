@@ -25,7 +25,6 @@ from broker_core.kafka.acls.bindings import (
 from broker_core.kafka.acls.bindings import Operation as AclOperation
 from broker_core.logs import shown
 from broker_core.servers.http.api.access.super_operation import (
-    MOST,
     PAGE,
     REFUSALS,
     catalog_of,
@@ -35,7 +34,7 @@ from broker_core.servers.http.api.access.super_operation import (
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import JsonObject, Text
 from broker_core.servers.http.api.operation import Body, Operation, Parameter, Reply
-from broker_core.servers.http.api.parameters import cursor_of, one_of
+from broker_core.servers.http.api.parameters import MOST_ITEMS, cursor_of, one_of
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.request_body import RequestObject
 from broker_core.service import AuditRow
@@ -98,7 +97,7 @@ class _NewAcls(RequestObject):
         "items": "items must be a list of ACLs, each with resource_type, name, principal, operation and permission",
     }
 
-    items: list[_Acl] = Field(min_length=1, max_length=MOST)
+    items: list[_Acl] = Field(min_length=1, max_length=MOST_ITEMS)
 
     @classmethod
     def unknown(cls, names: Sequence[str]) -> str:
@@ -226,8 +225,8 @@ async def _delete_acls(request: ApiRequest) -> web.StreamResponse:
         raise refused(400, "say which ACLs: one parameter is needed at least")
     _, rows = await asyncio.to_thread(catalog.kafka_acls, namespace)
     found = await asyncio.to_thread(_matching, rows, asked)
-    if len(found) > MOST:
-        raise refused(400, f"{len(found)} ACLs are meant: {MOST} are removed at once at the most")
+    if len(found) > MOST_ITEMS:
+        raise refused(400, f"{len(found)} ACLs are meant: {MOST_ITEMS} are removed at once at the most")
     await catalog.change_kafka_acls(namespace, remove=map(_row, found))
     _note(request, found)
     return _Acls(items=[_Acl.of(each) for each in found]).response()

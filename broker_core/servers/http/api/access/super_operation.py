@@ -10,16 +10,13 @@ from aiohttp import hdrs, web
 from broker_core.access.asker import OPERATOR
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.operation import CHANGE_PROBLEMS, Operation, Reply, Right
-from broker_core.servers.http.api.parameters import cursor_of, cursor_parameter, number_parameter
+from broker_core.servers.http.api.parameters import cursor_of, cursor_parameter, limit_parameter
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import needs_catalog, needs_changes
 from broker_core.service import Catalog
 
-__all__ = ["MOST", "NOT_HERE", "PAGE", "REFUSALS", "catalog_of", "link_to", "super_operation"]
+__all__ = ["NOT_HERE", "PAGE", "REFUSALS", "catalog_of", "link_to", "super_operation"]
 
-#: Items of a page, and of one change, at most.
-MOST: Final = 10_000
-_USUAL: Final = 1000
 NOT_HERE: Final = "Clients of this server are not authenticated: none of this is here then."
 REFUSALS: Final = {404: Reply(NOT_HERE), **CHANGE_PROBLEMS}
 
@@ -60,7 +57,7 @@ def catalog_of(request: ApiRequest) -> Catalog:
 
 
 PAGE: Final = (
-    number_parameter("limit", "Items of a page at the most.", 1, MOST, _USUAL),
+    limit_parameter("Items of a page at the most."),
     cursor_parameter(),
 )
 

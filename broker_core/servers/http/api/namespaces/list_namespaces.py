@@ -23,7 +23,12 @@ from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import JsonObject
 from broker_core.servers.http.api.namespaces.plugin_views import plain_ones, sources_of
 from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right
-from broker_core.servers.http.api.parameters import cursor_of, cursor_parameter, flag, number_parameter
+from broker_core.servers.http.api.parameters import (
+    cursor_of,
+    cursor_parameter,
+    flag,
+    limit_parameter,
+)
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import ApiServices, needs_catalog
 from broker_core.service import version_text
@@ -37,8 +42,6 @@ __all__ = [
     "operations",
 ]
 
-_MOST: Final = 10_000
-_USUAL: Final = 1000
 #: Names that are read at a time, and how many of them rules decide about in a row.
 _READ: Final = 2000
 _DECIDED: Final = 100
@@ -182,7 +185,7 @@ def operations(services: ApiServices) -> list[Operation]:
             },
             tag="namespaces",
             parameters=(
-                number_parameter("limit", "Namespaces of a page at the most.", 1, _MOST, _USUAL),
+                limit_parameter("Namespaces of a page at the most."),
                 cursor_parameter(NamespaceName.parse),
                 _PREFIX,
                 _CONTAINS,

@@ -17,15 +17,13 @@ from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import JsonObject, time_text
 from broker_core.servers.http.api.namespaces.plugin_views import exact_log
 from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right
-from broker_core.servers.http.api.parameters import number_parameter
+from broker_core.servers.http.api.parameters import limit_parameter, number_parameter
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import ApiServices
 from broker_core.service import ChangeWatch, read_version, version_text
 
 __all__ = ["operations"]
 
-_MOST: Final = 10_000
-_USUAL: Final = 1000
 _LONGEST_WAIT: Final = 30
 #: Seconds after which a plugin's log is asked again, which tells of nothing itself.
 _AGAIN: Final = 5.0
@@ -142,9 +140,7 @@ def operations(services: ApiServices) -> list[Operation]:
                         "pattern": r"^[A-Za-z0-9_-]{22}:[0-9]+(\.[A-Za-z0-9_-]+)?$",
                     },
                 ),
-                number_parameter(
-                    "limit", "Changes at the most, as far as a version has no more.", 1, _MOST, _USUAL
-                ),
+                limit_parameter("Changes at the most, as far as a version has no more."),
                 number_parameter(
                     "wait", "Seconds to wait for a change where there is none yet.", 0, _LONGEST_WAIT, 0
                 ),

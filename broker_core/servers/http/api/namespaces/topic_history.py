@@ -14,7 +14,7 @@ from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import JsonObject, time_text
 from broker_core.servers.http.api.operation import Operation as ApiOperation
 from broker_core.servers.http.api.operation import Reply, Right
-from broker_core.servers.http.api.parameters import number_parameter
+from broker_core.servers.http.api.parameters import limit_parameter
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import ApiServices, needs_catalog
 from broker_core.servers.http.api.topic_path import TOPIC, TOPIC_PATH, topic_of
@@ -98,7 +98,7 @@ def operations(_services: ApiServices) -> list[ApiOperation]:
                 501: Reply("Brokers hold the topics."),
             },
             description="The log has the last changes of a namespace, 50,000 of them as a rule.",
-            parameters=(TOPIC, number_parameter("limit", "Changes at the most.", 1, 1000, 100)),
+            parameters=(TOPIC, limit_parameter("Changes at the most.", 1000, 100)),
         )
     ]
 

@@ -20,7 +20,7 @@ from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.redaction.quoted import quoted
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.operation import Parameter
-from broker_core.servers.http.api.parameters import flag, number_parameter
+from broker_core.servers.http.api.parameters import flag, limit_parameter, number_parameter
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.topics.cursor import MAX_CURSOR, read_cursor
 from broker_core.servers.http.api.topics.whole_listing import answer_to
@@ -30,7 +30,6 @@ __all__ = [
     "CURSOR",
     "DETAIL",
     "LIMIT",
-    "MOST_LIMIT",
     "OFFSET",
     "PLAN",
     "Asked",
@@ -39,8 +38,6 @@ __all__ = [
     "counted",
 ]
 
-#: The most names of a page.
-MOST_LIMIT: Final = 10_000
 _WORDS: Final = "|".join(SHOWN_DETAILS)
 
 
@@ -53,11 +50,9 @@ def _detail(text: str) -> tuple[str, ...]:
     return tuple(name for name in SHOWN_DETAILS if name in words)
 
 
-LIMIT: Final = number_parameter(
-    "limit",
+LIMIT: Final = limit_parameter(
     "The most names of the answer, which is a page then. Without it the answer is the whole listing.",
-    1,
-    MOST_LIMIT,
+    default=None,
 )
 CURSOR: Final = Parameter(
     "cursor",

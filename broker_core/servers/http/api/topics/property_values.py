@@ -19,7 +19,7 @@ from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import JsonObject
 from broker_core.servers.http.api.listing_warnings import UNFILTERED
 from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right
-from broker_core.servers.http.api.parameters import MODE, PATTERN, PROPERTY, number_parameter
+from broker_core.servers.http.api.parameters import MODE, PATTERN, PROPERTY, limit_parameter
 from broker_core.servers.http.api.pattern_problems import refused_parts_shown
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import ApiServices
@@ -108,7 +108,7 @@ def operations(_services: ApiServices) -> list[Operation]:
             parameters=(
                 Parameter("key", "The property.", within="path", example="region"),
                 Parameter("prefix", "Only values that begin with this.", default="", example="e"),
-                number_parameter("limit", "Values at the most.", 1, 1000, 100),
+                limit_parameter("Values at the most.", 1000, 100),
                 PATTERN,
                 MODE,
                 PROPERTY,
