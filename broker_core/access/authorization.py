@@ -156,6 +156,10 @@ class Authorization:
                 where = "in all namespaces" if namespace is None else f"in namespace {namespace}"
                 raise _denied(role, action, where)
 
+    def rules_about(self, namespace: str, topic: str) -> list[str]:
+        """Each rule about a topic (by its local name without partition), for whatever role and action, as a line."""
+        return [rule.text for rule in self._rules if self.on and rule.covers(namespace, topic)]
+
     def listed(self, asker: Asker, namespace: str) -> TopicFilter | bool:
         """Which topics of a namespace an asker may list: all (``True``), none, or those that a filter leaves.
 
@@ -326,6 +330,11 @@ class _Rule:
 
     def has_action(self, action: str) -> bool:
         return action in self._actions
+
+    def covers(self, namespace: str, topic: str) -> bool:
+        return (self.everywhere or self._namespaces.matches(namespace)) and (
+            self.topics is None or self.topics.matches(topic)
+        )
 
     def is_about(self, action: str, namespace: str | None) -> bool:
         """Whether it says something of an action in a namespace; of all namespaces, one that denies it in any."""

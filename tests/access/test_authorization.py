@@ -365,3 +365,21 @@ def test_super_roles_alone_whether_or_not_there_are_rules() -> None:
             with pytest.raises(ListingFailed) as denied:
                 authorization.check_super(asker)
             assert denied.value.cause is Cause.DENIED
+
+
+def test_the_rules_about_a_topic_are_those_of_all_roles_and_actions() -> None:
+    hidden = {
+        "roles": ["*"],
+        "namespaces": ["acme/shop"],
+        "actions": ["list"],
+        "effect": "deny",
+        "topics": ["*-x"],
+    }
+    rules = made(rules=[*RULES[:2], hidden])
+    assert [each.partition(":")[0] for each in rules.rules_about("acme/shop", "orders")] == [
+        "rule 1",
+        "rule 2",
+    ]
+    assert rules.rules_about("acme/shop", "a-x")[-1] == "rule 3: * may not list in acme/shop with topics *-x"
+    assert rules.rules_about("shared/a-1", "orders") == ["rule 2: prometheus may monitor in *"]
+    assert made(authentication=False, mode="allow").rules_about("acme/shop", "orders") == []

@@ -11,6 +11,7 @@ from typing import Any, Final
 import pytest
 
 from tests.explorer.conftest import HOSTILE, HOSTILE_NAMES, REBOUND
+from tests.support.eventually import eventually_sync
 from tests.support.prefix_proxy import PrefixProxy
 from tests.support.served import Served
 from tests.support.watched_page import WatchedPage
@@ -34,6 +35,8 @@ SCREENS: Final = {
     "help/patterns": ("What RE2 refuses", "What RE2 refuses"),
     "nowhere": ("The address names no screen.", "The address names no screen."),
 }
+#: What each screen says of a server that is away.
+AWAY: Final = re.compile("The server does not answer$|not connected")
 NARROW: Final = {"viewport": {"width": 360, "height": 720}, "color_scheme": "dark"}
 WIDE: Final = {"viewport": {"width": 3840, "height": 2160}, "color_scheme": "light"}
 
@@ -85,6 +88,93 @@ def test_from_a_namespace_to_why_by_keyboard_alone(page_of: Open, served: Served
     page.see("What RE2 refuses")
     page.page.go_back()
     page.holds("location.hash.startsWith('#/why/public/default')")
+
+
+#: What the keyboard must reach on a screen: whatever a pointer can press or fill in.
+_PRESSED: Final = """[...document.querySelectorAll(
+  'main :is(a[href], button:enabled, input, select, textarea, summary, [tabindex="0"]):not([tabindex="-1"])'
+)].filter((one) => one.checkVisibility() && !one.closest('details:not([open]) > :not(summary)'))"""
+_TABBED: Final = f"""(() => {{
+  const one = document.activeElement;
+  const seen = getComputedStyle(one).outlineStyle !== 'none';
+  return [{_PRESSED}.indexOf(one), seen, one.className === 'skip'];
+}})()"""
+
+
+def test_each_screen_by_keyboard_alone(page_of: Open, served: Served) -> None:
+    """The palette opens it, its heading has the focus, and Tab comes to all that can be pressed, and out again."""
+    page = page_of(served, "topics/public/default")
+    page.see(re.compile("^60 names"))
+    keyboard = page.page.keyboard
+    for typed, heading in {
+        "namespaces": "Namespaces",
+        "topics of": "public/default",
+        "why not": "public/default",
+        "live in": "public/default",
+        "plugins": "Plugins",
+        "server": "Server",
+        "kafka": "Kafka",
+        "watchers": "Watchers",
+        "held": "Held listings",
+        "help": "Help",
+    }.items():
+        if heading == "public/default":  # its commands are those of a namespace that is open
+            page.page.evaluate("location.hash = '#/topic/public/default/orders-7'")
+            page.holds("document.querySelector('h1').textContent === 'orders-7'")
+        keyboard.press("Control+k")
+        keyboard.type(typed)
+        page.holds("document.querySelector('dialog [aria-selected=true]')")
+        keyboard.press("Enter")
+        page.holds(f"document.activeElement.textContent === {json.dumps(heading)}")
+        page.settled()
+        reached = set()
+        for _ in range(100):
+            keyboard.press("Tab")
+            at, seen, beyond = page.page.evaluate(_TABBED)
+            if beyond:
+                break
+            assert at < 0 or seen, typed
+            reached.add(at)
+        assert beyond, f"{typed}: Tab does not come out of it"
+        assert reached - {-1} == set(range(page.page.evaluate(f"{_PRESSED}.length"))), typed
+
+
+def test_an_old_page_says_so(page_of: Open, served: Served) -> None:
+    page = page_of(served, "help")
+    page.see("What RE2 refuses")
+
+    def renewed(route: Any) -> None:
+        said = route.fetch()
+        me = said.json()
+        route.fulfill(response=said, json=me | {"server": me["server"] | {"version": "99.0"}})
+
+    page.page.route("**/v1/me*", renewed)
+    page.page.evaluate("location.hash = '#/namespaces'")
+    page.page.evaluate("dispatchEvent(new Event('ask-again'))")
+    page.see("The server is now broker-core 99.0")
+    assert not page.axe()
+    page.page.unroute("**/v1/me*")
+    page.page.get_by_role("button", name="Load the new page").click()
+    page.see("1 namespace")
+    page.page.get_by_text("The server is now").wait_for(state="hidden")
+
+
+def test_a_hidden_tab_costs_no_stream(page_of: Open, served: Served) -> None:
+    page = page_of(served, "live/public/default?q=hidden-.*")
+    page.see("Nothing has changed yet")
+    streams = (
+        "fetch('v1/server/watchers').then((said) => said.json()).then((said) =>"
+        " said.items.some((each) => each.pattern === 'public/default/hidden-.*' && each.streams))"
+    )
+    seen = (
+        "Object.defineProperty(document, 'visibilityState', {value: '%s', configurable: true}) &&"
+        " document.dispatchEvent(new Event('visibilitychange'))"
+    )
+    eventually_sync(lambda: page.page.evaluate(streams), 20, what="the stream is open")
+    page.page.evaluate(seen % "hidden")
+    eventually_sync(lambda: not page.page.evaluate(streams), 20, what="the stream is closed")
+    page.page.evaluate(seen % "visible")
+    eventually_sync(lambda: page.page.evaluate(streams), 20, what="the stream is open again")
 
 
 def test_what_a_new_user_asks(page_of: Open, served: Served) -> None:
@@ -198,6 +288,37 @@ def test_a_topic_is_changed_and_deleted(page_of: Open, served: Served) -> None:
     page.see("Deleted")
 
 
+def signed_in(page: WatchedPage, user: str) -> None:
+    dialog = page.page.get_by_role("dialog", name="Sign in")
+    dialog.get_by_label("User").fill(user)
+    dialog.get_by_label("Password").fill("secret")
+    dialog.get_by_role("button", name="Sign in").click()
+    dialog.wait_for(state="hidden")
+
+
+def test_the_question_of_somebody_else_and_each_step_that_takes_a_topic_away(
+    page_of: Open, guarded: Served
+) -> None:
+    page = page_of(guarded, "topics/public/default")
+    page.holds("document.activeElement.name === 'user'")
+    signed_in(page, "chief")
+    page.see(re.compile("^60 names"))
+    for place, says in {
+        "topics/public/default?as=1&role=reader": re.compile("^58 names for reader"),
+        "topics/public/default?as=1&role=nobody": "The role nobody may not see the topics",
+        "topics/internal/audit?as=1&role=reader": "The role reader may not see the topics",
+        "why/public/default?as=1&role=reader&topic=sensor-00": "it is hidden from this client",
+        "why/public/default?as=1&role=nobody&topic=orders-7": "a rule that allows role 'nobody' to list it",
+        "why/public/default?as=1&role=reader&topic=public/default/orders-7": "orders-7 is listed for the role reader",
+        "why/public/default?topic=orders-7&q=a(": "RE2 does not take this pattern",
+        "topic/public/default/orders-7": "rule 1: reader may list in public/*",
+    }.items():
+        page.page.evaluate("(place) => { location.hash = place; }", f"#/{place}")
+        page.see(says)
+    page.page.get_by_role("button", name="chief").click()
+    page.page.get_by_role("dialog", name="Who asks").get_by_text("all of them").first.wait_for()
+
+
 def test_signing_in_and_what_a_reader_may_not(page_of: Open, guarded: Served) -> None:
     page = page_of(guarded, "topics/public/default")
     dialog = page.page.get_by_role("dialog", name="Sign in")
@@ -207,8 +328,7 @@ def test_signing_in_and_what_a_reader_may_not(page_of: Open, guarded: Served) ->
     dialog.get_by_label("Password").fill("wrong")
     dialog.get_by_role("button", name="Sign in").click()
     dialog.get_by_role("alert").wait_for()
-    dialog.get_by_label("Password").fill("secret")
-    dialog.get_by_role("button", name="Sign in").click()
+    signed_in(page, "reader")
     page.see("orders-12")
     assert "secret" not in page.page.url
     assert (
@@ -218,13 +338,19 @@ def test_signing_in_and_what_a_reader_may_not(page_of: Open, guarded: Served) ->
         == 0
     )
     for place, says in {
-        "server": "You may not see the last hour",
-        "plugins": "You may not see the plugins",
         "namespaces": "not counted",
-        "screen/kafka": "You may not see this screen",
-        "screen/held": "No listing is held",
+        "topics/public/default?as=1": "To ask as somebody else you need the right",
+        "topics/internal/audit": "You may not see the topics",
+        "live/internal/audit": "You may not see the changes",
         "why/public/default?topic=orders-7": "You may not see why a topic is not listed",
         "topic/public/default/orders-7": "To change it you need the right admin",
+        "topic/public/default/sensor-00": "There is no such topic now",
+        "topic/internal/audit/log": "You may not see this topic",
+        "server": "You may not see the last hour",
+        "plugins": "You may not see the plugins",
+        "screen/kafka": "You may not see this screen",
+        "screen/watchers": "You may not see this screen",
+        "screen/held": "No listing is held",
     }.items():
         page.page.evaluate(f"location.hash = '#/{place}'")
         page.see(says)
@@ -259,6 +385,12 @@ def test_the_server_goes_and_comes_back(page_of: Open, hostile: Served) -> None:
     page.page.get_by_label("Pattern of names").fill("o.*")
     page.see("The server does not answer. The page asks again")
     assert not page.axe()
+    for place, (full, none) in SCREENS.items():
+        page.page.evaluate("(place) => { location.hash = place; }", f"#/{place}")
+        page.see(full if full == none and place in {"help/patterns", "nowhere"} else AWAY)
+        page.see("The server does not answer. The page asks again")
+    assert not page.axe()
+    page.page.evaluate("location.hash = '#/topics/public/default?q=o.*'")
     text = running.config.read_text(encoding="utf-8")
     http = '["http"]\n"listen" = "127.0.0.1:'
     assert f'{http}0"' in text

@@ -118,6 +118,7 @@ function Shell({ place, away, said, signing, sign, again }) {
           search.select();
         }
       } else if (event.key === '?') go(link(['help']));
+      else if (event.key === 'r') again();
       else if (event.key === 'g') led = performance.now();
       else if (letter && performance.now() - led < 1500) go(link([letter]));
     };
@@ -265,8 +266,8 @@ function SignIn({ why, close, done }) {
   return html`<${Dialog} title="Sign in" close=${close}><form onSubmit=${send}>
     ${schemes.length > 1 ? html`<div class="line" role="radiogroup" aria-label="By">${[['token', 'By a token'], ['password', 'By a password']].map(([value, text]) => html`<label class="radio">
       <input type="radio" name="kind" checked=${kind === value} onChange=${() => setKind(value)} /> ${text}</label>`)}</div>` : null}
-    ${kind === 'token' ? html`<${Field} label="Token" hint="A JSON Web Token, as clients of this server have."><textarea name="token" rows="4" required spellcheck=${false} autocomplete="off" class="code"></textarea><//>`
-      : html`<${Field} label="User"><input name="user" required autocomplete="username" /><//><${Field} label="Password"><input name="password" type="password" required autocomplete="current-password" /><//>`}
+    ${kind === 'token' ? html`<${Field} label="Token" hint="A JSON Web Token, as clients of this server have."><textarea name="token" rows="4" required autofocus spellcheck=${false} autocomplete="off" class="code"></textarea><//>`
+      : html`<${Field} label="User"><input name="user" required autofocus autocomplete="username" /><//><${Field} label="Password"><input name="password" type="password" required autocomplete="current-password" /><//>`}
     ${error ? html`<p class="notice bad" role="alert">${error}</p>` : null}
     <p class="hint">It stays in the memory of this page, and goes to this server alone. After a reload the page asks again.</p>
     <div class="line end"><button type="button" onClick=${close}>Cancel</button><button type="submit" class="primary" disabled=${busy}>${busy ? 'Asking…' : 'Sign in'}</button></div>
@@ -285,7 +286,7 @@ function rememberedTheme() {
 // Keys, and what RE2 takes: the page is for servers without the internet.
 
 const KEYS = [
-  ['/', 'to the search of the screen'], ['Ctrl K', 'the palette: any screen, namespace or command'], ['?', 'this help'],
+  ['/', 'to the search of the screen'], ['Ctrl K', 'the palette: any screen, namespace or command'], ['?', 'this help'], ['r', 'asks again for all that is shown'],
   ['↑ ↓ Page Up Page Down Home End', 'in a list, once it has the focus'], ['Enter', 'opens the row'], ['Esc', 'closes a dialog'],
   ['g n', 'namespaces'], ['g p', 'plugins'], ['g s', 'the server'],
 ];

@@ -30,8 +30,8 @@ export function Failure({ error, what, again, rights }) {
   if (error.status === 403) {
     const role = me?.role;
     return html`<div class="state denied">
-      <h2>You may not see ${what}</h2>
-      <p>${role ? html`The role <b>${role}</b> lacks the right.` : 'You lack the right.'}
+      <h2>${error.problem?.as ? html`The role <bdi>${error.problem?.as}</bdi>` : 'You'} may not see ${what}</h2>
+      <p>${error.problem?.as ? '' : role ? html`The role <b>${role}</b> lacks the right.` : 'You lack the right.'}
         ${rights ? html` It needs <b>${rights}</b>, which an operator gives by a rule in <code>[authorization]</code>.` : null}</p>
       <p class="muted">${error.message}</p>
     </div>`;
@@ -113,9 +113,9 @@ export function Dialog({ title, close, children, wide, bare }) {
   return html`<dialog ref=${ref} class=${wide ? 'wide' : ''} aria-labelledby=${id} onClose=${close}
       onClick=${(event) => event.target === ref.current && close()}>
     <div class="dialog">
-      <div class=${bare ? 'hidden-text' : 'title'}><h2 id=${id}>${title}</h2>
-        ${bare ? null : html`<button type="button" class="quiet icon" aria-label="Close" onClick=${close}>✕</button>`}</div>
+      <h2 id=${id} class=${bare ? 'hidden-text' : ''}>${title}</h2>
       ${children}
+      ${bare ? null : html`<button type="button" class="quiet icon close" aria-label="Close" onClick=${close}>✕</button>`}
     </div>
   </dialog>`;
 }
@@ -188,7 +188,7 @@ export function QuestionLink({ of }) {
   const pairs = Object.entries(of.properties || {});
   const mode = String(of.mode).toLowerCase();
   return html`<a href=${linkIn('topics', of.namespace, { q: of.pattern, mode: mode === 'persistent' ? '' : mode, p: pairs.map((pair) => pair.join('=')) })}><bdi class="cut">${of.pattern || 'all topics'}</bdi></a>
-    ${mode === 'persistent' ? null : html`<${Badge} kind="plain">${mode.replace('_', '-')}<//> `}${pairs.length ? html`<${Pairs} of=${of.properties} />` : null}`;
+    ${' '}${mode === 'persistent' ? null : html`<${Badge} kind="plain">${mode.replace('_', '-')}<//> `}${pairs.length ? html`<${Pairs} of=${of.properties} />` : null}`;
 }
 
 /** @param {{kind: 'good' | 'warn' | 'bad' | 'plain', children: any}} props */

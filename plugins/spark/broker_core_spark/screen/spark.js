@@ -26,7 +26,7 @@ export default function ({ html, useAsk, parts, text, api }) {
           ['Questions', number(value('questions'))],
           ['Topics', number(value('topics'))],
           ['Mapped files', size(value('mapped_bytes'))],
-          ['Changed since, followed', `${number(value('overlay_names'))} in ${number(value('overlay_namespaces'))} namespaces`],
+          ['Changed since, followed', `${number(value('overlay_names'))} in ${text.counted(value('overlay_namespaces') || 0, 'namespace')}`],
           ['Cannot be followed any more', value('overlays_ended') ? html`<${Badge} kind="warn">${number(value('overlays_ended'))} namespaces<//>` : 'none']]} />`
           : html`<${Empty} title="No generation is served"><p>Questions pass to the next lister. One is built by <code>broker-core spark build</code>.</p><//>`}
         <h2>The last hour</h2>

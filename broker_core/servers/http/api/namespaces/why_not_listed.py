@@ -36,6 +36,9 @@ class _Why(JsonObject):
     )
     blocked_by: str | None = Field(description="The first step that takes it away, or that fails.")
     steps: list[_Step] = Field(description="In the order of a listing.")
+    rules: list[str] = Field(
+        description="The rules of the settings about the topic, for whatever role and action; super roles need none."
+    )
 
 
 _BODY: Final = {
@@ -63,6 +66,7 @@ _EXAMPLE: Final = {
             "needs": "the property region=eu of the topic, or another question",
         },
     ],
+    "rules": ["rule 1: team-a may list in public/*"],
 }
 
 
@@ -97,4 +101,7 @@ async def _why(request: ApiRequest) -> web.StreamResponse:
         _Step(step=each.step, passes=each.passes, by=each.by, says=each.says, needs=each.needs)
         for each in why.steps
     ]
-    return _Why(topic=str(topic), listed=why.listed, blocked_by=why.blocked_by, steps=steps).response()
+    rules = services.pipeline.authorization.rules_about(str(topic.namespace), topic.local)
+    return _Why(
+        topic=str(topic), listed=why.listed, blocked_by=why.blocked_by, steps=steps, rules=rules
+    ).response()

@@ -44,7 +44,7 @@ function Watchers() {
 }
 
 function Held() {
-  const { api, say } = usePage();
+  const { api, me, say } = usePage();
   const ask = useGet('held-listings', {}, EVERY);
   const accept = async (namespace) => {
     try {
@@ -57,8 +57,8 @@ function Held() {
   return html`<${Answer} ask=${ask} what="held listings" rights="admin in a namespace">${(data) => (data.items.length === 0
     ? html`<${Empty} title="No listing is held"><p>A listing is held if many topics are missing in it at once, of namespaces that you may administer.</p><//>`
     : html`<p class="muted">Many topics are missing at once: clients get an error in place of a list that would have them unsubscribe.</p>
-      <${Table} caption="Held listings" numeric=${[2, 3]} head=${['namespace', 'question', 'topics before', 'missing', 'held', 'passes by itself', '']} rows=${data.items.map((each) => [
-        of(each.namespace), html`<bdi>${each.question}</bdi>`, number(each.before), number(each.missing), ago(each.since), ago(each.until), html`<button type="button" onClick=${() => accept(each.namespace)}>Let it pass</button>`])} />`)}<//>`;
+      <${Table} caption="Held listings" numeric=${[2, 3]} head=${['namespace', 'question', 'topics before', 'missing', 'held', 'passes by itself', 'or now']} rows=${data.items.map((each) => [
+        of(each.namespace), html`<bdi>${each.question}</bdi>`, number(each.before), number(each.missing), ago(each.since), ago(each.until), me?.server.page_changes === false ? html`<code>broker-core shrink-guard accept</code>` : html`<button type="button" onClick=${() => accept(each.namespace)}>Let it pass</button>`])} />`)}<//>`;
 }
 
 const SCREENS = { kafka: Kafka, watchers: Watchers, held: Held };

@@ -212,7 +212,7 @@ function Plugin({ plugin, brought }) {
 
 /** A screen that a plugin brings: an ES module, which gets the framework and the API of this page. @param {{place: import('../page.js').Place}} props */
 export function PluginScreen({ place }) {
-  const { api, screens, epoch } = usePage();
+  const { api, me, screens, epoch } = usePage();
   const [id] = place.path;
   const screen = screens.find((each) => each.id === id);
   const [loaded, set] = useState(/** @type {any} */ (null));
@@ -220,9 +220,14 @@ export function PluginScreen({ place }) {
   const closing = useRef(new AbortController());
   useEffect(() => () => closing.current.abort(), []);
   useEffect(() => {
-    if (!screen?.allowed) return;
-    import(new URL(screen.module, ROOT).href).then((module) => set({ module }), (error) => set({ error }));
-  }, [screen?.module, screen?.allowed]);
+    if (!screen?.allowed || loaded?.module) return;
+    const url = new URL(screen.module, ROOT);
+    // Browsers keep that a module did not come: it is asked for at another address when the server is back.
+    if (loaded) url.search = `${epoch}`;
+    import(url.href).then((module) => set({ module }), async (error) => {
+      set({ error: await api.get('me').then(() => error, (away) => away) });
+    });
+  }, [screen?.module, screen?.allowed, epoch]);
   const Screen = useMemo(() => {
     if (!loaded?.module) return null;
     // Only what a screen may lean on is given: this object is its contract.
@@ -232,11 +237,18 @@ export function PluginScreen({ place }) {
       api: { get: (path, query) => api.get(`/${path.replace(/^\//, '')}`, query, closing.current.signal) },
     });
   }, [loaded]);
-  if (!screen) return html`<${Empty} title="No plugin brings this screen"><p>The plugin may have been disabled since.</p><//>`;
+  if (!screen) {
+    return html`<div class="head"><h1 tabindex="-1"><bdi>${id}</bdi></h1></div>${me === null ? html`<${Waiting} slow=${false} what="the screen" />`
+      : html`<${Empty} title="No plugin brings this screen"><p>The plugin may have been disabled since.</p><//>`}`;
+  }
   const title = html`<div class="head"><h1 tabindex="-1"><bdi>${screen.title}</bdi></h1>${screen.plugin === 'explorer' ? null : html`<p class="muted">A screen of the plugin <bdi>${screen.plugin}</bdi></p>`}</div>`;
   if (!screen.allowed) return html`${title}<div class="state denied"><h2>You may not see this screen</h2><p>It needs <b>${screen.needs}</b>.</p></div>`;
   const failed = crash || loaded?.error;
-  if (failed) return html`${title}<div class="state failed" role="alert"><h2>The screen of the plugin failed</h2><p>${String(failed.message || failed)}</p><button type="button" onClick=${reset}>Try again</button></div>`;
+  if (failed?.status !== undefined) return html`${title}<${Failure} error=${failed} what="the screen" />`;
+  if (failed) return html`${title}<div class="state failed" role="alert"><h2>The screen of the plugin failed</h2><p>${String(failed.message || failed)}</p><button type="button" onClick=${() => {
+    reset();
+    dispatchEvent(new Event('ask-again'));
+  }}>Try again</button></div>`;
   if (!Screen) return html`${title}<${Waiting} slow=${false} what="the screen" />`;
   return html`${title}<${Screen} params=${{ path: place.path.slice(1), query: place.query, epoch }} />`;
 }

@@ -122,7 +122,8 @@ function Names({ namespace, name, me }) {
   return html`<section aria-label="Rights"><h2>What decides who sees it</h2>
     ${why.error && !why.loading ? (why.error.status === 403 ? html`<p class="muted">To see rules and masks you need the right admin in this namespace.</p>`
       : why.error.status === 404 ? html`<p class="muted">Not known of this topic.</p>` : html`<${Failure} error=${why.error} what="the rules" />`)
-      : html`<ul class="plain">${steps.map((each) => html`<li><b>${each.by || each.step}</b>: ${each.says}</li>`)}</ul>`}
+      : html`<ul class="plain">${steps.map((each) => html`<li><b>${each.by || each.step}</b>: ${each.says}</li>`)}</ul>
+        ${why.data?.rules?.length ? html`<h3>Rules about it, of whatever role</h3><ul class="plain">${why.data.rules.map((each) => html`<li><bdi>${each}</bdi></li>`)}</ul>` : null}`}
     ${acls.data?.items?.length ? html`<${Table} caption="Access control lists of Kafka" head=${['principal', 'may', 'operation', 'host', 'pattern']}
       rows=${acls.data.items.map((each) => [each.principal, each.permission, each.operation, each.host, `${each.pattern} ${each.name}`])} />`
       : acls.data ? html`<p class="muted">No access control list of Kafka is about it.</p>` : null}</section>`;

@@ -33,8 +33,8 @@ export function Topics({ place }) {
           <button type="button" onClick=${() => keep(true)}>Keep, copy, export</button>
         </div>
         ${(data?.warnings || []).map((text) => html`<p class="notice warn" role="status">${text}</p>`)}
-        ${refused ? html`<${Empty} title="RE2 does not take this pattern"><p>What is wrong stands below the pattern. Clients filter by themselves then, at the price of all names.</p><//>`
-          : html`<${Answer} ask=${ask} what="the topics" rights=${question.as ? 'admin' : 'list'}>${(found) => (found.total === 0
+        ${refused ? html`<${NotTaken} />`
+          : html`<${Answer} ask=${ask} what="the topics" rights=${question.as && !error?.problem?.as ? 'admin' : 'list'}>${(found) => (found.total === 0
             ? html`<${NoTopics} question=${question} />`
             : html`<${Listing} found=${found} load=${found.question.as ? null : api} stale=${ask.old} />`)}<//>`}
       </section>
@@ -63,7 +63,8 @@ async function listing(api, question, signal) {
 async function asSomebody(api, question, signal) {
   const found = await api.post(`${ofNamespace(question.namespace)}/explain`, { ...bodyOf(question), names: AS_NAMES }, signal);
   if (found.error) {
-    throw new ApiError(found.cause === 'DENIED' ? 403 : 400, { detail: found.error, cause: found.cause });
+    throw /denied/i.test(found.cause) ? new ApiError(403, { detail: found.error, as: question.as.role || 'none' })
+      : new ApiError(400, { detail: found.error, cause: found.cause });
   }
   return { ...found, total: found.topics, plan: { how: found.plan, ms: found.ms }, explained: found };
 }
@@ -211,7 +212,7 @@ export function Why({ place }) {
   const settled = useSettled(topic, 150);
   const key = queryOf(question).toString();
   const ask = useAsk(settled === '' ? null : (signal) => api.post(
-    `${ofNamespace(question.namespace)}/topics/${part(settled)}:why`, bodyOf(question), signal,
+    `${ofNamespace(question.namespace)}/topics/${part(settled.replace(`${question.namespace}/`, (all, at) => (at ? all : '')))}:why`, bodyOf(question), signal,
   ), [question.namespace, key, settled], { keep: false, delay: 60 });
   return html`<${Head} namespace=${question.namespace} now="why" />
     <form class="line" onSubmit=${(event) => event.preventDefault()}>
@@ -222,9 +223,12 @@ export function Why({ place }) {
     </form>
     <${QuestionForm} screen="why" question=${question} more=${{ topic }} error=${ask.loading ? null : ask.error} />
     ${topic === '' ? html`<${Empty} title="Which topic?"><p>Type its name above. The server asks each step that could take it away, with the question as it stands.</p><//>`
+      : ask.error?.cause_ === 'PATTERN' && !ask.loading ? html`<${NotTaken} />`
       : html`<${Answer} ask=${ask} what="why a topic is not listed" rights="admin in this namespace">${(found) => html`
         <${Verdict} found=${found} question=${question} />`}<//>`}`;
 }
+
+const NotTaken = () => html`<${Empty} title="RE2 does not take this pattern"><p>What is wrong stands below the pattern. Clients filter by themselves then, at the price of all names.</p><//>`;
 
 function Verdict({ found, question }) {
   const asks = question.as?.role ? html`the role <b><bdi>${question.as.role}</bdi></b>` : question.as ? 'this client' : 'you';
