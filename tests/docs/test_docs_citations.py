@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -52,17 +53,20 @@ def sources() -> list[Path]:
     ]
 
 
-def lines() -> Iterator[tuple[str, str]]:
-    """Where, and the line."""
-    for path in sources():
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-            yield f"{path.relative_to(ROOT)}:{number}", line
+@cache
+def texts() -> list[tuple[Path, str]]:
+    return [(path.relative_to(ROOT), path.read_text(encoding="utf-8")) for path in sources()]
+
+
+def found_by(pattern: re.Pattern[str]) -> Iterator[tuple[str, re.Match[str]]]:
+    """Each find, after its file and line; `$` is the end of a line."""
+    for path, text in texts():
+        for found in pattern.finditer(text):
+            yield f"{path}:{text.count(chr(10), 0, found.start()) + 1}", found
 
 
 def test_a_cited_page_and_its_anchor_are_there() -> None:
-    cited = [
-        (where, found["page"], found["anchor"]) for where, line in lines() for found in _PAGE.finditer(line)
-    ]
+    cited = [(where, found["page"], found["anchor"]) for where, found in found_by(_PAGE)]
     wrong = [
         f"{where}: docs/{page}#{anchor or ''}"
         for where, page, anchor in cited
@@ -74,10 +78,9 @@ def test_a_cited_page_and_its_anchor_are_there() -> None:
 
 def test_nothing_is_cited_that_nobody_has() -> None:
     found = [
-        f"{where}: {what}: {line.strip()[:100]}"
-        for where, line in lines()
+        f"{where}: {what}: {match[0]}"
         for what, pattern in _NOBODY_HAS.items()
-        if re.search(pattern, line)
+        for where, match in found_by(re.compile(pattern, re.MULTILINE))
     ]
     assert not found, "\n".join(found)
 
