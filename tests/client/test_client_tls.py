@@ -33,8 +33,8 @@ def authority(tmp_path: Path) -> Authority:
     return Authority(tmp_path)
 
 
-async def ask(url: str, tls: ClientTls | None) -> int:
-    async with LookupSession(url, tls=tls, connect_timeout=30) as client:
+async def ask(url: str, tls: ClientTls | None, **options: float) -> int:
+    async with LookupSession(url, tls=tls, connect_timeout=30, **options) as client:
         return await client.partitioned_metadata(TOPIC)
 
 
@@ -133,7 +133,7 @@ async def test_the_wrong_port_is_named(authority: Authority) -> None:
                     await client.get_topics_under_namespace("a/b")
     async with plain_server(b"") as port:  # as a Java broker's port for TLS
         with pytest.raises(ClientError, match=r"it may speak TLS only, where its URL is pulsar\+ssl://"):
-            await ask(f"pulsar://127.0.0.1:{port}", None)
+            await ask(f"pulsar://127.0.0.1:{port}", None, operation_timeout=1)
 
 
 async def test_a_server_that_is_silent_in_the_handshake_holds_nothing(authority: Authority) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -174,25 +174,18 @@ async def test_the_identities_hold(server: Server) -> None:
     assert refused > 0
 
 
-def constants(keyword: str) -> Iterator[str]:
-    """The texts that the sources pass under a name."""
+@cache
+def texts() -> tuple[set[tuple[str | None, str]], set[str]]:
+    """What the sources pass under names, and all that are single words."""
+    passed, words = set(), set()
     for source in (ROOT / "broker_core").rglob("*.py"):
         for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call):
-                for argument in node.keywords:
-                    if argument.arg == keyword and isinstance(argument.value, ast.Constant):
-                        if isinstance(argument.value.value, str):
-                            yield argument.value.value
-
-
-def words(folder: str = "broker_core") -> set[str]:
-    """All texts of the sources that are single words."""
-    return {
-        node.value
-        for source in (ROOT / folder).rglob("*.py")
-        for node in ast.walk(ast.parse(source.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier()
-    }
+            if isinstance(node, ast.keyword) and isinstance(node.value, ast.Constant):
+                if isinstance(node.value.value, str):
+                    passed.add((node.arg, node.value.value))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
+                words.add(node.value)
+    return passed, words
 
 
 def reasons(heading: str) -> set[str]:
@@ -203,10 +196,10 @@ def reasons(heading: str) -> set[str]:
 def test_every_reason_of_a_refused_listing_is_documented() -> None:
     shown = reasons("Reasons of a refused listing")
     # PluginLoadError and others use the same keyword for texts with blanks, which are no labels.
-    used = {reason for reason in constants("reason") if reason.isidentifier()}
+    used = {text for keyword, text in texts()[0] if keyword == "reason" and text.isidentifier()}
     used -= reasons("Reasons of a refused client")  # the log names those so
     assert used <= shown == set(REFUSALS), "REFUSALS are there from the start, with 0"
-    assert shown <= words(), "documented, but nowhere in the sources"
+    assert shown <= texts()[1], "documented, but nowhere in the sources"
 
 
 def test_every_reason_of_a_refused_client_is_documented() -> None:
@@ -220,4 +213,4 @@ def test_every_reason_of_a_closed_connection_is_documented() -> None:
         closed |= set(re.findall(r"_close_for\(\"(\w+)\"", source.read_text(encoding="utf-8")))
     shown = reasons("Reasons of a closed connection")
     assert closed <= shown == set(CLOSURES), "CLOSURES are there from the start, with 0"
-    assert shown <= words()
+    assert shown <= texts()[1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -28,6 +29,13 @@ __all__ = [
 _PROGRAMS = Path(sys.executable).parent
 #: Plugins of pytest that only the tests of this repository use: every pytest loads them, in half of the time it takes.
 _OF_TESTS = ("hypothesis", "pytest_xdist", "schemathesis", "xdist")
+#: The environment beside the wheels of a run in which they are compiled.
+_COMPILED = "compiled"
+#: A test of a plugin, which has the server imported in pytest.
+_SERVED = """
+def test_served(broker_core_serve):
+    broker_core_serve().ask
+"""
 
 
 def run_program(command: Sequence[object], *, cwd: Path) -> str:
@@ -61,8 +69,18 @@ def built_distributions(folder: Path) -> list[Path]:
         if not done.exists():
             for distribution in DISTRIBUTIONS:
                 build(distribution.folder, folder, "wheel", "sdist")
+            _compile(sorted(folder.glob("*.whl")), folder / _COMPILED)
             done.touch()
     return sorted({*folder.glob("*.whl"), *folder.glob("*.tar.gz")})
+
+
+def _compile(wheels: Sequence[Path], venv: Path) -> None:
+    """An environment in which all is compiled, for Python, and for pytest as it rewrites assertions of a plugin."""
+    programs = _empty_environment(venv)
+    _install(programs, wheels, "--compile-bytecode")
+    test = venv / "test_compiled.py"
+    test.write_text(_SERVED, encoding="utf-8")
+    run_program([programs / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", test], cwd=venv)
 
 
 def fresh_environment(folder: Path, wheels: Sequence[Path]) -> Path:
@@ -141,10 +159,20 @@ def install_projects(programs: Path, *projects: Path) -> None:
     _install(programs, [wheel for project in projects for wheel in build(project, wheels, "wheel")])
 
 
-def _install(programs: Path, wheels: Sequence[Path]) -> None:
-    options = ["--quiet", "--no-config", "--offline", "--no-index", "--no-deps", "--compile-bytecode"]
-    command = [_PROGRAMS / "uv", "pip", "install", *options, "--python", programs / "python", *wheels]
+def _install(programs: Path, wheels: Sequence[Path], *options: str) -> None:
+    """Install wheels; what is compiled of those of this repository is copied, with the sources of the same times."""
+    words = ["--quiet", "--no-config", "--offline", "--no-index", "--no-deps", *options]
+    command = [_PROGRAMS / "uv", "pip", "install", *words, "--python", programs / "python", *wheels]
     run_program(command, cwd=programs)
+    for wheel in wheels:
+        for compiled in (wheel.parent / _COMPILED).glob(f"lib/python*/site-packages/{_package_of(wheel)}"):
+            (packages,) = programs.parent.glob("lib/python*/site-packages")
+            if compiled.parent != packages:
+                shutil.copytree(compiled, packages / compiled.name, dirs_exist_ok=True)
+
+
+def _package_of(wheel: Path) -> str:
+    return wheel.name.partition("-")[0]
 
 
 def _link_dependencies(into: Path) -> None:

@@ -122,7 +122,8 @@ class _Grammar:
 @st.composite
 def regexes(draw: st.DrawFn, starts: Sequence[str] = ("", "t/n/", "t", "^t/n/", "(?i)t/n/")) -> Regex:
     """Patterns that are nearly always valid, beginning in one of these ways."""
-    grammar = _Grammar(draw(st.randoms(use_true_random=False)))
+    # Seeded by one number: hundreds of draws an example took longer than what is tested.
+    grammar = _Grammar(draw(st.randoms(use_true_random=True)))
     text, strings = grammar.alternatives(depth=2)
     start = grammar.random.choice(starts)
     plain = start.removeprefix("(?i)").removeprefix("^")
