@@ -1,9 +1,10 @@
-"""Server that forks processes of `broker-core` with their modules imported already; run as a script: ``SOCKET``.
+"""Server that forks processes of `broker-core` with their modules imported already; run as a script: ``SOCKET NAME``.
 
 To import what a server needs takes ten times as long as most of what pages and tests do with it. A request is one
 message of ``marshal`` (arguments, folder, environment) with three descriptors. The first answer is the process id, or
 0: the caller starts the program itself, since the command is a plugin's. The second answer is the status of
 ``waitpid``. Each byte from the caller is the number of a signal; its end kills the process.
+A program called ``NAME`` runs its standard input as ``python -W error -`` does.
 A process differs from one with a start of its own in what Python itself reads at a start: the variables ``PYTHON...``.
 """
 
@@ -19,17 +20,21 @@ import socket
 import struct
 import sys
 import sysconfig
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Final
 
 from broker_core.arrow_without_pandas import keep_pandas_out
 
 keep_pandas_out()
 
+import broker_core.client  # noqa: E402, F401 - scripts import it
 from broker_core.cli import main  # noqa: E402 - it imports Arrow
 from broker_core.cli.command_tree import is_of_the_core  # noqa: E402
 from broker_core.cli.server_process import server_process  # noqa: E402, F401 - most of it all
+from broker_core.testing import serve  # noqa: E402, F401 - scripts too
 
 _PACKAGES: Final = sysconfig.get_path("purelib")
 _NUMBER: Final = struct.Struct("=i")
@@ -61,7 +66,7 @@ def _serve(listener: socket.socket) -> list[str] | None:
                         caller.close()
                         continue
                     arguments, folder, environment = marshal.loads(request)
-                    if not is_of_the_core(arguments[1:]):
+                    if not _is_script(arguments) and not is_of_the_core(arguments[1:]):
                         caller.sendall(_NUMBER.pack(0))
                         caller.close()
                     elif (pid := os.fork()) == 0:
@@ -99,6 +104,18 @@ def _serve(listener: socket.socket) -> list[str] | None:
                         os.kill(key.data.pid, number)
 
 
+def _is_script(arguments: list[str]) -> bool:
+    return Path(arguments[0]).name == sys.argv[2]
+
+
+def _run_script() -> None:
+    """Run what standard input says, with warnings as errors."""
+    sys.argv, sys.path[0] = ["-"], ""
+    warnings.simplefilter("error")
+    module = sys.modules["__main__"] = ModuleType("__main__")
+    exec(compile(sys.stdin.read(), "<stdin>", "exec"), module.__dict__)
+
+
 def _answer(caller: socket.socket, status: int) -> None:
     try:
         caller.sendall(_NUMBER.pack(status))
@@ -123,5 +140,8 @@ if __name__ == "__main__":
         print("ready", flush=True)
         asked = _serve(listening)
     if asked is not None:
-        sys.argv = asked
-        main()
+        if _is_script(asked):
+            _run_script()
+        else:
+            sys.argv = asked
+            main()

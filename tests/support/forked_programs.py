@@ -25,10 +25,12 @@ from typing import IO, Final, Self
 
 from tests.support.left_behind import Running
 
-__all__ = ["ForkServer", "ForkedProcess", "server_of_the_run"]
+__all__ = ["SCRIPT", "ForkServer", "ForkedProcess", "server_of_the_run"]
 
 _SERVER: Final = Path(__file__).with_name("fork_server.py")
 _NUMBER: Final = struct.Struct("=i")
+#: The name of a program that runs its standard input as ``python -W error -`` does.
+SCRIPT: Final = "run-script"
 #: What stands in place of the program: it imports nothing that is written in Python, so it starts in 10 ms.
 _CALLER: Final = """#!{python} -ISs
 import _signal, _socket, marshal, os, sys
@@ -120,7 +122,7 @@ class ForkServer:
         # Threads of OpenBLAS would not be there after a fork.
         environment = self._environment | {"OPENBLAS_NUM_THREADS": "1"}
         self._process = subprocess.Popen(
-            [self._python, _SERVER, self._address],
+            [self._python, _SERVER, self._address, SCRIPT],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment,
@@ -160,9 +162,9 @@ class ForkServer:
         return ForkedProcess(connection, pid, stdout)
 
     def take_over(self, program: Path) -> None:
-        """Put what asks this server in place of ``broker-core`` of its environment, which goes to ``own/``."""
+        """Put what asks this server in place of a program of its environment, which goes to ``own/``."""
         own = program.parent / "own" / program.name
-        own.parent.mkdir()
+        own.parent.mkdir(exist_ok=True)
         program.rename(own)
         variables = {name: value for name, value in self._environment.items() if name.startswith("PYTHON")}
         program.write_text(
