@@ -33,8 +33,8 @@ def authority(tmp_path: Path) -> Authority:
     return Authority(tmp_path)
 
 
-async def ask(url: str, tls: ClientTls | None, **options: float) -> int:
-    async with LookupSession(url, tls=tls, connect_timeout=30, **options) as client:
+async def ask(url: str, tls: ClientTls | None, operation_timeout: float = 30.0) -> int:
+    async with LookupSession(url, tls=tls, connect_timeout=30, operation_timeout=operation_timeout) as client:
         return await client.partitioned_metadata(TOPIC)
 
 
