@@ -10,7 +10,7 @@ import pytest
 from broker_core.access.asker import Asker
 from broker_core.client.shared_questions import PATIENCE, SharedQuestions
 from tests.support.clock import time_passes
-from tests.support.eventually import eventually
+from tests.support.eventually import eventually, turns
 
 
 class Brokers:
@@ -49,11 +49,6 @@ def asking(
     shared: SharedQuestions[Asker, str], brokers: Brokers, number: int = 0, key: str = "key"
 ) -> asyncio.Task[str]:
     return asyncio.create_task(shared.ask(key, brokers.ask, Asker(remote_address=f"client:{number}")))
-
-
-async def turns() -> None:
-    for _ in range(5):
-        await asyncio.sleep(0)
 
 
 async def test_a_hundred_equal_ones_take_two_runs(

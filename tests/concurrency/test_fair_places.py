@@ -3,11 +3,7 @@ from __future__ import annotations
 import asyncio
 
 from broker_core.concurrency.fair_places import FairPlaces
-
-
-async def settle() -> None:
-    for _ in range(5):
-        await asyncio.sleep(0)
+from tests.support.eventually import turns
 
 
 class Guests:
@@ -23,15 +19,15 @@ class Guests:
         """The key is the first letter."""
         self._ends[name] = asyncio.Event()
         self._tasks[name] = asyncio.create_task(self._stay(name))
-        await settle()
+        await turns()
 
     async def leave(self, name: str) -> None:
         self._ends[name].set()
-        await settle()
+        await turns()
 
     async def cancel(self, name: str) -> None:
         self._tasks[name].cancel()
-        await settle()
+        await turns()
 
     async def _stay(self, name: str) -> None:
         async with self._places.place(name[0]):

@@ -9,17 +9,13 @@ import pytest
 from broker_core.memory.estimates import INITIAL_SIZE, Estimate, Estimates
 from broker_core.memory.permit_errors import PermitTimeout
 from tests.support.clock import time_passes
+from tests.support.eventually import turns
 
 
 async def waiting_for(estimate: Estimate, timeout: float | None = None) -> asyncio.Task[int]:
     task = asyncio.create_task(estimate.take(timeout))
     await asyncio.sleep(0)
     return task
-
-
-async def turns() -> None:
-    for _ in range(3):
-        await asyncio.sleep(0)
 
 
 async def test_a_question_takes_what_it_took_the_last_time() -> None:

@@ -19,17 +19,12 @@ from hypothesis import strategies as st
 from broker_core.memory.permit_budget import Permit, PermitBudget
 from broker_core.memory.permit_errors import PermitCancelled, PermitQueueFull, PermitsClosed, PermitTimeout
 from tests.support.clock import AGES, time_passes
-
-
-async def settle() -> None:
-    """Let every task run that can run."""
-    for _ in range(5):
-        await asyncio.sleep(0)
+from tests.support.eventually import turns
 
 
 async def started(demand: Coroutine[Any, Any, Permit]) -> asyncio.Task[Permit]:
     task = asyncio.create_task(demand)
-    await settle()
+    await turns()
     return task
 
 
@@ -145,7 +140,7 @@ async def test_a_queue_limit_of_zero_is_no_limit() -> None:
     permits = budget(10, queue_limit=0)
     held = await permits.acquire(10)
     waiting = [asyncio.create_task(permits.acquire(1)) for _ in range(300)]
-    await settle()
+    await turns()
     assert permits.queue_size == 300
     held.release()
     for task in waiting:
@@ -192,7 +187,7 @@ async def test_who_waits_is_served_in_order() -> None:
     waiting = [await started(one(number)) for number in range(3)]
     for permit in held:
         permit.release()
-        await settle()
+        await turns()
     await asyncio.gather(*waiting)
     assert order == [0, 1, 2]
 
@@ -211,7 +206,7 @@ async def test_connections_take_turns() -> None:
     waiting = [await started(one("many")) for _ in range(5)]
     waiting += [await started(one(key)) for key in ("other", "third", "other")]
     held.release()
-    await settle()
+    await turns()
     waiting.append(await started(one("late")))
     await asyncio.gather(*waiting)
     assert order[:5] == ["many", "other", "third", "many", "other"]
@@ -233,7 +228,7 @@ async def test_who_comes_late_does_not_wait_for_the_rounds_of_others() -> None:
     held.release()
     for number in range(3):
         (await waiting[number]).release()
-        await settle()
+        await turns()
     late = await started(one("late"))
     (await waiting[3]).release()
     (await waiting[4]).release()
@@ -282,7 +277,7 @@ async def test_the_head_of_the_line_blocks() -> None:
     done = []
     for permit in held:
         permit.release()
-        await settle()
+        await turns()
         done.append([task.done() for task in (first, second, third)])
     assert done == [
         [False, False, False],
@@ -419,7 +414,7 @@ async def test_nobody_waits_for_what_may_be_kept_for_good() -> None:
     one = await permits.acquire(60)
     waiting = await started(permits.acquire(90))
     kept = permits.keep(one, 50)
-    await settle()
+    await turns()
     assert not waiting.done()  # the rest of the request is given back, as ever
     one.release()
     whole = await waiting
@@ -440,7 +435,7 @@ async def test_what_takes_nearly_all_for_good_keeps_large_demands_out_and_lets_s
     one = await permits.acquire(90)
     kept = permits.keep(one, 90)
     large = await started(permits.acquire(60))  # 25 at the least
-    await settle()
+    await turns()
     assert not large.done()
     small = await permits.acquire(5)
     assert small.count == 5
@@ -564,7 +559,7 @@ def test_nothing_leaks_and_nothing_is_overdrawn(steps: list[tuple[str, int, int]
             waiting.append((await started(demand), gone))
 
         async def check() -> None:
-            await settle()
+            await turns()
             for pair in list(waiting):
                 if pair[0].done():
                     waiting.remove(pair)

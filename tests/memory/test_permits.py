@@ -12,17 +12,12 @@ from broker_core.memory.permit_budget import Permit
 from broker_core.memory.permit_errors import PermitsClosed
 from broker_core.memory.permits import Permits
 from broker_core.settings import LimitsSettings
-
-
-async def settle() -> None:
-    """Let every task run that can run."""
-    for _ in range(5):
-        await asyncio.sleep(0)
+from tests.support.eventually import turns
 
 
 async def started(demand: Coroutine[Any, Any, Permit]) -> asyncio.Task[Permit]:
     task = asyncio.create_task(demand)
-    await settle()
+    await turns()
     return task
 
 

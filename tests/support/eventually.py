@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, overload
 
-__all__ = ["eventually", "eventually_sync"]
+__all__ = ["eventually", "eventually_sync", "turns"]
 
 T = TypeVar("T")
 
@@ -69,3 +69,9 @@ def eventually_sync(condition: Callable[[], T], timeout: float = _PATIENCE, *, w
 def _too_late(condition: Callable[[], object], timeout: float, what: str | None) -> str:
     name = what or getattr(condition, "__name__", repr(condition))
     return f"not within {timeout:g} s: {name}"
+
+
+async def turns(count: int = 5) -> None:
+    """Let every task run that can run: so many turns of the event loop."""
+    for _ in range(count):
+        await asyncio.sleep(0)

@@ -15,7 +15,23 @@ from broker_core.servers.kafka.services import KafkaServices, Node
 from broker_core.settings import KafkaSettings
 from broker_core.wire.kafka import Api, Fields, RequestHeader
 
-__all__ = ["call_of", "services_of"]
+__all__ = ["Nobody", "NotX", "call_of", "services_of"]
+
+
+class Nobody(AllowAll):
+    """Allows nothing."""
+
+    def allows(self, *_: Any) -> bool:
+        return False
+
+
+class NotX(AllowAll):
+    """Allows all but what has a name that begins with ``x``."""
+
+    enabled = True
+
+    def allows(self, _call: Any, _operation: Any, _kind: Any, name: str) -> bool:
+        return not name.startswith("x")
 
 
 def services_of(

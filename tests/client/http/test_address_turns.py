@@ -12,7 +12,7 @@ from broker_core.client.http.address_turns import AddressTurns
 from broker_core.client.pulsar.address_health import Address, AddressHealth
 from broker_core.errors import ServerError
 from tests.support.clock import AGES, time_passes
-from tests.support.eventually import eventually
+from tests.support.eventually import eventually, turns
 
 A, B = ("a", 1), ("b", 1)
 
@@ -55,11 +55,6 @@ async def asked_of(service: Service, count: int) -> asyncio.Task[str]:
     return asking
 
 
-async def turns_of_the_loop() -> None:
-    for _ in range(10):
-        await asyncio.sleep(0)
-
-
 @pytest.mark.usefixtures("no_patience")
 async def test_a_silent_address_has_the_next_one_asked_beside_it_and_is_left() -> None:
     service = Service(A, B)
@@ -80,7 +75,7 @@ async def test_an_address_that_answered_last_time_has_more_time(monkeypatch: pyt
     service.silent.add(first)
     asking = await asked_of(service, 3)
     time_passes(monkeypatch, 0.9 * AGES)
-    await turns_of_the_loop()
+    await turns(10)
     assert service.asked[2:] == [first]
     time_passes(monkeypatch, 0.2 * AGES)
     assert await asking == ({"a", "b"} - {first[0]}).pop()
@@ -96,7 +91,7 @@ async def test_an_address_that_says_something_is_not_silent(monkeypatch: pytest.
     service.turns.heard(service.asked[0])
     service.turns.heard(("a broker that a redirect named", 1))
     time_passes(monkeypatch, 0.9 * AGES)
-    await turns_of_the_loop()
+    await turns(10)
     assert len(service.asked) == 1
     asking.cancel()
     await asyncio.wait([asking])

@@ -1,11 +1,9 @@
 from __future__ import annotations
 
-from typing import Any
-
 from broker_core.servers.kafka.apis.cluster import DESCRIBE_CLUSTER_ROW
 from broker_core.servers.kafka.authorizer import AllowAll
 from broker_core.wire.kafka import DESCRIBE_CLUSTER, Fields
-from tests.support.kafka_calls import call_of, services_of
+from tests.support.kafka_calls import Nobody, call_of, services_of
 
 
 def ask(version: int, body: Fields | None = None, authorizer: AllowAll | None = None) -> Fields:
@@ -24,10 +22,6 @@ def test_the_one_node_is_the_controller() -> None:
 
 
 def test_the_operations_are_told_to_whom_may_describe_the_cluster() -> None:
-    class Nobody(AllowAll):
-        def allows(self, *_: Any) -> bool:
-            return False
-
     asked = {"include_cluster_authorized_operations": True}
     assert ask(2, asked)["cluster_authorized_operations"] == 8096
     assert ask(2, asked, Nobody())["cluster_authorized_operations"] == 0

@@ -1,13 +1,11 @@
 from __future__ import annotations
 
-from typing import Any
-
 from broker_core import TopicListingResult
 from broker_core.catalog import SqliteCatalog
 from broker_core.servers.kafka.apis.config_resources import LIST_CONFIG_RESOURCES_ROW
 from broker_core.servers.kafka.authorizer import AllowAll
 from broker_core.wire.kafka import LIST_CONFIG_RESOURCES, Fields, read_response, response_frame
-from tests.support.kafka_calls import call_of, services_of
+from tests.support.kafka_calls import Nobody, call_of, services_of
 from tests.support.kafka_topics import create, kafka_topics
 from tests.support.plugins import PluginOf
 
@@ -43,10 +41,6 @@ async def test_topics_and_the_node_by_type(catalog: SqliteCatalog) -> None:
 
 
 async def test_what_cannot_be_listed_is_an_error(catalog: SqliteCatalog) -> None:
-    class Nobody(AllowAll):
-        def allows(self, *_: Any) -> bool:
-            return False
-
     def fails() -> TopicListingResult:
         raise RuntimeError("no")
 

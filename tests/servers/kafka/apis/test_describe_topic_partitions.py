@@ -6,10 +6,9 @@ from typing import Any
 from broker_core import TopicListingResult
 from broker_core.catalog import SqliteCatalog
 from broker_core.servers.kafka.apis.describe_topic_partitions import DESCRIBE_TOPIC_PARTITIONS_ROW
-from broker_core.servers.kafka.authorizer import AllowAll
 from broker_core.servers.kafka.paged_row import with_pages
 from broker_core.wire.kafka import DESCRIBE_TOPIC_PARTITIONS, NOT_ASKED, Fields, read_response, response_frame
-from tests.support.kafka_calls import call_of, services_of
+from tests.support.kafka_calls import NotX, call_of, services_of
 from tests.support.kafka_serving import kafka_broker, raw_client
 from tests.support.kafka_topics import create, kafka_topics
 from tests.support.plugins import PluginOf
@@ -24,13 +23,6 @@ def shown(answer: Fields) -> Answer:
     ]
     cursor = answer["next_cursor"]
     return rows, None if cursor is None else (cursor["topic_name"], cursor["partition_index"])
-
-
-class NotX(AllowAll):
-    enabled = True
-
-    def allows(self, _call: Any, _operation: Any, _kind: Any, name: str) -> bool:
-        return not name.startswith("x")
 
 
 async def ask(

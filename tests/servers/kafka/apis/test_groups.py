@@ -1,18 +1,11 @@
 from __future__ import annotations
 
-from typing import Any
-
 from broker_core.servers.kafka.apis.groups import GROUP_ROWS
 from broker_core.servers.kafka.authorizer import AllowAll
 from broker_core.wire.kafka import CONSUMER_GROUP_DESCRIBE, DESCRIBE_GROUPS, LIST_GROUPS
-from tests.support.kafka_calls import call_of, services_of
+from tests.support.kafka_calls import Nobody, call_of, services_of
 
 LIST_GROUPS_ROW, DESCRIBE_GROUPS_ROW, CONSUMER_GROUP_DESCRIBE_ROW = GROUP_ROWS
-
-
-class Nobody(AllowAll):
-    def allows(self, *_: Any) -> bool:
-        return False
 
 
 def test_there_are_no_groups() -> None:

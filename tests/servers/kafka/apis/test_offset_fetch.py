@@ -1,23 +1,14 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any
 
 from broker_core.catalog import SqliteCatalog
 from broker_core.servers.kafka.apis.offset_fetch import OFFSET_FETCH_ROW
-from broker_core.servers.kafka.authorizer import AllowAll
 from broker_core.wire.kafka import OFFSET_FETCH, Fields, read_response, response_frame
-from tests.support.kafka_calls import call_of, services_of
+from tests.support.kafka_calls import NotX, call_of, services_of
 from tests.support.kafka_topics import create, kafka_topics
 
 Rows = list[tuple[str, list[tuple[int, int, int]]]]
-
-
-class NotX(AllowAll):
-    enabled = True
-
-    def allows(self, _call: Any, _operation: Any, _kind: Any, name: str) -> bool:
-        return not name.startswith("x")
 
 
 async def ask(catalog: SqliteCatalog, version: int, body: Fields) -> Fields:

@@ -1,11 +1,8 @@
 from __future__ import annotations
 
-from typing import Any
-
 from broker_core.servers.kafka.apis.reassignments import REASSIGNMENTS_ROW
-from broker_core.servers.kafka.authorizer import AllowAll
 from broker_core.wire.kafka import LIST_PARTITION_REASSIGNMENTS
-from tests.support.kafka_calls import call_of, services_of
+from tests.support.kafka_calls import Nobody, call_of, services_of
 
 
 def test_nothing_is_moved() -> None:
@@ -14,10 +11,6 @@ def test_nothing_is_moved() -> None:
 
 
 def test_it_takes_the_right_to_describe_the_cluster() -> None:
-    class Nobody(AllowAll):
-        def allows(self, *_: Any) -> bool:
-            return False
-
     assert REASSIGNMENTS_ROW.now is not None
     call = call_of(LIST_PARTITION_REASSIGNMENTS, 0, services=services_of(authorizer=Nobody()))
     assert REASSIGNMENTS_ROW.now(call) == {"error_code": 31, "error_message": "Cluster authorization failed."}

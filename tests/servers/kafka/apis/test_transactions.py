@@ -5,19 +5,11 @@ from typing import Any
 
 from broker_core.catalog import SqliteCatalog
 from broker_core.servers.kafka.apis.transactions import TRANSACTION_ROWS
-from broker_core.servers.kafka.authorizer import AllowAll
 from broker_core.wire.kafka import DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS, Fields
-from tests.support.kafka_calls import call_of, services_of
+from tests.support.kafka_calls import NotX, call_of, services_of
 from tests.support.kafka_topics import create, kafka_topics
 
 LIST, DESCRIBE, PRODUCERS = TRANSACTION_ROWS
-
-
-class NotX(AllowAll):
-    enabled = True
-
-    def allows(self, _call: Any, _operation: Any, _kind: Any, name: str) -> bool:
-        return not name.startswith("x")
 
 
 async def listed(**body: Any) -> Fields:
