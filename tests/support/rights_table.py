@@ -131,8 +131,13 @@ RIGHTS: Final = (
     ),
     Right("HTTP `/admin/v2`", ("GET /admin/v2/namespaces/{tenant}/{namespace}",), ("list",)),
     Right(
-        "HTTP `/admin/v2`", (f"GET {_TOPIC}/partitions", f"GET {_TOPIC}/properties"), ("describe",), _HIDDEN
+        "HTTP `/admin/v2`",
+        (f"GET {_TOPIC}/partitions",),
+        ("describe",),
+        _HIDDEN,
+        note="has properties with `list` alone",
     ),
+    Right("HTTP `/admin/v2`", (f"GET {_TOPIC}/properties",), ("list",), _HIDDEN, gates="`describe`"),
     Right("HTTP `/admin/v2`", (f"GET {_SCHEMA}", f"GET {_SCHEMA}/{{version}}"), ("schema",), _HIDDEN),
     Right(
         "HTTP `/lookup/v2`",
@@ -205,11 +210,12 @@ RIGHTS: Final = (
     ),
     Right(
         "Kafka",
-        ("Metadata", "DescribeTopicPartitions", "DescribeConfigs", "ListOffsets", "DescribeProducers"),
+        ("Metadata", "DescribeTopicPartitions", "ListOffsets", "DescribeProducers"),
         ("describe",),
         _HIDDEN,
         note="of topics that are named; and DescribeLogDirs",
     ),
+    Right("Kafka", ("DescribeConfigs",), ("list",), _HIDDEN, gates="`describe`", note="of topics"),
     Right("Kafka", ("CreateTopics",), ("admin",)),
     Right("Kafka", ("CreatePartitions", "AlterConfigs", "IncrementalAlterConfigs"), ("admin",), _HIDDEN),
     Right("Kafka", ("DeleteTopics",), ("admin",), _HIDDEN, gates="`describe`, then `admin`"),
@@ -247,7 +253,14 @@ RIGHTS: Final = (
         _HIDDEN,
         note="of topics that are named; of all, DescribeTopicPartitions asks `list`",
     ),
-    Right(_CLUSTER, ("DescribeConfigs",), ("list", "describe"), _HIDDEN, note="of topics"),
+    Right(
+        _CLUSTER,
+        ("DescribeConfigs",),
+        ("list",),
+        _HIDDEN,
+        gates="`list`, then `describe`",
+        note="of topics",
+    ),
     Right(_CLUSTER, ("CreateTopics",), ("admin",)),
     Right(
         _CLUSTER,

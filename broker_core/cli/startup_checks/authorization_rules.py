@@ -49,7 +49,7 @@ def authorization_checks(settings: Settings) -> Iterator[Check]:
         elif number in unused:
             yield Check.warning(name, f"it never applies: {unused[number]}")
         else:
-            yield Check.ok(name, f"{rule_text(rule)}{_more(rule)}")
+            yield Check.ok(name, f"{rule_text(rule)}{_changed(rule)}")
 
 
 def names_lost_checks(settings: Settings) -> Iterator[Check]:
@@ -123,11 +123,13 @@ async def _listings(path: Path) -> list[Listing]:
     return [listing for listing in found if isinstance(listing, Listing)]
 
 
-def _more(rule: AuthorizationRule) -> str:
-    """What the actions of a rule have come to allow, which took `lookup` before."""
+def _changed(rule: AuthorizationRule) -> str:
+    """What the actions of a rule have come to allow, which took `lookup` before, or allow no longer."""
     actions = set(rule.actions)
-    if rule.effect == "deny" or actions & {"lookup", "*"} or not actions & {"list", "admin"}:
+    if rule.effect == "deny" or "*" in actions or not actions & {"list", "lookup", "admin"}:
         return ""
+    if "lookup" in actions:
+        return "" if "list" in actions else "; without list: lookup shows no configs and properties of topics"
     gained = []
     if "list" in actions:
         gained.append("list shows partitions, schemas and configs of topics too")

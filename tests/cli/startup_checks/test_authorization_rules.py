@@ -61,13 +61,20 @@ def test_a_server_that_denies_everything() -> None:
     assert "everything is denied" in text(found, "authorization")
 
 
-def test_what_roles_gain_without_lookup_is_said() -> None:
-    rules = [RULES[0], {"roles": ["k"], "namespaces": ["*"], "actions": ["list", "admin"]}]
+def test_what_roles_gain_and_lose_by_one_table_of_rights_is_said() -> None:
+    rules = [
+        RULES[0],
+        {"roles": ["k"], "namespaces": ["*"], "actions": ["list", "admin"]},
+        {"roles": ["p"], "namespaces": ["*"], "actions": ["lookup"]},
+    ]
     found = list(authorization_checks(settings(authorization={"rules": rules})))
     assert text(found, "authorization.rules.1") == "team-* may list, lookup in acme/*"
     assert text(found, "authorization.rules.2") == (
         "k may list, admin in *; without lookup: list shows partitions, schemas and configs of topics too, "
         "admin deletes topics over Kafka too"
+    )
+    assert text(found, "authorization.rules.3") == (
+        "p may lookup in *; without list: lookup shows no configs and properties of topics"
     )
 
 

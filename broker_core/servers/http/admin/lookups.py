@@ -11,6 +11,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from broker_core.errors import Cause, ListingFailed
+from broker_core.listing.topic_filter import TopicFilter
 from broker_core.names import DOMAINS, PERSISTENT, TopicName
 from broker_core.servers.http.admin.namespaces import is_known
 from broker_core.servers.http.admin.paths import ADMIN, LOOKUP, declared
@@ -67,24 +68,27 @@ async def _metadata(request: ApiRequest, *, domain: str) -> web.StreamResponse:
             raise refused(404, "Namespace not found") from None
         raise
     content: dict[str, Any] = {"partitions": partitions, "deleted": False}
-    if partitions and properties:
+    # Clients with the right to look topics up need their partitions: what else is known of a topic takes that to list.
+    listed = services.pipeline.authorization.listed(request.asker, str(topic.namespace))
+    may_see = listed.shows(topic.local) if isinstance(listed, TopicFilter) else listed
+    if partitions and properties and may_see:
         content["properties"] = properties
     return json_response(200, content)
 
 
 async def described(
-    request: ApiRequest, topic: TopicName, *, may_create: bool = False
+    request: ApiRequest, topic: TopicName, *, may_create: bool = False, rules: str | None = None
 ) -> tuple[int, dict[str, str]]:
     """How many partitions a topic has, 0 for one without, and its properties: none of a partition, as at a broker.
 
-    ``may_create``: a topic that is not there is made by brokers that may, and has none here. Raises
-    :exc:`~broker_core.errors.ListingFailed`.
+    ``may_create``: a topic that is not there is made by brokers that may, and has none here. ``rules`` is the action
+    that rules are asked, if it is not ``describe``. Raises :exc:`~broker_core.errors.ListingFailed`.
     """
     services, missing = request.services, f"Topic {topic} not found"
     if services.brokers is not None:
         count = await services.brokers.partitions(topic, request.asker, missing, may_create=may_create)
         return count, {}
-    asked = Asked(asker=request.asker, wants=_WANTS, deadline=request.deadline)
+    asked = Asked(asker=request.asker, rules=rules, wants=_WANTS, deadline=request.deadline)
     (found,) = await services.find.by_name(asked, [topic])
     if found.failure is not None:
         raise found.failure

@@ -85,7 +85,7 @@ def operations() -> list[Operation]:
 async def _properties(request: ApiRequest, *, domain: str) -> web.StreamResponse:
     topic = topic_of_path(request, domain, 5)
     catalog_of(request.services)
-    _, properties = await described(request, topic)
+    _, properties = await described(request, topic, rules="list")
     return json_response(200, properties)
 
 

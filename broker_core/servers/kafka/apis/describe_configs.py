@@ -44,7 +44,9 @@ async def _later(call: KafkaCall) -> Fields:
     if names is None:
         # Kafka fails at such a number, and with it at all resources.
         return {"results": [_row(row, error_row(ErrorCode.INVALID_REQUEST)) for row in asked]}
-    found = await call.services.named.by_name(call, names, operation=Operation.DESCRIBE_CONFIGS, wants=_WANTS)
+    found = await call.services.named.by_name(
+        call, names, operation=Operation.DESCRIBE_CONFIGS, rules="list", wants=_WANTS
+    )
     topics = {topic.name: topic for topic in found}
     if len(asked) <= _FEW:
         return {"results": _encoded(call, asked, topics)}

@@ -210,7 +210,8 @@ async def _log_dirs(call: KafkaCall) -> Fields:
 async def _configs(call: KafkaCall) -> Fields:
     """Configs of a node, asked of it, at the listener's own port."""
     resources = call.body["resources"]
-    gone = await hidden(call, [row["resource_name"] for row in resources if row["resource_type"] == _TOPIC])
+    names = [row["resource_name"] for row in resources if row["resource_type"] == _TOPIC]
+    gone = await hidden(call, names, rules="list")
     shown = [row for row in resources if row["resource_type"] != _TOPIC or row["resource_name"] not in gone]
     nodes: dict[int | None, list[Fields]] = {}
     for row in shown:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from broker_core.errors import ServerError
 from broker_core.wire.pulsar import BaseCommand, CommandLookupTopicResponse, commands
@@ -167,3 +168,27 @@ async def test_a_catalogue_knows_partitions_and_properties(tmp_path: Path) -> No
     async with api_served(tmp_path) as served:
         said = await served.ask(f"{_ADMIN}/orders/partitions?checkAllowAutoCreation=true")
         assert said.json == {"partitions": 2, "deleted": False, "properties": {"region": "eu"}}
+
+
+@pytest.mark.parametrize(
+    ("actions", "sees"), [(["lookup"], False), (["list"], True), (["list", "lookup"], True)]
+)
+async def test_properties_take_the_right_to_list_and_partitions_do_not(
+    tmp_path: Path, actions: list[str], sees: bool
+) -> None:
+    async with api_served(
+        tmp_path,
+        topics={"persistent://acme/shop/orders": (2, {"region": "eu"})},
+        authentication={"anonymous_role": "anyone"},
+        authorization={
+            "mode": "rules",
+            "rules": [{"roles": ["anyone"], "namespaces": ["*"], "actions": actions, "topics": ["orders"]}],
+        },
+    ) as served:
+        topic = "/admin/v2/persistent/acme/shop/orders"
+        said = await served.ask(f"{topic}/partitions")
+        assert said.json == {"partitions": 2, "deleted": False} | (
+            {"properties": {"region": "eu"}} if sees else {}
+        )
+        said = await served.ask(f"{topic}/properties")
+        assert (said.status, said.json == {"region": "eu"}) == (200 if sees else 403, sees)
