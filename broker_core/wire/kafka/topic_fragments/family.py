@@ -67,10 +67,13 @@ class Layout:
         tail = self.tail(topic.name.decode() in INTERNAL, start, stop, operations)
         return b"".join((self.head, size, topic.name, topic.topic_id if self.ids else b"", tail))
 
-    def _tails(self, chunk: TopicChunk) -> pa.LargeBinaryArray:
+    def _tails(self, chunk: TopicChunk) -> pa.LargeBinaryArray | pa.LargeBinaryScalar:
         keys = internal_names(chunk.names).astype(np.int64)
         if self.by_partitions:
             keys += 2 * chunk.partitions.astype(np.int64)
+        if len(keys) and (keys == keys[0]).all():  # most tables have topics of one kind
+            key = int(keys[0])
+            return pa.scalar(self.tail(bool(key & 1), 0, key >> 1, None), _BYTES)
         distinct, at = np.unique(keys, return_inverse=True)
         tails = [self.tail(bool(key & 1), 0, int(key) >> 1, None) for key in distinct.tolist()]
         return pa.array(tails, _BYTES).take(pa.array(at))
