@@ -14,8 +14,12 @@ from broker_core.upstream.kafka import KafkaCluster
 from broker_core.wire.kafka import (
     CONSUMER_GROUP_DESCRIBE,
     CREATE_TOPICS,
+    DESCRIBE_ACLS,
+    DESCRIBE_CONFIGS,
+    DESCRIBE_GROUPS,
     DESCRIBE_LOG_DIRS,
     DESCRIBE_PRODUCERS,
+    DESCRIBE_TRANSACTIONS,
     LIST_GROUPS,
     LIST_OFFSETS,
     LIST_PARTITION_REASSIGNMENTS,
@@ -27,6 +31,7 @@ from broker_core.wire.kafka import (
 )
 from tests.support.kafka_gateway import Secrets, gateway, play, small_cluster
 from tests.support.kafka_page_rows import ClusterRows
+from tests.support.kafka_page_units import Unit, in_order, units_of
 from tests.support.kafka_serving import raw_client
 from tests.support.ports import free_port
 
@@ -221,3 +226,88 @@ async def test_a_topic_made_anew_begins_at_its_first_partition(
             third = await page(number, 1, second)
             assert (third["partition_index"], third["topic_id"]) == (2, await id_of(name))
             assert await page(number, 1, third) is None
+
+
+def _address(broker: Broker) -> tuple[str, int]:
+    assert broker.kafka_address is not None
+    return broker.kafka_address
+
+
+def _parts(key: str, array: str, one: Callable[[int], Any]) -> list[Fields]:
+    """Three partitions of each topic of the cluster, and of one that it has not."""
+    return [{key: name, array: [one(each) for each in INDEXES]} for name in ("none", "orders", "mail")]
+
+
+#: Each of the thirteen requests, of all there is or of what has many rows.
+EVERY: dict[str, tuple[Api, int, Fields]] = {
+    "topics": (METADATA, 13, {"topics": None}),
+    "topics 9": (METADATA, 9, {"topics": None}),
+    "named": (METADATA, 12, {"topics": [{"name": name} for name in ("orders", "none", "mail")]}),
+    "offsets": (
+        LIST_OFFSETS,
+        8,
+        {"topics": _parts("name", "partitions", lambda each: {"partition_index": each, "timestamp": -1})},
+    ),
+    "reassignments": (LIST_PARTITION_REASSIGNMENTS, 0, {"topics": None}),
+    "logs": (DESCRIBE_LOG_DIRS, 5, {"topics": None}),
+    "named logs": (DESCRIBE_LOG_DIRS, 2, {"topics": _parts("topic", "partitions", int)}),
+    "committed": (
+        OFFSET_FETCH,
+        9,
+        {"groups": [{"group_id": each, "topics": _parts("name", "partition_indexes", int)} for each in "gh"]},
+    ),
+    "committed 6": (
+        OFFSET_FETCH,
+        6,
+        {"group_id": "g", "topics": _parts("name", "partition_indexes", int)},
+    ),
+    "producers": (DESCRIBE_PRODUCERS, 0, {"topics": _parts("name", "partition_indexes", int)}),
+    "transactions": (LIST_TRANSACTIONS, 2, {}),
+    "named transactions": (DESCRIBE_TRANSACTIONS, 0, {"transactional_ids": [*GROUPS, "none"]}),
+    "groups": (LIST_GROUPS, 5, {}),
+    "members": (DESCRIBE_GROUPS, 6, {"groups": [*GROUPS, "none"]}),
+    "consumers": (CONSUMER_GROUP_DESCRIBE, 1, {"group_ids": [*GROUPS, "none"]}),
+    "acls": (
+        DESCRIBE_ACLS,
+        3,
+        dict.fromkeys(("resource_type_filter", "pattern_type_filter", "operation", "permission_type"), 1),
+    ),
+    "configs": (
+        DESCRIBE_CONFIGS,
+        4,
+        {"resources": [{"resource_type": 2, "resource_name": name} for name in ("orders", "none", "mail")]},
+    ),
+}
+
+
+async def test_joined_pages_of_each_request_are_the_clusters_own_answer(
+    tmp_path: Path, rows: ClusterRows
+) -> None:
+    rows.producers = {("orders", 0): [3, 2**62, 5], ("orders", 1): [], ("mail", 0): [*range(9)]}
+    port = free_port()
+    async with (
+        small_cluster(tmp_path) as cluster,
+        gateway(tmp_path, cluster.address, max_age=60, ports=str(port)),
+        raw_client(("127.0.0.1", port)) as client,
+        raw_client(_address(cluster.broker)) as direct,
+    ):
+        ids = {row.name: row.topic_id for row in await cluster.list_topics()}
+        for case, (api, version, body) in EVERY.items():
+            # Requests without tags are answered as the cluster answers them.
+            plain, whole = [await each.ask(api, version, body) for each in (client, direct)]
+            wanted = in_order(units_of(api, body, whole, ids))
+            assert in_order(units_of(api, body, plain, ids)) == wanted, case
+            for limit in (1, 7, 2000):
+                found: list[Unit] = []
+                cursor, count = None, 0
+                while count == 0 or cursor is not None:
+                    asked = {**body, "response_pagination_limit": limit, "cursor": cursor}
+                    page = await client.ask(api, version, asked)
+                    following = page["next_cursor"]
+                    units = units_of(api, body, page, ids)
+                    full = len({key for key, _ in units})
+                    assert full == limit or (following is None and full <= limit), (case, limit)
+                    found, cursor, count = found + units, following, count + 1
+                assert in_order(found) == wanted, (case, limit)
+            wrong = await client.ask(api, version, {**body, "response_pagination_limit": -1})
+            assert "'error_code': 42" in str(wrong), case
