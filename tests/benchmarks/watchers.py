@@ -5,7 +5,11 @@ CPU time has the writes in it. ``--patterns`` is how many questions the watchers
 
 *Idle* is with each watcher asking once a minute, with its hash, whether it has all topics, as Java does. *PING* is the
 same with a PING in place of the question: what a connection costs of which nothing is asked but whether it is there.
-The server itself sends none (``keep_alive``).
+The server itself sends none (``keep_alive``). At the end 1,000 topics of one question come at once: a topic with so many
+partitions.
+
+Below the table is what is asked of these figures, each of its own scene: ``--watchers 2000`` (50 changes a second of 40
+questions), ``--watchers 10000`` (idle), ``--patterns 2000``, and ``--watchers 200 --topics 1000000 --rate 5``.
 """
 
 from __future__ import annotations
@@ -39,6 +43,8 @@ _NAMESPACE: Final = NamespaceName("bench", "watch")
 _BASE: Final = f"persistent://{_NAMESPACE}/"
 #: Watchers that are opened at a time.
 _AT_ONCE: Final = 50
+#: Topics that come at once.
+_BURST: Final = 1000
 
 
 @dataclass(slots=True)
@@ -141,7 +147,29 @@ class Result:
     connection: int
     resident: int
     ping_p99: float
+    burst: float
     are_equal: bool
+
+    def asked(self) -> list[tuple[str, float, float]]:
+        """What is asked of this scene: a figure, its value, and the most that it may be."""
+        figures = [
+            ("bytes of a watcher beside its connection", self.resident, 4096),
+            ("ms to a PONG, p99", 1000 * self.ping_p99, 20),
+            ("ms until all have 1,000 topics that came at once", 1000 * self.burst, 1000),
+        ]
+        if self.patterns == self.watchers > 1:
+            figures.append(
+                ("ms until an update of a question of its own, at the most", 1000 * self.longest, 5000)
+            )
+        else:
+            figures.append(("ms until an update, p99", 1000 * self.p99, 200))
+        if self.watchers <= 2000 and self.topics <= 10_000:
+            figures.append(("% of a core with the writes", 100 * self.busy, 25))
+        if self.watchers <= 10_000:
+            figures.append(("% of a core that see no change", 100 * self.idle, 1))
+        if self.topics >= 1_000_000:
+            figures.append(("ms of CPU of a change, with its write", 1000 * self.change, 5))
+        return figures
 
 
 async def measure(
@@ -196,6 +224,7 @@ async def measure(
             told.hashes[number] == latest[number % patterns] for number in range(watchers)
         )
         ping = await pinging
+        burst = await _burst(web, told, _followers(0, watchers, patterns))
         for client in clients:
             client.transport.abort()
         return Result(
@@ -214,6 +243,7 @@ async def measure(
             (connected - before) // watchers,
             (watching - shared) // (watchers - half),
             ping,
+            burst,
             are_equal,
         )
 
@@ -282,6 +312,24 @@ async def _pings(host: str, port: int, seconds: float) -> float:
     return sorted(times)[int(len(times) * 0.99)]
 
 
+async def _burst(web: int, told: _Told, followers: int) -> float:
+    """Seconds from the request that makes 1,000 topics of one question until all of its watchers have them."""
+    told.at.clear()
+    begun = time.perf_counter()
+
+    def make() -> int:
+        connection = http.client.HTTPConnection("127.0.0.1", web)
+        path = f"/admin/v2/persistent/{_NAMESPACE}/g00000-burst/partitions"
+        connection.request("PUT", path, str(_BURST), {"Content-Type": "application/json"})
+        return connection.getresponse().status
+
+    assert await asyncio.to_thread(make) == 204
+    with suppress(AssertionError):
+        await eventually(lambda: sum(map(len, told.at.values())) >= _BURST * followers, 30)
+        return max(map(max, told.at.values())) - begun
+    return float("nan")
+
+
 def _shown(result: Result) -> str:
     shares = [f"{100 * share:.2f} %" for share in (result.idle, result.pings)]
     times = [f"{1000 * seconds:.0f}" for seconds in (result.median, result.p99, result.longest)]
@@ -295,6 +343,7 @@ def _shown(result: Result) -> str:
         f"{result.connection:,}",
         f"{result.resident:,}",
         f"{1000 * result.ping_p99:.1f}",
+        f"{1000 * result.burst:.0f}",
         "yes" if result.are_equal else "NO",
     ]
     return f"| {' | '.join(cells)} |"
@@ -314,7 +363,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(machine())
     print(
         "| watchers | patterns | topics | changes | updates | median ms | p99 ms | longest ms | CPU busy | ms a change "
-        "| CPU idle | CPU PING | bytes a connection | bytes a watcher | PING p99 ms | equal |"
+        "| CPU idle | CPU PING | bytes a connection | bytes a watcher | PING p99 ms | 1,000 at once ms | equal |"
     )
     with tempfile.TemporaryDirectory() as folder:
         result = asyncio.run(
@@ -328,6 +377,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             )
         )
     print(_shown(result))
+    for what, value, most in result.asked():
+        print(f"- {what}: {value:,.1f} (asked: <= {most:,}): {'passed' if value <= most else 'missed'}")
 
 
 if __name__ == "__main__":

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import re
 import urllib.request
-from collections.abc import Iterator
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pulsar
@@ -18,6 +18,7 @@ from broker_core.gateway import Gateway
 from broker_core.listing.topics_hash import topics_hash
 from broker_core.names import Mode
 from broker_core.settings import Settings
+from broker_core.upstream.snapshots import SnapshotLister, stored_parts
 from tests.interop.maven import PeerUnavailable
 from tests.interop.pulsar_peer import PulsarBroker
 from tests.support.eventually import eventually
@@ -51,6 +52,31 @@ def listings_of(broker: PulsarBroker) -> int:
         return sum(int(float(count)) for count in COUNT.findall(response.read().decode()))
 
 
+def settings_before(broker: PulsarBroker, **snapshots: str) -> Settings:
+    return Settings.model_validate(
+        {
+            "pulsar": {"listen": "127.0.0.1:0"},
+            "upstream": {
+                "service_url": broker.service_url,
+                "admin_url": broker.admin.url.removesuffix("/admin/v2"),
+                "snapshots": {"mode": "auto", "max_age": f"{MAX_AGE:g}s", **snapshots},
+            },
+        }
+    )
+
+
+@asynccontextmanager
+async def gateway_before(broker: PulsarBroker, **snapshots: str) -> AsyncIterator[tuple[str, SnapshotLister]]:
+    """The service URL of a gateway, and its snapshots."""
+    async with Broker(settings_before(broker, **snapshots)) as gateway:
+        behind = gateway.pipeline.lister
+        assert isinstance(behind, Gateway)
+        lister = behind.cluster.snapshots
+        assert lister is not None
+        host, port = gateway.pulsar_address
+        yield f"pulsar://{host}:{port}", lister
+
+
 async def test_many_polls_cost_one_listing_and_changes_are_seen_at_once(
     broker: PulsarBroker, tmp_path: Path
 ) -> None:
@@ -59,26 +85,9 @@ async def test_many_polls_cost_one_listing_and_changes_are_seen_at_once(
     await call(broker.admin.create_namespace, namespace)
     for number in range(20):
         await call(broker.admin.create_topic, f"persistent://{namespace}/topic-{number}")
-    settings = Settings.model_validate(
-        {
-            "pulsar": {"listen": "127.0.0.1:0"},
-            "upstream": {
-                "service_url": broker.service_url,
-                "admin_url": broker.admin.url.removesuffix("/admin/v2"),
-                "snapshots": {"mode": "auto", "max_age": f"{MAX_AGE:g}s"},
-            },
-        }
-    )
     async with AsyncExitStack() as stack:
-        gateway = await stack.enter_async_context(Broker(settings))
-        behind = gateway.pipeline.lister
-        assert isinstance(behind, Gateway)
-        lister = behind.cluster.snapshots
-        assert lister is not None
-        host, port = gateway.pulsar_address
-        clients = [
-            await stack.enter_async_context(LookupSession(f"pulsar://{host}:{port}")) for _ in range(CLIENTS)
-        ]
+        url, lister = await stack.enter_async_context(gateway_before(broker))
+        clients = [await stack.enter_async_context(LookupSession(url)) for _ in range(CLIENTS)]
         here = await stack.enter_async_context(LookupSession(broker.service_url))
 
         async def polled() -> list[set[str]]:
@@ -130,3 +139,30 @@ async def test_many_polls_cost_one_listing_and_changes_are_seen_at_once(
 
         await eventually(has_loaded)
         await call(client.close)
+
+
+async def test_a_restarted_gateway_begins_with_what_it_stored(
+    broker: PulsarBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stored_parts, "LEAST_TOPICS", 10)
+    namespace, call, kept = "public/stored", asyncio.to_thread, str(tmp_path / "kept")
+    await call(broker.admin.create_namespace, namespace)
+    await call(broker.admin.create_topic, f"persistent://{namespace}/parted", 50)
+    await call(broker.admin.create_topic, f"persistent://{namespace}/goes")
+
+    async def listed() -> tuple[int, dict[str, int]]:
+        """How many topics a new gateway lists first, all of the broker's, and what its listings of it came to."""
+        async with gateway_before(broker, folder=kept) as (url, lister):
+            async with LookupSession(url) as client, LookupSession(broker.service_url) as here:
+                given, now = await client.get_topics(namespace), await here.get_topics(namespace)
+            assert (sorted(given.topics), given.topics_hash) == (sorted(now.topics), now.topics_hash)
+            return len(given.topics), {
+                what: count for what, count in lister.snapshots.counts.items() if count
+            }
+
+    assert await listed() == (51, {"first": 1})
+    assert await listed() == (51, {"unchanged": 1})  # the broker was asked with the hash of what is stored
+    await call(broker.admin.delete_topic, f"persistent://{namespace}/goes")
+    await call(broker.admin.create_topic, f"persistent://{namespace}/came", 5)
+    assert await listed() == (55, {"changed": 1})
+    assert await listed() == (55, {"unchanged": 1})
