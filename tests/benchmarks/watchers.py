@@ -5,8 +5,8 @@ CPU time has the writes in it. ``--patterns`` is how many questions the watchers
 
 *Idle* is with each watcher asking once a minute, with its hash, whether it has all topics, as Java does. *PING* is the
 same with a PING in place of the question: what a connection costs of which nothing is asked but whether it is there.
-The server itself sends none (``keep_alive``). At the end 1,000 topics of one question come at once: a topic with so many
-partitions.
+The server itself sends none (``keep_alive``). At the end 1,000 topics of one question come at once, as the
+partitions of one.
 
 Below the table is what is asked of these figures, each of its own scene: ``--watchers 2000`` (50 changes a second of 40
 questions), ``--watchers 10000`` (idle), ``--patterns 2000``, and ``--watchers 200 --topics 1000000 --rate 5``.
@@ -152,7 +152,7 @@ class Result:
 
     def asked(self) -> list[tuple[str, float, float]]:
         """What is asked of this scene: a figure, its value, and the most that it may be."""
-        figures = [
+        figures: list[tuple[str, float, float]] = [
             ("bytes of a watcher beside its connection", self.resident, 4096),
             ("ms to a PONG, p99", 1000 * self.ping_p99, 20),
             ("ms until all have 1,000 topics that came at once", 1000 * self.burst, 1000),
@@ -377,8 +377,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             )
         )
     print(_shown(result))
-    for what, value, most in result.asked():
-        print(f"- {what}: {value:,.1f} (asked: <= {most:,}): {'passed' if value <= most else 'missed'}")
+    for what, value, limit in result.asked():
+        print(f"- {what}: {value:,.1f} (asked: <= {limit:,}): {'passed' if value <= limit else 'missed'}")
 
 
 if __name__ == "__main__":
