@@ -18,6 +18,7 @@ from broker_core.gateway import Gateway
 from broker_core.listing.topics_hash import topics_hash
 from broker_core.names import Mode
 from broker_core.settings import Settings
+from broker_core.snapshots.stored import stored_snapshots
 from broker_core.upstream.snapshots import SnapshotLister, stored_parts
 from tests.interop.maven import PeerUnavailable
 from tests.interop.pulsar_peer import PulsarBroker
@@ -144,7 +145,8 @@ async def test_many_polls_cost_one_listing_and_changes_are_seen_at_once(
 async def test_a_restarted_gateway_begins_with_what_it_stored(
     broker: PulsarBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stored_parts, "LEAST_TOPICS", 10)
+    for module in (stored_parts, stored_snapshots):
+        monkeypatch.setattr(module, "LEAST_TOPICS", 10)
     namespace, call, kept = "public/stored", asyncio.to_thread, str(tmp_path / "kept")
     await call(broker.admin.create_namespace, namespace)
     await call(broker.admin.create_topic, f"persistent://{namespace}/parted", 50)

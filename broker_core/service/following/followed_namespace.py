@@ -80,7 +80,10 @@ class FollowedNamespace:
         question = feed.question
         feed.is_told = partial(self._is_told, question.mode)
         feed.period = partial(self._period_of, question)
+        is_first = all(other.question.mode is not question.mode for other in self.feeds)
         self.feeds[feed] = self._pipeline.lister.follow(self._namespace, question.mode, question.asker)
+        if is_first:
+            self.wake()  # so that it is known what the first change is: else all would be asked again for that
 
     def remove(self, feed: ListingFeed) -> None:
         """Follow it no more."""

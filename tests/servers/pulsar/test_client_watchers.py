@@ -17,6 +17,8 @@ from broker_core.broker import Broker
 from broker_core.catalog import CatalogLister, SqliteCatalog
 from broker_core.errors import ServerError
 from broker_core.names import TopicName
+from broker_core.pipeline import Answer, Pipeline
+from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.service.following import change_watch, difference_pieces, listing_feed
 from broker_core.settings import Settings
 from broker_core.wire.pulsar import commands
@@ -460,6 +462,45 @@ async def test_a_hash_that_is_right_costs_no_look_at_the_file(
                 other.create(topic(f"more-{number}"))
             await client.watch(ALL, topics_hash=watched.hash)
             await client.until({*watched.topics, str(topic(f"more-{number}"))})
+
+
+async def test_watchers_of_which_nothing_changes_cost_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are sent nothing, and their questions are not asked again, while another one's topics change."""
+    asked: list[str | None] = []
+    answer_now = Pipeline.answer_now
+
+    def counted(pipeline: Pipeline, question: ListingRequest) -> Answer | None:
+        asked.append(question.topics_pattern)
+        return answer_now(pipeline, question)
+
+    async with broker(tmp_path) as opened:
+        catalog = catalog_of(opened)
+        for number in range(30):
+            catalog.create(topic(f"group-{number:02}-first"))
+        clients = [await RawClient.open(opened.pulsar_address) for _ in range(90)]
+        for number, client in enumerate(clients):
+            await client.send(
+                commands.watch_topics(
+                    1, 1, "public/default", f"public/default/group-{number % 30:02}-.*", None
+                )
+            )
+            assert (await client.receive()).type == BaseCommand.WATCH_TOPIC_LIST_SUCCESS
+        monkeypatch.setattr(Pipeline, "answer_now", counted)
+        for number in range(5):
+            catalog.create(topic(f"group-07-more-{number}"))
+            for client in clients[7::30]:
+                assert (await client.receive()).type == BaseCommand.WATCH_TOPIC_UPDATE
+        assert set(asked) == {"public/default/group-07-.*"}
+        assert len(asked) <= 10, (
+            "once a change for all watchers of the question, but for those that came between"
+        )
+        assert sample(opened, "watch_updates_total") == 15
+        for client in clients:  # what comes first is the answer to this
+            await client.send(commands.ping())
+            assert (await client.receive()).type == BaseCommand.PONG
+            client.close()
 
 
 async def test_a_difference_is_made_once_for_all_watchers_of_a_question(
