@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from broker_core.access.authentication.authenticator import AskPlugins, Authenticator, Grounds
 from broker_core.access.authentication.failures import (
+    FAILED,
     REASONS,
     AuthenticationFailed,
     AuthenticationUnusable,
@@ -13,6 +14,7 @@ from broker_core.access.authentication.failures import (
 )
 
 __all__ = [
+    "FAILED",
     "REASONS",
     "AskPlugins",
     "AuthenticationFailed",

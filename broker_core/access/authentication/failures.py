@@ -7,6 +7,7 @@ from typing import Final
 from broker_core.errors import BrokerCoreError
 
 __all__ = [
+    "FAILED",
     "REASONS",
     "AuthenticationFailed",
     "AuthenticationUnusable",
@@ -15,6 +16,8 @@ __all__ = [
     "unusable_reason",
 ]
 
+#: What a client reads, whatever the reason. docs/reference/pulsar-behaviour.md#authentication
+FAILED: Final = "Failed to authenticate"
 #: The reasons of failures, as the values of a label of metrics.
 REASONS: Final = (
     "no_credentials",  # the method is there, the credentials are not
@@ -36,7 +39,7 @@ REASONS: Final = (
 
 
 class AuthenticationFailed(BrokerCoreError):
-    """A client is not authenticated. Every client reads ``Failed to authenticate``, whatever the reason.
+    """A client is not authenticated. Every client reads :data:`FAILED`, whatever the reason.
 
     ``reason`` is one of :data:`REASONS`; ``detail`` says more to the log alone, without any part of the credentials.
     """

@@ -15,7 +15,7 @@ from typing import Final
 from aiohttp import hdrs, web
 
 from broker_core.access.asker import Asker
-from broker_core.access.authentication import AuthenticationFailed, InvalidRoles
+from broker_core.access.authentication import FAILED, AuthenticationFailed, InvalidRoles
 from broker_core.access.authorization import Authorization
 from broker_core.access.peer import Peer
 from broker_core.access.sessions import ClientCredentials
@@ -140,7 +140,7 @@ class HttpAccess:
     def _unauthenticated(self, error: AuthenticationFailed) -> web.HTTPUnauthorized:
         # Many clients wait to be asked for credentials.
         asks = error.reason == "no_credentials"
-        said = "credentials are needed here" if asks else "Failed to authenticate"
+        said = "credentials are needed here" if asks else FAILED
         headers = [
             (hdrs.WWW_AUTHENTICATE, text) for text in challenges(self._admission.authenticator.methods)
         ]

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final
 
 from broker_core.access.asker import Asker
-from broker_core.access.authentication import AuthenticationFailed, InvalidRoles
+from broker_core.access.authentication import FAILED, AuthenticationFailed, InvalidRoles
 from broker_core.access.peer import Peer
 from broker_core.access.principal import Principal
 from broker_core.access.sessions import ClientCredentials
@@ -24,10 +24,7 @@ __all__ = ["Handshake"]
 
 #: Seconds for a client to answer an AUTH_CHALLENGE: it may have to ask for its new token first.
 _ANSWER: Final = 30.0
-#: What a client reads, whatever the reason. docs/reference/pulsar-behaviour.md#authentication
-_FAILED: Final = commands.error(
-    commands.CONNECTION_REQUEST_ID, ServerError.AuthenticationError, "Failed to authenticate"
-)
+_FAILED: Final = commands.error(commands.CONNECTION_REQUEST_ID, ServerError.AuthenticationError, FAILED)
 _REFUSED: Final = (AuthenticationFailed, InvalidRoles, OtherPrincipal)
 
 
