@@ -380,6 +380,7 @@ def test_the_server_goes_and_comes_back(page_of: Open, hostile: Served) -> None:
     running = hostile
     page = page_of(running, "topics/public/default")
     page.see("orders")
+    page.page.get_by_role("link", name="Held listings").wait_for()
     port = running.ready["http"].rpartition(":")[2]
     running.kill()
     page.page.get_by_label("Pattern of names").fill("o.*")

@@ -25,7 +25,7 @@ VIEW: Final = {
 }
 _TEXTS: Final = FOLDER / "pictures.json"
 _VARIES: Final = re.compile(
-    r"[\w-]{22}|\b[0-9a-f]{8}\b|\d+ \w{3} \d{4}, [\d:]+|\bnow\b|\d+ \w+ ago|in \d+ \w+"
+    r"[\w-]{22,}|\b[0-9a-f]{8}\b|\d+ \w{3} \d{4}, [\d:]+|\bnow\b|\d+ \w+ ago|in \d+ \w+"
     r"|\d[\d.,]*(?: (?:ms|µs|s|min|B|KiB|MiB|GiB|%)\b)?"
 )
 

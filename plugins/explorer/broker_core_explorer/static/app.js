@@ -57,7 +57,7 @@ function App() {
     }, AGAIN_MS);
     return () => clearInterval(timer);
   }, [away]);
-  const shared = useMemo(() => ({ api, me: null, epoch, say, screens: [] }), [epoch]);
+  const shared = useMemo(() => ({ api, me: null, epoch, say, screens: [], brought: null }), [epoch]);
   return html`<${PageContext.Provider} value=${shared}>
     <${Shell} place=${place} away=${away} said=${said} signing=${signing} sign=${sign} again=${again} />
   <//>`;
@@ -144,7 +144,7 @@ function Shell({ place, away, said, signing, sign, again }) {
     again();
   };
   const current = known?.named ? 'namespaces' : place.screen === 'screen' ? `screen/${place.path[0]}` : place.screen;
-  const value = useMemo(() => ({ ...page, me: me.data ?? null, screens }), [page, me.data, brought.data]);
+  const value = useMemo(() => ({ ...page, me: me.data ?? null, screens, brought }), [page, me.data, brought.data, brought.error, brought.loading]);
   const Screen = known?.screen;
   const complete = known && (!known.named || (place.path.length >= (place.screen === 'topic' ? 3 : 2)));
   return html`<${PageContext.Provider} value=${value}>

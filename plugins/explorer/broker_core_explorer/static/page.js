@@ -285,6 +285,7 @@ async function failed(response) {
  * @property {number} epoch raised when somebody signs in or the server comes back: everything is asked again
  * @property {(text: string) => void} say shows a line for some seconds, and tells it to screen readers
  * @property {any[]} screens of plugins
+ * @property {any} brought the question that they are the answer of
  */
 /** @type {import('./vendor/preact.js').Context<Page>} */
 export const PageContext = createContext(/** @type {any} */ (null));

@@ -212,7 +212,7 @@ function Plugin({ plugin, brought }) {
 
 /** A screen that a plugin brings: an ES module, which gets the framework and the API of this page. @param {{place: import('../page.js').Place}} props */
 export function PluginScreen({ place }) {
-  const { api, me, screens, epoch } = usePage();
+  const { api, brought, screens, epoch } = usePage();
   const [id] = place.path;
   const screen = screens.find((each) => each.id === id);
   const [loaded, set] = useState(/** @type {any} */ (null));
@@ -238,8 +238,8 @@ export function PluginScreen({ place }) {
     });
   }, [loaded]);
   if (!screen) {
-    return html`<div class="head"><h1 tabindex="-1"><bdi>${id}</bdi></h1></div>${me === null ? html`<${Waiting} slow=${false} what="the screen" />`
-      : html`<${Empty} title="No plugin brings this screen"><p>The plugin may have been disabled since.</p><//>`}`;
+    return html`<div class="head"><h1 tabindex="-1"><bdi>${id}</bdi></h1></div><${Answer} ask=${brought} what="the screen">${() => html`
+      <${Empty} title="No plugin brings this screen"><p>The plugin may have been disabled since.</p><//>`}<//>`;
   }
   const title = html`<div class="head"><h1 tabindex="-1"><bdi>${screen.title}</bdi></h1>${screen.plugin === 'explorer' ? null : html`<p class="muted">A screen of the plugin <bdi>${screen.plugin}</bdi></p>`}</div>`;
   if (!screen.allowed) return html`${title}<div class="state denied"><h2>You may not see this screen</h2><p>It needs <b>${screen.needs}</b>.</p></div>`;
