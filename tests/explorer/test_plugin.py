@@ -17,10 +17,6 @@ def files() -> list[Path]:
     return [path for path in STATIC.rglob("*") if path.suffix in {".html", ".css", ".js", ".svg"}]
 
 
-#: The module of the screens that the hook brings: loaded when one of them is opened.
-FEATURES: Final = STATIC / "screens" / "features.js"
-
-
 def test_it_is_small() -> None:
     assert sum(len(gzip.compress(path.read_bytes(), 9)) for path in files()) <= 60_000
 
@@ -46,4 +42,4 @@ def test_it_is_one_site_which_changes_something_if_that_is_set() -> None:
             ("watchers", "monitor"),
             ("held", "credentials"),
         ]
-        assert {STATIC / each.module for each in site.screens} == {FEATURES}
+        assert {STATIC / each.module for each in site.screens} == {STATIC / "screens" / "server.js"}

@@ -34,5 +34,5 @@ def broker_core_http_routes(settings: ExplorerSettings) -> HttpSite:
     """The page, at the root of the server, and the screens of Kafka, watchers and held listings."""
     site = HttpSite("/", files=_FILES, changes=settings.writes)
     for name, title, needs in _FEATURES:
-        site.screen(name, title, "screens/features.js", needs=needs)
+        site.screen(name, title, "screens/server.js", needs=needs)
     return site

@@ -1,8 +1,8 @@
-// The server: its last hour, permits, caches, connections, frequent and slow questions, what the check says. And the plugins in
-// the order in which they are asked, what is wrong with them, and the screens that they bring.
-import { Fragment, ROOT, go, h, html, link, useAsk, useEffect, useErrorBoundary, useGet, useId, useMemo, usePage, useRef, useState } from '../page.js';
-import { Answer, Badge, Empty, Facts, Failure, Field, QuestionLink, Table, Waiting } from '../parts.js';
-import { anything, clockTime, date, duration, number, percent, size, time } from '../format.js';
+// The server: its last hour, permits, caches, connections, questions, metrics, what the check says; its plugins in the order in
+// which they are asked, and the screens that they bring; Kafka, followed questions and held listings, as such screens.
+import { Fragment, ROOT, go, h, html, link, linkIn, ofNamespace, useAsk, useEffect, useErrorBoundary, useGet, useId, useMemo, usePage, useRef, useState } from '../page.js';
+import { Answer, Badge, Empty, Facts, Failure, Field, QuestionLink, Table, TextInput, Waiting } from '../parts.js';
+import { ago, anything, clockTime, counted, date, duration, number, percent, size, time } from '../format.js';
 import * as text from '../format.js';
 
 const EVERY = { every: 10_000 };
@@ -38,7 +38,7 @@ export function Server({ place }) {
     <${Clients} order=${place.query.get('order') || 'age'} />`}
     ${server?.questions === false ? html`<section><h2>Questions</h2><p class="muted">Not counted: <code>[http] questions = true</code> in the settings counts them.</p></section>`
       : html`<${Questions} order=${place.query.get('questions') || 'count'} />`}
-    ${denied ? null : html`<${Check} />`}`;
+    ${denied ? null : html`<${Metrics} /><${Check} />`}`;
 }
 
 function Hour({ data }) {
@@ -67,6 +67,33 @@ const Choice = ({ label, name, value, options }) => html`<${Field} label=${label
 
 const Caches = () => html`<${Part} title="Caches" path="server/caches" what="the caches">${(data) => html`<${Table} caption="Each cache" numeric=${[1, 2, 3]} head=${['cache', 'entries', 'memory', 'at most']}
   rows=${data.items.map((each) => [each.name, number(each.entries), size(each.bytes), each.limit_bytes === null ? 'no bound' : size(each.limit_bytes)])} />`}<//>`;
+
+/** What `/metrics` has, asked for by a button too: values since the start, how fast they grow, and the mean of what is measured. */
+function Metrics() {
+  const [asked, setAsked] = useState(false);
+  const [find, setFind] = useState('');
+  return html`<${Part} title="Metrics" path=${asked ? 'server/metrics' : null} what="the metrics" tools=${() => html`
+      ${asked ? html`<${Field} label="With" class="inline"><${TextInput} value=${find} set=${setFind} placeholder="listing" /><//>` : null}
+      <button type="button" aria-expanded=${asked} onClick=${() => setAsked(!asked)}>All metrics</button>`}>${(data) => html`<${Values} data=${data} find=${find} />`}<//>`;
+}
+
+function Values({ data, find }) {
+  const now = useMemo(() => ({
+    at: Date.now(), values: new Map(data.items.map((each) => [[each.name.replace('broker_core_', ''), ...Object.values(each.labels)].join(' '), each])),
+  }), [data]);
+  const looks = useRef([now]);
+  if (looks.current[0] !== now) looks.current = [now, looks.current[0]];
+  const [, before] = looks.current;
+  const measure = (name, value) => (/seconds/.test(name) ? duration(value) : /bytes/.test(name) ? size(value) : anything(value));
+  const words = find.toLowerCase().split(/\s+/);
+  const found = [...now.values].filter(([key, { value }]) => value && !/_(?:bucket|sum)\b/.test(key) && words.every((word) => key.toLowerCase().includes(word)));
+  return html`<${Table} caption="Metrics that are not zero" numeric=${[1, 2, 3]} head=${['metric', 'value', 'a second', 'mean']} rows=${found.slice(0, 200).map(([key, { type, help, value }]) => {
+      const sum = now.values.get(key.replace('_count', '_sum'));
+      return [html`<span title=${help}>${key}</span>`, type === 'gauge' ? measure(key, value) : anything(value),
+        before && type !== 'gauge' ? anything(((value - (before.values.get(key)?.value ?? value)) * 1000) / (now.at - before.at)) : '–',
+        type === 'histogram' && sum ? measure(key, sum.value / value) : '–'];
+    })} /><p class="muted small">${number(Math.min(200, found.length))} of ${number(found.length)}</p>`;
+}
 
 /** What `broker-core check` says of the settings files of this server: asked for by a button, since it looks at all of it. */
 function Check() {
@@ -252,3 +279,62 @@ export function PluginScreen({ place }) {
   if (!Screen) return html`${title}<${Waiting} slow=${false} what="the screen" />`;
   return html`${title}<${Screen} params=${{ path: place.path.slice(1), query: place.query, epoch }} />`;
 }
+
+const of = (namespace) => html`<a href=${linkIn('topics', namespace)}><bdi>${namespace}</bdi></a>`;
+
+function Kafka() {
+  const ask = useGet('server/metrics', { name: 'broker_core_kafka_' }, EVERY);
+  return html`<${Answer} ask=${ask} what="the state of Kafka" rights=${MONITOR}>${(data) => {
+    const named = (name) => data.items.filter((each) => each.name === `broker_core_kafka_${name}`);
+    const apis = new Map();
+    for (const { labels, value } of named('requests_total').filter((each) => each.value)) {
+      const row = apis.get(labels.api) || { asked: 0, errors: new Map() };
+      apis.set(labels.api, row);
+      row.asked += value;
+      if (!/^(none|)$/i.test(labels.error)) row.errors.set(labels.error, value);
+    }
+    const seconds = (part, name) => named(`request_seconds_${part}`).find((each) => each.labels.api === name)?.value;
+    const hidden = named('names_left_out').filter((each) => each.value);
+    return html`${hidden.map((each) => html`<p class="notice warn">${of(each.labels.namespace)}: ${counted(each.value, 'topic')} hidden from Kafka clients, since Kafka cannot have such names.</p>`)}
+      <${Facts} items=${[['Connections', number(named('connections')[0]?.value ?? 0)]]} />
+      ${apis.size ? html`<${Table} caption="Requests of Kafka clients since the start" numeric=${[1, 2]} head=${['request', 'asked', 'mean', 'errors']}
+        rows=${[...apis].sort(([, one], [, other]) => other.asked - one.asked).map(([name, row]) => [name, number(row.asked), duration(seconds('sum', name) / seconds('count', name)),
+          [...row.errors].map(([error, count]) => `${error} ${number(count)}`).join(', ') || 'none'])} />`
+        : html`<${Empty} title="No Kafka client has asked"><p>Kafka is served at the address of <code>[kafka] listen</code> in the settings.</p><//>`}`;
+  }}<//>`;
+}
+
+function Watchers() {
+  const ask = useGet('server/watchers', { limit: 200 }, EVERY);
+  return html`<${Answer} ask=${ask} what="the followed questions" rights=${MONITOR}>${(data) => html`
+    ${data.enabled ? null : html`<p class="notice warn">Pulsar clients may not watch topics here: they list instead, again and again.</p>`}
+    ${data.watchers > 0.9 * data.most_watchers ? html`<p class="notice bad">Almost no more watchers have a place: the bound is ${number(data.most_watchers)}.</p>` : null}
+    <${Facts} items=${[['Watchers of Pulsar clients', html`${number(data.watchers)} <span class="muted">of ${number(data.most_watchers)} at most</span>`],
+      ['Streams over HTTP', number(data.streams)], ['Questions', number(data.total)]]} />
+    ${data.items.length === 0 ? html`<${Empty} title="Nobody follows topics now"><p>Consumers by pattern do, and the screen Live.</p><//>`
+      : html`<${Table} caption="Followed questions" numeric=${[2, 3, 4, 5]} head=${['namespace', 'question', 'watchers', 'streams', 'behind', 'topics', 'state']}
+        rows=${data.items.map((each) => [of(each.namespace), html`<${QuestionLink} of=${each} />`, number(each.watchers), number(each.streams), number(each.behind), number(each.topics),
+          each.problem ? html`<${Badge} kind="bad">fails<//> ${each.problem}` : each.period_s ? `asked each ${duration(each.period_s)}` : 'told of changes'])} />`}
+    ${data.total > data.items.length ? html`<p class="muted">${number(data.items.length)} of ${number(data.total)}</p>` : null}`}<//>`;
+}
+
+function Held() {
+  const { api, me, say } = usePage();
+  const ask = useGet('held-listings', {}, EVERY);
+  const accept = async (namespace) => {
+    try {
+      say(`${counted((await api.post(`${ofNamespace(namespace)}/held-listings/accept`, undefined)).accepted, 'listing')} let pass`);
+    } catch (error) {
+      say(error.message);
+    }
+    ask.again();
+  };
+  return html`<${Answer} ask=${ask} what="held listings" rights="admin in a namespace">${(data) => (data.items.length === 0
+    ? html`<${Empty} title="No listing is held"><p>A listing is held if many topics are missing in it at once, of namespaces that you may administer.</p><//>`
+    : html`<p class="muted">Many topics are missing at once: clients get an error in place of a list that would have them unsubscribe.</p>
+      <${Table} caption="Held listings" numeric=${[2, 3]} head=${['namespace', 'question', 'topics before', 'missing', 'held', 'passes by itself', 'or now']} rows=${data.items.map((each) => [
+        of(each.namespace), html`<bdi>${each.question}</bdi>`, number(each.before), number(each.missing), ago(each.since), ago(each.until), me?.server.page_changes === false ? html`<code>broker-core shrink-guard accept</code>` : html`<button type="button" onClick=${() => accept(each.namespace)}>Let it pass</button>`])} />`)}<//>`;
+}
+
+/** The screens that the plugin itself brings. @param {{screen: {id: string}}} page */
+export default ({ screen }) => ({ kafka: Kafka, watchers: Watchers, held: Held })[screen.id];
