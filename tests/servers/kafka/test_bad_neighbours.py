@@ -15,6 +15,7 @@ from broker_core.catalog import ScramRow
 from broker_core.client import LookupSession
 from broker_core.kafka.scram.credentials import derive_credential
 from broker_core.names import TopicName
+from broker_core.servers.kafka import large_requests
 from broker_core.settings import LimitsSettings
 from broker_core.wire.kafka import (
     ALTER_CONFIGS,
@@ -193,3 +194,35 @@ async def test_the_permits_of_many_configs_come_before_they_are_encoded(tmp_path
             number, answer = read_response(DESCRIBE_CONFIGS, 4, await waiting.message())
             assert (number, len(answer["results"])) == (1, 2000)
         await eventually(lambda: heap.acquired == 0)
+
+
+async def test_huge_requests_of_three_addresses_are_answered_in_turns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twelve that wait at once: none of an address has to wait for two of another's."""
+    huge = 20 * 1024
+    monkeypatch.setattr(large_requests, "_AT_ONCE", ((16 * 1024, 64), (huge, 8)))
+    names = [{"name": f"none-{number:05}"} for number in range(2_000)]
+    done: list[str] = []
+    async with kafka_broker(tmp_path) as broker:
+        assert broker.kafka_address is not None
+        assert broker._kafka is not None
+        host, port = broker.kafka_address
+        turns = broker._kafka._services.large_requests
+
+        async def ask(address: str) -> None:
+            reader, writer = await asyncio.open_connection(host, port, local_addr=(address, 0))
+            client = RawKafkaClient(reader, writer)
+            sent = client.send(METADATA, 9, {"topics": names})
+            number, answer = read_response(METADATA, 9, await client.message())
+            assert (number, len(answer["topics"])) == (sent, len(names))
+            done.append(address)
+            writer.close()
+
+        async with turns.turn(huge + 1, "127.0.0.9"):
+            addresses = [f"127.0.0.{each}" for each in (1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3)]
+            asked = [asyncio.create_task(ask(address)) for address in addresses]
+            await eventually(lambda: turns._alone.waiting == len(asked))
+        await asyncio.gather(*asked)
+    rounds = [done[low : low + 3] for low in range(0, 12, 3)]
+    assert all(len(set(each)) == 3 for each in rounds), done

@@ -14,7 +14,7 @@ from broker_core import TopicListingResult
 from broker_core.catalog import SqliteCatalog, parse_topic_id, topic_id_text
 from broker_core.servers.kafka.apis.metadata import METADATA_ROW
 from broker_core.servers.kafka.large_requests import SLICE
-from broker_core.wire.kafka import METADATA, NOT_ASKED, ZERO_ID, ErrorCode
+from broker_core.wire.kafka import METADATA, NOT_ASKED, ZERO_ID, ErrorCode, Fields
 from tests.support.api_serving import NAMESPACE, api_served
 from tests.support.kafka_calls import call_of, services_of
 from tests.support.kafka_page_rows import ClusterRows
@@ -235,7 +235,7 @@ def test_many_names_are_answered_as_each_of_them(
         names += ["a b", "", "\uffee", "\U00010000", "a\0b", "__consumer_offsets", "zz", "t01-partition-0"]
         names += names[:20]
         random.Random(version).shuffle(names)
-        body = {"topics": [{"name": name} for name in names]}
+        body: Fields = {"topics": [{"name": name} for name in names]}
         if version >= 8:
             body["include_topic_authorized_operations"] = True
         quick = server.ask(METADATA, version, body)
