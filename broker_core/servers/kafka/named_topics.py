@@ -62,6 +62,18 @@ class NamedTopics:
         """Whether topics that a client may list and describe by ACLs are all that there are for it by their names."""
         return self._find.is_plain(caller.namespace)
 
+    def unlisted(self, names: Sequence[str]) -> list[NamedTopic] | None:
+        """What :meth:`by_name` says of names that are not listed, if :meth:`are_listed`; ``None`` if ACLs are asked."""
+        if self._authorizer.enabled:
+            return None
+        unknown, illegal = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION
+        return [
+            NamedTopic(name, internal=name in INTERNAL, error=unknown)
+            if is_legal(name)
+            else NamedTopic(name, error=illegal)
+            for name in names
+        ]
+
     def now(self, caller: Caller, names: Sequence[str], ids: Sequence[uuid.UUID]) -> list[NamedTopic] | None:
         """What :meth:`by_name`, or :meth:`by_id` where there are ids, says of a few, if it takes no waiting."""
         if ids:

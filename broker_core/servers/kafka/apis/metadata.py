@@ -63,10 +63,12 @@ async def _later(call: KafkaCall) -> Fields:
     if question.refusal is not None:
         return _refused(asked, question.refusal)
     listed, names = await _listed(call, question.names)
+    named = call.services.named
     if question.ids:
-        rows = await call.services.named.by_id(call, question.ids)
+        rows = await named.by_id(call, question.ids)
     else:
-        rows = await call.services.named.by_name(call, names)
+        unlisted = None if listed is None else await call.off_loop(len(names), named.unlisted, names)
+        rows = await named.by_name(call, names) if unlisted is None else unlisted
     rows = await call.off_loop(len(rows), _in_order, rows)
     found = await in_slices(partial(_row, call), rows)
     if listed is None:
