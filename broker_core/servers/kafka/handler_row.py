@@ -15,7 +15,7 @@ from broker_core.errors import ListingFailed
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.row_error import FAILURES, RowError, error_of, error_row
 from broker_core.service import Action, Attempt, AuditRow
-from broker_core.wire.kafka import Api, ErrorCode, Fields, error_name
+from broker_core.wire.kafka import Api, ErrorCode, Fields, Reader, error_name
 
 __all__ = ["AnswerLater", "AnswerNow", "HandlerRow", "audited", "row_of"]
 
@@ -40,8 +40,14 @@ class HandlerRow:
     api: Api
     now: AnswerNow | None = None
     later: AnswerLater | None = None
+    #: Reads a request of a version, if not as :meth:`~broker_core.wire.kafka.Api.read_request` does.
+    read: Callable[[Reader, int], Fields] | None = None
     advertised: bool = True
     shown_from: int | None = None
+
+    def read_request(self, reader: Reader, version: int) -> Fields:
+        """The body of a request. Raises :exc:`~broker_core.wire.kafka.MalformedMessage`."""
+        return (self.read or self.api.read_request)(reader, version)
 
 
 def audited(

@@ -12,7 +12,7 @@ from broker_core.servers.kafka.page_shapes import Shape
 from broker_core.servers.kafka.raw_units import RawUnits
 from broker_core.wire.kafka import Encoded, Fields, RawRows
 
-__all__ = ["PageParts", "size_of"]
+__all__ = ["PageParts", "UnitRange", "size_of"]
 
 #: Elements that are looked at as bytes in the time that one takes which is decoded.
 _QUICKER: Final = 50
@@ -35,7 +35,7 @@ class PageParts:
         self._page = page
         self._answers: list[Fields] = []
         self._units: list[RawUnits] = []
-        self._ranges: list[_Range] = []
+        self._ranges: list[UnitRange] = []
         self._are_bytes = True
         self._items: list[Item] = []
         self._taken: list[Taken] = []
@@ -89,7 +89,7 @@ class PageParts:
         if low is None or not follows or twice:
             return False
         self._units.append(units)
-        self._ranges.append(_Range(units, low))
+        self._ranges.append(UnitRange(units, low))
         return True
 
     async def _decode(self, fields: Fields) -> None:
@@ -119,7 +119,7 @@ class PageParts:
         return Place(tuple(cursor[each] for each in self._shape.fields)) if cursor else None
 
 
-class _Range:
+class UnitRange:
     """The units of an answer from one on, as a run of the page; so many are taken."""
 
     stops = True
@@ -127,15 +127,15 @@ class _Range:
     def __init__(self, units: RawUnits, low: int) -> None:
         self._units = units
         self._low = low
-        self._count = 0
+        self.count = 0
         self.size = len(units) - low
 
     def take(self, count: int) -> None:
-        self._count = count
+        self.count = count
 
     def place(self, count: int) -> Place:
         return self._units.place(self._low + count)
 
     def encoded(self) -> Encoded:
         """The rows of what was taken."""
-        return self._units.encoded(self._low, self._low + self._count)
+        return self._units.encoded(self._low, self._low + self.count)

@@ -6,10 +6,8 @@ topics of a namespace are a page already where they are listed (:mod:`.topic_pag
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from itertools import chain, groupby
-from typing import Final
+from typing import Any, Final
 
 from broker_core.client import ClientError
 from broker_core.errors import ListingFailed
@@ -17,11 +15,13 @@ from broker_core.listing.topics_hash import utf16_key
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.handler_row import HandlerRow
 from broker_core.servers.kafka.page import Page, Place
-from broker_core.servers.kafka.page_parts import PageParts, size_of
-from broker_core.servers.kafka.page_rows import Item, Taken, item_runs, items_of, message_of, refusal_of
+from broker_core.servers.kafka.page_asked import Asked, asked_of
+from broker_core.servers.kafka.page_parts import PageParts
+from broker_core.servers.kafka.page_rows import refusal_of
 from broker_core.servers.kafka.page_shapes import LOG_DIR, Shape, shape_of
+from broker_core.servers.kafka.raw_units import RawUnits
 from broker_core.upstream.kafka import ClusterTopics
-from broker_core.wire.kafka import ZERO_ID, ErrorCode, Fields
+from broker_core.wire.kafka import ZERO_ID, ErrorCode, Fields, RawRows
 
 __all__ = ["with_pages"]
 
@@ -110,12 +110,14 @@ class _Paging:
     async def answer(self) -> Fields:
         """The answer. Raises :exc:`_Refused` for a cursor that is none of this request."""
         shape, page = self._shape, self._page
-        asked = await self._asked()
+        asked = await asked_of(self._call, self._row.api, shape, page)
         self._check(asked)
         if shape.one_each:
-            taken: list[Taken] = []
-            page.fill(item_runs(shape, asked, page.start, taken, taken))
-            fields = await self._part([item for item, _ in taken])
+            fields = await self._part(asked, asked.filling())
+            rows = fields[shape.answered[0].array]
+            units = RawUnits.of(shape, rows) if isinstance(rows, RawRows) else None
+            if units is not None:
+                fields = {**fields, shape.answered[0].array: units.encoded(0, len(units))}
         else:
             found = await self._found(asked)
             while found is None:
@@ -123,40 +125,28 @@ class _Paging:
             fields = found
         return {**fields, "next_cursor": page.next_cursor}
 
-    async def _asked(self) -> list[Item]:
-        """What is asked for by name, in order; nothing where that is all there is, or topics by their ids."""
-        shape, body = self._shape, self._call.body
-        rows = body[shape.asked[0].array] if shape.asked else None
-        if not rows or (shape.by_id and any(row[shape.by_id] != ZERO_ID for row in rows)):
-            return []
-        return await self._call.off_loop(
-            size_of(rows), items_of, shape, shape.asked, body, self._page, shape.asked_fields
-        )
-
-    def _check(self, asked: Sequence[Item]) -> None:
+    def _check(self, asked: Asked) -> None:
         start, shape = self._page.start, self._shape
         if start is None:
             return
         first = start.key[0]
         if (asked or shape.of_body) and (first or shape.as_kafka):
-            names = {item.place.key[0] for item in asked}
-            if shape.of_body:
-                names.add(self._call.body[shape.of_body])
-            if first not in names:
+            is_body = shape.of_body and first == self._call.body[shape.of_body]
+            if not is_body and not asked.has(first):
                 raise _Refused("its cursor names nothing that is asked for")
         is_own = self._call.services.front is None
         if is_own and shape.fields[-1] == "log_dir" and utf16_key(start.key[2]) > utf16_key(LOG_DIR):
             # The one directory is before it.
             self._page.start = start._replace(key=(first, start.key[1] + 1, ""))
 
-    async def _found(self, asked: Sequence[Item]) -> Fields | None:
+    async def _found(self, asked: Asked) -> Fields | None:
         """The page; ``None`` where it has to begin anew, since its first topic was made anew meanwhile."""
         shape, page = self._shape, self._page
         begun = page.start
         topics = await self._cluster_topics()
         parts = PageParts(self._call, shape, page)
-        for part in self._parts(asked):
-            fields = await (self._part(part) if asked else _answer(self._row, self._call))
+        for part in asked.parts():
+            fields = await (self._part(asked, part) if len(asked) else _answer(self._row, self._call))
             if page.is_filled:  # where topics are listed
                 if shape.fields[-1] == "log_dir" and page.following is not None:
                     name, partition, _ = page.following.key
@@ -221,33 +211,9 @@ class _Paging:
             return place._replace(topic_id=start.topic_id)
         return place._replace(topic_id=topics.id_of(name) if name else place.topic_id)
 
-    def _parts(self, asked: Sequence[Item]) -> list[Sequence[Item]]:
-        """What is asked for from the start on, as much at a time as fills a page if all of it is there."""
-        shape, start = self._shape, self._page.start
-        fields = shape.asked_fields
-        wanted = asked
-        if start is not None and fields is not None:
-            begin = shape.order_of(start.key, start.topic_id, fields)
-            wanted = [item for item in asked if item.order >= begin[: self._known(item, fields)]]
-        if fields is None or shape.sparse:
-            return [wanted]
-        units = [list(group) for _, group in groupby(wanted, key=lambda item: item.order)]
-        most = self._page.limit + 1
-        return [list(chain(*units[low : low + most])) for low in range(0, len(units), most)] or [[]]
-
-    def _known(self, item: Item, fields: Sequence[str]) -> int | None:
-        """How much of an order an element tells that asks for all that is in it: no more than it names itself."""
-        if not item.is_row:
-            return None
-        shape = self._shape
-        named = bool(shape.of_body) + sum(len(level.keys) for level in shape.asked[: len(item.path)])
-        return len(shape.order_of(item.place.key, item.place.topic_id, fields[:named]))
-
-    async def _part(self, part: Sequence[Item]) -> Fields:
+    async def _part(self, asked: Asked, part: Any) -> Fields:
         """What the handler answers to a part of the request."""
-        taken = [(item, None) for item in part]
-        body = await self._call.off_loop(len(part), message_of, self._call.body, self._shape.asked, taken)
-        return await _answer(self._row, replace(self._call, body=body))
+        return await _answer(self._row, replace(self._call, body=await asked.body(part)))
 
     def _is_made_anew(self) -> bool:
         """Whether the first topic is another one than the page before ended in; it begins at its beginning then."""

@@ -15,9 +15,9 @@ import numpy as np
 
 from broker_core.servers.kafka.page import Place
 from broker_core.servers.kafka.page_shapes import Shape, arrays_of
-from broker_core.wire.kafka import Api, Buffer, Encoded, RawPath, RawRows
+from broker_core.wire.kafka import Api, Buffer, Encoded, RawPath, RawRows, has_rows
 
-__all__ = ["RawUnits", "raw_path"]
+__all__ = ["RawUnits", "asked_path", "asked_shape", "raw_path"]
 
 _Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -33,13 +33,29 @@ def raw_path(api: Api, version: int) -> RawPath | None:
     """What is noted of the rows of an answer of an API with pages; ``None`` for a version whose rows lack some of what
     keys are made of.
     """
+    levels = arrays_of(api, version).answered
+    path = tuple((level.array, tuple(level.keys.values())) for level in levels)
+    return path if has_rows(api.response, version, path) else None
+
+
+@lru_cache(maxsize=256)
+def asked_shape(api: Api, version: int) -> Shape | None:
+    """What a request asks for by name as the units of a shape of their own; ``None`` where it names nothing."""
     shape = arrays_of(api, version)
-    struct = api.response
-    for level in shape.answered:
-        struct = struct.struct_at(level.array)
-        if not all(struct.has(each, version) for each in level.keys.values()):
-            return None
-    return tuple((level.array, tuple(level.keys.values())) for level in shape.answered)
+    if not shape.asked or shape.of_body or shape.by_id or shape.as_kafka:
+        return None
+    keys = tuple(key for level in shape.asked for key in level.keys)
+    return Shape(keys, shape.asked)
+
+
+@lru_cache(maxsize=256)
+def asked_path(api: Api, version: int) -> RawPath | None:
+    """What is noted of what a request asks for; ``None`` for a version that asks in another way."""
+    shape = asked_shape(api, version)
+    if shape is None:
+        return None
+    path = tuple((level.array, tuple(level.keys.values())) for level in shape.answered)
+    return path if has_rows(api.request, version, path) else None
 
 
 class RawUnits:
@@ -101,8 +117,21 @@ class RawUnits:
                 return True
         return False
 
-    def before(self, start: Place) -> int | None:
-        """How many units are before a place; ``None`` for a place that is out of the ordinary."""
+    @property
+    def is_open(self) -> bool:
+        """Whether some unit stands for an empty row."""
+        return bool(len(self) and len(self._slots) > 1 and (self._slots[-1] < 0).any())
+
+    def has_first(self, value: str) -> bool:
+        """Whether the first field of a cursor has this value in some unit."""
+        return value.isascii() and bool((self._columns[self._shape.fields[0]] == value.encode()).any())
+
+    def before(self, start: Place, *, open_rows: bool = False) -> int | None:
+        """How many units are before a place; ``None`` for a place that is out of the ordinary.
+
+        ``open_rows``: empty rows stand for all that there may be in them.
+        """
+        depths = {name: depth for depth, level in enumerate(self._shape.answered) for name in level.keys}
         less = np.zeros(len(self), np.bool_)
         same = np.ones(len(self), np.bool_)
         values = dict(zip(self._shape.fields, start.key, strict=True))
@@ -112,8 +141,9 @@ class RawUnits:
                 if not value.isascii() or "\0" in value:
                     return None
                 value = value.encode()
-            less |= same & (column > value if name == "producer_id" else column < value)
-            same &= column == value
+            is_open = self._slots[depths[name]] < 0 if open_rows else np.False_
+            less |= same & ~is_open & (column > value if name == "producer_id" else column < value)
+            same &= is_open | (column == value)
         return int(np.count_nonzero(less))
 
     def place(self, unit: int) -> Place:

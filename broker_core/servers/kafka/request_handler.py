@@ -179,9 +179,9 @@ class KafkaRequestHandler:
         except QuotaExceeded as exceeded:
             return Awaited(partial(_closed_later, exceeded))
         if len(message) > LARGE and row.api is not API_VERSIONS:
-            read = partial(row.api.read_request, reader, header.api_version)
+            read = partial(row.read_request, reader, header.api_version)
             return RequestJob(row, after_reading(row, read), self._call(header, {}, turn, len(message)))
-        call = self._call(header, row.api.read_request(reader, header.api_version), turn)
+        call = self._call(header, row.read_request(reader, header.api_version), turn)
         if call.turn is not None:
             return RequestJob(row, after_refresh(row), call)
         return self._answer(row, call)

@@ -21,7 +21,7 @@ from broker_core.wire.kafka.headers import (
 )
 from broker_core.wire.kafka.known_apis import APIS, LIST_TOPICS, NOT_ASKED
 from broker_core.wire.kafka.places import Order, order_of, ordered
-from broker_core.wire.kafka.raw_rows import RawPath, RawRows, read_raw_response
+from broker_core.wire.kafka.raw_rows import RawPath, RawRows, has_rows, read_raw_request, read_raw_response
 from broker_core.wire.kafka.reader import MalformedMessage, Reader
 from broker_core.wire.kafka.writer import Buffer, Encoded, EncodedRows, Numbered, Writer
 
@@ -48,9 +48,11 @@ __all__ = [
     "Writer",
     "error_name",
     "fault_of",
+    "has_rows",
     "order_of",
     "ordered",
     "read_header",
+    "read_raw_request",
     "read_raw_response",
     "read_response",
     "request_frame",

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from broker_core.wire.kafka.fields import BOOLEAN, BYTES, FLOAT64, STRING, UUID, Array, Kind, Struct
-from broker_core.wire.kafka.writer import Encoded
+from broker_core.wire.kafka.writer import Encoded, EncodedRows
 
 __all__ = ["LONGEST_TEXT", "fault_of"]
 
@@ -55,7 +55,7 @@ def _fault(kind: Kind, value: Any) -> str | None:
 
 
 def _fault_in(kind: Kind, values: Any) -> str | None:
-    if isinstance(values, Encoded):
+    if isinstance(values, Encoded | EncodedRows):
         return None
     if not isinstance(values, list | tuple):
         return _not("a list", values)

@@ -237,11 +237,15 @@ class Struct(Kind):
         """
         self._codec(version, flexible).write(writer, value)
 
+    def kind_of(self, name: str) -> Kind:
+        """The kind of the field of this name."""
+        return next(each.kind for each in self.fields if each.name == name)
+
     def struct_at(self, path: str) -> Struct:
         """The struct of the field at ``path``, such as ``"topics.configs"``, or of the elements of its array."""
         found = self
         for name in path.split("."):
-            kind = next(each.kind for each in found.fields if each.name == name)
+            kind = found.kind_of(name)
             inner = kind.of if isinstance(kind, Array) else kind
             assert isinstance(inner, Struct)
             found = inner

@@ -17,9 +17,10 @@ from broker_core.wire.kafka.reader import MalformedMessage, Reader
 from broker_core.wire.kafka.struct_codec import Codec
 from broker_core.wire.kafka.writer import Encoded, EncodedRows, unsigned_varint
 
-__all__ = ["RawLevel", "RawPath", "RawRows", "read_raw_response"]
+__all__ = ["RawLevel", "RawPath", "RawRows", "has_rows", "read_raw_request", "read_raw_response"]
 
-#: Names of arrays of an answer, each in the rows of the one before, with the fields whose places are noted.
+#: Names of arrays of a message, each in the rows of the one before, with the fields whose places are noted; "" is the
+#: row itself, where it is no struct.
 RawPath: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
 
 #: Elements of all arrays of one answer.
@@ -43,7 +44,7 @@ class RawLevel:
     fields: dict[str, list[int]]
 
 
-class RawRows(EncodedRows, Sequence[Fields]):
+class RawRows(EncodedRows, Sequence[Any]):
     """The rows of an array of an answer, decoded where they are looked at.
 
     ``levels`` are those of the array and of the arrays in its rows that were asked for; ``end`` is behind the last row.
@@ -54,7 +55,7 @@ class RawRows(EncodedRows, Sequence[Fields]):
         data: bytes,
         levels: Sequence[RawLevel],
         end: int,
-        read: Callable[[Reader], Fields],
+        read: Callable[[Reader], Any],
         *,
         compact: bool,
     ) -> None:
@@ -68,19 +69,19 @@ class RawRows(EncodedRows, Sequence[Fields]):
         return len(self.levels[0].starts)
 
     @overload
-    def __getitem__(self, index: int) -> Fields: ...
+    def __getitem__(self, index: int) -> Any: ...
     @overload
-    def __getitem__(self, index: slice) -> list[Fields]: ...
-    def __getitem__(self, index: int | slice) -> Fields | list[Fields]:
+    def __getitem__(self, index: slice) -> list[Any]: ...
+    def __getitem__(self, index: int | slice) -> Any:
         starts = self.levels[0].starts[index]
         if isinstance(starts, list):
             return [self._row(start) for start in starts]
         return self._row(starts)
 
-    def __iter__(self) -> Iterator[Fields]:
+    def __iter__(self) -> Iterator[Any]:
         return map(self._row, self.levels[0].starts)
 
-    def _row(self, start: int) -> Fields:
+    def _row(self, start: int) -> Any:
         return self._read(Reader(self.data, start, most_elements=_MOST))
 
     @cached_property
@@ -102,10 +103,57 @@ class RawRows(EncodedRows, Sequence[Fields]):
         """The length in front of an array of so many rows."""
         return unsigned_varint(count + 1) if self.compact else count.to_bytes(4, "big")
 
+    def cut(self, some: Encoded) -> CutRows:
+        """Some of them."""
+        return CutRows(some, self._read)
+
     def encoded(self) -> Encoded:
         """All of them, to be written."""
         starts = self.levels[0].starts
         return Encoded(len(starts), [memoryview(self.data)[starts[0] : self.end]] if starts else [])
+
+
+class CutRows(EncodedRows, Sequence[Any]):
+    """Some rows, which are decoded where they are looked at."""
+
+    def __init__(self, some: Encoded, read: Callable[[Reader], Any]) -> None:
+        self._some = some
+        self._read = read
+
+    def encoded(self) -> Encoded:
+        return self._some
+
+    @cached_property
+    def _rows(self) -> list[Any]:
+        reader = Reader(b"".join(self._some.pieces), most_elements=_MOST)
+        return [self._read(reader) for _ in range(self._some.count)]
+
+    def __len__(self) -> int:
+        return self._some.count
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._rows)
+
+    @overload
+    def __getitem__(self, index: int) -> Any: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Any]: ...
+    def __getitem__(self, index: int | slice) -> Any:
+        return self._rows[index]
+
+
+def has_rows(message: Struct, version: int, path: RawPath) -> bool:
+    """Whether a version has all arrays and fields of a path."""
+    kind: Kind = message
+    for array, fields in path:
+        if not isinstance(kind, Struct) or not kind.has(array, version):
+            return False
+        rows = kind.kind_of(array)
+        assert isinstance(rows, Array)
+        kind = rows.of
+        if not all(not each or (isinstance(kind, Struct) and kind.has(each, version)) for each in fields):
+            return False
+    return True
 
 
 def read_raw_response(path: RawPath, api: Api, version: int, message: bytes) -> tuple[int, Fields]:
@@ -117,16 +165,25 @@ def read_raw_response(path: RawPath, api: Api, version: int, message: bytes) -> 
     number = reader.int32()
     if api.is_flexible(version) and not api.plain_response_header:
         reader.skip_tags()
-    return number, _codec(api, version, path).read(reader)
+    return number, _codec(api.response, version, path, compact=api.is_flexible(version)).read(reader)
+
+
+def read_raw_request(path: RawPath, api: Api, reader: Reader, version: int) -> Fields:
+    """The value of a request whose first array of ``path`` is :class:`RawRows`, unless it is null.
+
+    Raises :exc:`~.reader.MalformedMessage`.
+    """
+    value: Fields = _codec(api.request, version, path, compact=api.is_flexible(version)).read(reader)
+    return value
 
 
 @lru_cache(maxsize=256)
-def _codec(api: Api, version: int, path: RawPath) -> Codec:
-    compact = api.is_flexible(version)
+def _codec(message: Struct, version: int, path: RawPath, *, compact: bool) -> Codec:
     name = path[0][0]
-    rows = api.response.struct_at(name)
-    scan = _compiled(rows, version, path, compact=compact)
-    one = rows.codec(version, flexible=compact, nullable=False).read
+    array = message.kind_of(name)
+    assert isinstance(array, Array)
+    scan = _compiled(array.of, version, path, compact=compact)
+    one = array.of.codec(version, flexible=compact, nullable=False).read
 
     def read(reader: Reader) -> RawRows | None:
         count = reader.elements(compact=compact)
@@ -145,10 +202,11 @@ def _codec(api: Api, version: int, path: RawPath) -> Codec:
         for depth, (_, fields) in enumerate(path):
             starts = next(lists)
             inner, counts, tails = (next(lists) if depth + 1 < len(path) else [] for _ in range(3))
-            levels.append(RawLevel(starts, inner, counts, tails, {each: next(lists) for each in fields}))
+            places = {each: next(lists) if each else starts for each in fields}
+            levels.append(RawLevel(starts, inner, counts, tails, places))
         return RawRows(data, levels, end, one, compact=compact)
 
-    return api.response.codec_with(name, read, version, flexible=compact)
+    return message.codec_with(name, read, version, flexible=compact)
 
 
 class _Source:
@@ -232,6 +290,8 @@ class _Source:
             self.line(f"n{level - 1}({count})", indent)
         size = _size(kind.of)
         if size is not None:
+            if level > 0:
+                self.line(f"e{level}(range(at, at + {count} * {size}, {size}))", indent)
             self.line(f"at += {count} * {size}", indent)
         else:
             self.line(f"for _ in range({count}):", indent)
@@ -248,7 +308,7 @@ class _Source:
 
 
 def _compiled(
-    struct: Struct, version: int, path: RawPath, *, compact: bool
+    kind: Kind, version: int, path: RawPath, *, compact: bool
 ) -> Callable[[bytes, int, int], tuple[Any, ...]]:
     """What gives the end of so many rows, and the lists of the levels (:class:`RawLevel`), one after another."""
     source = _Source(version, path, compact=compact)
@@ -257,13 +317,18 @@ def _compiled(
         lists.append(f"s{level}")
         if level + 1 < len(path):
             lists += [f"i{level}", f"n{level}", f"t{level}"]
-        lists += [f"k{level}_{number}" for number in range(len(fields))]
+        lists += [f"k{level}_{number}" for number, each in enumerate(fields) if each]
     source.line("def scan(data, at, count):", 0)
     for each in lists:
         source.line(f"of_{each} = []; {each} = of_{each}.append", 1)
+        if each.startswith("s"):
+            source.line(f"e{each[1:]} = of_{each}.extend", 1)
     source.line("for _ in range(count):", 1)
     source.line("s0(at)", 2)
-    source.rows(struct, 0, 2)
+    if isinstance(kind, Struct):
+        source.rows(kind, 0, 2)
+    else:
+        source.value(kind, 2, nullable=False)
     source.settle(2)
     source.line(f"return at, {', '.join(f'of_{each}' for each in lists)}", 1)
     known: dict[str, Any] = {

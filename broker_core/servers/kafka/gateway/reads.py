@@ -7,7 +7,7 @@ asked of that node; log directories are asked at the ports of nodes alone.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -25,7 +25,8 @@ from broker_core.servers.kafka.gateway.passes import of_pass
 from broker_core.servers.kafka.gateway.relay import ask, asked, front_of, nodes_now
 from broker_core.servers.kafka.handler_row import AnswerLater, HandlerRow
 from broker_core.servers.kafka.page_rows import refusal_of
-from broker_core.servers.kafka.page_shapes import arrays_of
+from broker_core.servers.kafka.page_shapes import arrays_of, shape_of
+from broker_core.servers.kafka.raw_units import asked_path
 from broker_core.servers.kafka.row_error import RowError
 from broker_core.upstream.kafka import ANY, Coordinator, Target
 from broker_core.wire.kafka import (
@@ -48,6 +49,8 @@ from broker_core.wire.kafka import (
     Api,
     ErrorCode,
     Fields,
+    Reader,
+    read_raw_request,
 )
 
 __all__ = ["READ_ROWS", "Kept", "by_coordinator"]
@@ -209,6 +212,8 @@ async def _log_dirs(call: KafkaCall) -> Fields:
 
 async def _configs(call: KafkaCall) -> Fields:
     """Configs of a node, asked of it, at the listener's own port."""
+    if call.node.of_cluster is not None and not are_some(call):
+        return await ask(call, DESCRIBE_CONFIGS)
     resources = call.body["resources"]
     names = [row["resource_name"] for row in resources if row["resource_type"] == _TOPIC]
     gone = await hidden(call, names, rules="list")
@@ -355,7 +360,22 @@ _PAGED: Final = frozenset(
 
 
 def _row(api: Api, later: AnswerLater, code: ErrorCode | None = None) -> HandlerRow:
-    return HandlerRow(api, later=later if code is None else guarded(later, code, partial(_refused, api)))
+    guard = later if code is None else guarded(later, code, partial(_refused, api))
+    return HandlerRow(api, later=guard, read=_reader(api))
+
+
+def _reader(api: Api) -> Callable[[Reader, int], Fields] | None:
+    """What reads requests whose rows stay bytes, so that a node is asked for slices of them."""
+    if shape_of(api, api.versions.last) is None:
+        return None
+
+    def read(reader: Reader, version: int) -> Fields:
+        path = asked_path(api, version)
+        if path is None:
+            return api.read_request(reader, version)
+        return read_raw_request(path, api, reader, version)
+
+    return read
 
 
 READ_ROWS: Final = (

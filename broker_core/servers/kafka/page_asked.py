@@ -1,0 +1,157 @@
+"""What a request for a page asks for by name: in order, from where the page begins, a part at a time.
+
+What a node of a cluster is asked stays the bytes that the client sent, unless it is out of the ordinary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain, groupby
+from typing import Any, Final, Protocol
+
+from broker_core.servers.kafka.call import KafkaCall
+from broker_core.servers.kafka.page import Page, Place
+from broker_core.servers.kafka.page_parts import UnitRange, size_of
+from broker_core.servers.kafka.page_rows import Item, item_runs, items_of, message_of
+from broker_core.servers.kafka.page_shapes import Shape
+from broker_core.servers.kafka.raw_units import RawUnits, asked_shape
+from broker_core.wire.kafka import ZERO_ID, Api, Fields, RawRows
+
+__all__ = ["Asked", "asked_of"]
+
+#: Of what may have any number of units, so much of a page is asked for first.
+_FIRST: Final = 4
+#: Elements that are looked at as bytes in the time that one takes which is decoded.
+_QUICKER: Final = 50
+
+
+class Asked(Protocol):
+    """What is asked for. A part is given by what says what is in it."""
+
+    def __len__(self) -> int: ...
+
+    def has(self, first: str) -> bool:
+        """Whether it names a thing of this first field of a cursor."""
+
+    def parts(self) -> Iterator[Any]:
+        """What comes from the start of the page on, as much at a time as fills it if all of it is there."""
+
+    def filling(self) -> Any:
+        """Fill the page with one unit for each thing, and give the part that is on it."""
+
+    async def body(self, part: Any) -> Fields:
+        """The request for a part."""
+
+
+async def asked_of(call: KafkaCall, api: Api, shape: Shape, page: Page) -> Asked:
+    """What a request asks for; nothing where that is all there is, or topics by their ids."""
+    rows = call.body[shape.asked[0].array] if shape.asked else None
+    if not rows or (shape.by_id and any(row[shape.by_id] != ZERO_ID for row in rows)):
+        return _Decoded(call, shape, page, [])
+    own = asked_shape(api, call.version)
+    if isinstance(rows, RawRows) and own is not None:
+        units = await call.off_loop(len(rows) // _QUICKER, RawUnits.of, own, rows)
+        start = None if page.start is None else _own_place(shape, own, page.start)
+        if units is not None and (start is None or units.before(start) is not None):
+            return _Bytes(call, shape, page, own, units)
+    items = await call.off_loop(
+        size_of(rows), items_of, shape, shape.asked, call.body, page, shape.asked_fields
+    )
+    return _Decoded(call, shape, page, items)
+
+
+class _Decoded:
+    def __init__(self, call: KafkaCall, shape: Shape, page: Page, items: Sequence[Item]) -> None:
+        self._call = call
+        self._shape = shape
+        self._page = page
+        self._items = items
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def has(self, first: str) -> bool:
+        return first in {item.place.key[0] for item in self._items}
+
+    def parts(self) -> Iterator[Sequence[Item]]:
+        shape, start = self._shape, self._page.start
+        fields = shape.asked_fields
+        wanted = self._items
+        if start is not None and fields is not None:
+            begin = shape.order_of(start.key, start.topic_id, fields)
+            wanted = [item for item in wanted if item.order >= begin[: self._known(item, fields)]]
+        if fields is None or shape.sparse:
+            return iter([wanted])
+        units = [list(group) for _, group in groupby(wanted, key=lambda item: item.order)]
+        most = self._page.limit + 1
+        return iter([list(chain(*units[low : low + most])) for low in range(0, len(units), most)] or [[]])
+
+    def _known(self, item: Item, fields: Sequence[str]) -> int | None:
+        """How much of an order an element tells that asks for all that is in it: no more than it names itself."""
+        if not item.is_row:
+            return None
+        shape = self._shape
+        named = bool(shape.of_body) + sum(len(level.keys) for level in shape.asked[: len(item.path)])
+        return len(shape.order_of(item.place.key, item.place.topic_id, fields[:named]))
+
+    def filling(self) -> Sequence[Item]:
+        taken: list[Any] = []
+        self._page.fill(item_runs(self._shape, self._items, self._page.start, taken, taken))
+        return [item for item, _ in taken]
+
+    async def body(self, part: Sequence[Item]) -> Fields:
+        taken = [(item, None) for item in part]
+        return await self._call.off_loop(len(part), message_of, self._call.body, self._shape.asked, taken)
+
+
+class _Bytes:
+    def __init__(self, call: KafkaCall, shape: Shape, page: Page, own: Shape, units: RawUnits) -> None:
+        self._call = call
+        self._shape = shape
+        self._own = own
+        self._page = page
+        self._units = units
+
+    def __len__(self) -> int:
+        return len(self._units)
+
+    def has(self, first: str) -> bool:
+        return self._units.has_first(first)
+
+    def _low(self) -> int:
+        start = self._page.start
+        if start is None or self._shape.asked_fields is None:
+            return 0
+        return self._units.before(_own_place(self._shape, self._own, start), open_rows=True) or 0
+
+    def parts(self) -> Iterator[tuple[int, int]]:
+        low, end = self._low(), len(self._units)
+        if self._shape.asked_fields is None or self._shape.sparse:
+            yield 0, end
+            return
+        most = self._page.limit + 1
+        step = most
+        if self._units.is_open or len(self._own.answered) < len(self._shape.answered):
+            step = most // _FIRST + 1
+        while True:
+            high = min(low + step, end)
+            yield low, high
+            low, step = high, most
+            if low >= end:
+                return
+
+    def filling(self) -> tuple[int, int]:
+        low = self._low()
+        run = UnitRange(self._units, low)
+        self._page.fill([run])
+        return low, low + run.count
+
+    async def body(self, part: tuple[int, int]) -> Fields:
+        array = self._own.answered[0].array
+        return {**self._call.body, array: self._units.rows.cut(self._units.encoded(*part))}
+
+
+def _own_place(shape: Shape, own: Shape, place: Place) -> Place:
+    """A place by the fields of what is asked for alone."""
+    values = dict(zip(shape.fields, place.key, strict=True))
+    return Place(tuple(values[each] for each in own.fields))
