@@ -1,0 +1,73 @@
+"""Where the page comes from: a proxy with a prefix, and a hostile name that was made to stand for the server."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from tests.explorer.conftest import REBOUND
+from tests.support.prefix_proxy import PrefixProxy
+from tests.support.served import Served
+from tests.support.watched_page import WatchedPage
+
+
+def test_behind_a_proxy_with_a_prefix_it_reads_and_changes(browser: Any, served: Served) -> None:
+    with PrefixProxy("/broker", served.ready["http"]) as proxy:
+        page = WatchedPage(browser.new_context(), proxy.root)
+        try:
+            page.go("topics/public/default?q=sensor-0.*")
+            page.see(re.compile("^20 names"))
+            page.page.get_by_role("button", name="Keep, copy, export").click()
+            assert (
+                f"{proxy.root}v1/namespaces/public/default/topics"
+                in page.page.get_by_role("dialog").inner_text()
+            )
+            page.go("topic/public/default/sensor-09")
+            page.page.get_by_role("button", name="Change…").click()
+            page.page.get_by_label("Value").first.fill("sa")
+            page.page.get_by_role("button", name="Change the topic").click()
+            page.page.locator("ins", has_text="sa").wait_for()
+        finally:
+            page.context.close()
+        assert not page.wrong
+
+
+#: What a page tries that runs in the browser of somebody who can reach the server: to read, and to change.
+ATTACK: Final = """async (root) => {
+  const ask = (path, options) => fetch(root + path, options).then(
+    async (said) => [said.status, await said.text()], (error) => [error.name, '']);
+  const json = {'Content-Type': 'application/json'};
+  return Promise.all([
+    ask('/v1/namespaces'), ask('/v1/me'), ask('/v1/namespaces/public/default/topics'), ask('/v1/server/metrics'),
+    ask('/v1/namespaces/public/default/topics', {headers: {Accept: 'text/event-stream'}}),
+    ask('/v1/namespaces/public/default/explain', {method: 'POST', headers: json, body: '{}'}),
+    ask('/'), ask('/metrics'),
+    ask('/v1/namespaces/public/default/topics/stolen', {method: 'PUT', headers: json, body: '{}'}),
+    ask('/v1/namespaces/public/default/topics/orders-1', {method: 'DELETE'}),
+    ask('/v1/namespaces/public/default/topics:import', {method: 'POST', mode: 'no-cors', body: '{"name":"stolen"}'}),
+  ]);
+}"""
+
+
+def test_a_page_of_a_name_that_was_made_to_stand_for_the_server_reads_and_changes_nothing(
+    browser: Any, served: Served
+) -> None:
+    """DNS rebinding: the page comes from a hostile server, and its name means 127.0.0.1 from then on."""
+    listed = f"http://{served.ready['http']}/v1/namespaces/public/default/topics"
+    port = served.ready["http"].rpartition(":")[2]
+    rebound, elsewhere = f"http://{REBOUND}:{port}", f"http://{REBOUND}:8888"
+    context = browser.new_context()
+    try:
+        page = context.new_page()
+        before = page.request.get(listed).json()["items"]
+        for origin in (rebound, elsewhere):
+            page.route(f"{origin}/attack", lambda route: route.fulfill(body="<p>", content_type="text/html"))
+            page.goto(f"{origin}/attack")
+            # The browser takes it for the page's own server, or for another one whose answers it does not show.
+            said = page.evaluate(ATTACK, "" if origin == rebound else f"http://{served.ready['http']}")
+            statuses = {status for status, _ in said}
+            assert statuses == ({421} if origin == rebound else {"TypeError", 0}), said
+            assert all("orders" not in text and "broker_core" not in text for _, text in said)
+        assert len(before) == len(page.request.get(listed).json()["items"]) > 0
+    finally:
+        context.close()
