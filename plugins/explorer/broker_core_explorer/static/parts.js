@@ -36,7 +36,9 @@ export function Failure({ error, what, again, rights }) {
       <p class="muted">${error.message}</p>
     </div>`;
   }
-  const title = error.status === 0 ? 'The server does not answer'
+  const held = /^The shrink guard holds/.test(error.message);
+  const title = held ? 'Many topics are missing at once: the listing is held'
+    : error.status === 0 ? 'The server does not answer'
     : error.status === 404 ? `There is no such thing: ${what}`
     : error.status === 429 ? 'A quota is used up'
     : error.status === 503 ? 'The server has no place for this now'
@@ -45,6 +47,7 @@ export function Failure({ error, what, again, rights }) {
     <h2>${title}</h2>
     <p>${error.status === 0 ? 'It may be restarting. The page asks again by itself as soon as it is there.' : error.message}</p>
     ${error.status !== 0 && error.cause_ ? html`<p class="muted">Cause ${error.cause_}, status ${error.status}</p>` : null}
+    ${held ? html`<a href="#/screen/held">Held listings</a>` : null}
     ${again ? html`<button type="button" onClick=${again}>Try again</button>` : null}
   </div>`;
 }
