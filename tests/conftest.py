@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import logging
 import os
@@ -145,12 +146,14 @@ def wheels(distributions: list[Path]) -> list[Path]:
     return [path for path in distributions if path.suffix == ".whl"]
 
 
-@pytest.fixture(scope="module")
-def mypy_cache(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What mypy found out about broker-core when it ran for this module last: ten seconds of its work."""
+@pytest.fixture
+def mypy_cache(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    """What mypy found out about broker-core when it ran last: ten seconds of its work, of one test at a time."""
     cache = request.config.cache
-    name = request.module.__name__.rpartition(".")[2]
-    return tmp_path_factory.mktemp("mypy") if cache is None else cache.mkdir(f"mypy-{name}")
+    folder = tmp_path if cache is None else cache.mkdir("mypy-of-plugins")
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield folder
 
 
 @pytest.fixture(autouse=True)
