@@ -17,7 +17,7 @@ import struct
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import TracebackType
@@ -141,15 +141,21 @@ class ForkServer:
             self._process = None
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def serve(self, command: Sequence[str], stderr: IO[bytes], environment: dict[str, str]) -> ForkedProcess:
-        """Start ``broker-core serve``, its standard output a pipe."""
+    def serve(
+        self,
+        command: Sequence[str],
+        stderr: IO[bytes],
+        environment: Mapping[str, str],
+        folder: Path | None = None,
+    ) -> ForkedProcess:
+        """Start ``broker-core serve`` in a folder, by default that of this process; its standard output is a pipe."""
         reading, writing = os.pipe()
         stdout = os.fdopen(reading, "rb")
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             connection.connect(self._address)
             with Path(os.devnull).open("rb") as nothing:
-                request = marshal.dumps((list(command), str(Path.cwd()), environment))
+                request = marshal.dumps((list(command), str(folder or Path.cwd()), dict(environment)))
                 socket.send_fds(connection, [request], [nothing.fileno(), writing, stderr.fileno()])
             (pid,) = _NUMBER.unpack(connection.recv(_NUMBER.size))
             assert pid, "this command needs a start of its own"

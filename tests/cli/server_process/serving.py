@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.support.forked_programs import ForkedProcess, server_of_the_run
 from tests.support.program_lines import ProgramLines
 
 COMMAND = [sys.executable, "-m", "broker_core.cli"]
 
 
 class Server:
-    """`broker-core serve` as a process."""
+    """`broker-core serve` as a process; one that is forked has its modules imported."""
 
-    def __init__(self, folder: Path, *arguments: str, command: Sequence[str] = COMMAND) -> None:
+    process: subprocess.Popen[bytes] | ForkedProcess
+
+    def __init__(
+        self, folder: Path, *arguments: str, command: Sequence[str] = COMMAND, forked: bool = False
+    ) -> None:
         self.log = folder / "log"
         with self.log.open("wb") as log:
-            self.process = subprocess.Popen(
-                [*command, "serve", *arguments], stdout=subprocess.PIPE, stderr=log, cwd=folder
-            )
+            if forked:
+                words = ["broker-core", "serve", *arguments]
+                self.process = server_of_the_run().serve(words, log, os.environ, folder)
+            else:
+                self.process = subprocess.Popen(
+                    [*command, "serve", *arguments], stdout=subprocess.PIPE, stderr=log, cwd=folder
+                )
         self.lines = ProgramLines(self.process)
 
     def ready(self) -> dict[str, str]:
@@ -33,7 +43,7 @@ class Server:
         return self.process.wait(60)
 
 
-def started(servers: list[Server], folder: Path, *arguments: str) -> Server:
-    server = Server(folder, *arguments)
+def started(servers: list[Server], folder: Path, *arguments: str, forked: bool = False) -> Server:
+    server = Server(folder, *arguments, forked=forked)
     servers.append(server)
     return server

@@ -55,7 +55,7 @@ def test_it_says_ready_once_and_drains_on_a_signal(
 
 
 def test_without_the_table_there_is_no_http(servers: list[Server], tmp_path: Path) -> None:
-    server = started(servers, tmp_path, "--pulsar", "127.0.0.1:0")
+    server = started(servers, tmp_path, "--pulsar", "127.0.0.1:0", forked=True)
     assert list(server.ready()) == ["pulsar"]
     server.process.terminate()
     assert server.end() == 0
@@ -331,7 +331,7 @@ def _status(address: str, path: str = "/-/ready") -> tuple[int, str]:
 def test_it_ends_by_itself_after_the_delay(servers: list[Server], tmp_path: Path) -> None:
     config = tmp_path / "f.toml"
     config.write_text('[pulsar]\nlisten = "127.0.0.1:0"\ndrain_delay = 1\n')
-    server = started(servers, tmp_path, "--config", str(config))
+    server = started(servers, tmp_path, "--config", str(config), forked=True)
     server.ready()
     begun = time.monotonic()
     server.process.terminate()
@@ -342,7 +342,7 @@ def test_it_ends_by_itself_after_the_delay(servers: list[Server], tmp_path: Path
 def test_clients_are_served_in_the_delay(servers: list[Server], tmp_path: Path) -> None:
     config = tmp_path / "f.toml"
     config.write_text('[pulsar]\nlisten = "127.0.0.1:0"\ndrain_delay = 600\n[http]\nlisten = "127.0.0.1:0"\n')
-    server = started(servers, tmp_path, "--config", str(config))
+    server = started(servers, tmp_path, "--config", str(config), forked=True)
     ready = server.ready()
     assert _status(ready["http"])[0] == 200
     server.process.terminate()
