@@ -344,7 +344,7 @@ function Namespaces({ place }) {
       <ul class="cards">${data.items.map((each) => html`<li key=${each.namespace}>
         <a class="card" href=${linkIn('topics', each.namespace)}>
           <span class="name"><bdi>${each.namespace}</bdi></span>
-          <span class="figure">${each.counts ? counted(each.counts.all, 'topic') : html`<small>not counted</small>`}</span>
+          <span class="figure">${each.counts ? counted(each.counts.all, 'name') : html`<small>not counted</small>`}</span>
           <span class="muted small">${[
             each.counts?.non_persistent ? `${number(each.counts.non_persistent)} non-persistent` : '',
             each.source && each.source !== 'catalog' ? `from ${each.source}` : each.source ? 'from the catalogue' : '',
