@@ -37,6 +37,7 @@ from broker_core.wire.kafka import (
     DESCRIBE_GROUPS,
     DESCRIBE_LOG_DIRS,
     DESCRIBE_PRODUCERS,
+    DESCRIBE_TOPIC_PARTITIONS,
     DESCRIBE_TRANSACTIONS,
     DESCRIBE_USER_SCRAM_CREDENTIALS,
     FIND_COORDINATOR,
@@ -274,6 +275,29 @@ async def test_joined_pages_are_what_the_node_answers_unpaged(
             else:
                 pytest.fail("pages do not end")
             assert sorted(_leaves(rows)) == whole
+
+
+async def test_described_pages_of_all_topics_are_the_nodes_but_for_eligible_replicas(
+    broker: KafkaBroker, filled: str
+) -> None:
+    async def pages(address: str, limit: int) -> list[Fields]:
+        rows: list[Fields] = []
+        cursor: Fields | None = None
+        async with raw_client(_address(address)) as client:
+            while not rows or cursor is not None:
+                asked = {"topics": [], "response_partition_limit": limit, "cursor": cursor}
+                page = await client.ask(DESCRIBE_TOPIC_PARTITIONS, 0, asked)
+                rows, cursor = rows + page["topics"], page["next_cursor"]
+        return rows
+
+    direct = await pages(broker.address, 2000)
+    for row in direct:
+        for part in row["partitions"]:
+            part |= {"eligible_leader_replicas": None, "last_known_elr": None}
+    for limit in (1, 7, 2000):
+        found = await pages(filled, limit)
+        assert sorted(_leaves(found)) == sorted(_leaves(direct))
+        assert {row["topic_id"] for row in found} == {row["topic_id"] for row in direct}
 
 
 async def test_the_own_port_of_the_listener_is_no_nodes(broker: KafkaBroker, filled: str) -> None:
