@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import json
 import subprocess
 from collections.abc import Iterator
@@ -56,7 +55,7 @@ from broker_core.wire.kafka import (
     ErrorCode,
     Fields,
 )
-from tests.interop.kafka_peer import KafkaBroker
+from tests.interop.kafka_peer import KafkaBroker, unsigned_token
 from tests.interop.kafka_programs import java_command
 from tests.interop.maven import PeerUnavailable
 from tests.support.eventually import eventually
@@ -76,13 +75,6 @@ _TOOLS: Final = "org.apache.kafka.tools."
 def _address(text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
     return host, int(port)
-
-
-def _token(subject: str) -> str:
-    def part(value: object) -> str:
-        return base64.urlsafe_b64encode(json.dumps(value).encode()).rstrip(b"=").decode()
-
-    return f"{part({'alg': 'none'})}.{part({'sub': subject, 'iat': 1_700_000_000, 'exp': 4_000_000_000})}."
 
 
 @pytest.fixture(scope="module")
@@ -373,7 +365,7 @@ def test_tools_print_what_they_print_at_the_cluster(broker: KafkaBroker, filled:
 def forwarding(broker: KafkaBroker, filled: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A gateway that asks as its clients."""
     folder = tmp_path_factory.mktemp("forwarding")
-    (folder / "token").write_text(_token("gateway"))
+    (folder / "token").write_text(unsigned_token("gateway"))
     own = {"mechanism": "OAUTHBEARER", "token": f"file:{folder / 'token'}"}
     served = _gateway(
         folder,
@@ -391,7 +383,7 @@ async def test_clients_have_their_own_rights_at_the_cluster(broker: KafkaBroker,
         made = await client.create_topics([NewTopic("more", 1)])
         with pytest.raises(TopicAuthorizationException):
             made.all()
-    async with AdminClient(forwarding, sasl=OAuthBearer(lambda: _token("gateway"))) as client:
+    async with AdminClient(forwarding, sasl=OAuthBearer(lambda: unsigned_token("gateway"))) as client:
         assert {row.name for row in await client.list_topics()} == set(_TOPICS)
 
 

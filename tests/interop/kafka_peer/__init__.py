@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.interop.kafka_peer.broker import KafkaBroker
+from tests.interop.kafka_peer.broker import KafkaBroker, unsigned_token
 from tests.interop.kafka_peer.cluster import Contents, KafkaCluster, fill
 from tests.interop.kafka_peer.jars import kafka_jars
 
-__all__ = ["Contents", "KafkaBroker", "KafkaCluster", "fill", "kafka_jars"]
+__all__ = ["Contents", "KafkaBroker", "KafkaCluster", "fill", "kafka_jars", "unsigned_token"]

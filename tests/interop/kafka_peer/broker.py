@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import json
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,11 +16,20 @@ from tests.interop.kafka_peer.jars import HERE, kafka_jars
 from tests.support.certificates import Authority
 from tests.support.ports import free_ports
 
-__all__ = ["KafkaBroker"]
+__all__ = ["KafkaBroker", "unsigned_token"]
 
 _START_SECONDS: Final = 120.0
 _STOP_SECONDS: Final = 30
 _LOGIN: Final = "org.apache.kafka.common.security"
+
+
+def unsigned_token(subject: str) -> str:
+    """A token that brokers take which verify no signature."""
+
+    def part(value: object) -> str:
+        return base64.urlsafe_b64encode(json.dumps(value).encode()).rstrip(b"=").decode()
+
+    return f"{part({'alg': 'none'})}.{part({'sub': subject, 'iat': 1_700_000_000, 'exp': 4_000_000_000})}."
 
 
 class KafkaBroker:

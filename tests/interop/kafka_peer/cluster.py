@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
+import subprocess
+import sys
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
-
-from kafka import KafkaProducer
 
 from broker_core.client.kafka import AdminClient, NewTopic, Operation, PatternType, Permission, ResourceType
 from broker_core.wire.kafka import (
@@ -59,6 +60,29 @@ _MADE_AT_ONCE: Final = 500
 _MOVED_BYTES: Final = 500_000
 
 
+#: A program that begins transactions, and sends what takes long to move; it keeps the transactions as long as it runs.
+_PRODUCERS: Final = f"""
+import json, signal, sys
+from kafka import KafkaProducer
+asked = json.loads(sys.argv[1])
+kept = []
+for name, topic in asked["transactions"].items():
+    producer = KafkaProducer(
+        bootstrap_servers=asked["servers"], transactional_id=name, transaction_timeout_ms={_LONG}
+    )
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.send(topic, b"x").get(60)
+    kept.append(producer)
+plain = KafkaProducer(bootstrap_servers=asked["servers"])
+for name in asked["moved"]:
+    for _ in range(8):
+        plain.send(name, b"x" * {_MOVED_BYTES}).get(60)
+print("sent", flush=True)
+signal.pause()
+"""
+
+
 class KafkaCluster:
     """So many brokers, of which the first is the controller, or with three and more all are. A context manager."""
 
@@ -79,6 +103,8 @@ class KafkaCluster:
             "group.consumer.max.session.timeout.ms": str(_LONG),
             "max.request.partition.size.limit": "2000",
             "log.index.size.max.bytes": "65536",
+            # A move copies what it likes once in a window.
+            "replication.quota.window.size.seconds": "600",
         }
         self.brokers: Final = {
             number: KafkaBroker(
@@ -142,26 +168,20 @@ class Contents:
 def fill(cluster: KafkaCluster, contents: Contents, address: str) -> Iterator[None]:
     """Fill a cluster, its topics by an admin at ``address``; within it transactions stay open."""
     asyncio.run(_fill(cluster, contents, address))
-    producers = []
-    for number, name in enumerate(contents.transactions):
-        producer = KafkaProducer(
-            bootstrap_servers=cluster.addresses, transactional_id=name, transaction_timeout_ms=_LONG
-        )
-        producer.init_transactions()
-        producer.begin_transaction()
-        producer.send(contents.topics[number], b"x").get(30)
-        producers.append(producer)
-    plain = KafkaProducer(bootstrap_servers=cluster.addresses)
-    for name in contents.moved:
-        for _ in range(8):
-            plain.send(name, b"x" * _MOVED_BYTES).get(30)
-    plain.close()
-    asyncio.run(_move(cluster, contents))
-    try:
-        yield
-    finally:
-        for producer in producers:
-            producer.close(0)
+    asked = {
+        "servers": cluster.addresses,
+        "transactions": dict(zip(contents.transactions, contents.topics, strict=False)),
+        "moved": contents.moved,
+    }
+    command = [sys.executable, "-c", _PRODUCERS, json.dumps(asked)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as producers:
+        try:
+            assert producers.stdout is not None
+            assert producers.stdout.readline() == b"sent\n"
+            asyncio.run(_move(cluster, contents))
+            yield
+        finally:
+            producers.kill()
 
 
 async def _fill(cluster: KafkaCluster, contents: Contents, address: str) -> None:
