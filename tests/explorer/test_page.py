@@ -159,21 +159,26 @@ def test_an_old_page_says_so(page_of: Open, served: Served) -> None:
 
 
 def test_a_slow_server_and_requests_of_earlier_keys(page_of: Open, served: Served) -> None:
-    page = page_of(served, "topics/public/default")
-    page.see(re.compile("^60 names"))
+    page = page_of(served, "topics/public/default?q=orders-(.*)", **NARROW)
+    page.page.locator(".captured").first.wait_for()
     page.page.evaluate(
         "{ const before = fetch; window.ended = []; window.fetch = (url, options) => before(url, options).catch("
         "(error) => { ended.push(`${error.name} ${url}`); throw error; }); }"
     )
-    page.page.route("**/topics?*", lambda route: None)  # an answer that does not come
+    page.page.route(re.compile(r"/topics\?.*orders-1"), lambda route: None)  # an answer that does not come
     pattern = page.page.get_by_label("Pattern of names", exact=True)
     pattern.fill("orders-1.*")
     page.see("The server is slow")
-    page.page.unroute("**/topics?*")
+    assert page.page.locator(".stale .row").count()
+    assert not page.axe()  # the answer before is fainter, and can be read
     pattern.fill("orders-2.*")
     page.see(re.compile("^11 names"))
     (ended,) = page.page.evaluate("ended")
     assert re.search("^AbortError .*orders-1", ended)
+    page.page.route("**/server/plugins", lambda route: None)
+    page.go("plugins")
+    page.see("Still waiting for the plugins: the server is slow to answer.")
+    assert not page.axe()
 
 
 def test_a_page_that_may_change_nothing_says_so(page_of: Open, hostile: Served) -> None:
