@@ -467,7 +467,7 @@ async def test_a_hash_that_is_right_costs_no_look_at_the_file(
 async def test_watchers_of_which_nothing_changes_cost_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are sent nothing, and their questions are not asked again, while another one's topics change."""
+    """Silent watchers are sent nothing, and their questions are not asked again, while another one's topics change."""
     asked: list[str | None] = []
     answer_now = Pipeline.answer_now
 

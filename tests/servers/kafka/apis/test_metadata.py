@@ -225,7 +225,7 @@ async def test_a_few_topics_are_answered_at_once_as_they_are_later(catalog: Sqli
 def test_many_names_are_answered_as_each_of_them(
     tmp_path: Path, version: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those that are listed are encoded by columns; the others, and all of a page, one by one."""
+    """Listed topics are encoded by columns; the others, and all of a page, one by one."""
     with page_server(tmp_path, ClusterRows(), 2000) as server:
         server.acls.enabled = version % 2 == 1
         for number in range(60):
