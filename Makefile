@@ -66,7 +66,7 @@ test: $(TEST_STAMP)
 interop: $(TEST_STAMP)
 	@scripts/setup-interop.sh
 	$(BIN)/pytest -m interop -rs -n 2 --dist loadfile tests/interop $(ARGS)
-	$(BIN)/pytest -m long -n 2 --dist loadfile
+	$(BIN)/pytest -m long -n 2 --dist loadfile $$(grep -rl --include='test_*.py' 'mark\.long\b' tests)
 	SPARK_CHAIN_TURNS=25 $(BIN)/pytest -n 2 -q -k chain tests/spark/batch/incremental/test_segment_reuse.py \
 	  tests/spark/batch/sources/test_parquet_and_tables.py tests/spark/batch/sources/test_postgres_database.py
 	KAFKA_EXAMPLES=100 $(BIN)/pytest -n 2 -q tests/wire/kafka/test_known_apis.py
