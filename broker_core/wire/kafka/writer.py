@@ -5,9 +5,9 @@ from __future__ import annotations
 import struct
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 __all__ = ["Buffer", "Encoded", "EncodedRows", "Numbered", "Writer", "unsigned_varint"]
 
@@ -37,6 +37,9 @@ class Encoded:
 
 class EncodedRows(ABC):
     """The elements of an array that are encoded for the version that is written, and read as a list is."""
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[Any]: ...
 
     @abstractmethod
     def encoded(self) -> Encoded:

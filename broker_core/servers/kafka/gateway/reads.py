@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -47,6 +48,7 @@ from broker_core.wire.kafka import (
     METADATA,
     OFFSET_FETCH,
     Api,
+    EncodedRows,
     ErrorCode,
     Fields,
     Reader,
@@ -360,8 +362,23 @@ _PAGED: Final = frozenset(
 
 
 def _row(api: Api, later: AnswerLater, code: ErrorCode | None = None) -> HandlerRow:
+    later = _of_decoded(later)
     guard = later if code is None else guarded(later, code, partial(_refused, api))
     return HandlerRow(api, later=guard, read=_reader(api))
+
+
+def _of_decoded(later: AnswerLater) -> AnswerLater:
+    """A handler that gets rows decoded, beside the event loop if they are many, unless a node gets them as they are."""
+
+    async def answer(call: KafkaCall) -> Fields:
+        rows = {name: each for name, each in call.body.items() if isinstance(each, EncodedRows)}
+        if rows and (call.node.of_cluster is None or are_some(call)):
+            count = sum(each.encoded().count for each in rows.values())
+            lists = await call.off_loop(count, lambda: {name: list(each) for name, each in rows.items()})
+            call = replace(call, body={**call.body, **lists})
+        return await later(call)
+
+    return answer
 
 
 def _reader(api: Api) -> Callable[[Reader, int], Fields] | None:

@@ -80,7 +80,9 @@ async def asked(
     async def hold(size: int) -> None:
         await call.hold(size * _EXPANSION)
 
-    path = None if are_some(call) else _passed_on(api, call.version)
+    # What is joined of several nodes is decoded, in a thread where it is large.
+    is_joined = call.node.of_cluster is None
+    path = None if is_joined or are_some(call) else _passed_on(api, call.version)
     read = read_response if path is None else partial(read_raw_response, path)
     try:
         answer = await front.cluster.request(
