@@ -127,6 +127,7 @@ def test_each_screen_by_keyboard_alone(page_of: Open, served: Served) -> None:
         page.holds(f"document.activeElement.textContent === {json.dumps(heading)}")
         page.settled()
         reached = set()
+        beyond = False
         for _ in range(100):
             keyboard.press("Tab")
             at, seen, beyond = page.page.evaluate(_TABBED)
@@ -330,7 +331,7 @@ def test_the_question_of_somebody_else_and_each_step_that_takes_a_topic_away(
     page.holds("document.activeElement.name === 'user'")
     signed_in(page, "chief")
     page.see(re.compile("^60 names"))
-    for place, says in {
+    shown: dict[str, str | re.Pattern[str]] = {
         "topics/public/default?as=1&role=reader": re.compile("^58 names for reader"),
         "topics/public/default?as=1&role=nobody": "The role nobody may not see the topics",
         "topics/internal/audit?as=1&role=reader": "The role reader may not see the topics",
@@ -339,7 +340,8 @@ def test_the_question_of_somebody_else_and_each_step_that_takes_a_topic_away(
         "why/public/default?as=1&role=reader&topic=public/default/orders-7": "orders-7 is listed for the role reader",
         "why/public/default?topic=orders-7&q=a(": "RE2 does not take this pattern",
         "topic/public/default/orders-7": "rule 1: reader may list in public/*",
-    }.items():
+    }
+    for place, says in shown.items():
         page.page.evaluate("(place) => { location.hash = place; }", f"#/{place}")
         page.see(says)
     page.page.get_by_role("button", name="chief").click()
