@@ -198,7 +198,7 @@ FILES = {
     "typo.toml": "[catalogue]\npath = 'x'\n",
     "wrong.toml": "[pulsar]\nlisten = 'here'\n",
     "mode.toml": "[catalog]\nmode = '0999'\n",
-    "plugins.toml": "[plugins]\nenabled = ['absent']\n",
+    "plugins.toml": "pulsar.listen = '127.0.0.1:0'\n[plugins]\nenabled = ['absent']\n",
     "folder.toml": "[pulsar]\nlisten = '127.0.0.1:0'\n[catalog]\npath = 'absent/c.sqlite'\n",
     "t.toml": CATALOG,
     "header.txt": "name,partitions\n",
@@ -220,7 +220,8 @@ FILES = {
     "monitor.toml": RULE + "actions = ['monitor']\ntopics = ['x*']\n",
     "user.toml": "[kafka]\nlisten = '127.0.0.1:0'\nsuper_users = ['admin']\n",
     "network.toml": "[pulsar]\nhaproxy_from = ['10.0.0.0/33']\n",
-    "config.toml": "[kafka]\nlisten = '127.0.0.1:0'\n[kafka.configs]\n'retention.minutes' = '4'\n" + CATALOG,
+    "config.toml": "pulsar.listen = '127.0.0.1:0'\nkafka.listen = '127.0.0.1:0'\n"
+    "kafka.configs = {'retention.minutes' = '4'}\n" + CATALOG,
     "both.toml": "[upstream]\nservice_url = 'pulsar://b:6650'\ntoken = 'x'\ntoken_command = ['y']\n",
     "tls.toml": "[pulsar.tls]\nlisten = '127.0.0.1:0'\ncertificate = 'names.txt'\nkey = 'private.pem'\n"
     + CATALOG,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from typing import Any, Final, TypeAlias, overload
 
+from broker_core.counted import counted
 from broker_core.wire.kafka.api import Api
 from broker_core.wire.kafka.fields import Array, Fields, Kind, Struct, Versions
 from broker_core.wire.kafka.reader import MalformedMessage, Reader
@@ -196,7 +197,9 @@ def _codec(message: Struct, version: int, path: RawPath, *, compact: bool) -> Co
         except IndexError:
             end = len(data) + 1
         if end > len(data):
-            raise MalformedMessage(f"{count} rows are announced at byte {reader.at}, and they do not end")
+            raise MalformedMessage(
+                f"an array at byte {reader.at} is announced to have {counted(count, 'row')}, and has no end"
+            )
         reader.at = end
         levels, lists = [], iter(found)
         for depth, (_, fields) in enumerate(path):

@@ -94,7 +94,7 @@ def test_a_broken_plugin_is_one_line(cli: Cli, tmp_path: Path, install_plugin: I
     said = cli("serve", "--config", config).only_error
     assert "plugin 'bad' (distribution dist-of-bad 1.2.3)" in said
     assert "no database here" in said
-    config.write_text('[plugins]\nenabled = ["absent"]\n')
+    config.write_text('[pulsar]\nlisten = "127.0.0.1:0"\n[plugins]\nenabled = ["absent"]\n')
     assert "plugin 'absent' is enabled" in cli("serve", "--config", config).only_error
 
 
