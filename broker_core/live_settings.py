@@ -41,6 +41,10 @@ class LivePlugins(Protocol):
     """The plugins of a server, as far as their settings are concerned."""
 
     @property
+    def authenticates(self) -> bool:
+        """Whether a plugin proves the roles of clients."""
+
+    @property
     def live_keys(self) -> Mapping[str, AbstractSet[str]]:
         """Of each plugin, the keys of its table that are live."""
 
@@ -75,6 +79,8 @@ class LiveSettings:
         #: Settings that the file has otherwise, and that wait for a restart.
         self.awaiting_restart: tuple[SettingChange, ...] = ()
         self.plugins: LivePlugins | None = None
+        #: The file that they are read from, empty if there is none, and ``None`` if that is not known.
+        self.file: str | None = None
         #: Whether all parts follow them; before that they are not read again.
         self.are_followed = False
         self._load = load

@@ -89,6 +89,16 @@ class Reloads:
         """The settings in force; the defaults where nothing is known of them."""
         return Settings() if self._settings is None else self._settings.current
 
+    @property
+    def file(self) -> str | None:
+        """The file of the settings, empty if there is none, and ``None`` if that is not known."""
+        return None if self._settings is None else self._settings.file
+
+    def has_roles(self, settings: Settings) -> bool:
+        """Whether clients have roles that are proven, with these settings and the plugins of the server."""
+        plugins = None if self._settings is None else self._settings.plugins
+        return settings.authentication.is_on or (plugins is not None and plugins.authenticates)
+
     async def difference(self) -> Difference:
         """What :meth:`reload_all` would change of the settings. Raises :exc:`~broker_core.settings.SettingsError`."""
         async with self._one_at_a_time:

@@ -8,7 +8,7 @@ for a namespace that is there and for any other.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
@@ -91,8 +91,11 @@ class Authorization:
         self._rules = tuple(_Rule(number, rule) for number, rule in enumerate(settings.rules, 1))
         #: Whether a rule takes topics of a namespace from a role, and leaves others.
         self.has_topics = self.on and any(rule.denies or rule.topics is not None for rule in self._rules)
-        #: The roles and patterns of roles that rules are about.
-        self.roles = frozenset(role for rule in settings.rules for role in rule.roles)
+        denying = (rule for rule in settings.rules if rule.effect == "deny")
+        #: The super roles, and the roles and patterns of roles that rules are about.
+        self.roles = self._super_roles.union(*(rule.roles for rule in settings.rules))
+        #: Those of rules that deny.
+        self.denied_roles = frozenset(role for rule in denying for role in rule.roles)
         self._rules_of: dict[str, tuple[_Rule, ...]] = {}
         self._scopes: dict[tuple[str, str, str | None], _Scope] = {}
         self._compiled: dict[tuple[_Rule, ...], _Scope] = {}
@@ -116,6 +119,10 @@ class Authorization:
         some = scope.whole if namespace is None else scope.some
         allowed = some if topic is None else scope.has(topic)
         return Decision(role, allowed, scope.why(topic, allowed=allowed))
+
+    def key(self, role: str) -> Hashable:
+        """A value that is equal for roles with the same rights: with the same rules, or all of them super roles."""
+        return True if role in self._super_roles else self._of(role)
 
     def decisions(self, asker: Asker, action: str, namespace: str | None) -> list[Decision]:
         """The decision about each principal of an asker: its role, and the one it asks for, if any."""

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Container, Hashable, Iterable, Iterator
+from itertools import islice, product
+from typing import Final, NamedTuple
 
 from broker_core.access.asker import Asker
 from broker_core.access.authorization import Authorization
 from broker_core.listing.listing import Listing, Selection
 from broker_core.listing.topic_filter import filtered
+from broker_core.names.rule_patterns import RulePattern
 from broker_core.settings import AuthorizationSettings
 
-__all__ = ["Lost", "names_lost", "without_topics"]
+__all__ = ["MOST_PAIRS", "Lost", "names_lost", "without_topics"]
+
+#: Pairs of patterns that overlap and are compared, and pairs that are looked at for an overlap.
+MOST_PAIRS: Final = 1000
+_MOST_LOOKED_AT: Final = 200_000
 
 
 class Lost(NamedTuple):
@@ -24,23 +30,57 @@ class Lost(NamedTuple):
 
 def names_lost(
     old: Authorization, new: Authorization, listings: Iterable[Listing]
-) -> dict[str, dict[str, Lost]]:
-    """What a role does not see any more, by role and namespace.
+) -> tuple[dict[str, dict[str, Lost]], bool]:
+    """What a role does not see any more, by role and namespace, and whether all pairs of patterns were compared.
 
-    A pattern of roles stands for those that it alone is about. For any thread that alone uses ``old`` and ``new``.
+    A pattern of roles stands for those that it alone is about. Of those that two patterns are about there is an entry
+    if they lose something else. For any thread that alone uses ``old`` and ``new``.
     """
-    lost: dict[str, dict[str, Lost]] = {}
+    listings = list(listings)
+    of_rights: dict[Hashable, dict[str, Lost]] = {}  # many roles have the same
+
+    def lost_by(role: str) -> dict[str, Lost]:
+        key = old.key(role), new.key(role)
+        if key not in of_rights:
+            of_rights[key] = _lost(old, new, role, listings)
+        return of_rights[key]
+
+    lost = {role: found for role in sorted(old.roles | new.roles) if (found := lost_by(role))}
+    # A role loses what a rule for one pattern lets it see, and one for the other denies.
+    patterns = [
+        [(role, RulePattern(role)) for role in sorted(roles) if "*" in role]
+        for roles in (old.roles, new.denied_roles)
+    ]
+    pairs = _overlaps(islice(product(*patterns), _MOST_LOOKED_AT), old.roles | new.roles)
+    for one, other, role in islice(pairs, MOST_PAIRS):
+        found = lost_by(role)
+        if found and found not in (lost.get(one), lost.get(other)):
+            lost[f"a role that matches {one} and {other}"] = found
+    are_all = next(pairs, None) is None and len(patterns[0]) * len(patterns[1]) <= _MOST_LOOKED_AT
+    return lost, are_all
+
+
+def _lost(old: Authorization, new: Authorization, role: str, listings: Iterable[Listing]) -> dict[str, Lost]:
+    lost = {}
     for listing in listings:
-        namespace = str(listing.namespace)
-        for role in sorted(old.roles | new.roles):
-            seen = _seen(old, role, listing.all())
-            if seen is None or not len(seen):
-                continue
-            still = _seen(new, role, seen)
-            missing = len(seen) - (0 if still is None else len(still))
-            if missing:
-                lost.setdefault(role, {})[namespace] = Lost(missing, len(seen), still is None)
+        seen = _seen(old, role, listing.all())
+        if seen is None or not len(seen):
+            continue
+        still = _seen(new, role, seen)
+        missing = len(seen) - (0 if still is None else len(still))
+        if missing:
+            lost[str(listing.namespace)] = Lost(missing, len(seen), still is None)
     return lost
+
+
+def _overlaps(
+    pairs: Iterable[tuple[tuple[str, RulePattern], ...]], met: Container[str]
+) -> Iterator[tuple[str, str, str]]:
+    """Two patterns, and a text that both match and that is neither of them nor ``met`` before."""
+    for (one, pattern), (other, denied) in pairs:
+        both = pattern.overlap(denied)
+        if both is not None and both not in met and not pattern.covers(other) and not denied.covers(one):
+            yield one, other, both
 
 
 def _seen(rules: Authorization, role: str, selection: Selection) -> Selection | None:

@@ -37,6 +37,21 @@ class RulePattern:
         """Whether all that another pattern matches is matched; ``False`` where this is not clear."""
         return self.matches(other)  # a `*` of the other is a text that only a `*` of this one matches
 
+    def overlap(self, other: RulePattern) -> str | None:
+        """A text that two patterns with ``*`` match, and as few others as can be: its ``*`` stand for any text.
+
+        ``None`` if there is no such text, or one of them has no ``*``.
+        """
+        begin = max(self._begin, other._begin, key=len)
+        end = max(self._end, other._end, key=len)
+        if self._whole is not None or other._whole is not None:
+            return None
+        if not (begin.startswith(self._begin) and begin.startswith(other._begin)):
+            return None
+        if not (end.endswith(self._end) and end.endswith(other._end)):
+            return None
+        return "*".join((begin, *self._middle, *other._middle, end))
+
 
 class NamespacePatterns:
     """Some patterns of ``TENANT/NAMESPACE``, each part by itself; ``*`` alone is also what belongs to no namespace."""

@@ -33,6 +33,7 @@ from broker_core.settings.load import (
     find_admin_socket,
     find_problems,
     load_settings,
+    settings_file,
 )
 from broker_core.settings.models import (
     CatalogSettings,
@@ -115,6 +116,7 @@ __all__ = [
     "masked",
     "merged",
     "setting_changes",
+    "settings_file",
 ]
 
 # What hides secrets compiles many expressions, for commands that print settings alone.

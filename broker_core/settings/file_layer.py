@@ -70,14 +70,24 @@ def _read(file: Path) -> bytes:
 
 
 def table_of_broken(file: Path, name: str) -> dict[str, Any]:
-    """One table of a file that is no TOML as a whole, empty where it cannot be read either."""
+    """What can be read of one table, line by line, of a file that is no TOML as a whole."""
     import tomllib
 
     try:
-        text = _read(file).decode(errors="replace")
-        found = re.search(rf"^[ \t]*\[[ \t]*{name}[ \t]*\].*\n((?:(?![ \t]*\[).*\n?)*)", text, re.MULTILINE)
-        values = {name: tomllib.loads(found[1]) if found else {}}
-    except (OSError, ValueError, SettingsError):
+        lines = _read(file).decode(errors="replace").splitlines()
+    except (OSError, SettingsError):
         return {}
-    resolve_paths(values, file.absolute().parent)
-    return values[name]
+    values: dict[str, Any] = {}
+    prefix = ""
+    for line in lines:
+        if line.lstrip().startswith("["):  # an array's line, too, which is of no use here
+            prefix = f"{name}." if re.match(rf"\s*\[\s*{name}\s*\]", line) else "of_another."
+        elif prefix == f"{name}." or (not prefix and line.lstrip().startswith(name)):
+            try:
+                found = tomllib.loads(prefix + line.lstrip()).get(name)
+            except (ValueError, RecursionError):
+                continue
+            values |= found if isinstance(found, dict) else {}
+    of_name = {name: values}
+    resolve_paths(of_name, file.absolute().parent)
+    return of_name[name]

@@ -25,6 +25,7 @@ __all__ = [
     "find_admin_socket",
     "find_problems",
     "load_settings",
+    "settings_file",
 ]
 
 
@@ -147,7 +148,8 @@ def find_admin_socket(
     loaded, _ = find_problems(file, environment=environment)
     if loaded is not None:
         return loaded.settings.admin.socket
-    file, environment = _sources(file, environment)
+    environment = os.environ if environment is None else environment
+    file = settings_file(file, environment)
     of_file = {} if file is None else table_of_broken(file, "admin")
     try:
         of_environment = EnvironmentLayer(environment).values.get("admin", {})
@@ -163,20 +165,18 @@ def _layers(
     *,
     again: bool = False,
 ) -> tuple[Path | None, tuple[Layer, ...]]:
-    file, environment = _sources(file, environment)
+    environment = os.environ if environment is None else environment
+    file = settings_file(file, environment)
     from_file = None if file is None else FileLayer(file, again=again)
     from_environment = EnvironmentLayer(environment, _plugins_named(from_file))
     from_options = OptionsLayer(options or {})
     return file, tuple(layer for layer in (from_options, from_environment, from_file) if layer is not None)
 
 
-def _sources(
-    file: Path | None, environment: Mapping[str, str] | None
-) -> tuple[Path | None, Mapping[str, str]]:
-    environment = os.environ if environment is None else environment
-    if file is None and environment.get(CONFIG_VARIABLE):
-        file = Path(environment[CONFIG_VARIABLE])
-    return file, environment
+def settings_file(file: Path | None = None, environment: Mapping[str, str] | None = None) -> Path | None:
+    """The settings file: ``file`` is the option ``--config``, else the variable names it, or there is none."""
+    named = (os.environ if environment is None else environment).get(CONFIG_VARIABLE)
+    return Path(named) if file is None and named else file
 
 
 def _loaded(file: Path | None, layers: tuple[Layer, ...]) -> LoadedSettings:

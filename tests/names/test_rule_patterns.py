@@ -27,6 +27,16 @@ def test_a_pattern_that_covers_another_matches_all_of_it(wide: str, narrow: str,
         assert by_hand(wide, text)
 
 
+@given(one=PATTERNS, other=PATTERNS, text=TEXTS)
+def test_a_text_that_two_patterns_match(one: str, other: str, text: str) -> None:
+    both = RulePattern(one).overlap(RulePattern(other))
+    if both is not None:
+        assert by_hand(one, both)
+        assert by_hand(other, both)
+    elif "*" in one and "*" in other:
+        assert not (by_hand(one, text) and by_hand(other, text))
+
+
 @pytest.mark.parametrize(
     ("wide", "narrow", "covers"),
     [("*", "a*", True), ("a*", "ab", True), ("a*", "a*c", True), ("a*", "*a", False), ("ab", "a*", False)],

@@ -107,6 +107,9 @@ def test_half_of_a_file_that_is_written_now_is_not_read(
     [
         ('[admin]\nsocket = "a"\n[limits]\nx = \n', "a"),
         ('x = = 1\n [ admin ] # ours\n\nsocket = "a" # here\n', "a"),
+        ('[admin]\nsocket = "a"\nx = = 1\n', "a"),
+        ('admin.socket = "a"\nx = = 1\n[limits]\nsocket = "b"\n', "a"),
+        ('[limits]\nadmin.socket = "a"\n[', None),
         ("[admin]\nsocket = \n", None),
         ('[limits]\nsocket = "a"\n[', None),
         ("\xff", None),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from urllib.parse import urlencode
 
 import typer
 
@@ -48,16 +50,17 @@ def reload_settings(
 
     settings, wrong = _settings(invocation)
     method = "GET" if dry_run else "POST"
-    told = _read(get(admin_socket(settings), "/-/reload", timeout=_PATIENCE, method=method))
+    page = f"/-/reload{_asked_file(invocation)}"
+    told = _read(get(admin_socket(settings), page, timeout=_PATIENCE, method=method))
     if dry_run:
-        told["names_lost"] = {} if wrong else _names_lost(told, settings)
+        told["names_lost"], told["names_not_counted"] = _names_lost(told)
     if form == "json":
         print_json(told)
     else:
         print_lines(_lines(told, dry_run=dry_run))
     if told["failed"]:
         raise typer.Exit(1)
-    if wrong:  # the server reads another file
+    if wrong:  # of another environment than that of the server
         raise wrong
 
 
@@ -70,8 +73,24 @@ def _settings(invocation: Invocation) -> tuple[Settings, SettingsError | None]:
     except SettingsError as error:
         socket = find_admin_socket(invocation.config)
         if socket is None:
-            raise
+            raise SettingsError(f"{error}; the server was not asked: admin.socket is not known") from error
         return Settings.model_validate({"admin": {"socket": socket}}), error
+
+
+def _asked_file(invocation: Invocation) -> str:
+    """The file that is asked about, for the server to compare it with its own; nothing if none is named."""
+    from broker_core.settings import settings_file
+
+    file = settings_file(invocation.config)
+    if file is None:
+        return ""
+    query = {"file": str(file.absolute())}
+    try:
+        found = file.stat()
+        query["inode"] = f"{found.st_dev}:{found.st_ino}"
+    except OSError:  # as the server finds, too
+        pass
+    return f"?{urlencode(query, errors='surrogateescape')}"
 
 
 def _lines(told: Mapping[str, Any], *, dry_run: bool) -> Iterator[str]:
@@ -86,6 +105,8 @@ def _lines(told: Mapping[str, Any], *, dry_run: bool) -> Iterator[str]:
                 yield f"{word}: {change['setting']}: {difference}"
     for role, lost in told.get("names_lost", {}).items():
         yield f"would not be seen any more by {role}: {lost}"
+    if told.get("names_not_counted"):
+        yield f"names that roles lose are not counted: {told['names_not_counted']}"
     if told["reloaded"]:
         yield f"reloaded: {', '.join(told['reloaded'])}"
     if not (told["failed"] or told["changed"] or told["restart"]):
@@ -111,21 +132,34 @@ def _differences(before: Any, after: Any) -> Iterator[str]:
             yield from (f"+{number} {text}" for number, text in enumerate(new, bounds[2] + 1))
 
 
-def _names_lost(told: dict[str, Any], settings: Settings) -> dict[str, str]:
-    """How many names of the catalogue each role would lose by the rules; some of its clients unsubscribe then."""
-    rules = told.pop("rules", {})
-    if settings.upstream is not None or not settings.catalog.path.exists():
-        return {}
+def _names_lost(told: dict[str, Any]) -> tuple[dict[str, str], str | None]:
+    """How many names of the server's catalogue each role would lose by the rules, for some of its clients unsubscribe
+    then; and why names are not counted, if there are such.
+    """
+    from broker_core.errors import BrokerCoreError
+
+    rules, catalog = told.pop("rules", []), told.pop("catalog", None)
     if not any(change["setting"].startswith("authorization.") for change in told["changed"]):
-        return {}
+        return {}, None
+    if catalog is None:
+        return {}, "they are those of the cluster behind the server"
+    if not Path(catalog).exists():
+        return {}, f"{catalog}: there is no catalogue"
     from broker_core.access.authorization import Authorization
     from broker_core.cli.startup_checks.authorization_rules import told_names_lost
     from broker_core.settings import AuthorizationSettings
 
-    authenticates = settings.authentication.is_on
-    former = Authorization(AuthorizationSettings.model_validate(rules), authentication=authenticates)
-    newer = Authorization(settings.authorization, authentication=authenticates)
-    return told_names_lost(former, newer, settings.catalog.path)
+    try:
+        former, newer = (
+            Authorization(
+                AuthorizationSettings.model_validate(each["authorization"]),
+                authentication=each["authentication"],
+            )
+            for each in rules
+        )
+        return told_names_lost(former, newer, Path(catalog))
+    except BrokerCoreError as error:
+        return {}, str(error)
 
 
 def _read(text: str) -> dict[str, Any]:

@@ -73,6 +73,7 @@ def serve_clients(
         debug=invocation.debug,
         when_ready=None if new is None else new.log,
         load=lambda: invocation.load(options, again=True).settings,
+        file="" if loaded.file is None else str(loaded.file.absolute()),
         check=check_arguments(invocation.config, options),
     )
 

@@ -47,15 +47,16 @@ def serve(
     debug: bool = False,
     when_ready: WhenReady | None = None,
     load: Callable[[], Settings] | None = None,
+    file: str | None = None,
     check: Sequence[str] | None = None,
     log_ready: bool = True,
 ) -> None:
     """Run a broker until a signal, then drain it. A second signal ends the process at once.
 
     ``when_ready`` is awaited after the line `ready`. ``debug``: everything is logged, whatever ``[log] level`` says.
-    ``load`` reads the settings again, when the operator wishes so. ``check`` are the options of the command `check` for
-    these settings. ``log_ready``: the log says `ready` too. What goes
-    wrong at the start is raised.
+    ``load`` reads the settings again, when the operator wishes so, from ``file`` (empty: there is none). ``check`` are
+    the options of the command `check` for these settings. ``log_ready``: the log says `ready` too. What goes wrong at
+    the start is raised.
     """
     note_hangups()
     keep_freed_memory()
@@ -67,7 +68,7 @@ def serve(
         try:
             with asyncio.Runner() as runner:
                 runner.run(
-                    _Process(settings, log, manager, load=load, check=check, debug=debug).run(
+                    _Process(settings, log, manager, load=load, file=file, check=check, debug=debug).run(
                         when_ready, log_ready
                     )
                 )
@@ -92,6 +93,7 @@ class _Process:
         manager: ServiceManager,
         *,
         load: Callable[[], Settings] | None = None,
+        file: str | None = None,
         check: Sequence[str] | None = None,
         debug: bool = False,
     ) -> None:
@@ -101,6 +103,7 @@ class _Process:
         self._manager = manager
         self._check = None if check is None else SettingsCheck(check)
         self._broker = Broker(settings, load=load, check=self._check)
+        self._broker.live.file = file
         self._stopping = asyncio.Event()
         self._reloading: asyncio.Task[None] | None = None
         self._reload_again = False

@@ -21,6 +21,9 @@ __all__ = ["authorization_checks", "names_lost_checks", "told_names_lost"]
 
 #: Namespaces that are named for a role.
 _TOLD: Final = 5
+_MORE: Final = (
+    "more pairs of patterns of roles overlap than are compared ({:,}): roles that match others may lose more"
+)
 
 
 def authorization_checks(settings: Settings) -> Iterator[Check]:
@@ -55,7 +58,7 @@ def authorization_checks(settings: Settings) -> Iterator[Check]:
 def names_lost_checks(settings: Settings) -> Iterator[Check]:
     """How many names of the catalogue each role does not see for rules about topics, and rules that deny none."""
     from broker_core.access.authorization import Authorization
-    from broker_core.access.names_lost import names_lost, without_topics
+    from broker_core.access.names_lost import MOST_PAIRS, names_lost, without_topics
     from broker_core.access.unused_rules import unmatched_topics
     from broker_core.errors import BrokerCoreError
 
@@ -66,7 +69,7 @@ def names_lost_checks(settings: Settings) -> Iterator[Check]:
     try:
         listings = asyncio.run(_listings(path))
         former = Authorization(without_topics(table), authentication=True)
-        lost = names_lost(former, rules, listings)
+        lost, are_all = names_lost(former, rules, listings)
         unmatched = list(unmatched_topics(table, listings))
     except BrokerCoreError as error:
         yield Check.warning("authorization.topics", f"the names that rules take away are unknown: {error}")
@@ -75,6 +78,8 @@ def names_lost_checks(settings: Settings) -> Iterator[Check]:
         # A client whose listing is denied gets an error, and no shorter listing.
         end = "" if all(each.denied for each in namespaces.values()) else ": some clients unsubscribe"
         yield Check.ok("authorization.topics", f"{role} does not see {_told(namespaces)}{end}")
+    if not are_all:
+        yield Check.warning("authorization.topics", _MORE.format(MOST_PAIRS))
     for number, texts in unmatched:
         shown = ", ".join(map(repr, texts[:_TOLD]))
         more = f" and {counted(len(texts) - _TOLD, 'pattern')} more" if len(texts) > _TOLD else ""
@@ -83,15 +88,17 @@ def names_lost_checks(settings: Settings) -> Iterator[Check]:
         )
 
 
-def told_names_lost(old: Authorization, new: Authorization, path: Path) -> dict[str, str]:
-    """Each role that loses names of a catalogue by other rules, and how many in which namespaces.
+def told_names_lost(old: Authorization, new: Authorization, path: Path) -> tuple[dict[str, str], str | None]:
+    """Each role that loses names of a catalogue by other rules, and how many in which namespaces; and a note if not all
+    could be compared.
 
     Raises :exc:`~broker_core.errors.BrokerCoreError` if the catalogue cannot be read.
     """
-    from broker_core.access.names_lost import names_lost
+    from broker_core.access.names_lost import MOST_PAIRS, names_lost
 
-    lost = names_lost(old, new, asyncio.run(_listings(path)))
-    return {role: _told(namespaces) for role, namespaces in lost.items()}
+    lost, are_all = names_lost(old, new, asyncio.run(_listings(path)))
+    note = None if are_all else _MORE.format(MOST_PAIRS)
+    return {role: _told(namespaces) for role, namespaces in lost.items()}, note
 
 
 def _told(lost: Mapping[str, Lost]) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import asyncio
 import enum
+import os
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from aiohttp import hdrs, web
@@ -136,26 +138,59 @@ class Endpoints:
 
 
 class Reloading:
-    """The page ``/-/reload``: what a reload would change of the settings (GET), and the reload (POST)."""
+    """The page ``/-/reload``: what a reload would change of the settings (GET), and the reload (POST).
+
+    Both are refused if ``?file=`` is another file than that of the server. ``inode`` is the number of its device and
+    its own, such as ``64:10``: the server may know the file by another path.
+    """
 
     def __init__(self, reloads: Reloads) -> None:
         self._reloads = reloads
 
-    async def show(self, _request: web.Request) -> web.Response:
-        failed: dict[str, str] = {}
+    async def show(self, request: web.Request) -> web.Response:
+        failed = await asyncio.to_thread(self._of_another_file, request)
         difference: Difference | None = None
         try:
-            difference = await self._reloads.difference()
+            if not failed:
+                difference = await self._reloads.difference()
         except SettingsError as error:
             failed["settings"] = str(error)
-        rules = self._reloads.in_force.authorization.model_dump(mode="json")
-        given = self._reloads.settings_are_given
-        content = {"problems": self._reloads.problems, "rules": rules, "given": given}
+        before = self._reloads.in_force
+        after = before if difference is None else difference.settings
+        content = {
+            "problems": self._reloads.problems,
+            "given": self._reloads.settings_are_given,
+            "rules": [
+                {
+                    "authorization": each.authorization.model_dump(mode="json"),
+                    "authentication": self._reloads.has_roles(each),
+                }
+                for each in (before, after)
+            ],
+            "catalog": None if before.upstream is not None else str(before.catalog.path.absolute()),
+        }
         return json_response(200, _told([], failed, difference) | content)
 
-    async def reload(self, _request: web.Request) -> web.Response:
+    async def reload(self, request: web.Request) -> web.Response:
+        if failed := await asyncio.to_thread(self._of_another_file, request):
+            return json_response(200, _told([], failed, None))
         reloaded = await self._reloads.reload_all()
         return json_response(200, _told(reloaded.done, reloaded.failed, reloaded.settings))
+
+    def _of_another_file(self, request: web.Request) -> dict[str, str]:
+        own, asked = self._reloads.file, request.query.get("file")
+        if own is None or not asked:
+            return {}
+        try:
+            found = Path(own).stat() if own else None
+        except OSError:
+            found = None
+        if found is not None and request.query.get("inode") == f"{found.st_dev}:{found.st_ino}":
+            return {}
+        if own and os.path.realpath(own) == os.path.realpath(asked.replace("\0", "")):
+            return {}
+        read = f"the server reads {own}" if own else "the server was started without a settings file"
+        return {"settings": f"{read}, and not {asked}: nothing is read again"}
 
 
 def _told(done: list[str], failed: dict[str, str], difference: Difference | None) -> dict[str, Any]:

@@ -57,14 +57,15 @@ async def test_reload_and_check(cli: Cli, tmp_path: Path) -> None:
 
 async def test_a_dry_run_says_how_many_names_a_role_loses(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "f.toml"
-    with SqliteCatalog(tmp_path / "c.sqlite") as catalog:
+    with SqliteCatalog(tmp_path / "c.sqlite") as filled:
         for number in range(10):
-            catalog.create(TopicName.parse(f"persistent://a/b/t{number}"))
+            filled.create(TopicName.parse(f"persistent://a/b/t{number}"))
 
-    def write(topics: str) -> None:
+    def write(topics: str, super_roles: str = '["boss"]', catalog: str = "c", behind: str = "") -> None:
         file.write_text(
-            '[pulsar]\nlisten = "127.0.0.1:0"\n[admin]\nsocket = "a.sock"\n[catalog]\npath = "c.sqlite"\n'
-            f'[[authorization.rules]]\nroles = ["team"]\nnamespaces = ["a/b"]\nactions = ["list"]\n{topics}'
+            f'[pulsar]\nlisten = "127.0.0.1:0"\n[admin]\nsocket = "a.sock"\n[catalog]\npath = "{catalog}.sqlite"\n'
+            f"[authorization]\nsuper_roles = {super_roles}\n"
+            f'[[authorization.rules]]\nroles = ["team"]\nnamespaces = ["a/b"]\nactions = ["list"]\n{topics}{behind}'
         )
 
     def load() -> Settings:
@@ -72,11 +73,45 @@ async def test_a_dry_run_says_how_many_names_a_role_loses(cli: Cli, tmp_path: Pa
 
     write("")
     async with Broker(load(), load=load):
-        write('topics = ["t1", "t2", "t3"]\n')
+        # Of the topics that the server has, whatever the file says of them after a restart.
+        for catalog, behind in (
+            ("c", ""),
+            ("none", ""),
+            ("c", '[upstream]\nservice_url = "pulsar://127.0.0.1:1"'),
+        ):
+            write('topics = ["t1", "t2", "t3"]\n', "[]", catalog, behind)
+            said = await asyncio.to_thread(cli, "reload", "--dry-run", "--config", str(file))
+            assert said.code == 0
+            assert "would change: authorization.rules: " in said.out
+            assert "would not be seen any more by team: 7 of 10 in a/b\n" in said.out
+            assert (
+                "would not be seen any more by boss: 10 of 10 in a/b (denied: AuthorizationError)\n"
+                in said.out
+            )
+            assert "not counted" not in said.out
+        (tmp_path / "c.sqlite").rename(tmp_path / "gone.sqlite")
         said = await asyncio.to_thread(cli, "reload", "--dry-run", "--config", str(file))
-        assert said.code == 0
-        assert "would change: authorization.rules: " in said.out
-        assert "would not be seen any more by team: 7 of 10 in a/b\n" in said.out
+        assert (
+            f"names that roles lose are not counted: {tmp_path}/c.sqlite: there is no catalogue\n" in said.out
+        )
+
+
+async def test_a_dry_run_says_that_names_of_a_cluster_are_not_counted(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "f.toml"
+    behind = '[pulsar]\nlisten = "127.0.0.1:0"\n[admin]\nsocket = "a.sock"\n'
+    behind += '[upstream]\nservice_url = "pulsar://127.0.0.1:1"\n[authorization]\nsuper_roles = ["boss"]\n'
+
+    def load() -> Settings:
+        return load_settings(file, environment={}).settings
+
+    file.write_text(behind)
+    async with Broker(load(), load=load):
+        for roles, count in (("boss", 0), ("other", 1)):
+            file.write_text(behind.replace("boss", roles))
+            said = await asyncio.to_thread(cli, "reload", "--dry-run", "--config", str(file))
+            assert said.code == 0
+            text = "names that roles lose are not counted: they are those of the cluster behind the server\n"
+            assert said.out.count(text) == count
 
 
 @pytest.mark.parametrize(
@@ -116,13 +151,82 @@ async def test_a_wrong_file_is_reported_to_the_server_and_by_it(
         code, text = await asked("check")
         assert code == 1
         assert "error reload: the server that runs goes on with what it had: settings: " in text
-        # Of another file, which is not the server's: this is not the server's failure, and is told all the same.
+        # What is wrong for the command alone is not the server's failure, and is reported all the same.
         other = tmp_path / "other.toml"
         other.write_text(right + wrong)
         file.write_text(right)
         said = await asyncio.to_thread(cli, "reload", "--config", str(other))
         assert (said.code, why in said.err) == (1, True)
         assert "reloaded: settings" in said.out
+
+
+@pytest.mark.parametrize("options", [[], ["--dry-run"]])
+async def test_another_file_than_that_of_the_server_is_refused(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]
+) -> None:
+    file, other, same = (tmp_path / name for name in ("f.toml", "other.toml", "same.toml"))
+    right = '[pulsar]\nlisten = "127.0.0.1:0"\n[admin]\nsocket = "a.sock"\n'
+    file.write_text(right)
+    other.write_text(f"{right}[limits]\npermit_queue = 5\n")
+    same.hardlink_to(file)
+
+    def load() -> Settings:
+        return load_settings(file, environment={}).settings
+
+    async def asked(*words: str) -> tuple[int, str]:
+        said = await asyncio.to_thread(cli, "reload", *options, *words)
+        return said.code, "".join(line for line in said.out.splitlines(True) if not line.startswith("20"))
+
+    async with Broker(load(), load=load) as broker:
+        broker.live.file = str(file)
+        opened: list[bool] = []
+        broker.reloads.add("log file", lambda: opened.append(True))
+        refused = f"failed: settings: the server reads {file}, and not {other}: nothing is read again\n"
+        assert await asked("--config", str(other)) == (1, refused)
+        monkeypatch.setenv("BROKER_CORE_CONFIG", str(other))
+        assert await asked() == (1, refused)
+        assert not opened
+        (tmp_path / "link.toml").symlink_to(file)
+        for name in ("link.toml", "same.toml", "f.toml"):
+            code, text = await asked("--config", str(tmp_path / name))
+            assert (code, "the settings are as the server has them" in text) == (0, True)
+        broker.live.file = ""
+        code, text = await asked()
+        assert (code, f"without a settings file, and not {other}" in text) == (1, True)
+
+
+@pytest.mark.parametrize("wrong", ["missing", "folder", "bytes", "lines", "dotted"])
+async def test_a_file_that_cannot_be_read_is_reported_to_the_server(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: str
+) -> None:
+    file = tmp_path / "f.toml"
+    right = '[pulsar]\nlisten = "127.0.0.1:0"\n[admin]\nsocket = "a.sock"\n'
+    file.write_text(right)
+
+    def load() -> Settings:
+        return load_settings(file, environment={}, again=True).settings
+
+    async with Broker(load(), load=load) as broker:
+        broker.live.file = str(file)
+        opened: list[bool] = []
+        broker.reloads.add("log file", lambda: opened.append(True))
+        file.unlink()
+        if wrong == "folder":
+            file.mkdir()
+        elif wrong != "missing":
+            file.write_bytes(right.encode() + (b"[limits]\n\xff" if wrong == "bytes" else b"limits"))
+        if wrong == "dotted":
+            file.write_text('admin.socket = "a.sock"\n[pulsar]\nlisten = \n')
+        is_known = wrong in ("bytes", "lines", "dotted")
+        said = await asyncio.to_thread(cli, "reload", "--config", str(file))
+        assert said.code == 1
+        assert ("; the server was not asked: admin.socket is not known" in said.err) is not is_known
+        assert opened == [True] * is_known
+        monkeypatch.setenv("BROKER_CORE_ADMIN__SOCKET", str(tmp_path / "a.sock"))
+        said = await asyncio.to_thread(cli, "reload", "--config", str(file))
+        assert (said.code, f"failed: settings: {file}: " in said.out) == (1, True)
+        assert opened == [True] * (1 + is_known)
+        assert broker.reloads.failing["settings"]
 
 
 async def test_beside_a_server_that_is_embedded_nothing_is_wrong(cli: Cli, tmp_path: Path) -> None:

@@ -93,6 +93,12 @@ def test_names_that_rules_about_topics_take_away(tmp_path: Path) -> None:
     )
     (found,) = names_lost_checks(denied)
     assert found.text == "team-a does not see 10 of 10 in acme/shop (denied: AuthorizationError)"
+    overlapping = [rules[0], {**rules[1], "roles": ["*-ext"]}]
+    (found,) = names_lost_checks(settings(authorization={"rules": overlapping}, catalog={"path": str(path)}))
+    assert (
+        found.text
+        == "a role that matches team-* and *-ext does not see 2 of 10 in acme/shop: some clients unsubscribe"
+    )
     # A name with a dot is matched by what could be a regular expression, and a namespace without topics tells nothing.
     with SqliteCatalog(path) as catalog:
         catalog.create(TopicName.parse("persistent://acme/shop/orders.eu"))
