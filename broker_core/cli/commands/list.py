@@ -62,7 +62,10 @@ def list_topics(
         ),
     ] = None,
     topics_hash: HashOption = None,
-    form: Annotated[Form, typer.Option("--format", help="How to print the answer.")] = "names",
+    form: Annotated[
+        Form | None,
+        typer.Option("--format", help="How to print the answer.", show_default="names; with --detail, table"),
+    ] = None,
     details: Annotated[
         str | None,
         typer.Option(
@@ -95,6 +98,8 @@ def list_topics(
 
     from broker_core.cli.error_line import say
 
+    if form is None:
+        form = "names" if details is None else "table"
     require_reader(form)
     asked = parse_namespace(namespace), parse_mode(mode)
     given = parse_properties(properties)

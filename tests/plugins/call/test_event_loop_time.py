@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Generator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -150,3 +152,38 @@ def test_a_step_that_blocks_is_told_once_an_interval() -> None:
     ]
     assert "make its hook a plain function" in logs[0]["event"]
     assert held.blocked == 5
+
+
+def _sleep() -> None:
+    time.sleep(BLOCKED)
+
+
+def _compute() -> None:
+    until = time.thread_time() + BLOCKED
+    while time.thread_time() < until:
+        pass
+
+
+@pytest.mark.parametrize("work", [_sleep, _compute])
+async def test_a_sleep_and_a_computation_block(work: Callable[[], None]) -> None:
+    async def hook() -> None:
+        work()
+
+    held = LoopTime("p", "startup")
+    await Stepwise(hook, held)
+    assert held.blocked == 1
+
+
+async def test_waiting_for_a_processor_does_not_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    wall, waited = 1000.0, 0
+    monkeypatch.setattr(event_loop_time, "time", SimpleNamespace(perf_counter=lambda: wall))
+    monkeypatch.setattr(event_loop_time, "_waited", lambda: waited)
+
+    async def hook() -> None:
+        nonlocal wall, waited
+        wall += 1.0
+        waited += 950_000_000
+
+    held = LoopTime("p", "startup")
+    await Stepwise(hook, held)
+    assert held.describe() == {"total_ms": 50.0, "longest_ms": 50.0, "blocked": 0}
