@@ -155,11 +155,11 @@ def test_a_step_that_blocks_is_told_once_an_interval() -> None:
 
 
 def _sleep() -> None:
-    time.sleep(BLOCKED)
+    time.sleep(2 * BLOCKED)
 
 
 def _compute() -> None:
-    until = time.thread_time() + BLOCKED
+    until = time.thread_time() + 2 * BLOCKED
     while time.thread_time() < until:
         pass
 
