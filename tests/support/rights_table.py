@@ -61,7 +61,13 @@ RIGHTS: Final = (
     Right("HTTP `/v1`", ("showTopic", "showTopicById", "showTopicConfigs"), ("list",), _HIDDEN),
     Right("HTTP `/v1`", ("listChanges",), ("list",), "409 where masks or rules hide topics"),
     Right("HTTP `/v1`", ("showTopicHistory",), ("list",), "409 where masks hide topics"),
-    Right("HTTP `/v1`", ("putTopic", "patchTopic", "deleteTopic", "importTopics"), ("admin",)),
+    Right(
+        "HTTP `/v1`",
+        ("putTopic", "patchTopic"),
+        ("admin",),
+        note="the answer has what is known of the topic for clients with `list`",
+    ),
+    Right("HTTP `/v1`", ("deleteTopic", "importTopics"), ("admin",)),
     Right("HTTP `/v1`", ("deleteTopicById",), ("admin",), _HIDDEN),
     Right("HTTP `/v1`", ("explainListing",), ("admin", "list"), "yes"),
     Right(

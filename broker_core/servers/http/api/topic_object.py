@@ -11,7 +11,7 @@ from broker_core.change_log import CatalogVersion
 from broker_core.servers.http.api.json_object import JsonObject
 from broker_core.service import version_text
 
-__all__ = ["TOPIC_EXAMPLE", "TOPIC_ID_PATTERN", "ShownTopic", "TopicObject"]
+__all__ = ["TOPIC_EXAMPLE", "TOPIC_ID_PATTERN", "ShownTopic", "TopicObject", "WrittenTopic"]
 
 #: The ids that are taken: base64, and hexadecimal with or without hyphens.
 TOPIC_ID_PATTERN: Final = (
@@ -55,10 +55,22 @@ def _or_null(name: str) -> Any:
     return (field.annotation or Any) | None, field
 
 
+def _with_nulls(title: str, text: str, *names: str) -> type[TopicObject]:
+    return create_model(title, __base__=TopicObject, __doc__=text, **{name: _or_null(name) for name in names})
+
+
 #: A topic of the catalogue, of a plugin or of brokers: only the catalogue knows all of it for sure.
-ShownTopic: Final = create_model(
-    "ShownTopic",
-    __base__=TopicObject,
-    __doc__="A null is not known here.",
-    **{name: _or_null(name) for name in ("topic_id", "properties", "configs", "created", "version")},
+ShownTopic: Final = _with_nulls(
+    "ShownTopic", "A null is not known here.", "topic_id", "properties", "configs", "created", "version"
+)
+#: A changed topic: only its name for a client that may not list it.
+WrittenTopic: Final = _with_nulls(
+    "WrittenTopic",
+    "All but the name is null for a client that may not list the topic.",
+    "partitions",
+    "topic_id",
+    "properties",
+    "configs",
+    "created",
+    "version",
 )

@@ -24,10 +24,11 @@ from broker_core.names.listed_names import MAX_PARTITIONS
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.etag import IF_MATCH, IF_NONE_MATCH, check_conditions, topic_etag
 from broker_core.servers.http.api.json_object import whole
+from broker_core.servers.http.api.namespaces.show_topic import asked_by
 from broker_core.servers.http.api.operation import CHANGE_PROBLEMS, Body, Operation, Reply, Right
 from broker_core.servers.http.api.request_body import RequestObject
 from broker_core.servers.http.api.services import ApiServices, needs_changes
-from broker_core.servers.http.api.topic_object import TOPIC_EXAMPLE, TopicObject
+from broker_core.servers.http.api.topic_object import TOPIC_EXAMPLE, TopicObject, WrittenTopic
 from broker_core.servers.http.api.topic_path import TOPIC, TOPIC_PATH, path_of, topic_of
 from broker_core.service import version_text
 
@@ -108,7 +109,7 @@ _ETAG: Final = "Another topic, or another state of it, is not touched with `If-M
 
 def operations(_services: ApiServices) -> list[Operation]:
     """The operations of this module."""
-    topic = {"application/json": TopicObject}
+    topic = {"application/json": WrittenTopic}
     return [
         Operation(
             "PUT",
@@ -197,8 +198,8 @@ async def _put(request: ApiRequest) -> web.StreamResponse:
         request, Edit(topic, decide, lambda there: check_conditions(there, if_match, if_none_match))
     )
     if write.before is not None and has_name(write.before, topic):
-        return _said(write)
-    return _said(write, 201, {str(hdrs.LOCATION): path_of(topic)})
+        return await _said(request, write)
+    return await _said(request, write, 201, {str(hdrs.LOCATION): path_of(topic)})
 
 
 async def _patch(request: ApiRequest) -> web.StreamResponse:
@@ -206,7 +207,7 @@ async def _patch(request: ApiRequest) -> web.StreamResponse:
     await needs_changes(request.services).allow(request.attempt, topic, request.deadline)
     changes = _Merge.read(await request.json())
     decide = merge(topic, changes.properties, changes.partitions, changes.configs)
-    return _said(await _changed_if_there(request, topic, decide))
+    return await _said(request, await _changed_if_there(request, topic, decide))
 
 
 async def _delete(request: ApiRequest) -> web.StreamResponse:
@@ -236,12 +237,20 @@ async def _changed_if_there(request: ApiRequest, topic: TopicName, decide: Decid
     return await _changed(request, Edit(topic, decide, require))
 
 
-def _said(write: TopicWrite, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
-    assert write.after is not None
-    return TopicObject.of(write.after, write.version).response(
+async def _said(
+    request: ApiRequest, write: TopicWrite, status: int = 200, headers: dict[str, str] | None = None
+) -> web.Response:
+    """The topic as it is now, if the client may list it: otherwise a change of nothing would read it."""
+    record = write.after
+    assert record is not None
+    content = TopicObject.of(record, write.version).content()
+    (found,) = await request.services.find.by_name(asked_by(request), [record.name])
+    if found.failure is not None or not found.exists:
+        content = dict.fromkeys(content) | {"name": content["name"]}
+    return WrittenTopic(**content).response(
         status,
         {
-            str(hdrs.ETAG): topic_etag(write.after),
+            str(hdrs.ETAG): topic_etag(record),
             NAMESPACE_VERSION: version_text(write.version),
             **(headers or {}),
         },

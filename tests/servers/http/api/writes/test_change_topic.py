@@ -209,6 +209,42 @@ async def test_the_right_is_admin(tmp_path: Path) -> None:
         assert served.sample("denials_total", action="admin", by="rules") == 4
 
 
+async def test_a_change_reads_nothing_that_its_client_may_not_list(tmp_path: Path) -> None:
+    rule: dict[str, Any] = {"namespaces": ["*"]}
+    tables: dict[str, Any] = {
+        "authentication": {"methods": ["token"], "token": {"key": data_url(der(rsa_key()))}},
+        "authorization": {
+            "rules": [
+                rule | {"roles": ["changes"], "actions": ["admin"]},
+                rule | {"roles": ["both"], "actions": ["admin", "list"]},
+                rule | {"roles": ["both"], "actions": ["list"], "topics": ["bi*"], "effect": "deny"},
+            ]
+        },
+    }
+
+    async with api_served(tmp_path, **tables) as served:
+        for role, name, shows in (
+            ("changes", "bills", False),
+            ("changes", "new", False),
+            ("both", "bills", False),
+            ("both", "orders", True),
+            ("both", "new", True),
+        ):
+            auth = {"Authorization": f"Bearer {token({'sub': role}).decode()}"}
+            shown = (await served.ask(f"{TOPICS}/{name}", headers=auth)).status == 200
+            assert shown == (shows and name != "new")
+            if name == "new":
+                said = await put(served, f"{name}-{role}", {"properties": {"k": "v"}}, **auth)
+                assert said.status == 201
+            else:
+                said = await patch(served, name, {}, **auth)
+                assert said.status == 200
+            assert {"ETag", "Namespace-Version"} <= said.headers.keys()
+            known = {key for key, value in said.json.items() if value is not None}
+            assert said.json.keys() >= {"topic_id", "properties", "configs", "version"}
+            assert known == {"name"} if not shows else known > {"name", "topic_id", "properties", "configs"}
+
+
 async def test_a_scraper_writes_nothing(tmp_path: Path) -> None:
     everywhere: dict[str, Any] = {"namespaces": ["*"]}
     tables: dict[str, Any] = {
