@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Awaitable, Callable, Generator
-from io import FileIO
+from contextlib import suppress
 from typing import Any, Final
 
 import structlog
@@ -30,33 +30,41 @@ LOG_EVERY: Final = 10.0
 _SCHEDSTAT: Final = "/proc/thread-self/schedstat"
 
 
-class _Scheduled(threading.local):
-    """The open account of each thread; ``None`` on systems without one."""
+class _Account:
+    """The open account of one thread; closed with the thread."""
 
     def __init__(self) -> None:
-        self.file: FileIO | None
+        self._descriptor = -1
+        with suppress(OSError):
+            self._descriptor = os.open(_SCHEDSTAT, os.O_RDONLY | os.O_CLOEXEC)
+
+    def __del__(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+
+    def waited(self) -> int:
+        """Nanoseconds that the thread has waited for a processor; 0 if the system does not count them."""
         try:
-            self.file = FileIO(_SCHEDSTAT)  # closed with its thread
-        except OSError:
-            self.file = None
+            return int(os.pread(self._descriptor, 80, 0).split()[1])
+        except (OSError, ValueError, IndexError):
+            return 0
 
 
-_scheduled = _Scheduled()
+class _Accounts(threading.local):
+    """The account of the thread that looks."""
+
+    def __init__(self) -> None:
+        self.own = _Account()
 
 
-def _waited() -> int:
-    """Nanoseconds that this thread has waited for a processor; 0 if the system does not count them."""
-    if _scheduled.file is None:
-        return 0
-    try:
-        return int(os.pread(_scheduled.file.fileno(), 80, 0).split()[1])
-    except (OSError, ValueError, IndexError):
-        return 0
+_accounts = _Accounts()
+# A child has the descriptors of its parent's threads.
+os.register_at_fork(after_in_child=lambda: setattr(_accounts, "own", _Account()))
 
 
 def _clock() -> float:
     """Seconds of this thread without its waits for a processor."""
-    return time.perf_counter() - _waited() / 1e9
+    return time.perf_counter() - _accounts.own.waited() / 1e9
 
 
 class LoopTime:

@@ -177,7 +177,7 @@ async def test_a_sleep_and_a_computation_block(work: Callable[[], None]) -> None
 async def test_waiting_for_a_processor_does_not_block(monkeypatch: pytest.MonkeyPatch) -> None:
     wall, waited = 1000.0, 0
     monkeypatch.setattr(event_loop_time, "time", SimpleNamespace(perf_counter=lambda: wall))
-    monkeypatch.setattr(event_loop_time, "_waited", lambda: waited)
+    monkeypatch.setattr(event_loop_time._Account, "waited", lambda _: waited)
 
     async def hook() -> None:
         nonlocal wall, waited
