@@ -88,9 +88,9 @@ def test_whatever_becomes_of_the_file_the_server_goes_on(servers: list[Server], 
         real.write_text(text.format(4))
         real.replace(config)
 
-    asked = f"/-/reload?file={tmp_path}/other.toml"
+    of_other = f"/-/reload?file={tmp_path}/other.toml"
     refused = f"the server reads {config}, and not {tmp_path}/other.toml: nothing is read again"
-    assert json.loads(get(socket, asked, method="POST"))["failed"] == {"settings": refused}
+    assert json.loads(get(socket, of_other, method="POST"))["failed"] == {"settings": refused}
     for change, fails in (
         (lambda: config.write_text(text.format(2)), ""),  # truncated and written
         (as_symlink, ""),
