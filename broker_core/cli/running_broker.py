@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from broker_core.settings import Settings
 
 __all__ = [
+    "IS_IT_RUNNING",
     "TIMEOUT",
     "BrokerOption",
     "BrokerUnreachable",
@@ -39,6 +40,8 @@ __all__ = [
     "get",
 ]
 
+#: What to ask oneself if nobody listens.
+IS_IT_RUNNING: Final = "is the server running?"
 #: Seconds to wait for an answer.
 TIMEOUT: Final = 30.0
 _MOST_ERROR_BYTES: Final = 4096
@@ -146,7 +149,7 @@ def get(
     except (http.client.HTTPException, OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or error
         advice = (
-            "; is the server running?"
+            f"; {IS_IT_RUNNING}"
             if isinstance(error, ConnectionRefusedError | FileNotFoundError)
             else ""
         )

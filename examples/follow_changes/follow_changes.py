@@ -18,7 +18,7 @@ import random
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal, NoReturn, TypeVar
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -248,11 +248,17 @@ async def follow(options: argparse.Namespace) -> None:
         await Follower(session, options).run()
 
 
+class OneLineParser(argparse.ArgumentParser):
+    """A parser whose errors are one line, without the usage."""
+
+    def error(self, message: str) -> NoReturn:
+        """End with 2."""
+        self.exit(2, f"follow_changes: {message}\n")
+
+
 def main() -> int:
     """The exit code: 1 if it cannot go on at all."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = OneLineParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("server", metavar="SERVER", type=url, help="the URL of [http] of the server")
     parser.add_argument("namespace", metavar="NAMESPACE", type=namespace, help="TENANT/NAMESPACE")
     parser.add_argument("receiver", metavar="RECEIVER", type=url, help="the URL that events are posted to")

@@ -45,6 +45,7 @@ topics create a/b x --catalog names.txt                         | names.txt
 topics show --catalog absent.sqlite                             | absent.sqlite
 topics describe persistent://a/b/absent --catalog c.sqlite      | absent
 topics describe a/b --catalog c.sqlite                          | a/b
+topics show a --catalog c.sqlite                                | 'a' is no namespace (tenant/namespace) and no full name
 topics delete --catalog c.sqlite                                | name the topics
 topics delete persistent://a/b/absent --catalog c.sqlite        | absent
 topics delete a/b --pattern orders.* --catalog c.sqlite         | a/b/orders.*
@@ -65,6 +66,7 @@ topics import a/b array.json --catalog c.sqlite                 | JSON
 topics import a/b table.csv --catalog c.sqlite                  | CSV
 topics import a/b broken.jsonl --catalog c.sqlite               | line 1
 topics import a/b blanks.txt --catalog c.sqlite                 | white space
+topics import a/b mixed.txt --catalog c.sqlite                  | line 2: the line looks like JSON
 topics export a --catalog c.sqlite                              | 'a'
 topics export a/b absent/x --catalog c.sqlite                   | absent/x
 topics export a/b --format xml --catalog c.sqlite               | xml
@@ -77,8 +79,8 @@ list a/b --url 127.0.0.1:PORT                                   | 127.0.0.1:PORT
 list a/b --url ftp://127.0.0.1                                  | ftp
 list a/b --url pulsar://                                        | pulsar://
 list a/b --url pulsar://127.0.0.1:99999                         | 99999
-list a/b --url pulsar://127.0.0.1:PORT                          | 127.0.0.1:PORT
-list a/b --url http://127.0.0.1:PORT                            | 127.0.0.1:PORT
+list a/b --url pulsar://127.0.0.1:PORT                          | 127.0.0.1:PORT: Connection refused; is the server running?
+list a/b --url http://127.0.0.1:PORT                            | 127.0.0.1:PORT: Connection refused; is the server running?
 list a/b --url pulsar+ssl://127.0.0.1:PORT --ca absent.pem      | absent.pem
 list a/b --url pulsar://127.0.0.1:PORT --ca names.txt           | TLS
 list a/b --url pulsar://127.0.0.1:PORT --token-file absent.jwt  | absent.jwt
@@ -92,6 +94,7 @@ explain a/b --limit 0 --config t.toml                           | --limit
 explain a/b --catalog absent.sqlite --config t.toml             | absent.sqlite
 kafka topics list --bootstrap 127.0.0.1:PORT             | 127.0.0.1:PORT
 kafka topics list --bootstrap nowhere                    | nowhere
+kafka topics list --bootstrap-server nowhere             | nowhere
 kafka users add alice --catalog c.sqlite                        | --password-stdin
 kafka users add alice --password-stdin --catalog c.sqlite       | 8 characters
 kafka users add alice --mechanism MD5 --password-stdin --catalog c.sqlite | MD5
@@ -194,6 +197,7 @@ FILES = {
     "table.csv": "name,partitions\norders,3\n",
     "broken.jsonl": '{"name": \n',
     "blanks.txt": "orders \n",
+    "mixed.txt": 'orders\n{"name": bills}\n{"name": "sales", "partitions": 3}\n',
     "bad.toml": "[pulsar\n",
     "typo.toml": "[catalogue]\npath = 'x'\n",
     "wrong.toml": "[pulsar]\nlisten = 'here'\n",

@@ -140,6 +140,15 @@ async def following(tmp_path: Path, receiver: Receiver) -> AsyncIterator[Followi
             made.kill()
 
 
+def test_a_mistake_at_the_command_line_is_one_line() -> None:
+    words = ["http://127.0.0.1:1", "persistent://public/default", "http://127.0.0.1:1/events"]
+    said = subprocess.run([sys.executable, PROGRAM, *words], check=False, capture_output=True, text=True)
+    assert (said.returncode, said.stdout) == (2, "")
+    assert said.stderr == (
+        "follow_changes: argument NAMESPACE: 'persistent://public/default' is not TENANT/NAMESPACE\n"
+    )
+
+
 async def test_each_change_is_an_event_after_one_resync(following: Following, receiver: Receiver) -> None:
     following.change("there-before")
     following.start()

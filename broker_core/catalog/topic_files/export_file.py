@@ -9,7 +9,7 @@ from typing import BinaryIO, Final, Literal
 
 from broker_core.catalog.errors import ExportRefused
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
-from broker_core.catalog.topic_files.odd_names import WHITE_SPACE, begins_another_file
+from broker_core.catalog.topic_files.odd_names import WHITE_SPACE, begins_another_file, begins_object
 from broker_core.compact_json import compact_json
 from broker_core.names import DOMAINS, NamespaceName
 from broker_core.names.listed_names import MAX_PARTITIONS, ListedNames
@@ -90,9 +90,10 @@ def _name_lines(connection: sqlite3.Connection, namespace: NamespaceName) -> Ite
                 f"Topic {base!r} has a tab, or white space at an end, in its name: export as JSON lines"
             )
         names = (base,) if listed == "*" else ListedNames.parse(listed).names(base)
+        full = begins_object(base)
         for name in names:
             prefix = prefixes[domain]
-            if first and begins_another_file(name):  # write this one as a full name
+            if full or (first and begins_another_file(name)):  # write this one as a full name
                 prefix = f"{DOMAINS[domain]}://{namespace}/"
             first = False
             yield f"{prefix}{name}\n"

@@ -1,4 +1,4 @@
-"""Plain names that are hardly meant: another kind of file read as names, white space at an end, tabs."""
+"""Plain names that are hardly meant: another kind of file read as names, JSON among names, white space at an end, tabs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 from broker_core.catalog.errors import NotNames
 
-__all__ = ["WHITE_SPACE", "OddNames", "begins_another_file"]
+__all__ = ["WHITE_SPACE", "OddNames", "begins_another_file", "begins_object"]
 
 #: Characters that `str.strip` takes off, without the line feed, which ends a line.
 WHITE_SPACE: Final = "\t\x0b\x0c\r\x1c\x1d\x1e\x1f \x85\xa0\u1680" + (
@@ -17,6 +17,8 @@ WHITE_SPACE: Final = "\t\x0b\x0c\r\x1c\x1d\x1e\x1f \x85\xa0\u1680" + (
 _BLANK: Final = WHITE_SPACE + "\n"
 #: The begin of a table's first line, with what parts its columns.
 _HEADER: Final = re.compile(r'("?)name\1 *([,;\t])', re.IGNORECASE)
+#: The begin of an object of JSON with a key.
+_OBJECT: Final = re.compile(r'\{[ \t]*"')
 _ODD: Final = (
     "the name has {}, which is hardly meant. Such a name is written as JSON, each line of the file then"
 )
@@ -25,6 +27,11 @@ _ODD: Final = (
 def begins_another_file(name: str) -> bool:
     """Whether a file that begins with this name may be taken for JSON or a table, or has a byte order mark."""
     return name.startswith(("{", "[", "\ufeff")) or _HEADER.match(name) is not None
+
+
+def begins_object(name: str) -> bool:
+    """Whether a line that begins with this name may be taken for an object of JSON."""
+    return _OBJECT.match(name) is not None
 
 
 class OddNames:
@@ -61,6 +68,14 @@ class OddNames:
         if self._first_return is None and (text.endswith("\r") or "\r\n" in text):
             number = next(number for number, line in enumerate(lines) if line.endswith("\r"))
             self._first_return = self._lines + number + 1
+        if text.startswith("{") or "\n{" in text:
+            for number, line in enumerate(lines, self._lines + 1):
+                if begins_object(line):
+                    raise NotNames(
+                        number,
+                        "the line looks like JSON, and the file begins with a plain name: write each line as JSON, "
+                        'such as {"name": "orders"}, or each as a name',
+                    )
         if any(map(text.__contains__, WHITE_SPACE)):
             self._check_white_space(text, lines)
         self._lines += len(lines)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Awaitable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -275,8 +277,8 @@ async def _watch(
 
 
 async def _told_what_to_do(given: GivenCredentials, asking: Awaitable[T]) -> T:
-    """The result, or an error that names the options which may help."""
-    from broker_core.client import HandshakeRefused, TlsFailed
+    """The result, or an error that says what may help."""
+    from broker_core.client import ConnectionLost, HandshakeRefused, TlsFailed
     from broker_core.errors import ServerError
 
     try:
@@ -290,6 +292,12 @@ async def _told_what_to_do(given: GivenCredentials, asking: Awaitable[T]) -> T:
         if advice is None:
             raise
         raise BrokerCoreError(f"{failed}; {advice}") from None
+    except ConnectionLost as lost:
+        if not str(lost).endswith(os.strerror(errno.ECONNREFUSED)):
+            raise
+        from broker_core.cli.running_broker import IS_IT_RUNNING
+
+        raise BrokerCoreError(f"{lost}; {IS_IT_RUNNING}") from None
 
 
 def _checked(url: str) -> str:

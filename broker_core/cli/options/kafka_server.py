@@ -35,6 +35,7 @@ BootstrapOption: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--bootstrap",
+        "--bootstrap-server",  # as Kafka's own tools call it
         metavar="HOST:PORT,...",
         help="The addresses to begin with, instead of the server of the settings.",
         show_default=False,

@@ -80,6 +80,11 @@ def topic_names(words: Sequence[str]) -> list[TopicName]:
             raise UnusableQuestion(f"{words[0]!r} is a namespace: name the topic as well")
         with usable():
             return [topic_in_namespace(namespace, word) for word in words[1:]]
+    for word in words:
+        if "://" not in word and word.count("/") != 2:
+            raise UnusableQuestion(
+                f"{word!r} is no namespace (tenant/namespace) and no full name of a topic (tenant/namespace/topic)"
+            )
     with usable():
         # Pulsar's own tools take tenant/namespace/topic for a persistent topic, so do we.
         return [TopicName.parse(word if "://" in word else f"persistent://{word}") for word in words]

@@ -67,6 +67,8 @@ def test_nothing_is_an_empty_file(catalog: SqliteCatalog) -> None:
 def test_a_first_name_that_would_be_taken_for_a_format_is_written_in_full(catalog: SqliteCatalog) -> None:
     bring(catalog, "persistent://a/b/{1}\n{2}")
     assert exported(catalog) == ["persistent://a/b/{1}", "{2}"]
+    bring(catalog, 'persistent://a/b/{"3')
+    assert exported(catalog) == ['persistent://a/b/{"3', "{1}", "{2}"]
 
 
 def test_what_plain_lines_cannot_carry_is_refused(catalog: SqliteCatalog) -> None:
@@ -100,6 +102,8 @@ NAMES = st.lists(
         | st.sampled_from(
             [
                 "{",
+                '{"a',
+                '{ "a-partition-1',
                 "[",
                 "name,a",
                 "NAME ;a",

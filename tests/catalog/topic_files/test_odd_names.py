@@ -25,6 +25,17 @@ def test_a_tab_anywhere_in_a_name_is_refused() -> None:
     assert refused(b"a\nb\tc").line == 2
 
 
+@pytest.mark.parametrize("step", [3, 1000])
+@pytest.mark.parametrize("line", ['{"name": "b", "partitions": 3}', '{ "name":"b"}', '{"name": b}', '{"'])
+def test_json_after_a_plain_name_is_refused(line: str, step: int) -> None:
+    data = f"a\n{{b}}\n{line}\n".encode()
+    with pytest.raises(NotNames, match="looks like JSON") as raised:
+        names_of(Dripping(data, step))  # type: ignore[arg-type]
+    assert raised.value.line == 3
+    assert names_of(data, as_names=True) == {"a", "{b}", line}
+    assert names_of(f"a\npersistent://a/b/{line}".encode()) == {"a", line}
+
+
 def test_a_carriage_return_in_some_lines_alone_is_refused() -> None:
     error = refused(b"a\nb\r\nc\n")
     assert (error.line, isinstance(error, NotNames)) == (2, True)
