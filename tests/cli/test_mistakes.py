@@ -173,6 +173,7 @@ serve --config both.toml                                        | leave one of t
 list a/b --url pulsar://SERVER                                  | --token-file FILE
 list a/b --url http://HTTP                                      | --token-file FILE
 list a/b --url pulsar://HTTP                                    | its URL is http://
+list a/b --url pulsar://KAFKA                                   | another protocol (Kafka?)
 list a/b --url http://SERVER                                    | closed the connection without an answer
 list a/b --url pulsar+ssl://HTTP                                | speaks no TLS
 list a/b --url pulsar://SERVER --token-file guest.token         | no right to list in namespace a/b

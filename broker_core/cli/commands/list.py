@@ -36,6 +36,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+#: Namespaces that are looked at for one like that which was asked for, and seconds to wait for them.
+_NAMESPACES: Final = 1000
+_HINT_TIMEOUT: Final = 5.0
+
 __all__ = ["EXAMPLES", "list_topics", "service_url"]
 
 EXAMPLES: Final = examples(
@@ -149,6 +153,8 @@ def list_topics(
     print_topics(listed, form, *asked)
     for warning in listed.warnings:
         say(f"warning: {warning}")
+    if listed.changed and not (len(listed.names) or listed.warnings):
+        _say_if_unknown(asked[0], _api_beside(where, invocation, given=url is not None), timeout, credentials)
     if form == "names":
         _say_more(listed, pattern)
 
@@ -356,6 +362,63 @@ def _url(name: str, scheme: str, address: ListenAddress) -> str:
             "`ready` of the server and give it as --url"
         )
     return f"{scheme}://{address}"
+
+
+def _api_beside(where: str, invocation: Invocation, *, given: bool) -> str | None:
+    """Where `/v1` of the server at ``where`` is asked with equal credentials; ``None``: nobody knows."""
+    if where.startswith(("http://", "https://")):
+        return where
+    if given:
+        return None
+    try:
+        url = _http_url(invocation.load().settings, tls=is_tls(where))
+    except BrokerCoreError:  # it has none, or at a port that nobody knows
+        return None
+    return url if is_tls(url) == is_tls(where) else None  # no token is sent in clear beside one that was not
+
+
+def _say_if_unknown(
+    namespace: NamespaceName, api: str | None, timeout: float, credentials: GivenCredentials
+) -> None:
+    """Say it if the server does not show this namespace to the asker, and which ones like it.
+
+    What it shows is decided by the server, for each namespace by the rights of the asker; nothing is said if it cannot
+    be asked, or does not know all.
+    """
+    import difflib
+
+    from broker_core.cli.error_line import say
+
+    if api is None:
+        return
+    name = str(namespace)
+    known = _shown_namespaces(api, name, timeout, credentials)
+    if known is None or name in known:
+        return
+    near: list[str] = []
+    for prefix in (f"{namespace.tenant}/", namespace.tenant[:1]):
+        near = near or difflib.get_close_matches(
+            name, _shown_namespaces(api, prefix, timeout, credentials) or (), 1
+        )
+    meant = f"; did you mean {near[0]}?" if near else ""
+    say(f"{name} is not among the namespaces with topics that the server shows{meant}")
+
+
+def _shown_namespaces(
+    api: str, prefix: str, timeout: float, credentials: GivenCredentials
+) -> list[str] | None:
+    """The first namespaces that begin so, in the order of names; ``None`` if the server does not say, or not of all."""
+    import json
+    from urllib.parse import quote
+
+    from broker_core.cli.running_broker import BrokerUnreachable, get
+
+    path = f"/v1/namespaces?limit={_NAMESPACES}&prefix={quote(prefix, safe='')}"
+    try:
+        page = json.loads(get(api, path, timeout=min(timeout, _HINT_TIMEOUT), credentials=credentials))
+        return [str(item["namespace"]) for item in page["items"]] if page.get("complete", True) else None
+    except (BrokerUnreachable, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
 
 
 def _say_more(listed: ListedTopics, pattern: str | None) -> None:

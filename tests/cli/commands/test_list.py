@@ -14,6 +14,7 @@ from tests.cli.conftest import Cli
 from tests.cli.server import serving
 from tests.support.certificates import Authority
 from tests.support.ports import free_port
+from tests.support.tokens import SECRET, token
 
 NAMES = [f"persistent://public/default/{name}" for name in ("größe", "orders-eu", "orders-us", "x\x1b[31m")]
 
@@ -117,6 +118,42 @@ def test_details_over_http(cli: Cli, tmp_path: Path) -> None:
     assert "--format table, json" in cli(*asked, "--format", "names").only_error
     assert "'colour'" in cli("list", "acme/shop", "--detail", "colour", "--format", "csv").only_error
     assert "no [http]" in cli("list", "a/b", "--detail", "topic_id", "--format", "csv").only_error
+
+
+def test_a_namespace_that_the_server_does_not_show_is_said_with_one_like_it(
+    cli: Cli, tmp_path: Path
+) -> None:
+    for name in ("acme/shop", "acme/secrets", "other/shop"):
+        cli("topics", "create", name, "orders")
+    (tmp_path / "key").write_bytes(SECRET)
+    for role in ("team", "guest"):
+        (tmp_path / f"{role}.jwt").write_bytes(token({"sub": role}, key=SECRET, by="HS256"))
+    http = f"127.0.0.1:{free_port()}"
+    config = tmp_path / "f.toml"
+    config.write_text(
+        f'[pulsar]\nlisten = "127.0.0.1:{free_port()}"\n[http]\nlisten = "{http}"\n'
+        f'[catalog]\npath = "{tmp_path}/broker-core.sqlite"\n'
+        f'[authentication]\nmethods = ["token"]\n[authentication.token]\nkey = "file:{tmp_path}/key"\n'
+        'algorithms = ["HS256"]\n[[authorization.rules]]\nroles = ["team"]\n'
+        'namespaces = ["acme/shop*", "acme/secret"]\nactions = ["list"]\n'
+    )
+    with serving(load_settings(config, environment={}).settings) as url:
+        as_team = ("--token-file", tmp_path / "team.jwt")
+        told = "is not among the namespaces with topics that the server shows"
+        for where in (("--config", config), ("--url", f"http://{http}")):
+            said = cli("list", "acme/shopp", *where, *as_team)
+            assert (said.code, said.out) == (0, "")
+            assert said.err == f"broker-core: acme/shopp {told}; did you mean acme/shop?\n"
+            # One that may not be listed is not named.
+            assert "secrets" not in cli("list", "acme/secret", *where, *as_team).err
+            said = cli("list", "acme/shop", "--pattern", "acme/shop/none", *where, *as_team)
+            assert (said.code, said.out, said.err) == (0, "", "")
+            denied = {
+                cli("list", name, *where, "--token-file", tmp_path / "guest.jwt").only_error.replace(name, "")
+                for name in ("acme/secrets", "acme/secret")
+            }
+            assert len(denied) == 1
+        assert cli("list", "acme/shopp", "--url", url, *as_team).err == ""  # nobody knows where its /v1 is
 
 
 def test_an_unfiltered_answer_says_so(cli: Cli, url: str) -> None:
