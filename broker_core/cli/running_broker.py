@@ -148,11 +148,7 @@ def get(
         ) from error
     except (http.client.HTTPException, OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or error
-        advice = (
-            f"; {IS_IT_RUNNING}"
-            if isinstance(error, ConnectionRefusedError | FileNotFoundError)
-            else ""
-        )
+        advice = f"; {IS_IT_RUNNING}" if isinstance(error, ConnectionRefusedError | FileNotFoundError) else ""
         raise BrokerUnreachable(f"{place}: {reason}{advice}") from error
     if len(body) > _MOST_BYTES:
         raise BrokerUnreachable(f"{place}: the answer is longer than {_MOST_BYTES} bytes")

@@ -45,7 +45,7 @@ topics create a/b x --catalog names.txt                         | names.txt
 topics show --catalog absent.sqlite                             | absent.sqlite
 topics describe persistent://a/b/absent --catalog c.sqlite      | absent
 topics describe a/b --catalog c.sqlite                          | a/b
-topics show a --catalog c.sqlite                                | 'a' is no namespace (tenant/namespace) and no full name
+topics show a --catalog c.sqlite                                | 'a' is no namespace (tenant/namespace) and no full
 topics delete --catalog c.sqlite                                | name the topics
 topics delete persistent://a/b/absent --catalog c.sqlite        | absent
 topics delete a/b --pattern orders.* --catalog c.sqlite         | a/b/orders.*
@@ -79,8 +79,8 @@ list a/b --url 127.0.0.1:PORT                                   | 127.0.0.1:PORT
 list a/b --url ftp://127.0.0.1                                  | ftp
 list a/b --url pulsar://                                        | pulsar://
 list a/b --url pulsar://127.0.0.1:99999                         | 99999
-list a/b --url pulsar://127.0.0.1:PORT                          | 127.0.0.1:PORT: Connection refused; is the server running?
-list a/b --url http://127.0.0.1:PORT                            | 127.0.0.1:PORT: Connection refused; is the server running?
+list a/b --url pulsar://127.0.0.1:PORT                          | : Connection refused; is the server running?
+list a/b --url http://127.0.0.1:PORT                            | : Connection refused; is the server running?
 list a/b --url pulsar+ssl://127.0.0.1:PORT --ca absent.pem      | absent.pem
 list a/b --url pulsar://127.0.0.1:PORT --ca names.txt           | TLS
 list a/b --url pulsar://127.0.0.1:PORT --token-file absent.jwt  | absent.jwt

@@ -1,4 +1,4 @@
-"""Plain names that are hardly meant: another kind of file read as names, JSON among names, white space at an end, tabs."""
+"""Plain names that are hardly meant: another kind of file read as names, JSON, white space at an end, tabs."""
 
 from __future__ import annotations
 

@@ -120,9 +120,7 @@ def test_details_over_http(cli: Cli, tmp_path: Path) -> None:
     assert "no [http]" in cli("list", "a/b", "--detail", "topic_id", "--format", "csv").only_error
 
 
-def test_a_namespace_that_the_server_does_not_show_is_said_with_one_like_it(
-    cli: Cli, tmp_path: Path
-) -> None:
+def test_a_namespace_that_the_server_does_not_show_is_said_with_one_like_it(cli: Cli, tmp_path: Path) -> None:
     for name in ("acme/shop", "acme/secrets", "other/shop"):
         cli("topics", "create", name, "orders")
     (tmp_path / "key").write_bytes(SECRET)
