@@ -132,7 +132,7 @@ async def test_the_wrong_port_is_named(authority: Authority) -> None:
                 async with LookupClient(f"http://127.0.0.1:{port}", operation_timeout=2) as client:
                     await client.get_topics_under_namespace("a/b")
     async with plain_server(b"") as port:  # as a Java broker's port for TLS
-        with pytest.raises(ClientError, match=r"\(Kafka\?\), or TLS only, as pulsar\+ssl:// does"):
+        with pytest.raises(ClientError, match=r"\(Kafka\?\), or TLS only: try pulsar\+ssl://"):
             await ask(f"pulsar://127.0.0.1:{port}", None, operation_timeout=1)
 
 

@@ -347,7 +347,7 @@ class LookupConnection(asyncio.BufferedProtocol):
         else:
             text = f"lost the connection to {self._shown}" + (f": {exc}" if exc else "")
             if not (self._frames.start or self._connected.done()):  # brokers send no alert of TLS
-                text += "; it may speak another protocol (Kafka?), or TLS only, as pulsar+ssl:// does"
+                text += "; it may speak another protocol (Kafka?), or TLS only: try pulsar+ssl://"
             self._fail(ConnectionLost(text))
         if not self._closed.done():
             self._closed.set_result(None)
