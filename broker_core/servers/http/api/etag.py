@@ -8,7 +8,7 @@ from dataclasses import fields
 from hashlib import blake2b
 from typing import Final
 
-from broker_core.catalog import PreconditionFailed, TopicRecord, topic_id_text
+from broker_core.catalog import PreconditionFailed, TopicRecord
 from broker_core.names.listed_names import ListedNames
 from broker_core.servers.http.api.operation import Parameter, Schema
 
@@ -22,8 +22,8 @@ __all__ = [
     "topic_etag",
 ]
 
-#: What of a topic never changes; its id is a part of the tag beside the rest.
-_FIXED: Final = frozenset({"name", "topic_id", "created"})
+#: What of a topic never changes, but for its id.
+_FIXED: Final = frozenset({"name", "created"})
 _TAG: Final = re.compile(r'[ \t]*(?:(W/)?("[\x21\x23-\x7e\x80-\U0010ffff]*")[ \t]*)?(?:,|$)')
 
 #: What :class:`EntityTags` reads, for the document; spaces and empty elements of the list aside.
@@ -40,12 +40,16 @@ def listing_etag(opaque: str) -> str:
 
 
 def topic_etag(topic: TopicRecord) -> str:
-    """The strong tag of a topic as it is: another one with each change, and for a topic of the same name made anew."""
+    """The strong tag of a topic as it is: another one with each change, and for a topic of the same name made anew.
+
+    Clients that change a topic get it though they may not list it: it is a digest of the id with the rest, so that it
+    neither has the id nor can be compared with a guess of the rest without it.
+    """
     content = repr(
         tuple(_content(getattr(topic, each.name)) for each in fields(topic) if each.name not in _FIXED)
     )
-    digest = blake2b(content.encode(errors="surrogatepass"), digest_size=8).hexdigest()
-    return f'"{topic_id_text(topic.topic_id)}-{digest}"'
+    digest = blake2b(content.encode(errors="surrogatepass"), digest_size=16).hexdigest()
+    return f'"{digest}"'
 
 
 def _content(value: object) -> object:

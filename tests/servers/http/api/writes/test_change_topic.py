@@ -11,7 +11,8 @@ import pytest
 from yarl import URL
 
 from broker_core.access.access import Access, Refused
-from broker_core.catalog import SqliteCatalog
+from broker_core.catalog import SqliteCatalog, topic_id_text
+from broker_core.names import TopicName
 from tests.support.api_serving import NAMESPACE, ApiServed, Said, api_served
 from tests.support.plugins import PluginOf
 from tests.support.tokens import data_url, der, rsa_key, token
@@ -240,6 +241,15 @@ async def test_a_change_reads_nothing_that_its_client_may_not_list(tmp_path: Pat
                 said = await patch(served, name, {}, **auth)
                 assert said.status == 200
             assert {"ETag", "Namespace-Version"} <= said.headers.keys()
+            stale = await patch(
+                served, said.json["name"].rpartition("/")[2], {}, **auth, **{"If-Match": '"x"'}
+            )
+            assert stale.status == 412
+            with SqliteCatalog(tmp_path / "topics.sqlite") as catalog:
+                record = catalog.topic(TopicName.parse(said.json["name"]))
+            assert record is not None
+            topic_id = topic_id_text(record.topic_id)
+            assert topic_id not in f"{said.headers} {stale.headers} {stale.json}"
             known = {key for key, value in said.json.items() if value is not None}
             assert said.json.keys() >= {"topic_id", "properties", "configs", "version"}
             assert known == {"name"} if not shows else known > {"name", "topic_id", "properties", "configs"}
