@@ -17,6 +17,7 @@ from broker_core.access.access import Access
 from broker_core.access.asker import OPERATOR, Asker
 from broker_core.errors import BrokerCoreError, Cause, ListingFailed
 from broker_core.listing.topic_filter import TopicFilter, TopicPatterns
+from broker_core.names import TopicName
 from broker_core.names.namespace_name import MAX_NAMESPACE
 from broker_core.names.rule_patterns import NamespacePatterns, RulePattern
 from broker_core.redaction.quoted import quoted
@@ -184,6 +185,11 @@ class Authorization:
                 self._verdicts.clear()
             self._verdicts[key] = verdict
         return verdict
+
+    def may_list(self, asker: Asker, topic: TopicName) -> bool:
+        """Whether an asker may list a topic of this name."""
+        listed = self.listed(asker, str(topic.namespace))
+        return listed.shows(topic.local) if isinstance(listed, TopicFilter) else listed
 
     def listed_everywhere(self, asker: Asker) -> bool:
         """Whether an asker may list each namespace there may be, whole or in part."""

@@ -222,7 +222,7 @@ RIGHTS: Final = (
         note="of topics that are named; and DescribeLogDirs",
     ),
     Right("Kafka", ("DescribeConfigs",), ("list",), _HIDDEN, gates="`describe`", note="of topics"),
-    Right("Kafka", ("CreateTopics",), ("admin",)),
+    Right("Kafka", ("CreateTopics",), ("admin",), note="the answer has configs for clients with `list`"),
     Right("Kafka", ("CreatePartitions", "AlterConfigs", "IncrementalAlterConfigs"), ("admin",), _HIDDEN),
     Right("Kafka", ("DeleteTopics",), ("admin",), _HIDDEN, gates="`describe`, then `admin`"),
     Right("Kafka", ("DescribeAcls", "CreateAcls", "DeleteAcls"), ("admin",)),

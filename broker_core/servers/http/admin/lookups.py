@@ -11,7 +11,6 @@ from typing import Any, Final
 from aiohttp import web
 
 from broker_core.errors import Cause, ListingFailed
-from broker_core.listing.topic_filter import TopicFilter
 from broker_core.names import DOMAINS, PERSISTENT, TopicName
 from broker_core.servers.http.admin.namespaces import is_known
 from broker_core.servers.http.admin.paths import ADMIN, LOOKUP, declared
@@ -69,9 +68,7 @@ async def _metadata(request: ApiRequest, *, domain: str) -> web.StreamResponse:
         raise
     content: dict[str, Any] = {"partitions": partitions, "deleted": False}
     # Clients with the right to look topics up need their partitions: what else is known of a topic takes that to list.
-    listed = services.pipeline.authorization.listed(request.asker, str(topic.namespace))
-    may_see = listed.shows(topic.local) if isinstance(listed, TopicFilter) else listed
-    if partitions and properties and may_see:
+    if partitions and properties and services.pipeline.authorization.may_list(request.asker, topic):
         content["properties"] = properties
     return json_response(200, content)
 

@@ -183,7 +183,11 @@ def _success(call: KafkaCall, created: CreatedRows, topic: NewTopic, topic_id: u
     name = topic.name.local
     if call.version < _WITH_CONFIGS:
         return created.row(name, topic_id, {}, ())
-    if not call.services.authorizer.allows(call, Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, name):
+    # As DescribeConfigs asks: what a topic gets of the server's own configs is not for all that may create it.
+    if not (
+        call.services.authorizer.allows(call, Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, name)
+        and call.services.pipeline.authorization.may_list(call.asker, topic.name)
+    ):
         denied = {"topic_config_error_code": ErrorCode.TOPIC_AUTHORIZATION_FAILED}
         return created.row(name, topic_id, denied, ())
     rest = {

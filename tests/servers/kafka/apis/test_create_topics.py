@@ -15,6 +15,7 @@ from broker_core.access.access import Access, Refused
 from broker_core.catalog import SqliteCatalog, import_topics
 from broker_core.names import TopicName
 from broker_core.servers.kafka.apis.create_topics import CREATE_TOPICS_ROW
+from broker_core.settings import AuthenticationSettings, AuthorizationRule, AuthorizationSettings
 from broker_core.wire.kafka import CREATE_TOPICS, METADATA, ZERO_ID, Fields
 from tests.support.kafka_acls import acl, put_acls
 from tests.support.kafka_calls import call_of
@@ -189,6 +190,29 @@ async def test_rules_gates_and_acls_decide_about_each(catalog: SqliteCatalog) ->
     }
     made = next(row for row in rows if row["name"] == "a")
     assert (made["topic_config_error_code"], made["num_partitions"], made["configs"]) == (29, -1, [])
+
+
+@pytest.mark.parametrize("validate_only", [False, True])
+async def test_configs_are_for_those_that_may_list_the_topic(
+    catalog: SqliteCatalog, validate_only: bool
+) -> None:
+    rule: dict[str, Any] = {"roles": ("anyone",), "namespaces": (str(NAMESPACE),)}
+    rules = (
+        AuthorizationRule(**rule, actions=("list", "admin")),
+        AuthorizationRule(**rule, actions=("list",), topics=("hid-*",), effect="deny"),
+    )
+    tables = {
+        "authentication": AuthenticationSettings(anonymous_role="anyone"),
+        "authorization": AuthorizationSettings(mode="rules", rules=rules),
+    }
+    async with kafka_broker(catalog.path.parent, tables=tables) as broker:
+        request = _request("hid-1", "shown", validate_only=validate_only)
+        rows = {row["name"]: row for row in (await ask_once(broker, CREATE_TOPICS, 7, request))["topics"]}
+    assert [row["error_code"] for row in rows.values()] == [0, 0]
+    hidden, shown = rows["hid-1"], rows["shown"]
+    assert (hidden["topic_config_error_code"], hidden["num_partitions"], hidden["configs"]) == (29, -1, [])
+    assert (shown["topic_config_error_code"], shown["num_partitions"]) == (0, 1)
+    assert shown["configs"]
 
 
 @pytest.mark.parametrize("validate_only", [False, True])
