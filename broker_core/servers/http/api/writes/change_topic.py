@@ -244,8 +244,7 @@ async def _said(
     record = write.after
     assert record is not None
     content = TopicObject.of(record, write.version).content()
-    (found,) = await request.services.find.by_name(asked_by(request), [record.name])
-    if found.failure is not None or not found.exists:
+    if not await _is_shown(request, record.name):
         content = dict.fromkeys(content) | {"name": content["name"]}
     return WrittenTopic(**content).response(
         status,
@@ -255,3 +254,11 @@ async def _said(
             **(headers or {}),
         },
     )
+
+
+async def _is_shown(request: ApiRequest, topic: TopicName) -> bool:
+    """Whether the client may list a topic. What rules deny is asked of them alone: nobody wanted to read it."""
+    if not request.services.pipeline.authorization.may_list(request.asker, topic):
+        return False
+    (found,) = await request.services.find.by_name(asked_by(request), [topic])
+    return found.failure is None and found.exists

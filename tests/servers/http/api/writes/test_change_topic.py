@@ -234,6 +234,7 @@ async def test_a_change_reads_nothing_that_its_client_may_not_list(tmp_path: Pat
             auth = {"Authorization": f"Bearer {token({'sub': role}).decode()}"}
             shown = (await served.ask(f"{TOPICS}/{name}", headers=auth)).status == 200
             assert shown == (shows and name != "new")
+            denied = served.sample("denials_total", action="list", by="rules")
             if name == "new":
                 said = await put(served, f"{name}-{role}", {"properties": {"k": "v"}}, **auth)
                 assert said.status == 201
@@ -241,6 +242,7 @@ async def test_a_change_reads_nothing_that_its_client_may_not_list(tmp_path: Pat
                 said = await patch(served, name, {}, **auth)
                 assert said.status == 200
             assert {"ETag", "Namespace-Version"} <= said.headers.keys()
+            assert served.sample("denials_total", action="list", by="rules") == denied
             stale = await patch(
                 served, said.json["name"].rpartition("/")[2], {}, **auth, **{"If-Match": '"x"'}
             )
