@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from broker_core.listing.listing import Selection, data_of, part_of, selection_of
 from broker_core.listing.part_difference import bytes_to_compare, part_difference
 
-__all__ = ["difference_bytes", "selection_difference"]
+__all__ = ["QUICK_BYTES", "difference_bytes", "selection_difference"]
+
+#: Bytes that are compared on the event loop: to give them to a thread takes as long.
+QUICK_BYTES: Final = 256 * 1024
 
 
 def selection_difference(selection: Selection, older: Selection) -> tuple[Selection, Selection]:

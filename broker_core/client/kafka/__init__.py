@@ -60,6 +60,7 @@ from broker_core.client.kafka.groups import (
     TransactionListing,
 )
 from broker_core.client.kafka.logs import PartitionOffset, PartitionReassignment, ProducerState, ReplicaLog
+from broker_core.client.kafka.node_connection import LARGE_ANSWER as LARGE_ANSWER
 from broker_core.client.kafka.node_connection import ConnectionOptions as ConnectionOptions
 from broker_core.client.kafka.node_connection import Hold as Hold
 from broker_core.client.kafka.node_connection import NodeConnection as NodeConnection

@@ -42,7 +42,7 @@ from broker_core.wire.kafka import (
     request_frame,
 )
 
-__all__ = ["Answer", "ConnectionOptions", "Hold", "NodeConnection", "ReadAnswer"]
+__all__ = ["LARGE_ANSWER", "Answer", "ConnectionOptions", "Hold", "NodeConnection", "ReadAnswer"]
 
 _TLS_END: Final = 1.0  # seconds for the end of TLS when a connection is closed in an orderly way
 #: What to do about a port of another protocol.
@@ -51,7 +51,7 @@ _OTHER: Final = {
     "http": "name the port of its Kafka listener",
 }
 _WITH_TAGS: Final = 9  # the first version of Metadata with tagged fields
-_LARGE: Final = 256 * 1024  # bytes of an answer that is decoded in a thread
+LARGE_ANSWER: Final = 256 * 1024  # bytes of an answer that is decoded in a thread, once memory is held for it
 _MOST_PAUSE: Final = 60.0  # seconds that a server may have a client wait before its next request
 _SESSION_SHARE: Final = 0.85  # of the lifetime of a session, in which it is used
 _READ_AHEAD: Final = 1024 * 1024  # bytes in the buffer of a socket
@@ -297,7 +297,7 @@ class NodeConnection:
         self, api: Api, version: int, message: bytes, read: ReadAnswer = read_response
     ) -> Fields:
         try:
-            if len(message) > _LARGE:
+            if len(message) > LARGE_ANSWER:
                 _, value = await asyncio.to_thread(read, api, version, message)
             else:
                 _, value = read(api, version, message)
@@ -324,7 +324,7 @@ class NodeConnection:
                 if not self._under_way:
                     raise UnexpectedAnswer(f"{self._shown} answered what nobody asked")
                 number, answer, hold = self._under_way[0]
-                if hold is not None and size > _LARGE and not await _has_room(hold, size, answer):
+                if hold is not None and size > LARGE_ANSWER and not await _has_room(hold, size, answer):
                     await self._skip(size)
                     self._under_way.popleft()
                     continue

@@ -26,6 +26,8 @@ from broker_core.wire.kafka.topic_fragments import Family, with_operations
 
 __all__ = ["ListedTopics", "copied_bytes", "fragments", "is_rendered", "rendered", "with_rows"]
 
+#: Names from which on they are looked for in the table of all topics.
+_MANY: Final = 100
 #: A table is looked through for names if it has at most so many topics for each of them.
 _SPARSE: Final = 32
 #: About the bytes of a topic.
@@ -87,9 +89,11 @@ class ListedTopics:
     ) -> tuple[Encoded, Sequence[str]] | None:
         """The topics of these names, each once, that the caller may see, in their order; and the other names.
 
-        ``None`` where they are few of many: looking at each of them is quicker then. Raises
+        ``None`` for few, or few of many: looking at each of them is quicker then. Raises
         :exc:`~broker_core.errors.ListingFailed`.
         """
+        if len(names) < _MANY:
+            return None
         visible = await self.of(caller)
         if visible.table.size > _SPARSE * len(names):
             return None

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 from broker_core.servers.kafka.call import KafkaCall
 from broker_core.servers.kafka.page import Page, Place
-from broker_core.servers.kafka.page_parts import UnitRange, size_of
+from broker_core.servers.kafka.page_parts import UnitRange, size_of, units_of
 from broker_core.servers.kafka.page_rows import Item, item_runs, items_of, message_of
 from broker_core.servers.kafka.page_shapes import Shape
 from broker_core.servers.kafka.raw_units import RawUnits, asked_shape
@@ -21,8 +21,6 @@ __all__ = ["Asked", "asked_of"]
 
 #: Of what may have any number of units, so much of a page is asked for first.
 _FIRST: Final = 4
-#: Elements that are looked at as bytes in the time that one takes which is decoded.
-_QUICKER: Final = 50
 
 
 class Asked(Protocol):
@@ -50,7 +48,7 @@ async def asked_of(call: KafkaCall, api: Api, shape: Shape, page: Page) -> Asked
         return _Decoded(call, shape, page, [])
     own = asked_shape(api, call.version)
     if isinstance(rows, RawRows) and own is not None:
-        units = await call.off_loop(len(rows) // _QUICKER, RawUnits.of, own, rows)
+        units = await units_of(call, own, rows)
         start = None if page.start is None else _own_place(shape, own, page.start)
         if units is not None and (start is None or units.before(start) is not None):
             return _Bytes(call, shape, page, own, units)

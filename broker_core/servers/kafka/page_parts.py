@@ -12,7 +12,7 @@ from broker_core.servers.kafka.page_shapes import Shape
 from broker_core.servers.kafka.raw_units import RawUnits
 from broker_core.wire.kafka import Encoded, Fields, RawRows
 
-__all__ = ["PageParts", "UnitRange", "size_of"]
+__all__ = ["PageParts", "UnitRange", "size_of", "units_of"]
 
 #: Elements that are looked at as bytes in the time that one takes which is decoded.
 _QUICKER: Final = 50
@@ -21,6 +21,12 @@ _QUICKER: Final = 50
 def size_of(rows: Any) -> int:
     """About how many elements rows have."""
     return sum(1 + (len(row) if isinstance(row, list) else 0) for row in rows)
+
+
+async def units_of(call: KafkaCall, shape: Shape, rows: RawRows) -> RawUnits | None:
+    """The units of rows that stay bytes; ``None`` for what is out of the ordinary."""
+    count = len(rows.levels[-1].starts) // _QUICKER
+    return await call.off_loop(count, RawUnits.of, shape, rows)
 
 
 class PageParts:
@@ -73,8 +79,7 @@ class PageParts:
         whole = self._page.whole_of(fields)
         units = None if whole is None else whole.units
         if units is None:
-            count = len(rows.levels[-1].starts) // _QUICKER
-            units = await self._call.off_loop(count, RawUnits.of, self._shape, rows)
+            units = await units_of(self._call, self._shape, rows)
             if whole is not None:
                 whole.units = units
         if not isinstance(units, RawUnits):

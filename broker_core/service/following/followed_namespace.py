@@ -18,7 +18,7 @@ from broker_core.concurrency.loop_turn import loop_turn
 from broker_core.errors import ListingFailed
 from broker_core.listing.listing import Listing
 from broker_core.listing.property_values import has_property_values
-from broker_core.listing.selection_difference import difference_bytes, selection_difference
+from broker_core.listing.selection_difference import QUICK_BYTES, difference_bytes, selection_difference
 from broker_core.names import Mode, NamespaceName
 from broker_core.names.partition_suffix import partitioned_local_name
 from broker_core.patterns import TopicsPattern
@@ -35,10 +35,8 @@ __all__ = ["FollowedNamespace"]
 _GAP: Final = 0.1
 #: Changed names up to which matching them costs less than asking.
 _MOST: Final = 1000
-#: Bytes that are compared to find them; and those that are compared on the event loop: to give them to a thread takes
-#: as long.
+#: Bytes that are compared to find them.
 _MOST_BYTES: Final = 64 * 1024 * 1024
-_QUICK: Final = 256 * 1024
 #: Patterns that are matched between two looks at the time of the event loop's turn.
 _AT_ONCE: Final = 20
 
@@ -207,7 +205,7 @@ class FollowedNamespace:
             return None
         try:
             work = partial(_changed_forms, seen, now)
-            return await self._pipeline.workers.call(asker, work, quick=size <= _QUICK)
+            return await self._pipeline.workers.call(asker, work, quick=size <= QUICK_BYTES)
         finally:
             permit.release()
 

@@ -20,7 +20,7 @@ from broker_core.access.access import Access
 from broker_core.access.asker import Asker
 from broker_core.errors import Cause, ListingFailed, TooManyRequests
 from broker_core.listing.listing import Listing, Selection
-from broker_core.listing.selection_difference import difference_bytes, selection_difference
+from broker_core.listing.selection_difference import QUICK_BYTES, difference_bytes, selection_difference
 from broker_core.memory.permit_budget import Permit
 from broker_core.memory.permit_errors import PermitError, permits_refused
 from broker_core.pipeline import Answer, Ended, NextRuns, Pipeline, StandingAnswer, Trace
@@ -43,8 +43,6 @@ _LONGEST_PAUSE: Final = 60.0
 #: Changes that are kept for followers that come back, and their bytes.
 _KEPT: Final = 64
 _KEPT_BYTES: Final = 1024 * 1024
-#: Bytes of names that are compared on the event loop: as long as a thread takes to be given them.
-_QUICK: Final = 256 * 1024
 #: What a kept change takes besides its text.
 _EACH: Final = 300
 #: Joined updates that are kept, from different answers to the one of now.
@@ -231,7 +229,7 @@ class ListingFeed:
             raise permits_refused("heap", error) from None
         try:
             work = partial(joined_updates, base, target, follower.renderer)
-            made = await self._pipeline.workers.call(asker, work, quick=size - MOST <= _QUICK)
+            made = await self._pipeline.workers.call(asker, work, quick=size - MOST <= QUICK_BYTES)
         finally:
             permit.release()
         kept = permits.snapshots.try_acquire(2 * made.size + _EACH)
@@ -385,7 +383,7 @@ class ListingFeed:
         try:
             event_id = self._id_of(topics_hash)
             work = partial(_rendered, selection, before, topics_hash, event_id, tuple(self._renderers))
-            rendered = await self._pipeline.workers.call(asker, work, quick=size <= _QUICK)
+            rendered = await self._pipeline.workers.call(asker, work, quick=size <= QUICK_BYTES)
         finally:
             permit.release()
         return self._held_event(ChangeEvent(self.event_id, event_id, rendered)) if rendered else None

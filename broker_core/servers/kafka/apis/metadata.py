@@ -30,8 +30,6 @@ _BY_ID: Final = 12
 #: Topics, and partitions of all of them, that are answered without a task.
 _FEW: Final = 8
 _FEW_PARTITIONS: Final = 100
-#: Names from which on they are looked for in the table of all topics.
-_MANY: Final = 100
 
 
 def _now(call: KafkaCall) -> Fields | None:
@@ -78,7 +76,7 @@ async def _later(call: KafkaCall) -> Fields:
 
 async def _listed(call: KafkaCall, names: Sequence[str]) -> tuple[Encoded | None, Sequence[str]]:
     """Of many names, the topics that are listed, encoded, and the names of the others."""
-    if len(names) < _MANY or call.page is not None or not call.services.named.are_listed(call):
+    if call.page is not None or not call.services.named.are_listed(call):
         return None, names
     told: bool = call.body["include_topic_authorized_operations"]
     family = metadata_family(call.version, call.node.node_id, TOPIC_OPERATIONS if told else NOT_ASKED)

@@ -29,8 +29,6 @@ __all__ = ["NODE_ROWS"]
 #: The first version of FindCoordinator that has several, and of Metadata that tells of the cluster.
 _SEVERAL: Final = 4
 _WITH_CLUSTER: Final = 2
-#: Topics by name from which on they are taken from the snapshot.
-_MANY: Final = 100
 #: The error of each kind of key: of a group, of a transactional id, of a group of shares.
 _DENIED: Final = {1: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED}
 
@@ -42,7 +40,7 @@ async def _metadata(call: KafkaCall) -> Fields:
     by_cluster = front_of(call).forwards and call.body["include_topic_authorized_operations"]
     if of_all and not by_cluster:
         return await _all_topics(call)
-    if topics and len(topics) >= _MANY and call.version and call.page is None and not by_cluster:
+    if topics and call.version and call.page is None and not by_cluster:
         named = await _many_topics(call)
         if named is not None:
             return named

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final
 
 from broker_core.client import ClientError
+from broker_core.client.kafka import LARGE_ANSWER
 from broker_core.memory.permit_errors import PermitError
 from broker_core.servers.kafka.call import KafkaCall
 from broker_core.servers.kafka.gateway.relay import front_of
@@ -15,9 +15,6 @@ from broker_core.servers.kafka.page import without_page
 from broker_core.wire.kafka import Api, Fields
 
 __all__ = ["of_pass"]
-
-#: Bytes of memory that an answer is taken for at least: smaller ones hold no permits while they are read.
-_LEAST: Final = 256 * 1024
 
 
 def of_pass(api: Api, later: AnswerLater) -> AnswerLater:
@@ -42,7 +39,8 @@ def of_pass(api: Api, later: AnswerLater) -> AnswerLater:
         began, mark = asyncio.get_running_loop().time(), front.answers.mark
         fields = await later(call)
         if not fields.get("error_code"):
-            size = max(sum(permit.count for permit in call.held), _LEAST)
+            # Smaller ones hold no permits while they are read.
+            size = max(sum(permit.count for permit in call.held), LARGE_ANSWER)
             try:
                 permit = call.services.pipeline.permits.snapshots.try_acquire(size)
             except PermitError:

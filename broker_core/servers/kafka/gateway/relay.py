@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final
 
 from broker_core.client import ClientError
-from broker_core.client.kafka import Cluster
+from broker_core.client.kafka import LARGE_ANSWER, Cluster
 from broker_core.memory.permits import SMALL_ANSWER
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.cluster_front import ClusterFront
@@ -33,8 +33,6 @@ __all__ = ["ask", "asked", "at_port", "brokers", "coordinator", "front_of", "lea
 _EXPANSION: Final = 8
 #: Milliseconds that a node may take for a change, so that its own answer comes in time.
 _MOST_MS: Final = 15_000
-#: Bytes of an answer for which permits are held before it is read.
-_HELD_FROM: Final = 256 * 1024
 #: Their answers name topics, which are noted.
 _LOOKED_AT: Final = frozenset({METADATA, DESCRIBE_TOPIC_PARTITIONS})
 
@@ -89,7 +87,7 @@ async def asked(
             target, api, call.version, request, front.identity(call.asker), again=again, hold=hold, read=read
         )
         rows = None if path is None else answer[path[0][0]]
-        if isinstance(rows, RawRows) and SMALL_ANSWER < len(rows.data) <= _HELD_FROM:
+        if isinstance(rows, RawRows) and SMALL_ANSWER < len(rows.data) <= LARGE_ANSWER:
             await call.hold(len(rows.data))
         return answer
     finally:
