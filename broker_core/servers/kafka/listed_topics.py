@@ -24,7 +24,7 @@ from broker_core.service import Allowed, ListTopics, TopicTables, VisibleTopics,
 from broker_core.wire.kafka import Api, Encoded, Fields
 from broker_core.wire.kafka.topic_fragments import Family, with_operations
 
-__all__ = ["ListedTopics", "copied_bytes", "fragments", "is_rendered", "rendered", "with_rows"]
+__all__ = ["ListedTopics", "are_many", "copied_bytes", "fragments", "is_rendered", "rendered", "with_rows"]
 
 #: Names from which on they are looked for in the table of all topics.
 _MANY: Final = 100
@@ -35,6 +35,11 @@ _TOPIC_BYTES: Final = 80
 
 _Array = np.ndarray[Any, Any]
 Operations: TypeAlias = "Sequence[_Array | None] | None"
+
+
+def are_many(names: Sequence[Any]) -> bool:
+    """Whether so many names are looked for in the table of all topics (:meth:`ListedTopics.named_encoded`)."""
+    return len(names) >= _MANY
 
 
 class ListedTopics:
@@ -89,11 +94,9 @@ class ListedTopics:
     ) -> tuple[Encoded, Sequence[str]] | None:
         """The topics of these names, each once, that the caller may see, in their order; and the other names.
 
-        ``None`` for few, or few of many: looking at each of them is quicker then. Raises
+        ``None`` where they are few of many: looking at each of them is quicker then. Raises
         :exc:`~broker_core.errors.ListingFailed`.
         """
-        if len(names) < _MANY:
-            return None
         visible = await self.of(caller)
         if visible.table.size > _SPARSE * len(names):
             return None

@@ -16,7 +16,7 @@ from broker_core.kafka.acls.bindings import CLUSTER_NAME, TOPIC_OPERATIONS, Oper
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.handler_row import HandlerRow
 from broker_core.servers.kafka.large_requests import in_slices
-from broker_core.servers.kafka.listed_topics import with_rows
+from broker_core.servers.kafka.listed_topics import are_many, with_rows
 from broker_core.servers.kafka.named_topics import NamedTopic
 from broker_core.wire.kafka import METADATA, NOT_ASKED, ZERO_ID, Encoded, ErrorCode, Fields
 from broker_core.wire.kafka.topic_fragments import metadata_family, metadata_partitions
@@ -76,7 +76,7 @@ async def _later(call: KafkaCall) -> Fields:
 
 async def _listed(call: KafkaCall, names: Sequence[str]) -> tuple[Encoded | None, Sequence[str]]:
     """Of many names, the topics that are listed, encoded, and the names of the others."""
-    if call.page is not None or not call.services.named.are_listed(call):
+    if not are_many(names) or call.page is not None or not call.services.named.are_listed(call):
         return None, names
     told: bool = call.body["include_topic_authorized_operations"]
     family = metadata_family(call.version, call.node.node_id, TOPIC_OPERATIONS if told else NOT_ASKED)

@@ -10,7 +10,7 @@ from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.gateway.hidden import are_some, hidden, refusal
 from broker_core.servers.kafka.gateway.relay import ask, brokers, coordinator, front_of, learn, nodes_now
 from broker_core.servers.kafka.handler_row import HandlerRow
-from broker_core.servers.kafka.listed_topics import with_rows
+from broker_core.servers.kafka.listed_topics import are_many, with_rows
 from broker_core.wire.kafka import (
     DESCRIBE_CLUSTER,
     DESCRIBE_TOPIC_PARTITIONS,
@@ -40,7 +40,7 @@ async def _metadata(call: KafkaCall) -> Fields:
     by_cluster = front_of(call).forwards and call.body["include_topic_authorized_operations"]
     if of_all and not by_cluster:
         return await _all_topics(call)
-    if topics and call.version and call.page is None and not by_cluster:
+    if topics and are_many(topics) and call.version and call.page is None and not by_cluster:
         named = await _many_topics(call)
         if named is not None:
             return named
