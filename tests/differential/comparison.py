@@ -17,9 +17,10 @@ __all__ = ["Pairs", "Token"]
 #: What one server calls a thing, and what the other one does.
 Token = tuple[str, str]
 
-#: Ids of topics, also those in entity tags, and the stamps of versions.
+#: Ids of topics, the stamps of versions, and entity tags of topics, which are digests of an id with the rest.
 _RANDOM: Final = re.compile(
-    rb"(?<![A-Za-z0-9_-])[A-Za-z0-9_-]{22}(?=-[0-9a-f]{16}\\?\"|[^A-Za-z0-9_=-]|$)|(?<=\.)[0-9a-f]{24}(?![0-9a-f])"
+    rb"(?<![A-Za-z0-9_-])[A-Za-z0-9_-]{22}(?=[^A-Za-z0-9_=-]|$)|(?<=\.)[0-9a-f]{24}(?![0-9a-f])"
+    rb'|(?:(?<=Etag: ")|(?<=ETag \\"))[0-9a-f]{32}(?=\\?")'
 )
 _TIME: Final = re.compile(rb'\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:00)|(?<="ms":) ?[0-9.e-]+')
 #: The length of an answer with times in it, whose digits are as many as they are.

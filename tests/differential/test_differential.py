@@ -40,7 +40,11 @@ ID, OTHER = b"a" * 22, b"b" * 22
 def test_an_id_stands_for_one_topic() -> None:
     pairs = Pairs()
     first, second = pairs.translated(
-        b'"%b" "%b-%b"' % (ID, ID, b"0" * 16), b'"%b" "%b-%b"' % (OTHER, OTHER, b"0" * 16)
+        b'"%b" Etag: "%b"' % (ID, b"0" * 32), b'"%b" Etag: "%b"' % (OTHER, b"1" * 32)
+    )
+    assert first == second
+    first, second = pairs.translated(
+        b'with the ETag \\"%b\\"' % (b"0" * 32), b'with the ETag \\"%b\\"' % (b"1" * 32)
     )
     assert first == second
     first, second = pairs.translated(b"[%b]" % ID, b"[%b]" % (b"c" * 22))
