@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import threading
 import time
 from collections.abc import AsyncIterator
@@ -14,14 +15,15 @@ import pytest_asyncio
 from broker_core.access.asker import Asker
 from broker_core.concurrency.loop_turn import TURN_SECONDS, loop_turn
 from broker_core.errors import InvalidPattern
-from broker_core.listing.listing import Listing, data_of
+from broker_core.listing.listing import Listing, Selection, data_of
 from broker_core.names import Mode
 from broker_core.patterns import compile_pattern
-from broker_core.pipeline import worker_threads
+from broker_core.pipeline import fair_threads, worker_threads
 from broker_core.pipeline.worker_threads import Workers
 from tests.support.eventually import eventually
 
-SLOW = "(?:.*[0-9a].{1,28}[b-f]){6}[xy]"
+#: Of the dearest level by what it may cost.
+SLOW = "(?:.*[0-9a].{1,28}[b-f]){20}[xy]"
 
 
 @pytest_asyncio.fixture
@@ -73,36 +75,69 @@ async def test_a_search_is_the_same_on_the_loop_and_in_threads(workers: Workers,
     assert workers.kinds["scan"].waits.count > 0
 
 
+class SliceClock:
+    """The clock of a single thread: each slice takes as long as any other, and begins once it may."""
+
+    def __init__(self) -> None:
+        self.monotonic = time.monotonic
+        self._seconds = itertools.count(step=1e-6)
+        self._begins = itertools.cycle((True, False))
+        self._may_begin = threading.Semaphore(0)
+
+    def thread_time(self) -> float:
+        """The time at which a slice begins or ends."""
+        if next(self._begins):
+            self._may_begin.acquire()
+        return next(self._seconds)
+
+    def let_begin(self, slices: int) -> None:
+        self._may_begin.release(slices)
+
+
 async def test_an_ordinary_search_passes_slow_ones(listing: Listing, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also those of many connections: it has 64 times the time of one of their slices before the next of these."""
-    monkeypatch.setattr(
-        worker_threads, "_SCANS", 1
-    )  # two would go on beside each other, however slow one of them is
+    clock = SliceClock()
+    monkeypatch.setattr(fair_threads, "time", clock)
+    # Two threads would go on beside each other, however slow one of them is.
+    monkeypatch.setattr(worker_threads, "_SCANS", 1)
     workers = Workers()
-    hostile = [
-        asyncio.create_task(
-            workers.matching(Asker(), listing.all(), compile_pattern(f"{SLOW}(?:{number}z)?"))
-        )
-        for number in range(20)
-    ]
     scans = workers.kinds["scan"]
     slices: list[Any] = []
     monkeypatch.setattr(scans, "_charge", lambda connection, _seconds: slices.append(connection))
-    await eventually(lambda: len(slices) > 20)
-    pattern, asker = compile_pattern("t/n/.*[0-9]*77-.*5"), Asker()
-    out_of_time()
-    found = await workers.matching(asker, listing.all(), pattern)
-    assert found.topics_hash == listing.all().matching(pattern).topics_hash
-    first, last = (order.index(asker.connection) for order in (slices, slices[::-1]))
-    of_others = len(slices[first : len(slices) - last]) - slices.count(asker.connection)
-    assert of_others <= 1
-    for task in hostile:
-        assert not task.done()
-        task.cancel()
-    await asyncio.gather(*hostile, return_exceptions=True)
-    await eventually(lambda: not scans._active)
-    assert scans.waiting == 0
-    workers.close()
+
+    async def search(asker: Asker, text: str) -> Selection:
+        out_of_time()
+        return await workers.matching(asker, listing.all(), compile_pattern(text))
+
+    hostile = [asyncio.create_task(search(Asker(), f"{SLOW}(?:{number}z)?")) for number in range(20)]
+    tasks = hostile.copy()
+    try:
+        await eventually(lambda: scans.waiting == 19)  # and the slice of one may not begin yet
+        clock.let_begin(20)
+        await eventually(lambda: len(slices) == 20)
+        assert scans.waiting == 0
+        text, asker = "t/n/.*[0-9]*77-.*5", Asker()
+        ordinary = asyncio.create_task(search(asker, text))
+        tasks.append(ordinary)
+        await eventually(lambda: scans.waiting == 1)
+        clock.let_begin(200)
+        found = await ordinary
+        assert not any(task.done() for task in hostile)
+        assert found.topics_hash == listing.all().matching(compile_pattern(text)).topics_hash
+        own = [number for number, connection in enumerate(slices) if connection is asker.connection]
+        of_others = own[-1] - own[0] + 1 - len(own)
+        assert of_others <= 1 + len(own) // 64, slices
+        for task in hostile:
+            task.cancel()
+        clock.let_begin(200)
+        await eventually(lambda: not scans._active)
+        assert scans.waiting == 0
+    finally:
+        for task in tasks:
+            task.cancel()
+        clock.let_begin(10_000)
+        await asyncio.gather(*tasks, return_exceptions=True)
+        workers.close()
 
 
 async def test_other_work_runs_on_the_loop_only_if_it_is_quick(workers: Workers) -> None:

@@ -43,7 +43,8 @@ async def serving(
     plugin = SparkPlugin()
     tables: dict[str, dict[str, Any]] = {
         "catalog": {"property_keys": ["team"]},
-        "plugins": {"spark": {"store": uri, "refresh": "1h", **(settings or {})}},
+        # The catalogue answers in time however busy the machine is: no question passes as "unreachable".
+        "plugins": {"spark": {"store": uri, "refresh": "1h", "source_timeout": "10m", **(settings or {})}},
     }
     async with serve({"spark": plugin}, settings=tables) as server:
         yield server, plugin, CatalogueModel(server), uri
@@ -130,9 +131,8 @@ async def test_answers_before_during_and_after_changes_and_swaps(effort: int) ->
             await check(server, model, question, random)
         tally = plugin.lister.counts
         assert (tally.checks["ok"], tally.checks["failed"]) == (12, 0)
-        ended = {"gap", "overlay_limit", "unreachable", "other_catalogue", "answers_limit", "property_keys"}
-        assert not any(tally.passed[reason] for reason in ended)
-        assert tally.passed["not_registered"] > 0
+        reasons = {reason for reason, count in tally.passed.items() if count}
+        assert reasons == {"no_generation", "not_registered", "unsupported_pattern"}
 
 
 def damage(store: Store, former: Built, now: Built, random: Random) -> None:
