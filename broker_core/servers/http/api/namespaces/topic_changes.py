@@ -164,13 +164,16 @@ async def _answer(request: ApiRequest, watch: ChangeWatch) -> web.Response:
         return await _response(request, None, Changes(since, since), more=False)
     woken = asyncio.Event()
     leave = watch.watch(namespace, woken.set) if request.values["wait"] else None
+    draining = request.services.admission.draining
+    ending = asyncio.create_task(draining.wait())  # else the server would not end before the client's wait
+    ending.add_done_callback(lambda _: woken.set())
     end = asyncio.get_running_loop().time() + request.values["wait"]
     try:
         while True:
             woken.clear()
             changes, more = await _changes(request, log, since, limit)
             left = end - asyncio.get_running_loop().time()
-            if changes or leave is None or left <= 0 or changes.version.number != since.number:
+            if changes or draining.is_set() or left <= 0 or changes.version.number != since.number:
                 return await _response(request, since, changes, more=more)
             try:
                 async with asyncio.timeout(left if log.name == "catalog" else min(left, _AGAIN)):
@@ -179,6 +182,7 @@ async def _answer(request: ApiRequest, watch: ChangeWatch) -> web.Response:
                 pass
             await request.authorize("list")
     finally:
+        ending.cancel()
         if leave is not None:
             leave()
 

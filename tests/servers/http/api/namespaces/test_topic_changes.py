@@ -13,6 +13,7 @@ from broker_core.broker import Broker
 from broker_core.catalog import SqliteCatalog
 from broker_core.change_log import CatalogVersion, Change, Changes, Gap
 from broker_core.names import NamespaceName, TopicName
+from broker_core.servers.http.api.namespaces import topic_changes
 from broker_core.settings import Settings
 from tests.support.api_serving import NAMESPACE, ApiServed, api_served, catalog_of
 from tests.support.chain_plugins import lists
@@ -98,6 +99,21 @@ async def test_a_client_may_wait_for_a_change(served: ApiServed) -> None:
     assert (at_once.json["changes"], at_once.json["version"]) == ([], said.json["version"])
     ended = await served.ask(PATH, params={"since": said.json["version"], "wait": "1"})
     assert ended.json == at_once.json
+
+
+async def test_a_server_that_stops_answers_clients_that_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(topic_changes, "_LONGEST_WAIT", 3600)
+    async with api_served(tmp_path) as served:
+        since = await version(served)
+        asked = asyncio.create_task(served.ask(PATH, params={"since": since, "wait": "3600"}))
+        await eventually(lambda: served.sample("http_requests_under_way") == 1)
+        stopped = asyncio.create_task(served.broker.stop(3600))
+        await eventually(asked.done, what="the answer of a server that stops")
+        said = await asked
+        assert (said.status, said.json["changes"], said.json["version"]) == (200, [], since)
+        await stopped
 
 
 async def test_what_plugins_hide_or_list_is_not_told(tmp_path: Path) -> None:
