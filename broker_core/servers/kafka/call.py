@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
+from broker_core.memory.permit_budget import Permit
 from broker_core.memory.permit_errors import PermitError
 from broker_core.names import PERSISTENT, TopicName
 from broker_core.servers.kafka.caller import Caller
@@ -93,10 +94,12 @@ class KafkaCall(Caller):
             return work(*arguments)
         return await self.services.large_requests.beside(self.size, work, *arguments)
 
-    async def hold(self, size: int) -> None:
+    async def hold(self, size: int) -> Permit:
         """Hold heap permits for so many bytes of the answer, until it has left. Raises :exc:`CloseClient`."""
         heap = self.services.pipeline.permits.heap
         try:
-            self.hold_permit(await heap.acquire(size, key=self.asker.connection))
+            permit = await heap.acquire(size, key=self.asker.connection)
         except PermitError:
             raise CloseClient("no memory for the answer") from None
+        self.hold_permit(permit)
+        return permit

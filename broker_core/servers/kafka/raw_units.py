@@ -206,7 +206,7 @@ class RawUnits:
 
     def _end(self, depth: int, row: int) -> int:
         """The byte behind a row."""
-        return self.rows.ends[depth][row]
+        return int(self.rows.ends[depth][row])
 
 
 def _slots(rows: RawRows) -> list[_Array]:

@@ -21,8 +21,9 @@ _BOUNDS: Final = (2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25
 _KNOWN: Final = ("NONE", CLOSED, "REQUEST_TIMED_OUT", "UNKNOWN_SERVER_ERROR")
 #: Rows of an answer that are looked at for an error.
 _ROWS: Final = 100
-#: Rows of a cluster's answer that are decoded for that.
+#: Rows of a cluster's answer that are decoded for that, and the bytes of one: a row with an error is small.
 _DECODED: Final = 3
+_DECODED_BYTES: Final = 4 * 1024
 _NAMES: Final[Mapping[int, str]] = {code.value: code.name for code in ErrorCode}
 
 
@@ -73,7 +74,7 @@ def _error_in(answer: Mapping[str, Any]) -> int:
         if isinstance(value, Encoded):
             code = value.error
         elif isinstance(value, RawRows):
-            code = next(filter(None, map(_error_of, value[:_DECODED])), 0)
+            code = next(filter(None, map(_error_of, value.few(_DECODED, _DECODED_BYTES))), 0)
         elif isinstance(value, list):
             code = next(filter(None, map(_error_of, islice(value, _ROWS))), 0)
         if code:

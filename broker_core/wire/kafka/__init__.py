@@ -21,8 +21,9 @@ from broker_core.wire.kafka.headers import (
 )
 from broker_core.wire.kafka.known_apis import APIS, LIST_TOPICS, NOT_ASKED
 from broker_core.wire.kafka.places import Order, order_of, ordered
-from broker_core.wire.kafka.raw_rows import RawPath, RawRows, has_rows, read_raw_request, read_raw_response
+from broker_core.wire.kafka.raw_rows import RawRows, has_rows, read_raw_request, read_raw_response
 from broker_core.wire.kafka.reader import MalformedMessage, Reader
+from broker_core.wire.kafka.row_scan import RawPath
 from broker_core.wire.kafka.writer import Buffer, Encoded, EncodedRows, Numbered, Writer
 
 __all__ = [

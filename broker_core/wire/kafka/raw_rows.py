@@ -1,33 +1,35 @@
 """Rows of answers that stay the bytes that they came as, with where each begins: what is passed on is not decoded.
 
-Where the rows of an array begin, only reading all before them tells. What reads a version is compiled from its fields:
-neighbours of fixed sizes are one step, and a text costs its length.
+Those of one answer can be cut, put into another order, and joined with those of other nodes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
+from itertools import pairwise
 from typing import Any, Final, TypeAlias, overload
+
+import numpy as np
 
 from broker_core.counted import counted
 from broker_core.wire.kafka.api import Api
-from broker_core.wire.kafka.fields import Array, Fields, Kind, Struct, Versions
+from broker_core.wire.kafka.fields import Array, Fields, Kind, Struct
 from broker_core.wire.kafka.reader import MalformedMessage, Reader
+from broker_core.wire.kafka.row_scan import RawPath, compiled_scan, own_places
 from broker_core.wire.kafka.struct_codec import Codec
-from broker_core.wire.kafka.writer import Encoded, EncodedRows, unsigned_varint
+from broker_core.wire.kafka.writer import Buffer, Encoded, EncodedRows, unsigned_varint
 
-__all__ = ["RawLevel", "RawPath", "RawRows", "has_rows", "read_raw_request", "read_raw_response"]
+__all__ = ["RawLevel", "RawRows", "has_rows", "read_raw_request", "read_raw_response"]
 
-#: Names of arrays of a message, each in the rows of the one before, with the fields whose places are noted; "" is the
-#: row itself, where it is no struct.
-RawPath: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
+_Array: TypeAlias = np.ndarray[Any, Any]
 
 #: Elements of all arrays of one answer.
 _MOST: Final = 8_000_000
-_SIZES: Final = {"?": 1, "b": 1, "h": 2, "H": 2, "i": 4, "q": 8, "d": 8}
-_ID: Final = 16
+#: The places of what there is not; those of a message of up to 2 GiB are four bytes each.
+_NONE: Final = array("i")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +40,32 @@ class RawLevel:
     behind them (``tails``), by row. ``fields`` are the places of the fields that were asked for, by row.
     """
 
-    starts: list[int]
-    inner: list[int]
-    counts: list[int]
-    tails: list[int]
-    fields: dict[str, list[int]]
+    starts: array[int]
+    inner: array[int]
+    counts: array[int]
+    tails: array[int]
+    fields: dict[str, array[int]]
+
+    @classmethod
+    def joined(cls, levels: Sequence[RawLevel], shifts: Sequence[int]) -> RawLevel:
+        """The rows of levels one after another, each so many bytes further on."""
+
+        def moved(columns: Iterable[array[int]]) -> array[int]:
+            found = array("i")
+            for column, shift in zip(columns, shifts, strict=True):
+                found.frombytes((np.array(column, np.int32) + np.int32(shift)).tobytes())
+            return found
+
+        counts = array("i")
+        for each in levels:
+            counts.extend(each.counts)
+        return cls(
+            moved(each.starts for each in levels),
+            moved(each.inner for each in levels),
+            counts,
+            moved(each.tails for each in levels),
+            {name: moved(each.fields[name] for each in levels) for name in levels[0].fields},
+        )
 
 
 class RawRows(EncodedRows, Sequence[Any]):
@@ -64,7 +87,8 @@ class RawRows(EncodedRows, Sequence[Any]):
         self.levels: Final = levels
         self.end: Final = end
         self.compact: Final = compact
-        self._read = read
+        #: Reads one row.
+        self.read: Final = read
 
     def __len__(self) -> int:
         return len(self.levels[0].starts)
@@ -75,30 +99,78 @@ class RawRows(EncodedRows, Sequence[Any]):
     def __getitem__(self, index: slice) -> list[Any]: ...
     def __getitem__(self, index: int | slice) -> Any:
         starts = self.levels[0].starts[index]
-        if isinstance(starts, list):
-            return [self._row(start) for start in starts]
-        return self._row(starts)
+        if isinstance(starts, int):
+            return self._row(starts)
+        return [self._row(start) for start in starts]
 
     def __iter__(self) -> Iterator[Any]:
         return map(self._row, self.levels[0].starts)
 
     def _row(self, start: int) -> Any:
-        return self._read(Reader(self.data, start, most_elements=_MOST))
+        return self.read(Reader(self.data, start, most_elements=_MOST))
 
     @cached_property
-    def ends(self) -> list[list[int]]:
+    def ends(self) -> list[_Array]:
         """By level the bytes behind the rows."""
-        found: list[list[int]] = []
+        found: list[_Array] = []
         for depth, level in enumerate(self.levels):
-            ends = [*level.starts[1:], self.end]
+            ends = np.array([*level.starts[1:], self.end][: len(level.starts)], np.int32)
             if depth:
-                above, row = self.levels[depth - 1], 0
-                for count, tail in zip(above.counts, above.tails, strict=True):
-                    row += count
-                    if count:
-                        ends[row - 1] = tail
-            found.append(ends[: len(level.starts)])
+                above = self.levels[depth - 1]
+                counts = np.array(above.counts)
+                has = counts > 0
+                ends[np.cumsum(counts)[has] - 1] = np.array(above.tails)[has]
+            found.append(ends)
         return found
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that they and the places in them take."""
+        places = [
+            column
+            for level in self.levels
+            for column in (level.starts, level.inner, level.counts, level.tails, *level.fields.values())
+        ]
+        return len(self.data) + sum(column.itemsize * len(column) for column in places)
+
+    def few(self, count: int, size: int) -> list[Any]:
+        """Of the first ``count`` rows those of up to ``size`` bytes."""
+        edges = [*self.levels[0].starts[: count + 1], self.end][: count + 1]
+        return [self._row(start) for start, end in pairwise(edges) if end - start <= size]
+
+    def texts(self, field: str) -> list[str]:
+        """A text of each row, of a field whose places were asked for; empty for null."""
+        read = Reader.compact_string if self.compact else Reader.plain_string
+        return [read(Reader(self.data, place)) or "" for place in self.levels[0].fields[field]]
+
+    def bytes_of(self, field: str) -> list[int]:
+        """A byte of each row, of a field whose places were asked for."""
+        return [self.data[place] for place in self.levels[0].fields[field]]
+
+    @classmethod
+    def joined(cls, parts: Sequence[RawRows]) -> RawRows:
+        """The rows of one answer and more, to requests of one API and version, one after another."""
+        pieces: list[Buffer] = []
+        shifts: list[int] = []
+        at = 0
+        for part in parts:
+            starts = part.levels[0].starts
+            first = starts[0] if starts else part.end
+            shifts.append(at - first)
+            pieces.append(memoryview(part.data)[first : part.end])
+            at += part.end - first
+        levels = [
+            RawLevel.joined(each, shifts) for each in zip(*(part.levels for part in parts), strict=True)
+        ]
+        first_part = parts[0]
+        return cls(b"".join(pieces), levels, at, first_part.read, compact=first_part.compact)
+
+    def ordered(self, places: Sequence[int]) -> CutRows:
+        """The rows at these places, in this order."""
+        starts, ends = self.levels[0].starts, self.ends[0]
+        data = memoryview(self.data)
+        pieces = [data[starts[place] : ends[place]] for place in places]
+        return self.cut(Encoded(len(places), pieces))
 
     def length(self, count: int) -> bytes:
         """The length in front of an array of so many rows."""
@@ -106,7 +178,7 @@ class RawRows(EncodedRows, Sequence[Any]):
 
     def cut(self, some: Encoded) -> CutRows:
         """Some of them."""
-        return CutRows(some, self._read)
+        return CutRows(some, self.read)
 
     def encoded(self) -> Encoded:
         """All of them, to be written."""
@@ -146,10 +218,10 @@ class CutRows(EncodedRows, Sequence[Any]):
 def has_rows(message: Struct, version: int, path: RawPath) -> bool:
     """Whether a version has all arrays and fields of a path."""
     kind: Kind = message
-    for array, fields in path:
-        if not isinstance(kind, Struct) or not kind.has(array, version):
+    for name, fields in path:
+        if not isinstance(kind, Struct) or not kind.has(name, version):
             return False
-        rows = kind.kind_of(array)
+        rows = kind.kind_of(name)
         assert isinstance(rows, Array)
         kind = rows.of
         if not all(not each or (isinstance(kind, Struct) and kind.has(each, version)) for each in fields):
@@ -181,20 +253,21 @@ def read_raw_request(path: RawPath, api: Api, reader: Reader, version: int) -> F
 @lru_cache(maxsize=256)
 def _codec(message: Struct, version: int, path: RawPath, *, compact: bool) -> Codec:
     name = path[0][0]
-    array = message.kind_of(name)
-    assert isinstance(array, Array)
-    scan = _compiled(array.of, version, path, compact=compact)
-    one = array.of.codec(version, flexible=compact, nullable=False).read
+    rows = message.kind_of(name)
+    assert isinstance(rows, Array)
+    own = own_places(message, version, path)
+    scan = compiled_scan(rows.of, version, path, own, compact=compact)
+    one = rows.of.codec(version, flexible=compact, nullable=False).read
 
     def read(reader: Reader) -> RawRows | None:
         count = reader.elements(compact=compact)
         if count is None:
             return None
         data = reader.data
-        found: list[list[int]] = []
+        found: list[array[int]] = []
         try:
             end, *found = scan(data, reader.at, count)
-        except IndexError:
+        except (IndexError, OverflowError):
             end = len(data) + 1
         if end > len(data):
             raise MalformedMessage(
@@ -204,206 +277,9 @@ def _codec(message: Struct, version: int, path: RawPath, *, compact: bool) -> Co
         levels, lists = [], iter(found)
         for depth, (_, fields) in enumerate(path):
             starts = next(lists)
-            inner, counts, tails = (next(lists) if depth + 1 < len(path) else [] for _ in range(3))
-            places = {each: next(lists) if each else starts for each in fields}
+            inner, counts, tails = (next(lists) if depth + 1 < len(path) else _NONE for _ in range(3))
+            places = {each: next(lists) if each in own[depth] else starts for each in fields}
             levels.append(RawLevel(starts, inner, counts, tails, places))
         return RawRows(data, levels, end, one, compact=compact)
 
     return message.codec_with(name, read, version, flexible=compact)
-
-
-class _Source:
-    """The source of what reads rows: ``at`` is the byte that it is at, ``ahead`` the fixed bytes that are before it."""
-
-    def __init__(self, version: int, path: RawPath, *, compact: bool) -> None:
-        self.lines: list[str] = []
-        self._version = version
-        self._path = path
-        self._compact = compact
-        self._ahead = 0
-        self._depth = 0  # of loops, for their variables
-
-    def line(self, text: str, indent: int) -> None:
-        self.lines.append("    " * indent + text)
-
-    def settle(self, indent: int) -> None:
-        """Let ``at`` be the byte that is next."""
-        if self._ahead:
-            self.line(f"at += {self._ahead}", indent)
-            self._ahead = 0
-
-    def rows(self, struct: Struct, level: int, indent: int) -> None:
-        """The fields of one row of the array of a level; below the last one, of any struct (``level`` -1)."""
-        fields = self._path[level][1] if level >= 0 else ()
-        inner = self._path[level + 1][0] if 0 <= level < len(self._path) - 1 else None
-        for each in struct.fields:
-            if each.tag is not None or self._version not in Versions.parse(each.versions):
-                continue
-            if each.name in fields:
-                shift = f" + {self._ahead}" if self._ahead else ""
-                self.line(f"k{level}_{fields.index(each.name)}(at{shift})", indent)
-            nullable = self._version in Versions.parse(each.nullable)
-            if each.name == inner:
-                assert isinstance(each.kind, Array)
-                self.array(each.kind, indent, level + 1)
-            else:
-                self.value(each.kind, indent, nullable=nullable)
-        if self._compact:
-            self.settle(indent)
-            self.line("if data[at]: at = tags(data, at)", indent)
-            self.line("else: at += 1", indent)
-
-    def value(self, kind: Kind, indent: int, *, nullable: bool) -> None:
-        size = _size(kind)
-        if size is not None:
-            self._ahead += size
-            return
-        self.settle(indent)
-        if isinstance(kind, Array):
-            self.array(kind, indent)
-        elif isinstance(kind, Struct):
-            if nullable:
-                self.line("at += 1", indent)
-                self.line("if data[at - 1] < 128:", indent)
-                indent += 1
-            self.rows(kind, -1, indent)
-            self.settle(indent)
-        elif self._compact:
-            self.line("n = data[at]", indent)
-            self.line("if n < 128: at += n or 1", indent)
-            self.line("else: at = text(data, at)", indent)
-        else:
-            self.line(
-                f"at = {'short' if getattr(kind, 'name', '') == 'string' else 'long'}(data, at)", indent
-            )
-
-    def array(self, kind: Array, indent: int, level: int = -1) -> None:
-        self.settle(indent)
-        self._depth += 1
-        count = f"c{self._depth}"
-        if level > 0:
-            self.line(f"i{level - 1}(at)", indent)
-        if self._compact:
-            self.line(f"{count} = data[at] - 1", indent)
-            self.line(f"if 0 <= {count} < 127: at += 1", indent)
-            self.line(f"else: {count}, at = length(data, at)", indent)
-        else:
-            self.line(f"{count}, at = length(data, at)", indent)
-        if level > 0:
-            self.line(f"n{level - 1}({count})", indent)
-        size = _size(kind.of)
-        if size is not None:
-            if level > 0:
-                self.line(f"e{level}(range(at, at + {count} * {size}, {size}))", indent)
-            self.line(f"at += {count} * {size}", indent)
-        else:
-            self.line(f"for _ in range({count}):", indent)
-            if level > 0:
-                self.line(f"s{level}(at)", indent + 1)
-            if isinstance(kind.of, Struct):
-                self.rows(kind.of, level, indent + 1)
-            else:
-                self.value(kind.of, indent + 1, nullable=False)
-            self.settle(indent + 1)
-        if level > 0:
-            self.line(f"t{level - 1}(at)", indent)
-        self._depth -= 1
-
-
-def _compiled(
-    kind: Kind, version: int, path: RawPath, *, compact: bool
-) -> Callable[[bytes, int, int], tuple[Any, ...]]:
-    """What gives the end of so many rows, and the lists of the levels (:class:`RawLevel`), one after another."""
-    source = _Source(version, path, compact=compact)
-    lists = []
-    for level, (_, fields) in enumerate(path):
-        lists.append(f"s{level}")
-        if level + 1 < len(path):
-            lists += [f"i{level}", f"n{level}", f"t{level}"]
-        lists += [f"k{level}_{number}" for number, each in enumerate(fields) if each]
-    source.line("def scan(data, at, count):", 0)
-    for each in lists:
-        source.line(f"of_{each} = []; {each} = of_{each}.append", 1)
-        if each.startswith("s"):
-            source.line(f"e{each[1:]} = of_{each}.extend", 1)
-    source.line("for _ in range(count):", 1)
-    source.line("s0(at)", 2)
-    if isinstance(kind, Struct):
-        source.rows(kind, 0, 2)
-    else:
-        source.value(kind, 2, nullable=False)
-    source.settle(2)
-    source.line(f"return at, {', '.join(f'of_{each}' for each in lists)}", 1)
-    known: dict[str, Any] = {
-        "tags": _tags,
-        "text": _text,
-        "short": partial(_plain, 2),
-        "long": partial(_plain, 4),
-        "length": _compact_length if compact else _plain_length,
-    }
-    exec("\n".join(source.lines), known)  # noqa: S102 - made of the tables of Kafka's messages alone
-    scan: Callable[[bytes, int, int], tuple[Any, ...]] = known["scan"]
-    return scan
-
-
-def _size(kind: Kind) -> int | None:
-    """The bytes of a value that always has as many."""
-    if isinstance(kind, Array | Struct):
-        return None
-    return _SIZES[kind.packed] if kind.packed else _ID if getattr(kind, "name", "") == "topic_id" else None
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number of variable length, and where it ends."""
-    value = 0
-    for shift in range(0, 35, 7):
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-    raise MalformedMessage(f"the variable-length integer before byte {at} is too long")
-
-
-def _text(data: bytes, at: int) -> int:
-    """Where a text or bytes of any length end."""
-    size, at = _varint(data, at)
-    return at + max(size - 1, 0)
-
-
-def _plain(width: int, data: bytes, at: int) -> int:
-    """Where a text behind a length of so many bytes ends."""
-    end = at + width
-    size = int.from_bytes(data[at:end], "big", signed=True)
-    if size < -1 or end > len(data):
-        raise MalformedMessage(f"a length of {size} before byte {end}")
-    return end + max(size, 0)
-
-
-def _compact_length(data: bytes, at: int) -> tuple[int, int]:
-    """The number of elements of an array, none for null, and where they begin."""
-    count, at = _varint(data, at)
-    return _checked(data, at, max(count - 1, 0))
-
-
-def _plain_length(data: bytes, at: int) -> tuple[int, int]:
-    count = int.from_bytes(data[at : at + 4], "big", signed=True)
-    return _checked(data, at + 4, max(count, 0) if count >= -1 else len(data))
-
-
-def _checked(data: bytes, at: int, count: int) -> tuple[int, int]:
-    if count > len(data) - at:
-        raise MalformedMessage(
-            f"{count} elements are announced before byte {at}, and {len(data) - at} bytes are left"
-        )
-    return count, at
-
-
-def _tags(data: bytes, at: int) -> int:
-    """Where tagged fields end."""
-    count, at = _varint(data, at)
-    for _ in range(count):
-        _, at = _varint(data, at)
-        size, at = _varint(data, at)
-        at += size
-    return at

@@ -101,6 +101,18 @@ def test_pages_of_bytes_are_those_of_decoded_rows(case: tuple[Api, int]) -> None
         assert isinstance(rows, RawRows)
         assert list(rows) == fields[path[0][0]]
         assert b"".join(response_frame(api, version, 7, raw))[4:] == message
+        if chance.random() < 0.5:  # of several nodes
+            cut = chance.randint(0, len(rows))
+            parts = [
+                b"".join(response_frame(api, version, 7, {**fields, path[0][0]: some}))[4:]
+                for some in (list(rows)[:cut], list(rows)[cut:])
+            ]
+            rows = RawRows.joined(
+                [read_raw_response(path, api, version, part)[1][path[0][0]] for part in parts]
+            )
+            places = chance.sample(range(len(rows)), len(rows))
+            assert list(rows.ordered(places)) == [fields[path[0][0]][each] for each in places]
+            assert list(rows) == fields[path[0][0]]
         units = RawUnits.of(shape, rows)
         if units is None:
             continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Final
 
 from broker_core.client import ClientError
 from broker_core.client.kafka import LARGE_ANSWER
@@ -12,9 +13,12 @@ from broker_core.servers.kafka.gateway.relay import front_of
 from broker_core.servers.kafka.handler_row import AnswerLater
 from broker_core.servers.kafka.kept_answers import WholeAnswer
 from broker_core.servers.kafka.page import without_page
-from broker_core.wire.kafka import Api, Fields
+from broker_core.wire.kafka import Api, Fields, RawRows
 
 __all__ = ["of_pass"]
+
+#: Bytes of memory for each byte of rows whose units are kept too.
+_UNITS: Final = 2
 
 
 def of_pass(api: Api, later: AnswerLater) -> AnswerLater:
@@ -39,8 +43,9 @@ def of_pass(api: Api, later: AnswerLater) -> AnswerLater:
         began, mark = asyncio.get_running_loop().time(), front.answers.mark
         fields = await later(call)
         if not fields.get("error_code"):
-            # Smaller ones hold no permits while they are read.
-            size = max(sum(permit.count for permit in call.held), LARGE_ANSWER)
+            # Rows that stay bytes are kept with what pages of them need; small ones hold no permits before.
+            raw = sum(_UNITS * rows.nbytes for rows in fields.values() if isinstance(rows, RawRows))
+            size = max(sum(permit.count for permit in call.held), raw, LARGE_ANSWER)
             try:
                 permit = call.services.pipeline.permits.snapshots.try_acquire(size)
             except PermitError:

@@ -7,9 +7,10 @@ asked of that node; log directories are asked at the ports of nodes alone.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from broker_core.client import ClientError
@@ -51,6 +52,7 @@ from broker_core.wire.kafka import (
     EncodedRows,
     ErrorCode,
     Fields,
+    RawRows,
     Reader,
     read_raw_request,
 )
@@ -87,8 +89,7 @@ def _merged(api: Api, array: str, key: str) -> AnswerLater:
         cluster = await nodes_now(call)
         nodes = list(cluster.nodes)
         answers = await asyncio.gather(*(asked(call, api, node) for node in nodes), return_exceptions=True)
-        rows: dict[str, Fields] = {}
-        first: Fields | None = None
+        found: list[Fields] = []
         for each in answers:
             if isinstance(each, ClientError):
                 if isinstance(each, KafkaException):
@@ -98,13 +99,46 @@ def _merged(api: Api, array: str, key: str) -> AnswerLater:
                 raise each
             if each["error_code"]:
                 return each | {array: []}
-            first = first or each
-            rows |= {row[key]: row for row in each[array] if row[key] not in rows}
-        if first is None:
+            found.append(each)
+        if not found:
             raise CloseClient("the cluster has no nodes")
-        return first | {array: list(rows.values())}
+        parts = [each[array] for each in found]
+        raw = await _joined(call, parts, lambda rows: rows.texts(key))
+        if raw is not None and len(set(raw.names)) == len(raw.names):
+            return found[0] | {array: raw.rows}
+        # What has just gone from one node to another, both may tell.
+        rows: dict[str, Fields] = {}
+        for row in chain.from_iterable(parts):
+            rows.setdefault(row[key], row)
+        return found[0] | {array: list(rows.values())}
 
     return answer
+
+
+class _Joined(NamedTuple):
+    """The rows of several answers as bytes, and what each is called."""
+
+    rows: RawRows
+    names: Sequence[Hashable]
+
+    def in_order(self, wanted: Iterable[Hashable]) -> EncodedRows:
+        """The last row of each name that is wanted."""
+        places = {name: place for place, name in enumerate(self.names)}
+        return self.rows.ordered([places[name] for name in wanted if name in places])
+
+
+async def _joined(
+    call: KafkaCall, parts: Sequence[Any], names: Callable[[RawRows], Sequence[Hashable]]
+) -> _Joined | None:
+    """The rows of answers, if all of them are bytes; ``names`` gives those of rows."""
+    if not parts or not all(isinstance(each, RawRows) for each in parts):
+        return None
+
+    def join() -> _Joined:
+        rows = parts[0] if len(parts) == 1 else RawRows.joined(parts)
+        return _Joined(rows, names(rows))
+
+    return await call.off_loop(sum(map(len, parts)), join)
 
 
 class Kept(NamedTuple):
@@ -146,7 +180,14 @@ def by_coordinator(api: Api, kept: Kept, *, again: bool = True) -> AnswerLater:
             parts.append(await ask(call, api, {**call.body, kept.asked: some}, target=target, again=again))
         if len(parts) == 1:
             return parts[0]
-        places = {name: place for place, name in reversed(list(enumerate(names)))}
+        places: dict[Hashable, int] = {name: place for place, name in reversed(list(enumerate(names)))}
+        raw = await _joined(call, [part[kept.answered] for part in parts], lambda rows: rows.texts(kept.name))
+        if raw is not None:
+            if call.page is not None:  # it has an order of its own
+                return parts[0] | {kept.answered: raw.rows}
+            at = [places.get(name, 0) for name in raw.names]
+            order = sorted(range(len(at)), key=at.__getitem__)
+            return parts[0] | {kept.answered: raw.rows.ordered(order)}
         rows: list[Fields] = [row for part in parts for row in part[kept.answered]]
         rows.sort(key=lambda row: places.get(row[kept.name], 0))
         return parts[0] | {kept.answered: rows}
@@ -178,13 +219,19 @@ def _by_leader(api: Api) -> AnswerLater:
                 parts.setdefault(leaders.get((row["name"], number), -1), []).append(each)
             for node, some in parts.items():
                 nodes.setdefault(node, []).append({**row, indexes: some})
-        rows: dict[str, Fields] = {}
+        answers: list[Sequence[Fields]] = []
         for node, some in nodes.items():
             # What has no leader, any node has an error for.
             target: Target = node if node >= 0 else ANY
-            for row in (await ask(call, api, {**call.body, "topics": some}, target=target))["topics"]:
-                known = rows.setdefault(row["name"], {**row, "partitions": []})
-                known["partitions"] = [*known["partitions"], *row["partitions"]]
+            part = await ask(call, api, {**call.body, "topics": some}, target=target)
+            answers.append(part["topics"])
+        raw = await _joined(call, answers, lambda rows: rows.texts("name"))
+        if raw is not None and len(set(raw.names)) == len(raw.names):
+            return {"topics": raw.rows}
+        rows: dict[str, Fields] = {}
+        for row in chain.from_iterable(answers):
+            known = rows.setdefault(row["name"], {**row, "partitions": []})
+            known["partitions"] = [*known["partitions"], *row["partitions"]]
         return {"topics": list(rows.values())}
 
     return answer
@@ -223,21 +270,33 @@ async def _configs(call: KafkaCall) -> Fields:
     nodes: dict[int | None, list[Fields]] = {}
     for row in shown:
         nodes.setdefault(_node_of(call, row), []).append(row)
-    first: Fields = {}
-    found: dict[tuple[int, str], Fields] = {}
+    parts = []
     for node, some in nodes.items():
         target = ANY if node is None else node
-        part = await ask(call, DESCRIBE_CONFIGS, {**call.body, "resources": some}, target=target)
-        first = first or part
-        found |= {(row["resource_type"], row["resource_name"]): row for row in part["results"]}
+        parts.append(await ask(call, DESCRIBE_CONFIGS, {**call.body, "resources": some}, target=target))
+    order = dict.fromkeys(_resource(row) for row in resources)
+    results = [part["results"] for part in parts]
+    raw = await _joined(
+        call,
+        results,
+        lambda rows: [*zip(rows.bytes_of("resource_type"), rows.texts("resource_name"), strict=True)],
+    )
+    if raw is not None:
+        return parts[0] | {"results": raw.in_order(order)}
+    found = {_resource(row): row for row in chain.from_iterable(results)}
     for row in resources:
         topic = gone.get(row["resource_name"])
         if topic is not None and row["resource_type"] == _TOPIC:
             error = {"error_code": topic.error, "error_message": topic.message}
             asked_for = {name: row[name] for name in ("resource_type", "resource_name")}
-            found[row["resource_type"], row["resource_name"]] = {**asked_for, **error, "configs": []}
-    order = dict.fromkeys((row["resource_type"], row["resource_name"]) for row in resources)
+            found[_resource(row)] = {**asked_for, **error, "configs": []}
+    first = parts[0] if parts else {}
     return first | {"results": [found[each] for each in order if each in found]}
+
+
+def _resource(row: Fields) -> tuple[int, str]:
+    """What a resource of configs is called."""
+    return row["resource_type"], row["resource_name"]
 
 
 def _node_of(call: KafkaCall, row: Fields) -> int | None:
@@ -408,7 +467,11 @@ READ_ROWS: Final = (
     _row(DESCRIBE_TRANSACTIONS, _transactions, _OF_TRANSACTIONS),
     _row(LIST_OFFSETS, without_hidden(LIST_OFFSETS, _by_leader(LIST_OFFSETS))),
     _row(DESCRIBE_PRODUCERS, without_hidden(DESCRIBE_PRODUCERS, _by_leader(DESCRIBE_PRODUCERS))),
-    _row(DESCRIBE_LOG_DIRS, without_hidden(DESCRIBE_LOG_DIRS, _log_dirs), _OF_CLUSTER),
+    _row(
+        DESCRIBE_LOG_DIRS,
+        without_hidden(DESCRIBE_LOG_DIRS, of_pass(DESCRIBE_LOG_DIRS, _log_dirs)),
+        _OF_CLUSTER,
+    ),
     _row(
         LIST_PARTITION_REASSIGNMENTS,
         without_hidden(LIST_PARTITION_REASSIGNMENTS, of_pass(LIST_PARTITION_REASSIGNMENTS, _reassignments)),

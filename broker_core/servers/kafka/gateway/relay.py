@@ -7,6 +7,7 @@ from typing import Final
 
 from broker_core.client import ClientError
 from broker_core.client.kafka import LARGE_ANSWER, Cluster
+from broker_core.memory.permit_budget import Permit
 from broker_core.memory.permits import SMALL_ANSWER
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.cluster_front import ClusterFront
@@ -29,8 +30,10 @@ from broker_core.wire.kafka import (
 
 __all__ = ["ask", "asked", "at_port", "brokers", "coordinator", "front_of", "learn", "nodes_now"]
 
-#: Bytes of memory for each byte of a large answer that is read into rows.
-_EXPANSION: Final = 8
+#: Bytes of memory for each byte of a large answer: while it is read into rows, and while the places of rows are found
+#: that stay bytes.
+_DECODED: Final = 8
+_AS_BYTES: Final = 2
 #: Milliseconds that a node may take for a change, so that its own answer comes in time.
 _MOST_MS: Final = 15_000
 #: Their answers name topics, which are noted.
@@ -75,20 +78,24 @@ async def asked(
     if "timeout_ms" in request:
         request["timeout_ms"] = min(request["timeout_ms"], _MOST_MS)
 
-    async def hold(size: int) -> None:
-        await call.hold(size * _EXPANSION)
+    path = None if are_some(call) else _passed_on(api, call.version)
 
-    # What is joined of several nodes is decoded, in a thread where it is large.
-    is_joined = call.node.of_cluster is None
-    path = None if is_joined or are_some(call) else _passed_on(api, call.version)
+    held: list[Permit] = []
+
+    async def hold(size: int) -> None:
+        held.append(await call.hold(size * (_DECODED if path is None else _AS_BYTES)))
+
     read = read_response if path is None else partial(read_raw_response, path)
     try:
         answer = await front.cluster.request(
             target, api, call.version, request, front.identity(call.asker), again=again, hold=hold, read=read
         )
         rows = None if path is None else answer[path[0][0]]
-        if isinstance(rows, RawRows) and SMALL_ANSWER < len(rows.data) <= LARGE_ANSWER:
-            await call.hold(len(rows.data))
+        if isinstance(rows, RawRows):
+            for permit in held:  # while a client reads slowly, others have the rest
+                permit.budget.split(permit, max(permit.count - rows.nbytes, 0)).release()
+            if SMALL_ANSWER < len(rows.data) <= LARGE_ANSWER:
+                await call.hold(len(rows.data))
         return answer
     finally:
         if not again:

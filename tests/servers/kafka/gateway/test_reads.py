@@ -1,9 +1,25 @@
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from broker_core.client.kafka import AdminClient, ConfigResource, UnknownTopicOrPartitionException
-from tests.support.kafka_gateway import Cluster
+from broker_core.wire.kafka import (
+    DESCRIBE_CONFIGS,
+    DESCRIBE_GROUPS,
+    FIND_COORDINATOR,
+    LIST_GROUPS,
+    LIST_OFFSETS,
+    METADATA,
+    Fields,
+)
+from tests.support.kafka_gateway import Cluster, address_of, gateway
+from tests.support.kafka_serving import RawKafkaClient, raw_client
+from tests.support.ports import free_ports
+from tests.support.scripted_kafka import Asked, Handler, ScriptedKafka, metadata_of
 
 
 async def test_configs_are_those_of_the_cluster(through: AdminClient, cluster: Cluster) -> None:
@@ -16,3 +32,108 @@ async def test_configs_are_those_of_the_cluster(through: AdminClient, cluster: C
 
 async def test_groups_are_those_of_all_nodes(through: AdminClient, cluster: Cluster) -> None:
     assert list(await through.list_groups()) == list(await cluster.list_groups()) == []
+
+
+#: By group, topic and broker the node that has them.
+KEPT: Mapping[str, int] = {"a": 1, "b": 2, "c": 1, "d": 2, "1": 1, "2": 2}
+
+
+def _handlers(nodes: list[ScriptedKafka], groups: Mapping[int, list[str]]) -> dict[Any, Handler]:
+    """Of the node that a handler is for, the last one that was made."""
+    number = len(nodes)
+
+    def metadata(asked: Asked) -> Fields:
+        rows = [
+            {"name": row["name"], "partitions": [{"partition_index": 0, "leader_id": KEPT[row["name"]]}]}
+            for row in asked.value["topics"] or ()
+        ]
+        return metadata_of(*nodes, topics=rows)
+
+    def coordinators(asked: Asked) -> Fields:
+        keys = asked.value["coordinator_keys"]
+        return {"coordinators": [{"key": key, "node_id": KEPT[key]} for key in keys]}
+
+    def described(asked: Asked) -> Fields:
+        assert {KEPT[name] for name in asked.value["groups"]} == {number}
+        return {"groups": [{"group_id": name, "group_state": "Stable"} for name in asked.value["groups"]]}
+
+    def configs(asked: Asked) -> Fields:
+        rows = [
+            {key: row[key] for key in ("resource_type", "resource_name")} for row in asked.value["resources"]
+        ]
+        assert {row["resource_name"] for row in rows if row["resource_type"] == 4} <= {str(number)}
+        return {"results": [{**row, "error_message": f"{number}"} for row in reversed(rows)]}
+
+    def offsets(asked: Asked) -> Fields:
+        assert {KEPT[row["name"]] for row in asked.value["topics"]} == {number}
+        return {
+            "topics": [
+                {"name": row["name"], "partitions": [{"partition_index": 0, "offset": number}]}
+                for row in asked.value["topics"]
+            ]
+        }
+
+    return {
+        METADATA: metadata,
+        FIND_COORDINATOR: coordinators,
+        LIST_GROUPS: lambda _: {"groups": [{"group_id": name} for name in groups[number]]},
+        DESCRIBE_GROUPS: described,
+        DESCRIBE_CONFIGS: configs,
+        LIST_OFFSETS: offsets,
+    }
+
+
+@pytest.fixture
+async def groups() -> dict[int, list[str]]:
+    """The groups that each node lists."""
+    return {1: ["a", "c"], 2: ["b", "d"]}
+
+
+@pytest.fixture
+async def two_nodes(tmp_path: Path, groups: dict[int, list[str]]) -> AsyncIterator[RawKafkaClient]:
+    """A client of the port that is no node's, before a cluster of two nodes."""
+    nodes: list[ScriptedKafka] = []
+    for number in (1, 2):
+        node = ScriptedKafka(node_id=number)
+        nodes.append(node)
+        node.handlers |= _handlers(nodes, groups)
+    first = min(free_ports(3))
+    async with (
+        nodes[0],
+        nodes[1],
+        gateway(tmp_path, nodes[0].address, ports=f"{first}-{first + 3}") as front,
+    ):
+        host, _, port = address_of(front).rpartition(":")
+        async with raw_client((host, int(port))) as client:
+            yield client
+
+
+async def test_what_nodes_answer_is_joined_in_the_order_asked(two_nodes: RawKafkaClient) -> None:
+    names = ["d", "a", "b", "c", "a"]
+    found = await two_nodes.ask(DESCRIBE_GROUPS, 5, {"groups": names})
+    assert [(row["group_id"], row["group_state"]) for row in found["groups"]] == [
+        (name, "Stable") for name in ("d", "a", "a", "b", "c")
+    ]
+    page = await two_nodes.ask(DESCRIBE_GROUPS, 5, {"groups": names, "response_pagination_limit": 2})
+    assert [row["group_id"] for row in page["groups"]] == ["a", "a", "b"]
+    assert page["next_cursor"]["group_id"] == "c"
+    resources = [(4, "2"), (2, "b"), (4, "1"), (2, "a"), (4, "2")]
+    rows = [{"resource_type": kind, "resource_name": name} for kind, name in resources]
+    results = (await two_nodes.ask(DESCRIBE_CONFIGS, 4, {"resources": rows}))["results"]
+    assert [(row["resource_type"], row["resource_name"]) for row in results] == resources[:-1]
+    assert [row["error_message"] for row in results if row["resource_type"] == 4] == ["2", "1"]
+    topics = [{"name": name, "partitions": [{"partition_index": 0, "timestamp": -1}]} for name in "abcd"]
+    offsets = (await two_nodes.ask(LIST_OFFSETS, 8, {"topics": topics}))["topics"]
+    assert {row["name"]: row["partitions"][0]["offset"] for row in offsets} == {
+        name: KEPT[name] for name in "abcd"
+    }
+
+
+@pytest.mark.parametrize("twice", [[], ["a"]])
+async def test_a_group_that_two_nodes_tell_is_listed_once(
+    two_nodes: RawKafkaClient, groups: dict[int, list[str]], twice: list[str]
+) -> None:
+    groups[2] += twice  # it has just gone from one to the other
+    for page in ({}, {"response_pagination_limit": 10}):
+        found = await two_nodes.ask(LIST_GROUPS, 5, page)
+        assert sorted(row["group_id"] for row in found["groups"]) == ["a", "b", "c", "d"]

@@ -1,0 +1,239 @@
+"""Where the rows of an array begin in the bytes of a message: only reading all before them tells.
+
+What reads a version is compiled from its fields: neighbours of fixed sizes are one step, and a text costs its length.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final, TypeAlias
+
+from broker_core.wire.kafka.fields import Array, Kind, Struct, Versions
+from broker_core.wire.kafka.reader import MalformedMessage
+
+__all__ = ["RawPath", "compiled_scan", "own_places"]
+
+#: Names of arrays of a message, each in the rows of the one before, with the fields whose places are noted; "" is the
+#: row itself, where it is no struct.
+RawPath: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
+
+_SIZES: Final = {"?": 1, "b": 1, "h": 2, "H": 2, "i": 4, "q": 8, "d": 8}
+_ID: Final = 16
+
+
+class _Source:
+    """The source of what reads rows: ``at`` is the byte that it is at, ``ahead`` the fixed bytes that are before it."""
+
+    def __init__(self, version: int, path: RawPath, own: Sequence[Sequence[str]], *, compact: bool) -> None:
+        self.lines: list[str] = []
+        self._version = version
+        self._path = path
+        self._own = own
+        self._compact = compact
+        self._ahead = 0
+        self._depth = 0  # of loops, for their variables
+
+    def line(self, text: str, indent: int) -> None:
+        self.lines.append("    " * indent + text)
+
+    def settle(self, indent: int) -> None:
+        """Let ``at`` be the byte that is next."""
+        if self._ahead:
+            self.line(f"at += {self._ahead}", indent)
+            self._ahead = 0
+
+    def rows(self, struct: Struct, level: int, indent: int) -> None:
+        """The fields of one row of the array of a level; below the last one, of any struct (``level`` -1)."""
+        fields = self._own[level] if level >= 0 else ()
+        inner = self._path[level + 1][0] if 0 <= level < len(self._path) - 1 else None
+        for each in struct.fields:
+            if each.tag is not None or self._version not in Versions.parse(each.versions):
+                continue
+            if each.name in fields:
+                shift = f" + {self._ahead}" if self._ahead else ""
+                self.line(f"k{level}_{fields.index(each.name)}(at{shift})", indent)
+            nullable = self._version in Versions.parse(each.nullable)
+            if each.name == inner:
+                assert isinstance(each.kind, Array)
+                self.array(each.kind, indent, level + 1)
+            else:
+                self.value(each.kind, indent, nullable=nullable)
+        if self._compact:
+            self.settle(indent)
+            self.line("if data[at]: at = tags(data, at)", indent)
+            self.line("else: at += 1", indent)
+
+    def value(self, kind: Kind, indent: int, *, nullable: bool) -> None:
+        size = _size(kind)
+        if size is not None:
+            self._ahead += size
+            return
+        self.settle(indent)
+        if isinstance(kind, Array):
+            self.array(kind, indent)
+        elif isinstance(kind, Struct):
+            if nullable:
+                self.line("at += 1", indent)
+                self.line("if data[at - 1] < 128:", indent)
+                indent += 1
+            self.rows(kind, -1, indent)
+            self.settle(indent)
+        elif self._compact:
+            self.line("n = data[at]", indent)
+            self.line("if n < 128: at += n or 1", indent)
+            self.line("else: at = text(data, at)", indent)
+        else:
+            self.line(
+                f"at = {'short' if getattr(kind, 'name', '') == 'string' else 'long'}(data, at)", indent
+            )
+
+    def array(self, kind: Array, indent: int, level: int = -1) -> None:
+        self.settle(indent)
+        self._depth += 1
+        count = f"c{self._depth}"
+        if level > 0:
+            self.line(f"i{level - 1}(at)", indent)
+        if self._compact:
+            self.line(f"{count} = data[at] - 1", indent)
+            self.line(f"if 0 <= {count} < 127: at += 1", indent)
+            self.line(f"else: {count}, at = length(data, at)", indent)
+        else:
+            self.line(f"{count}, at = length(data, at)", indent)
+        if level > 0:
+            self.line(f"n{level - 1}({count})", indent)
+        size = _size(kind.of)
+        if size is not None:
+            if level > 0:
+                self.line(f"e{level}(range(at, at + {count} * {size}, {size}))", indent)
+            self.line(f"at += {count} * {size}", indent)
+        else:
+            self.line(f"for _ in range({count}):", indent)
+            if level > 0:
+                self.line(f"s{level}(at)", indent + 1)
+            if isinstance(kind.of, Struct):
+                self.rows(kind.of, level, indent + 1)
+            else:
+                self.value(kind.of, indent + 1, nullable=False)
+            self.settle(indent + 1)
+        if level > 0:
+            self.line(f"t{level - 1}(at)", indent)
+        self._depth -= 1
+
+
+def own_places(message: Struct, version: int, path: RawPath) -> list[list[str]]:
+    """By level the fields whose places are not where their rows begin."""
+    found: list[list[str]] = []
+    kind: Kind = message
+    for name, fields in path:
+        assert isinstance(kind, Struct)
+        rows = kind.kind_of(name)
+        assert isinstance(rows, Array)
+        kind = rows.of
+        there = kind.fields if isinstance(kind, Struct) else ()
+        first = next(
+            (each.name for each in there if each.tag is None and version in Versions.parse(each.versions)), ""
+        )
+        found.append([each for each in fields if each not in ("", first)])
+    return found
+
+
+def compiled_scan(
+    kind: Kind, version: int, path: RawPath, own: Sequence[Sequence[str]], *, compact: bool
+) -> Callable[[bytes, int, int], tuple[Any, ...]]:
+    """What gives the end of so many rows, and the lists of the levels (:class:`RawLevel`), one after another."""
+    source = _Source(version, path, own, compact=compact)
+    lists = []
+    for level, fields in enumerate(own):
+        lists.append(f"s{level}")
+        if level + 1 < len(path):
+            lists += [f"i{level}", f"n{level}", f"t{level}"]
+        lists += [f"k{level}_{number}" for number in range(len(fields))]
+    source.line("def scan(data, at, count):", 0)
+    for each in lists:
+        source.line(f"of_{each} = array('i'); {each} = of_{each}.append", 1)
+        if each.startswith("s"):
+            source.line(f"e{each[1:]} = of_{each}.extend", 1)
+    source.line("for _ in range(count):", 1)
+    source.line("s0(at)", 2)
+    if isinstance(kind, Struct):
+        source.rows(kind, 0, 2)
+    else:
+        source.value(kind, 2, nullable=False)
+    source.settle(2)
+    source.line(f"return at, {', '.join(f'of_{each}' for each in lists)}", 1)
+    known: dict[str, Any] = {
+        "tags": _tags,
+        "text": _text,
+        "short": partial(_plain, 2),
+        "long": partial(_plain, 4),
+        "array": array,
+        "length": _compact_length if compact else _plain_length,
+    }
+    exec("\n".join(source.lines), known)  # noqa: S102 - made of the tables of Kafka's messages alone
+    scan: Callable[[bytes, int, int], tuple[Any, ...]] = known["scan"]
+    return scan
+
+
+def _size(kind: Kind) -> int | None:
+    """The bytes of a value that always has as many."""
+    if isinstance(kind, Array | Struct):
+        return None
+    return _SIZES[kind.packed] if kind.packed else _ID if getattr(kind, "name", "") == "topic_id" else None
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """A number of variable length, and where it ends."""
+    value = 0
+    for shift in range(0, 35, 7):
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+    raise MalformedMessage(f"the variable-length integer before byte {at} is too long")
+
+
+def _text(data: bytes, at: int) -> int:
+    """Where a text or bytes of any length end."""
+    size, at = _varint(data, at)
+    return at + max(size - 1, 0)
+
+
+def _plain(width: int, data: bytes, at: int) -> int:
+    """Where a text behind a length of so many bytes ends."""
+    end = at + width
+    size = int.from_bytes(data[at:end], "big", signed=True)
+    if size < -1 or end > len(data):
+        raise MalformedMessage(f"a length of {size} before byte {end}")
+    return end + max(size, 0)
+
+
+def _compact_length(data: bytes, at: int) -> tuple[int, int]:
+    """The number of elements of an array, none for null, and where they begin."""
+    count, at = _varint(data, at)
+    return _checked(data, at, max(count - 1, 0))
+
+
+def _plain_length(data: bytes, at: int) -> tuple[int, int]:
+    count = int.from_bytes(data[at : at + 4], "big", signed=True)
+    return _checked(data, at + 4, max(count, 0) if count >= -1 else len(data))
+
+
+def _checked(data: bytes, at: int, count: int) -> tuple[int, int]:
+    if count > len(data) - at:
+        raise MalformedMessage(
+            f"{count} elements are announced before byte {at}, and {len(data) - at} bytes are left"
+        )
+    return count, at
+
+
+def _tags(data: bytes, at: int) -> int:
+    """Where tagged fields end."""
+    count, at = _varint(data, at)
+    for _ in range(count):
+        _, at = _varint(data, at)
+        size, at = _varint(data, at)
+        at += size
+    return at
