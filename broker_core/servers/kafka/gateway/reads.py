@@ -7,6 +7,7 @@ asked of that node; log directories are asked at the ports of nodes alone.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -122,9 +123,11 @@ class _Joined(NamedTuple):
     names: Sequence[Hashable]
 
     def in_order(self, wanted: Iterable[Hashable]) -> EncodedRows:
-        """The last row of each name that is wanted."""
-        places = {name: place for place, name in enumerate(self.names)}
-        return self.rows.ordered([places[name] for name in wanted if name in places])
+        """The rows with the names that are wanted, each as often as it is wanted."""
+        places: dict[Hashable, list[int]] = {}
+        for place, name in reversed([*enumerate(self.names)]):
+            places.setdefault(name, []).append(place)
+        return self.rows.ordered([places[name].pop() for name in wanted if places.get(name)])
 
 
 async def _joined(
@@ -217,7 +220,7 @@ def _by_leader(api: Api) -> AnswerLater:
             for each in row[indexes]:
                 number = each["partition_index"] if isinstance(each, dict) else each
                 parts.setdefault(leaders.get((row["name"], number), -1), []).append(each)
-            for node, some in parts.items():
+            for node, some in parts.items() or [(-1, [])]:
                 nodes.setdefault(node, []).append({**row, indexes: some})
         answers: list[Sequence[Fields]] = []
         for node, some in nodes.items():
@@ -274,7 +277,6 @@ async def _configs(call: KafkaCall) -> Fields:
     for node, some in nodes.items():
         target = ANY if node is None else node
         parts.append(await ask(call, DESCRIBE_CONFIGS, {**call.body, "resources": some}, target=target))
-    order = dict.fromkeys(_resource(row) for row in resources)
     results = [part["results"] for part in parts]
     raw = await _joined(
         call,
@@ -282,16 +284,19 @@ async def _configs(call: KafkaCall) -> Fields:
         lambda rows: [*zip(rows.bytes_of("resource_type"), rows.texts("resource_name"), strict=True)],
     )
     if raw is not None:
-        return parts[0] | {"results": raw.in_order(order)}
-    found = {_resource(row): row for row in chain.from_iterable(results)}
+        return parts[0] | {"results": raw.in_order(map(_resource, resources))}
+    found: dict[tuple[int, str], deque[Fields]] = {}
+    for row in chain.from_iterable(results):
+        found.setdefault(_resource(row), deque()).append(row)
+    rows: list[Fields] = []
     for row in resources:
-        topic = gone.get(row["resource_name"])
-        if topic is not None and row["resource_type"] == _TOPIC:
-            error = {"error_code": topic.error, "error_message": topic.message}
-            asked_for = {name: row[name] for name in ("resource_type", "resource_name")}
-            found[_resource(row)] = {**asked_for, **error, "configs": []}
-    first = parts[0] if parts else {}
-    return first | {"results": [found[each] for each in order if each in found]}
+        kind, name = _resource(row)
+        if kind == _TOPIC and name in gone:
+            error = {"error_code": gone[name].error, "error_message": gone[name].message}
+            rows.append({"resource_type": kind, "resource_name": name, **error, "configs": []})
+        elif found.get((kind, name)):
+            rows.append(found[kind, name].popleft())
+    return (parts[0] if parts else {}) | {"results": rows}
 
 
 def _resource(row: Fields) -> tuple[int, str]:
