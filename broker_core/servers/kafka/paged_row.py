@@ -177,7 +177,7 @@ class _Paging:
             return None
         try:
             start = page.start
-            if start is not None and start.topic_id != ZERO_ID and start.key != self._first_of(start).key:
+            if start is not None and start.topic_id != ZERO_ID:
                 now = await front.topic_id(call.asker, start.key[shape.fields.index(_TOPIC)])
                 if now not in (ZERO_ID, start.topic_id):
                     page.start = self._first_of(start)._replace(topic_id=now)

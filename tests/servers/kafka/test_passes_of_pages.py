@@ -168,11 +168,11 @@ class Pass:
         told = ZERO_ID if cursor is None else cursor.get("topic_id", ZERO_ID)
         if cursor is None or told == ZERO_ID:
             return True
-        name = cursor["topic_name"]
-        there = self.server.ids.get(name, told)
-        return there == told or any(
-            (key[0], key[2], topic_id) == (name.encode("utf-16-be"), 0, there) for key, topic_id in page
-        )
+        there = self.server.ids.get(cursor["topic_name"], told)
+        first = place_of(self.api, {**cursor, "partition_index": 0})
+        names = [each.name for each in cursor_fields(self.api)]
+        end = names.index("partition_index") + 2  # behind the name there is the id
+        return there == told or any((key[:end], topic_id) == (first[:end], there) for key, topic_id in page)
 
     def page(self, limit: int, cursor: Fields | None) -> Fields:
         """One page."""

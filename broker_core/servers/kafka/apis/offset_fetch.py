@@ -27,6 +27,9 @@ async def _later(call: KafkaCall) -> Fields:
         named = dict.fromkeys(row["topic_id"] for group in groups for row in group["topics"] or ())
         found = await call.services.named.by_id(call, list(named))
         ids = {topic_id: topic.error for topic_id, topic in zip(named, found, strict=True)}
+    elif call.page is not None:  # it has the ids of its topics
+        names = dict.fromkeys(row["name"] for group in groups for row in group["topics"] or ())
+        await call.services.named.by_name(call, list(names))
     count = sum(len(row["partition_indexes"]) for group in groups for row in group["topics"] or ())
     rows = await call.off_loop(count, _groups, call, groups, ids)
     if call.version >= _SEVERAL:

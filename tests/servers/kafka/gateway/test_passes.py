@@ -226,6 +226,8 @@ async def test_a_topic_made_anew_begins_at_its_first_partition(
             third = await page(number, 1, second)
             assert (third["partition_index"], third["topic_id"]) == (2, await id_of(name))
             assert await page(number, 1, third) is None
+            begun = await page(number, 1, {**first, "partition_index": 0})
+            assert (begun["partition_index"], begun["topic_id"]) == (1, await id_of(name))
 
 
 def _address(broker: Broker) -> tuple[str, int]:
