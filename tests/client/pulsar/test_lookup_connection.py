@@ -190,14 +190,24 @@ async def test_ping_is_answered() -> None:
         await connection.close()
 
 
-async def test_keep_alive_pings_and_finds_a_silent_server() -> None:
+async def test_keep_alive_pings_and_finds_a_silent_server(monkeypatch: pytest.MonkeyPatch) -> None:
     async with ScriptedServer() as server:
-        connection = await open_to(server, keep_alive=0.3)
-        await eventually(lambda: sum(each.type == BaseCommand.PING for each in server.received) > 3)
-        assert connection.is_open
+        connection = await open_to(server, keep_alive=AGES)
+
+        async def pinged(times: int) -> None:
+            time_passes(monkeypatch, 1.5 * AGES)
+            await eventually(lambda: sum(each.type == BaseCommand.PING for each in server.received) == times)
+
+        for times in range(1, 4):
+            await pinged(times)
+            await eventually(lambda: connection._heard, what="the PONG")
         server.keep_alive = False
+        asked = asyncio.create_task(partitions(connection, timeout=9 * AGES))
+        await pinged(4)
+        assert connection.is_open
+        time_passes(monkeypatch, 1.5 * AGES)
         with pytest.raises(ConnectionLost, match="is silent"):
-            await partitions(connection)
+            await asked
         await connection.close()
 
 

@@ -38,7 +38,7 @@ async def admit(_size: int) -> None:
 def store_of(
     address: tuple[str, int], sessions: Sessions | None = None
 ) -> tuple[KafkaCluster, KafkaTopicStore]:
-    cluster = KafkaCluster(ClusterOptions((address,), request_timeout=2))
+    cluster = KafkaCluster(ClusterOptions((address,), request_timeout=60))
     return cluster, KafkaTopicStore(cluster, NAMESPACE, sessions)
 
 
