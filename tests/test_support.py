@@ -16,7 +16,7 @@ import pytest
 
 from tests.support import left_behind
 from tests.support.eventually import eventually, eventually_sync
-from tests.support.forked_programs import SCRIPT, ForkServer
+from tests.support.forked_programs import ForkServer
 from tests.support.left_behind import Running
 from tests.support.one_test import in_one_test
 from tests.support.ports import free_ports
@@ -196,23 +196,36 @@ def test_a_forked_server_gets_signals_and_ends_with_its_caller(
     eventually_sync(lambda: _refused(port), what="the forked server has ended too")
 
 
-def test_a_script_is_run_with_warnings_as_errors(tmp_path: Path) -> None:
-    program = tmp_path / SCRIPT
-    program.touch(0o755)
+def test_a_forked_python_runs_what_python_runs(forked: tuple[ForkServer, Path], tmp_path: Path) -> None:
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "found.py").write_text("found = 'found'\n", encoding="utf-8")
     (tmp_path / "beside.py").write_text("def said():\n    return 'beside'\n", encoding="utf-8")
-    with ForkServer(Path(sys.executable)) as server:
-        server.take_over(program)
-        texts = (
-            "import sys, beside; print(beside.said(), __name__, sys.argv)",
-            "import warnings; warnings.warn('old')",
+    text = "import sys, beside, found; print(beside.said(), found.found, __name__, sys.argv, sys.path[0])"
+    (tmp_path / "program.py").write_text(text, encoding="utf-8")
+    warning = "import warnings; warnings.warn('old'); print('after')"
+    for arguments, given in (
+        (["-"], text),
+        (["-W", "error", "-c", text, "a"], ""),
+        (["program.py", "a", "-b"], ""),
+        (["-m", "program", "--", "a"], ""),
+        (["-W", "error", "-"], warning),
+        (["-c", warning], ""),
+        (["-c", "raise SystemExit(3)"], ""),
+    ):
+        own, other = (
+            subprocess.run(
+                [program, *arguments],
+                input=given,
+                capture_output=True,
+                text=True,
+                cwd=tmp_path,
+                check=False,
+                env=os.environ | {"PYTHONPATH": str(tmp_path / "site")},
+            )
+            for program in (sys.executable, forked[0].write_python(tmp_path))
         )
-        good, bad = (
-            subprocess.run([program], input=text, capture_output=True, text=True, cwd=tmp_path, check=False)
-            for text in texts
-        )
-    assert (good.returncode, good.stdout, good.stderr) == (0, "beside __main__ ['-']\n", "")
-    assert bad.returncode == 1
-    assert bad.stderr.endswith("UserWarning: old\n")
+        assert (own.returncode, own.stdout) == (other.returncode, other.stdout), arguments
+        assert own.stderr.splitlines()[-2:] == other.stderr.splitlines()[-2:]
 
 
 def test_a_python_of_other_variables_is_started_by_itself(forked: tuple[ForkServer, Path]) -> None:

@@ -30,7 +30,7 @@ from types import TracebackType
 from typing import Self
 
 from tests.docs.pages import Block, all_pages, blocks
-from tests.support.forked_programs import SCRIPT
+from tests.support.forked_programs import PYTHON
 from tests.support.fresh_environment import fresh_environment, write_pip
 from tests.support.ports import free_ports
 from tests.support.postgres_server import PostgresServer
@@ -57,6 +57,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "postgres": ("tutorial/postgres.md", "how-to/postgres-"),
     "others": ("",),
 }
+#: What runs a script from standard input.
+_SCRIPT = (PYTHON, "-W", "error", "-")
 #: The addresses that the pages use.
 _ADDRESSES = (
     *(
@@ -107,9 +109,9 @@ def environment_of_its_own(folder: Path, wheels: Sequence[Path]) -> Path:
     programs = fresh_environment(folder, wheels)
     # What a page needs to install itself is there.
     write_pip(programs, "--no-build-isolation")
-    script = programs / SCRIPT
-    script.write_text("#!/bin/sh\nexec python -W error -\n", encoding="utf-8")
-    script.chmod(0o755)
+    python = programs / PYTHON
+    python.write_text('#!/bin/sh\nexec python "$@"\n', encoding="utf-8")
+    python.chmod(0o755)
     return programs
 
 
@@ -173,7 +175,7 @@ class PageRunner:
             if block.file.endswith(".py") and "/" not in block.file:
                 self._modules.add(block.file.removesuffix(".py"))
         elif block.language == "python":
-            said, code = self._done([SCRIPT], text)
+            said, code = self._done([*_SCRIPT], text)
             assert code == 0, f"{block}: {said}"
         elif block.language == "console":
             for command, expected in typed(text):
@@ -194,7 +196,7 @@ class PageRunner:
     def import_all(self) -> None:
         """Import the Python files that are there now."""
         if self._modules:
-            said, code = self._done([SCRIPT], f"import {', '.join(sorted(self._modules))}")
+            said, code = self._done([*_SCRIPT], f"import {', '.join(sorted(self._modules))}")
             assert code == 0, said
 
     def _type(self, block: Block, command: str, expected: str) -> None:

@@ -7,7 +7,6 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +19,7 @@ from broker_core.catalog import SqliteCatalog
 from broker_core.names import NamespaceName, TopicName
 from tests.support.distributions import ROOT
 from tests.support.eventually import eventually
+from tests.support.forked_programs import forked_python
 from tests.support.ports import free_port
 from tests.support.served import Served
 
@@ -94,7 +94,7 @@ class Following:
         words = [f"http://{self.http}", NAMESPACE, self.receiver.url, "--position", str(self.position)]
         with self.errors.open("ab") as errors:
             self.process = subprocess.Popen(
-                [sys.executable, "-W", "error", str(PROGRAM), *words, "--longest-pause", "0.5", *options],
+                [forked_python(), "-W", "error", str(PROGRAM), *words, "--longest-pause", "0.5", *options],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
@@ -142,7 +142,9 @@ async def following(tmp_path: Path, receiver: Receiver) -> AsyncIterator[Followi
 
 def test_a_mistake_at_the_command_line_is_one_line() -> None:
     words = ["http://127.0.0.1:1", "persistent://public/default", "http://127.0.0.1:1/events"]
-    said = subprocess.run([sys.executable, PROGRAM, *words], check=False, capture_output=True, text=True)
+    said = subprocess.run(
+        [forked_python(), str(PROGRAM), *words], check=False, capture_output=True, text=True
+    )
     assert (said.returncode, said.stdout) == (2, "")
     assert said.stderr == (
         "follow_changes: argument NAMESPACE: 'persistent://public/default' is not TENANT/NAMESPACE\n"
@@ -298,7 +300,7 @@ async def test_a_server_that_wants_a_token_ends_it_without_one(receiver: Receive
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     host, port = runner.addresses[0]
     process = await asyncio.create_subprocess_exec(
-        sys.executable, str(PROGRAM), f"http://{host}:{port}", NAMESPACE, receiver.url, "--once",
+        forked_python(), str(PROGRAM), f"http://{host}:{port}", NAMESPACE, receiver.url, "--once",
         cwd=tmp_path, stderr=subprocess.PIPE,
     )  # fmt: skip
     _, said = await process.communicate()
@@ -328,7 +330,7 @@ async def test_a_server_that_cannot_follow_ends_it(following: Following, receive
     ],
 )
 def test_what_can_never_be_is_no_reason_to_try_again(tmp_path: Path, words: list[str], said: str) -> None:
-    command = [sys.executable, "-W", "error", str(PROGRAM), *words]
+    command = [forked_python(), "-W", "error", str(PROGRAM), *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, cwd=tmp_path)
     assert done.returncode in (1, 2)
     assert said in done.stderr

@@ -4,15 +4,18 @@ To import what a server needs takes ten times as long as most of what pages and 
 message of ``marshal`` (arguments, folder, environment) with three descriptors. The first answer is the process id, or
 0: the caller starts the program itself, since the command is a plugin's. The second answer is the status of
 ``waitpid``. Each byte from the caller is the number of a signal; its end kills the process.
-A program called ``NAME`` runs its standard input as ``python -W error -`` does.
-A process differs from one with a start of its own in what Python itself reads at a start: the variables ``PYTHON...``.
+A program called ``NAME`` takes the arguments of Python: ``-W error``, ``-c``, ``-m``, a file, or ``-``.
+A process differs from one with a start of its own in what Python itself reads at a start: of the variables
+``PYTHON...`` it knows ``PYTHONPATH`` alone.
 """
 
 from __future__ import annotations
 
+import atexit
 import gc
 import marshal
 import os
+import runpy
 import selectors
 import signal
 import site
@@ -20,11 +23,12 @@ import socket
 import struct
 import sys
 import sysconfig
+import threading
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Final
+from typing import Final, NoReturn
 
 from broker_core.arrow_without_pandas import keep_pandas_out
 
@@ -66,7 +70,7 @@ def _serve(listener: socket.socket) -> list[str] | None:
                         caller.close()
                         continue
                     arguments, folder, environment = marshal.loads(request)
-                    if not _is_script(arguments) and not is_of_the_core(arguments[1:]):
+                    if not _is_python(arguments) and not is_of_the_core(arguments[1:]):
                         caller.sendall(_NUMBER.pack(0))
                         caller.close()
                     elif (pid := os.fork()) == 0:
@@ -78,6 +82,8 @@ def _serve(listener: socket.socket) -> list[str] | None:
                             os.dup2(descriptor, number)
                             os.close(descriptor)
                         site.addsitedir(_PACKAGES)  # a page may have installed something
+                        before = environment.get("PYTHONPATH", "").split(os.pathsep)
+                        sys.path[1:1] = [entry for entry in before if entry and entry not in sys.path]
                         os.chdir(folder)
                         os.environ.clear()
                         os.environ.update(environment)
@@ -104,16 +110,44 @@ def _serve(listener: socket.socket) -> list[str] | None:
                         os.kill(key.data.pid, number)
 
 
-def _is_script(arguments: list[str]) -> bool:
+def _is_python(arguments: list[str]) -> bool:
     return Path(arguments[0]).name == sys.argv[2]
 
 
-def _run_script() -> None:
-    """Run what standard input says, with warnings as errors."""
-    sys.argv, sys.path[0] = ["-"], ""
-    warnings.simplefilter("error")
+def _run_python(arguments: list[str]) -> None:
+    """Run what Python would run with these arguments."""
+    if arguments[:2] == ["-W", "error"]:
+        warnings.simplefilter("error")
+        arguments = arguments[2:]
+    sys.argv = arguments
+    if arguments[0] == "-m":
+        sys.argv, sys.path[0] = arguments[1:], str(Path.cwd())
+        runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
+        return
     module = sys.modules["__main__"] = ModuleType("__main__")
-    exec(compile(sys.stdin.read(), "<stdin>", "exec"), module.__dict__)
+    if arguments[0] == "-c":
+        sys.argv = ["-c", *arguments[2:]]
+        text, name, sys.path[0] = arguments[1], "<string>", ""
+    elif arguments[0] == "-":
+        text, name, sys.path[0] = sys.stdin.read(), "<stdin>", ""
+    else:
+        module.__file__ = name = arguments[0]
+        text, sys.path[0] = Path(name).read_text(encoding="utf-8"), str(Path(name).resolve().parent)
+    exec(compile(text, name, "exec"), module.__dict__)
+
+
+def _leave(code: object) -> NoReturn:
+    """End the process as Python does, but for its modules: to take them apart copies all memory that is shared."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    if (script := vars(sys.modules["__main__"])) is not globals():
+        script.clear()
+    gc.collect()  # what was not closed says so now
+    if isinstance(code, str):
+        print(code, file=sys.stderr)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code if isinstance(code, int) else int(code is not None))
 
 
 def _answer(caller: socket.socket, status: int) -> None:
@@ -140,8 +174,13 @@ if __name__ == "__main__":
         print("ready", flush=True)
         asked = _serve(listening)
     if asked is not None:
-        if _is_script(asked):
-            _run_script()
-        else:
-            sys.argv = asked
-            main()
+        code: object = None
+        try:
+            if _is_python(asked):
+                _run_python(asked[1:])
+            else:
+                sys.argv = asked
+                main()
+        except SystemExit as ended:
+            code = ended.code
+        _leave(code)

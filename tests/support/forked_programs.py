@@ -25,19 +25,20 @@ from typing import IO, Final, Self
 
 from tests.support.left_behind import Running
 
-__all__ = ["SCRIPT", "ForkServer", "ForkedProcess", "server_of_the_run"]
+__all__ = ["PYTHON", "ForkServer", "ForkedProcess", "forked_python", "server_of_the_run"]
 
 _SERVER: Final = Path(__file__).with_name("fork_server.py")
 _NUMBER: Final = struct.Struct("=i")
-#: The name of a program that runs its standard input as ``python -W error -`` does.
-SCRIPT: Final = "run-script"
+#: The name of a program that stands for Python, with the arguments that `fork_server.py` names.
+PYTHON: Final = "forked-python"
 #: What stands in place of the program: it imports nothing that is written in Python, so it starts in 10 ms.
 _CALLER: Final = """#!{python} -ISs
 import _signal, _socket, marshal, os, sys
 
 def run():
     variables = dict(os.environ)
-    if {{k: v for k, v in variables.items() if k.startswith("PYTHON")}} != {variables!r}:
+    of_python = {{k: v for k, v in variables.items() if k.startswith("PYTHON") and k != "PYTHONPATH"}}
+    if of_python != {variables!r}:
         return None
     server = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
@@ -55,7 +56,7 @@ def run():
 
 status = run()
 if status is None:
-    os.execv({own!r}, sys.argv)
+    os.execv({own!r}, [{own!r}, *sys.argv[1:]])
 code = os.waitstatus_to_exitcode(status)
 if code < 0:
     _signal.signal(-code, _signal.SIG_DFL)
@@ -111,18 +112,19 @@ class ForkServer:
     def __init__(self, python: Path, environment: dict[str, str] | None = None) -> None:
         self._python = python
         self._environment = dict(os.environ if environment is None else environment)
-        self._folder = Path(tempfile.mkdtemp(prefix="forks-"))
+        #: The folder of its socket, which ends with it.
+        self.folder = Path(tempfile.mkdtemp(prefix="forks-"))
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def _address(self) -> str:
-        return str(self._folder / "s")
+        return str(self.folder / "s")
 
     def __enter__(self) -> Self:
         # Threads of OpenBLAS would not be there after a fork.
         environment = self._environment | {"OPENBLAS_NUM_THREADS": "1"}
         self._process = subprocess.Popen(
-            [self._python, _SERVER, self._address, SCRIPT],
+            [self._python, _SERVER, self._address, PYTHON],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment,
@@ -139,7 +141,7 @@ class ForkServer:
                 assert process.stdin is not None
                 process.stdin.close()
             self._process = None
-        shutil.rmtree(self._folder, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def serve(
         self,
@@ -172,7 +174,20 @@ class ForkServer:
         own = program.parent / "own" / program.name
         own.parent.mkdir(exist_ok=True)
         program.rename(own)
-        variables = {name: value for name, value in self._environment.items() if name.startswith("PYTHON")}
+        self._write_caller(program, own)
+
+    def write_python(self, folder: Path) -> Path:
+        """Write a program that stands for Python; with arguments that it does not know it fails."""
+        program = folder / PYTHON
+        self._write_caller(program, self._python)
+        return program
+
+    def _write_caller(self, program: Path, own: Path) -> None:
+        variables = {
+            name: value
+            for name, value in self._environment.items()
+            if name.startswith("PYTHON") and name != "PYTHONPATH"
+        }
         program.write_text(
             _CALLER.format(python=self._python, address=self._address, own=str(own), variables=variables)
         )
@@ -188,3 +203,10 @@ def server_of_the_run() -> ForkServer:
     server.__enter__()
     before.lasts()
     return server
+
+
+@cache
+def forked_python() -> str:
+    """The program that stands for the Python that runs the tests; it has what `broker-core` has imported already."""
+    server = server_of_the_run()
+    return str(server.write_python(server.folder))

@@ -52,7 +52,7 @@ def _value(value: Any) -> str:
 
 class Served:
     """A served subprocess; a context manager. ``settings`` are the tables of the TOML file (``quotas``: a list of
-    them), on top of free ports. In tests it is forked with all imported; not with a ``command`` or ``python_path``.
+    them), on top of free ports. In tests it is forked with all imported; not with a ``command``, or ``fresh``.
 
     ``folder`` takes the TOML file and the log; ``python_path`` is where more distributions (plugins) are found,
     ``command`` the `broker-core` to run, by default that of the environment of the tests.
@@ -65,6 +65,7 @@ class Served:
         *,
         python_path: Path | None = None,
         command: Path | None = None,
+        fresh: bool = False,
         start_seconds: float = 300.0,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -83,7 +84,7 @@ class Served:
         if python_path is not None:
             self._environment["PYTHONPATH"] = str(python_path)
         # Benchmarks measure what operators run.
-        self._forks = command is None and python_path is None and "PYTEST_CURRENT_TEST" in os.environ
+        self._forks = command is None and not fresh and "PYTEST_CURRENT_TEST" in os.environ
         self._start_seconds = start_seconds
         self._process: subprocess.Popen[bytes] | ForkedProcess | None = None
         self.ready: dict[str, str] = {}

@@ -56,6 +56,7 @@ def served(folder: Path, plugins: Path, **limits: str) -> Served:
             "plugins": {"enabled": ["lists"], "lists": {"deadline": "120s"}},
         },
         python_path=plugins,
+        fresh=True,  # its memory is measured
     )
 
 
