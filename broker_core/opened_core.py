@@ -216,14 +216,15 @@ async def opened_core(
         )
         live.plugins = dispatcher
         changes: Changes | None = None
-        if topics is not None:
+        if topics is not None or kafka is not None:
             changes = Changes(
                 topics,
                 pipeline,
                 over_http=settings.http is None or settings.http.writes,
                 elsewhere=None if kafka is None else kafka.edits(find),
             )
-            stack.callback(changes.imports.close)
+            if changes.imports is not None:
+                stack.callback(changes.imports.close)
         live_parts.follow_property_keys(live, pipeline, feeds)
         yield Core(
             pipeline,

@@ -58,6 +58,23 @@ async def test_clusters_of_pulsar_and_kafka_are_behind_one_gateway(
         async with aiohttp.ClientSession() as http, http.get(url) as answer:
             listed = {row["namespace"] for row in (await answer.json())["items"]}
             assert listed == {NAMESPACE, "acme/pulsar"}
+        # Each cluster has the changes of its own namespaces, or an error says whose they are.
+        async with aiohttp.ClientSession() as http:
+            async with http.put(f"{url}/{NAMESPACE}/topics/made", json={"partitions": 2}) as answer:
+                made = await answer.json()
+                assert (answer.status, made["partitions"]) == (201, 2)
+            assert len((await kafka.describe_topics(["made"]))["made"].partitions) == 2
+            async with http.put(f"{url}/acme/pulsar/topics/made", json={"partitions": 2}) as answer:
+                assert answer.status == 501
+                assert "the brokers behind it hold the topics" in (await answer.json())["detail"]
+            kind = {"Content-Type": "application/x-ndjson"}
+            for namespace, status in (("acme/pulsar", 501), (NAMESPACE, 403)):
+                path = f"{url}/{namespace}/topics:import"
+                async with http.post(path, data=b"{}", headers=kind) as answer:
+                    assert answer.status == status
+            async with http.delete(f"{url}/{NAMESPACE}/topics/made") as answer:
+                assert answer.status == 204
+            assert "made" not in (await kafka.list_topics()).names()
         # One that is gone takes nothing of the other.
         await pulsar.server.stop()
         async with AdminClient(address_of(broker)) as admin:

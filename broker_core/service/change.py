@@ -40,12 +40,13 @@ class Changes:
     """Changes topics of one catalogue for askers with the right; on one event loop.
 
     ``over_http`` is ``[http] writes``; ``elsewhere`` does edits of a namespace whose topics are those of a
-    Kafka cluster. Whatever is raised, or returned as an error, nothing of it was changed.
+    Kafka cluster, beside a catalogue or beside brokers that hold all other topics. Whatever is raised, or returned as
+    an error, nothing of it was changed.
     """
 
     def __init__(
         self,
-        catalog: Catalog,
+        catalog: Catalog | None,
         pipeline: Pipeline,
         *,
         over_http: bool = True,
@@ -56,7 +57,14 @@ class Changes:
         self._pipeline = pipeline
         self._over_http = over_http
         #: Bodies of imports that are received, or wait.
-        self.imports = TopicImports(catalog)
+        self.imports = None if catalog is None else TopicImports(catalog)
+
+    def are_of(self, namespace: NamespaceName) -> bool:
+        """Whether topics of a namespace are changed here, and not by brokers."""
+        return self.catalog is not None or self._is_elsewhere(namespace)
+
+    def _is_elsewhere(self, namespace: NamespaceName) -> bool:
+        return self._elsewhere is not None and namespace == self._elsewhere.namespace
 
     def check_transport(self, asker: Asker) -> None:
         """Raise :exc:`~broker_core.errors.ListingFailed` where nobody may change anything by this transport."""
@@ -122,10 +130,12 @@ class Changes:
         done: list[Changed] = []
         try:
             namespace = left[0].topic.namespace
-            if self._elsewhere is not None and namespace == self._elsewhere.namespace:
+            if self._is_elsewhere(namespace):
+                assert self._elsewhere is not None
                 assert attempt.asker is not None
                 done += await self._elsewhere.edit(attempt.asker, left, deadline)
             else:
+                assert self.catalog is not None  # see are_of()
                 done += await self.catalog.edit(namespace, left, deadline)
         except (CatalogError, ListingFailed) as failure:
             done += [failure] * len(left)
@@ -153,7 +163,7 @@ class Changes:
         """
         await self.allow(attempt, namespace, deadline)
         assert attempt.asker is not None
-        if self._elsewhere is not None and namespace == self._elsewhere.namespace:
+        if self._is_elsewhere(namespace):
             raise ListingFailed(
                 f"The topics of {namespace} are those of a Kafka cluster: nothing is imported there",
                 cause=Cause.NOT_ALLOWED,
@@ -162,6 +172,7 @@ class Changes:
         asks = self._pipeline.dispatcher.gates(namespace) or self._pipeline.authorization.narrows(
             attempt.asker, right, str(namespace)
         )
+        assert self.imports is not None  # see are_of()
         report = await self.imports.import_body(
             namespace, pieces, gzip=gzip, exact=exact, ask=partial(self.allow, attempt) if asks else None
         )

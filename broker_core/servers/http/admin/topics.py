@@ -95,7 +95,7 @@ async def _written(
     topic = topic_of_path(request, domain, 5)
     request.attempt.target = str(topic)
     catalog_of(request.services)
-    changes = needs_changes(request.services)
+    changes = needs_changes(request.services, topic.namespace)
     await changes.allow(request.attempt, topic, request.deadline)  # before the body is read
     try:
         edit = Edit(topic, await wanted(request, topic))

@@ -122,11 +122,12 @@ def needs_catalog(services: ApiServices) -> Catalog:
     return services.catalog
 
 
-def needs_changes(services: ApiServices) -> Changes:
-    """The changes of the embedded catalogue. Raises the error 501 before a cluster."""
-    if services.changes is None:
+def needs_changes(services: ApiServices, namespace: NamespaceName | None = None) -> Changes:
+    """The changes of topics, of a namespace. Raises the error 501 if Pulsar's brokers hold them."""
+    changes = services.changes
+    if changes is None or (namespace is not None and not changes.are_of(namespace)):
         raise _no_catalog()
-    return services.changes
+    return changes
 
 
 def _no_catalog() -> RequestRefused:

@@ -98,6 +98,7 @@ async def _show(request: ApiRequest) -> web.StreamResponse:
 
 
 async def _delete(request: ApiRequest) -> web.StreamResponse:
+    needs_catalog(request.services)
     changes, topic_id = needs_changes(request.services), request.values[_TOPIC_ID.name]
     changes.check_transport(request.asker)
     # Rules and gates come after masks, and are asked by the use case that changes.

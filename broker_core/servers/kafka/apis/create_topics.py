@@ -126,6 +126,7 @@ async def _taken(
     ]
     if not names:
         return {}
+    assert changes.catalog is not None  # before a cluster this is relayed
     try:
         taken = await changes.catalog.taken_names(call.namespace, names)
     except CatalogError as error:

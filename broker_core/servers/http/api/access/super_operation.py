@@ -51,9 +51,10 @@ def catalog_of(request: ApiRequest) -> Catalog:
     """The catalogue; raises the error 404 if clients are not authenticated, and 501 if there is none."""
     if not request.services.methods and request.asker.transport != OPERATOR:
         raise refused(404, "clients of this server are not authenticated: it has no users and ACLs over HTTP")
+    catalog = needs_catalog(request.services)
     if request.attempt.action is not None:
         needs_changes(request.services).check_transport(request.asker)
-    return needs_catalog(request.services)
+    return catalog
 
 
 PAGE: Final = (

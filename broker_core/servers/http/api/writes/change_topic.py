@@ -30,7 +30,7 @@ from broker_core.servers.http.api.request_body import RequestObject
 from broker_core.servers.http.api.services import ApiServices, needs_changes
 from broker_core.servers.http.api.topic_object import TOPIC_EXAMPLE, TopicObject, WrittenTopic
 from broker_core.servers.http.api.topic_path import TOPIC, TOPIC_PATH, path_of, topic_of
-from broker_core.service import version_text
+from broker_core.service import Changes, version_text
 
 __all__ = ["NAMESPACE_VERSION", "operations"]
 
@@ -184,7 +184,7 @@ def operations(_services: ApiServices) -> list[Operation]:
 
 async def _put(request: ApiRequest) -> web.StreamResponse:
     topic = _asked_for(request)
-    await needs_changes(request.services).allow(request.attempt, topic, request.deadline)
+    await _changes_of(request, topic).allow(request.attempt, topic, request.deadline)
     content = _Content.read(await request.json())
     if_match, if_none_match = request.values[IF_MATCH.name], request.values[IF_NONE_MATCH.name]
     decide = replacement(
@@ -204,7 +204,7 @@ async def _put(request: ApiRequest) -> web.StreamResponse:
 
 async def _patch(request: ApiRequest) -> web.StreamResponse:
     topic = _asked_for(request)
-    await needs_changes(request.services).allow(request.attempt, topic, request.deadline)
+    await _changes_of(request, topic).allow(request.attempt, topic, request.deadline)
     changes = _Merge.read(await request.json())
     decide = merge(topic, changes.properties, changes.partitions, changes.configs)
     return await _said(request, await _changed_if_there(request, topic, decide))
@@ -217,14 +217,18 @@ async def _delete(request: ApiRequest) -> web.StreamResponse:
 
 
 def _asked_for(request: ApiRequest) -> TopicName:
-    needs_changes(request.services)
     topic = topic_of(request)
+    _changes_of(request, topic)
     request.attempt.target = str(topic)
     return topic
 
 
+def _changes_of(request: ApiRequest, topic: TopicName) -> Changes:
+    return needs_changes(request.services, topic.namespace)
+
+
 async def _changed(request: ApiRequest, edit: Edit) -> TopicWrite:
-    return await needs_changes(request.services).change_one(request.attempt, edit, request.deadline)
+    return await _changes_of(request, edit.topic).change_one(request.attempt, edit, request.deadline)
 
 
 async def _changed_if_there(request: ApiRequest, topic: TopicName, decide: Decide) -> TopicWrite:

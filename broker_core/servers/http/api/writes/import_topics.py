@@ -150,7 +150,8 @@ def operations(_services: ApiServices) -> list[Operation]:
 
 
 async def _import(request: ApiRequest) -> web.StreamResponse:
-    changes, namespace = needs_changes(request.services), request.namespace()
+    namespace = request.namespace()
+    changes = needs_changes(request.services, namespace)
     exact, most = request.values[_EXACT.name], request.values[_MOST.name]
     if most is not None and not exact:
         raise refused(400, "max_deletions is for exact=true: nothing is deleted without")
