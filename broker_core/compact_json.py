@@ -1,4 +1,4 @@
-"""JSON as the product writes it everywhere: compact, on one line."""
+"""JSON as the product writes it everywhere, compact, on one line; and JSON of others, with no key twice."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from json.encoder import encode_basestring_ascii
 from typing import Any, Final
 
-__all__ = ["ascii_json", "ascii_text", "compact_json", "json_encoder"]
+__all__ = ["ascii_json", "ascii_text", "compact_json", "json_encoder", "keys_once", "read_json"]
 
 
 def json_encoder(*, ascii_only: bool, default: Callable[[Any], object] | None = None) -> Callable[[Any], str]:
@@ -21,3 +21,24 @@ compact_json: Final = json_encoder(ascii_only=False)
 ascii_json: Final = json_encoder(ascii_only=True)
 #: A text as :func:`ascii_json` has it, in a fiftieth of the time: for templates that are filled thousands of times.
 ascii_text: Final[Callable[[str], str]] = encode_basestring_ascii
+
+
+def keys_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON (an ``object_pairs_hook``) that has no key twice: one of two values would be taken unseen.
+
+    Raises :exc:`ValueError`.
+    """
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for number, key in enumerate(keys) if key in keys[:number])
+        raise ValueError(f"the key {twice!r:.100} is there twice")
+    return found
+
+
+def read_json(text: str | bytes | bytearray) -> Any:
+    """The value of JSON that a client, a file or an operator gave.
+
+    Raises :exc:`ValueError`, or :exc:`RecursionError` for lists in lists without end.
+    """
+    return json.loads(text, object_pairs_hook=keys_once)

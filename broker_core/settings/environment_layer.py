@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from broker_core.compact_json import read_json
 from broker_core.settings.layer import resolve_paths
 from broker_core.settings.models import Settings
 from broker_core.settings.problems import SettingsError
@@ -45,7 +46,7 @@ class EnvironmentLayer:
             text = environment[variable]
             if path[0] == "plugins" and len(path) > 2:
                 named = ("plugins", _plugin_name(path[1], plugins), *path[2:])
-                self._set(named, variable, json.loads(text) if _is_json(text) else text)
+                self._set(named, variable, _plugin_value(text, variable))
             else:
                 self._set(path, variable, _list(text, variable) if path in LISTS else text)
         resolve_paths(self.values, Path.cwd())
@@ -95,21 +96,22 @@ def _plugin_name(spelled: str, plugins: Iterable[str]) -> str:
     return spelled.replace("_", "-")
 
 
-def _is_json(text: str) -> bool:
-    """Whether the value of a plugin's variable is a list or a table, rather than plain text."""
+def _plugin_value(text: str, variable: str) -> object:
+    """The value of a plugin's variable: a list or a table of JSON, or else plain text."""
     if not text.lstrip().startswith(("[", "{")):
-        return False
+        return text
     try:
-        json.loads(text)
-    except ValueError:
-        return False
-    return True
+        return read_json(text)
+    except json.JSONDecodeError:
+        return text
+    except ValueError as error:
+        raise SettingsError(f"{variable}: {error}") from None
 
 
 def _list(text: str, variable: str) -> list[object]:
     if text.lstrip().startswith("["):
         try:
-            return list(json.loads(text))
+            return list(read_json(text))
         except ValueError as error:
             raise SettingsError(f"{variable}: {text!r} is not a JSON list: {error}") from None
     return [item.strip() for item in text.split(",") if item.strip()]

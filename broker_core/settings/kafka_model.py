@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, model_validator
 
 from broker_core.bounds import MAX_REPLICATION
+from broker_core.compact_json import read_json
 from broker_core.quantities import ListenAddress
 from broker_core.settings.advertised_address import Advertised, is_wildcard
 from broker_core.settings.authentication_model import OptionalFile
@@ -38,7 +38,7 @@ def _pairs(value: object) -> object:
     """In the environment, a table is written as JSON."""
     if isinstance(value, str):
         try:
-            return json.loads(value)
+            return read_json(value)
         except ValueError as error:
             raise ValueError(f"it is no table, and no JSON object: {error}") from None
     return value

@@ -49,6 +49,8 @@ def test_lists_are_json_or_separated_by_commas() -> None:
     assert EnvironmentLayer({"BROKER_CORE_PLUGINS__ENABLED": ""}).values == {"plugins": {"enabled": []}}
     with pytest.raises(SettingsError, match=r"BROKER_CORE_PLUGINS__ENABLED: .* is not a JSON list"):
         EnvironmentLayer({"BROKER_CORE_PLUGINS__ENABLED": "[a"})
+    with pytest.raises(SettingsError, match="BROKER_CORE_PLUGINS__P__T: the key 'a' is there twice"):
+        EnvironmentLayer({"BROKER_CORE_PLUGINS__P__T": '{"a": 1, "a": 2}'})
 
 
 def test_the_name_of_a_plugin_is_found_again() -> None:

@@ -32,6 +32,8 @@ def test_the_table_has_tables_of_its_own(tmp_path: Path) -> None:
 def test_a_table_in_the_environment_is_json(tmp_path: Path) -> None:
     kafka = load(tmp_path, "[kafka]\n", {"BROKER_CORE_KAFKA__NAMESPACES": '{"User:a": "x/y"}'})
     assert kafka.namespaces == {"User:a": "x/y"}
+    with pytest.raises(SettingsError, match="the key 'User:a' is there twice"):
+        load(tmp_path, "[kafka]\n", {"BROKER_CORE_KAFKA__NAMESPACES": '{"User:a": "x/y", "User:a": "x/z"}'})
 
 
 @pytest.mark.parametrize(

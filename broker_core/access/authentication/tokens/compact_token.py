@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
+from broker_core.compact_json import keys_once
 from broker_core.counted import counted
 
 __all__ = ["CompactToken", "MalformedToken", "read_json"]
@@ -116,13 +117,6 @@ def _is_too_deep(data: bytes) -> bool:
     return False
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError
-    return found
-
-
 def _no_number(_text: str) -> NoReturn:
     raise ValueError
 
@@ -133,4 +127,4 @@ def _integer(text: str) -> int:
     return int(text)
 
 
-_DECODER: Final = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_no_number, parse_int=_integer)
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=keys_once, parse_constant=_no_number, parse_int=_integer)

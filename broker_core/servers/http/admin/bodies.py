@@ -5,14 +5,13 @@ A broker reads numbers and truths as text, and texts and fractions as numbers, a
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Mapping
 from typing import Any, Final
 
 from broker_core.catalog import MAX_PROPERTIES_BYTES
-from broker_core.compact_json import ascii_json
+from broker_core.compact_json import ascii_json, read_json
 from broker_core.errors import Cause
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.operation import Body
@@ -54,7 +53,7 @@ async def _json(request: ApiRequest) -> Any:
     if not body.strip():
         return None
     try:
-        return json.loads(body)
+        return read_json(body)
     except (ValueError, RecursionError) as error:
         raise _bad(f"The body is no JSON: {error}"[:300]) from None
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ from aiohttp import web
 
 from broker_core.access.access import Access
 from broker_core.access.asker import Asker
+from broker_core.compact_json import read_json
 from broker_core.errors import Cause, InvalidName, ListingFailed
 from broker_core.names import Mode, NamespaceName, TopicName
 from broker_core.plugin_api.listing_request import ListingRequest
@@ -107,6 +107,6 @@ class ApiRequest:
         async for piece in self.pieces():
             body += piece
         try:
-            return json.loads(bytes(body))
+            return read_json(body)
         except (ValueError, RecursionError) as error:
             raise refused(400, f"the body is no JSON in UTF-8: {error}"[:300]) from None

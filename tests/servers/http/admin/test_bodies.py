@@ -17,11 +17,12 @@ _JSON = {"Content-Type": "application/json"}
     [
         (b'{"a": true, "b": 1.5, "c": "x"}', 204),
         (b'{"a": [1]}', 400),
+        (b'{"a": "1", "a": "2"}', 400),
         (b'{"a": "\xff"}', 400),
         (b"[" * 100_000, 400),
         (b'{"a": "' + b"x" * 300_000 + b'"}', 413),
     ],
-    ids=["values", "list", "no text", "deep", "large"],
+    ids=["values", "list", "twice", "no text", "deep", "large"],
 )
 async def test_properties(tmp_path: Path, body: bytes, status: int) -> None:
     async with api_served(tmp_path, topics={}) as served:

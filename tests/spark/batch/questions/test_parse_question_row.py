@@ -46,7 +46,9 @@ def test_what_is_no_question_is_refused_with_its_place(row: dict[str, Any], mess
 
 
 @pytest.mark.parametrize(
-    "line", [b"[" * 100_000, b"\xff", b"9" * 5000, b"x" * (MAX_LINE + 1), b""], ids=range(5)
+    "line",
+    [b"[" * 100_000, b"\xff", b"9" * 5000, b"x" * (MAX_LINE + 1), b"", b'{"pattern": "a", "pattern": "b"}'],
+    ids=range(6),
 )
 def test_a_line_that_is_no_json_is_refused_with_its_place(line: bytes) -> None:
     with pytest.raises(InvalidPatterns, match=r"^here: "):

@@ -37,9 +37,16 @@ def parse_json_line(place: str, line: bytes) -> object:
     if len(line) > MAX_LINE:
         raise InvalidPatterns(f"{place}: longer than {MAX_LINE} bytes")
     try:
-        return json.loads(line.decode())
+        return json.loads(line.decode(), object_pairs_hook=_keys_once)
     except (ValueError, RecursionError) as error:  # invalid UTF-8 is one too
         raise InvalidPatterns(f"{place}: not an object of JSON: {error}") from None
+
+
+def _keys_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key is there twice")
+    return found
 
 
 def parse_question_row(place: str, row: object) -> tuple[str, Mode, str | None, Mapping[str, str]]:

@@ -148,6 +148,7 @@ async def test_a_topic_is_deleted(served: ApiServed) -> None:
     [
         ("PUT", "[]", "must be an object"),
         ("PUT", "{", "no JSON"),
+        ("PUT", '{"partitions": 3, "partitions": 4}', "the key 'partitions' is there twice"),
         ("PUT", '{"partition": 3}', "unknown member 'partition'"),
         ("PUT", '{"partitions": "3"}', "partitions must be a whole number"),
         ("PUT", '{"partitions": true}', "partitions must be a whole number"),
