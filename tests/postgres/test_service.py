@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from broker_core.errors import ListingFailed
 from broker_core.names import Mode
@@ -44,10 +45,14 @@ async def started(**table: Any) -> AsyncIterator[PostgresService]:
 
 async def test_a_database_that_is_down_comes_up_later(empty_database: Database) -> None:
     nowhere = f"postgresql://postgres@127.0.0.1:{free_port()}/x"
-    async with started(dsn=nowhere) as service:
-        with pytest.raises(ListingFailed) as failed:
-            await service.lister.list_topics(asking())
-        assert failed.value.reason == "unreachable"
+    with capture_logs() as logs:
+        async with started(dsn=nowhere) as service:
+            with pytest.raises(ListingFailed) as failed:
+                await service.lister.list_topics(asking())
+            assert failed.value.reason == "unreachable"
+    assert [(line["event"], line["hint"]) for line in logs] == [
+        ("no connection to PostgreSQL", failed.value.message)
+    ]
 
 
 async def test_a_schema_that_is_missing_ends_the_start(empty_database: Database) -> None:

@@ -13,8 +13,6 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any, Final
 
-import structlog
-
 from broker_core.errors import BrokerCoreError, ListingFailed
 from broker_core.names import NamespaceName
 from broker_core_postgres.changes.change_log import PostgresChangeLog
@@ -46,7 +44,6 @@ from broker_core_postgres.status import ask_status
 
 __all__ = ["SESSION", "DatabaseRefused", "PostgresService"]
 
-_log = structlog.get_logger(__name__)
 
 #: Settings of every session. A listing is shorter than JIT compilation or the start of parallel workers. Without
 #: statistics, right after a load, the planner would scan the table instead of an index.
@@ -137,8 +134,6 @@ class PostgresService:
         if isinstance(failure, DatabaseRefused) and not self.auto_migration.under_way:
             await self.close()
             raise failure
-        if failure is not None:
-            _log.warning("PostgreSQL is not there yet: listings fail until it is", error=failure.message)
         if self.listener is not None:
             self.listener.start()
         if self.mirrors is not None:

@@ -364,6 +364,7 @@ class PostgresPool:
                 pool=self.name,
                 reason=failure.reason,
                 error=server_message(error),
+                hint=failure.message,
             )
         self.failure = failure
         self._report_down()

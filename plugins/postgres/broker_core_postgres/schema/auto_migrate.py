@@ -149,7 +149,9 @@ class AutoMigration:
         except SchemaMismatch as mismatch:
             self.failure = mismatch
             _log.error("the schema of PostgreSQL does not fit", error=str(mismatch))
-        except (CannotConnect, asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+        except CannotConnect:  # the pool reports it, or the listener at an address of its own
+            pass
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
             _log.info("PostgreSQL was not looked at for its schema", error=server_message(error))
         else:
             self.failure = None
