@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, cast
@@ -43,6 +43,10 @@ class LivePlugins(Protocol):
     @property
     def authenticates(self) -> bool:
         """Whether a plugin proves the roles of clients."""
+
+    @property
+    def listers(self) -> Sequence[str]:
+        """The names of those that list topics."""
 
     @property
     def live_keys(self) -> Mapping[str, AbstractSet[str]]:

@@ -7,7 +7,7 @@ A part that fails to be read again stays as it was; the others are read all the 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -98,6 +98,12 @@ class Reloads:
         """Whether clients have roles that are proven, with these settings and the plugins of the server."""
         plugins = None if self._settings is None else self._settings.plugins
         return settings.authentication.is_on or (plugins is not None and plugins.authenticates)
+
+    @property
+    def listers(self) -> Sequence[str]:
+        """The names of the plugins of the server that list topics."""
+        plugins = None if self._settings is None else self._settings.plugins
+        return () if plugins is None else plugins.listers
 
     async def difference(self) -> Difference:
         """What :meth:`reload_all` would change of the settings. Raises :exc:`~broker_core.settings.SettingsError`."""

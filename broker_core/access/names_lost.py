@@ -11,9 +11,9 @@ from broker_core.access.authorization import Authorization
 from broker_core.listing.listing import Listing, Selection
 from broker_core.listing.topic_filter import filtered
 from broker_core.names.rule_patterns import RulePattern
-from broker_core.settings import AuthorizationSettings
+from broker_core.settings import AuthorizationSettings, Settings
 
-__all__ = ["MOST_PAIRS", "Lost", "names_lost", "without_topics"]
+__all__ = ["MOST_PAIRS", "Lost", "names_elsewhere", "names_lost", "without_topics"]
 
 #: Pairs of patterns that overlap and are compared, and pairs that are looked at for an overlap.
 MOST_PAIRS: Final = 1000
@@ -95,3 +95,14 @@ def without_topics(settings: AuthorizationSettings) -> AuthorizationSettings:
     """The rules that allow, each for all topics: what they are without those that deny."""
     rules = [rule.model_copy(update={"topics": None}) for rule in settings.rules if rule.effect == "allow"]
     return settings.model_copy(update={"rules": tuple(rules)})
+
+
+def names_elsewhere(settings: Settings, listers: Iterable[str]) -> str:
+    """The names that are in no catalogue, so that nobody counts how many of them a role loses; empty if there are none.
+
+    ``listers`` are the names of the plugins that list topics.
+    """
+    places = [f"plugin {name!r}" for name in listers]
+    if settings.upstream is not None:
+        places.append("the cluster behind the server")
+    return ", ".join(f"not those of {place}" for place in places)

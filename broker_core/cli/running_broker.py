@@ -10,7 +10,7 @@ import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import typer
 
@@ -38,6 +38,7 @@ __all__ = [
     "admin_socket",
     "broker_url",
     "get",
+    "reload_page",
 ]
 
 #: What to ask oneself if nobody listens.
@@ -113,6 +114,24 @@ def admin_socket(settings: Settings) -> str:
     return f"{_UNIX}{settings.admin.socket.absolute()}"
 
 
+def reload_page(config: Path | None) -> str:
+    """The path of what a reload changes. It names the file that is asked about, ``--config`` or that of the
+    environment, for the server to compare it with its own.
+    """
+    from broker_core.settings import settings_file
+
+    file = settings_file(config)
+    if file is None:
+        return "/-/reload"
+    query = {"file": str(file.absolute())}
+    try:
+        found = file.stat()
+        query["inode"] = f"{found.st_dev}:{found.st_ino}"
+    except OSError:  # as the server finds, too
+        pass
+    return f"/-/reload?{urlencode(query, errors='surrogateescape')}"
+
+
 def get(
     url: str,
     path: str,
@@ -122,8 +141,9 @@ def get(
     method: str = "GET",
 ) -> str:
     """The body at a path of the broker. Raises :exc:`BrokerUnreachable`. No other address is asked: no redirects."""
-    shown = path.partition("?")[0]
-    place = f"{url}{shown}" if "://" in url else f"{url} {shown}"
+    where = url.removeprefix(_UNIX)
+    # What is asked at the operator's socket is between programs.
+    place = where if url.startswith(_UNIX) else f"{url}{path.partition('?')[0]}"
     headers = {"Accept": "*/*"}
     try:
         connection, prefix = _connection(url, timeout, credentials)
@@ -148,8 +168,9 @@ def get(
         ) from error
     except (http.client.HTTPException, OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or error
-        advice = f"; {IS_IT_RUNNING}" if isinstance(error, ConnectionRefusedError | FileNotFoundError) else ""
-        raise BrokerUnreachable(f"{place}: {reason}{advice}") from error
+        if isinstance(error, ConnectionRefusedError | FileNotFoundError):
+            raise BrokerUnreachable(f"cannot connect to {where}: {reason}; {IS_IT_RUNNING}") from error
+        raise BrokerUnreachable(f"{place}: {reason}") from error
     if len(body) > _MOST_BYTES:
         raise BrokerUnreachable(f"{place}: the answer is longer than {_MOST_BYTES} bytes")
     return body.decode(errors="replace")

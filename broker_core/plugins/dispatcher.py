@@ -150,6 +150,11 @@ class Dispatcher:
         """Whether some plugin authenticates clients."""
         return bool(self._authenticators)
 
+    @property
+    def listers(self) -> list[str]:
+        """The names of the plugins that list topics, in the order of the chain."""
+        return [plugin.name for plugin in self.registry if LIST in plugin.implementations]
+
     async def authenticate(self, method: str, data: bytes, peer: Peer) -> Principal | None:
         """Ask the plugins for the principal of a client; ``None`` if none knows it.
 

@@ -140,7 +140,7 @@ tokens create --secret-key names.txt --subject x                | needs at least
 tokens create --secret-key absent --subject x --expiry-time 3z  | '2w', '1y'
 tokens validate --secret-key long.key --token-file names.der    | not ASCII
 reload --config t.toml                                          | admin.socket
-reload --config socket.toml                                     | is the server running?
+reload --config socket.toml                                     | cannot connect to /
 clients --broker pulsar://127.0.0.1:PORT                        | http://HOST:PORT
 top --once --broker http://127.0.0.1:PORT                       | is the server running?
 serve --config t.toml --pulsar 6650                             | HOST:PORT

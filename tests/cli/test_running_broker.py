@@ -36,7 +36,9 @@ async def test_a_page_is_read() -> None:
 
 def test_nobody_there_is_said() -> None:
     url = f"http://127.0.0.1:{free_port()}"
-    with pytest.raises(BrokerUnreachable, match=f"{url}/metrics: Connection refused"):
+    with pytest.raises(
+        BrokerUnreachable, match=f"cannot connect to {url}: Connection refused; is the server running"
+    ):
         get(url, "/metrics")
 
 
@@ -54,7 +56,7 @@ def test_the_settings_say_where_it_is(listen: str, asked: str, tmp_path: Path, c
     config.write_text(f'[http]\nlisten = "{listen}"\n')
     said = cli("spark", "status", "--config", config, "--store", tmp_path / "store", "--json")
     assert said.code == 0
-    assert f"{asked}/metrics: " in said.out
+    assert f"cannot connect to {asked}: " in said.out
 
 
 def test_without_an_address_nothing_is_asked(tmp_path: Path, cli: Cli) -> None:
@@ -184,6 +186,6 @@ def test_with_certificates_the_address_with_tls_is_asked(cli: Cli, tmp_path: Pat
         '[http]\nlisten = "127.0.0.1:1"\n[http.tls]\nlisten = "127.0.0.1:2"\ncertificate = "c"\nkey = "k"\n'
     )
     export = ("spark", "patterns", "export", "--config", config)
-    assert "http://127.0.0.1:1/questions: " in cli(*export).err
+    assert "cannot connect to http://127.0.0.1:1: " in cli(*export).err
     ca = Authority(tmp_path).ca
-    assert "https://127.0.0.1:2/questions: " in cli(*export, "--ca", ca).err
+    assert "cannot connect to https://127.0.0.1:2: " in cli(*export, "--ca", ca).err

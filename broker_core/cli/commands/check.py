@@ -120,14 +120,16 @@ def all_checks(invocation: Invocation, options: Options | None = None) -> list[C
     found = bounded("settings", lambda: [*_settings_found(loaded, problems)])
     if loaded is None:
         socket = find_admin_socket(invocation.config)
-        return found + bounded("admin.socket", lambda: admin_socket_checks(socket), patience=PATIENCE)
+        return found + bounded(
+            "admin.socket", lambda: admin_socket_checks(socket, invocation.config), patience=PATIENCE
+        )
     settings: Settings = loaded.settings
     upstream = settings.upstream
     access = settings.log.access
     logs = {"log.file": settings.log.file, "log.access.path": None if access is None else access.path}
     parts: list[tuple[str, Any, float]] = [
         ("listen", lambda: listen_checks(settings), PATIENCE),
-        ("admin.socket", lambda: admin_socket_checks(settings.admin.socket), PATIENCE),
+        ("admin.socket", lambda: admin_socket_checks(settings.admin.socket, invocation.config), PATIENCE),
         ("authentication", lambda: _authentication_found(settings), PATIENCE),
         ("authorization", lambda: authorization_checks(settings), PATIENCE),
         ("authorization.topics", lambda: names_lost_checks(settings), _LISTED),

@@ -6,13 +6,12 @@ import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
-from urllib.parse import urlencode
 
 import typer
 
 from broker_core.cli.common_options import Invocation
 from broker_core.cli.help_examples import examples
-from broker_core.cli.running_broker import BrokerUnreachable, admin_socket, get
+from broker_core.cli.running_broker import BrokerUnreachable, admin_socket, get, reload_page
 from broker_core.compact_json import compact_json
 
 if TYPE_CHECKING:
@@ -46,11 +45,13 @@ def reload_settings(
     What is live changes at once, and nothing under way is lost. What needs a restart is named and left. A file that is
     wrong changes nothing, and ends this with 1.
     """
+    from broker_core.cli.error_line import say
+    from broker_core.cli.exit_codes import EXIT_FAILED
     from broker_core.cli.printed_output import print_json, print_lines
 
     settings, wrong = _settings(invocation)
     method = "GET" if dry_run else "POST"
-    page = f"/-/reload{_asked_file(invocation)}"
+    page = reload_page(invocation.config)
     told = _read(get(admin_socket(settings), page, timeout=_PATIENCE, method=method))
     if dry_run:
         told["names_lost"], told["names_not_counted"] = _names_lost(told)
@@ -58,8 +59,10 @@ def reload_settings(
         print_json(told)
     else:
         print_lines(_lines(told, dry_run=dry_run))
+    for name, reason in told["failed"].items():
+        say(f"{name}: {reason}")
     if told["failed"]:
-        raise typer.Exit(1)
+        raise typer.Exit(EXIT_FAILED)
     if wrong:  # of another environment than that of the server
         raise wrong
 
@@ -77,25 +80,7 @@ def _settings(invocation: Invocation) -> tuple[Settings, SettingsError | None]:
         return Settings.model_validate({"admin": {"socket": socket}}), error
 
 
-def _asked_file(invocation: Invocation) -> str:
-    """The file that is asked about, for the server to compare it with its own; nothing if none is named."""
-    from broker_core.settings import settings_file
-
-    file = settings_file(invocation.config)
-    if file is None:
-        return ""
-    query = {"file": str(file.absolute())}
-    try:
-        found = file.stat()
-        query["inode"] = f"{found.st_dev}:{found.st_ino}"
-    except OSError:  # as the server finds, too
-        pass
-    return f"?{urlencode(query, errors='surrogateescape')}"
-
-
 def _lines(told: Mapping[str, Any], *, dry_run: bool) -> Iterator[str]:
-    for name, reason in told["failed"].items():
-        yield f"failed: {name}: {reason}"
     for word, changes in (
         ("would change" if dry_run else "changed", "changed"),
         ("needs a restart", "restart"),
@@ -106,7 +91,7 @@ def _lines(told: Mapping[str, Any], *, dry_run: bool) -> Iterator[str]:
     for role, lost in told.get("names_lost", {}).items():
         yield f"would not be seen any more by {role}: {lost}"
     if told.get("names_not_counted"):
-        yield f"names that roles lose are not counted: {told['names_not_counted']}"
+        yield f"not all names that roles lose are counted: {told['names_not_counted']}"
     if told["reloaded"]:
         yield f"reloaded: {', '.join(told['reloaded'])}"
     if not (told["failed"] or told["changed"] or told["restart"]):
@@ -139,10 +124,11 @@ def _names_lost(told: dict[str, Any]) -> tuple[dict[str, str], str | None]:
     from broker_core.errors import BrokerCoreError
 
     rules, catalog = told.pop("rules", []), told.pop("catalog", None)
+    elsewhere, _ = told.pop("elsewhere", ""), told.pop("another_file", "")
     if not any(change["setting"].startswith("authorization.") for change in told["changed"]):
         return {}, None
     if catalog is None:
-        return {}, "they are those of the cluster behind the server"
+        return {}, elsewhere
     if not Path(catalog).exists():
         return {}, f"{catalog}: there is no catalogue"
     from broker_core.access.authorization import Authorization
@@ -157,7 +143,8 @@ def _names_lost(told: dict[str, Any]) -> tuple[dict[str, str], str | None]:
             )
             for each in rules
         )
-        return told_names_lost(former, newer, Path(catalog))
+        lost, note = told_names_lost(former, newer, Path(catalog))
+        return lost, "; ".join(filter(None, (elsewhere, note))) or None
     except BrokerCoreError as error:
         return {}, str(error)
 

@@ -15,8 +15,11 @@ __all__ = ["admin_socket_checks"]
 _NAME: Final = "admin.socket"
 
 
-def admin_socket_checks(path: Path | None) -> Iterator[Check]:
-    """One finding if there is a socket in the settings."""
+def admin_socket_checks(path: Path | None, config: Path | None = None) -> Iterator[Check]:
+    """One finding if there is a socket in the settings, and what a server there has not in force of this file.
+
+    ``config`` is the option ``--config``.
+    """
     if path is None:
         return
     # Imported here: without a socket, check has no use for the libraries of HTTP.
@@ -30,7 +33,7 @@ def admin_socket_checks(path: Path | None) -> Iterator[Check]:
             yield Check.warning(
                 _NAME, f"{path} is that of a broker-core that runs: another one cannot listen there"
             )
-            yield from _reload_checks(f"unix:{path}")
+            yield from _reload_checks(f"unix:{path}", config)
         else:
             yield Check.error(_NAME, _said(error))
     except AdminSocketError as error:
@@ -39,15 +42,20 @@ def admin_socket_checks(path: Path | None) -> Iterator[Check]:
         yield Check.ok(_NAME, f"{path} can be listened on")
 
 
-def _reload_checks(url: str) -> Iterator[Check]:
+def _reload_checks(url: str, config: Path | None) -> Iterator[Check]:
     """What the server that runs has not in force of its settings file."""
-    from broker_core.cli.running_broker import BrokerUnreachable, get
+    from broker_core.cli.running_broker import BrokerUnreachable, get, reload_page
 
     try:
-        told = json.loads(get(url, "/-/reload", timeout=PATIENCE))
+        told = json.loads(get(url, reload_page(config), timeout=PATIENCE))
         problems, changed, restart = told["problems"], told["changed"], told["restart"]
     except (BrokerUnreachable, ValueError, KeyError, TypeError):
         return  # of another release
+    if told.get("another_file"):
+        yield Check.warning(
+            "reload", f"the server that runs is not of these settings: {told['another_file']}"
+        )
+        return
     # A program that embeds a server has no file to read again: nothing is wrong.
     for name, reason in (problems | ({} if told.get("given") else told["failed"])).items():
         yield Check.error("reload", f"the server that runs goes on with what it had: {name}: {reason}")

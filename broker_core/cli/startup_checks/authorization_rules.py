@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from broker_core.cli.startup_checks.enabled_plugins import loaded_plugins
 from broker_core.counted import counted
 from broker_core.plugin_api.check_findings import Check
 
@@ -58,13 +59,17 @@ def authorization_checks(settings: Settings) -> Iterator[Check]:
 def names_lost_checks(settings: Settings) -> Iterator[Check]:
     """How many names of the catalogue each role does not see for rules about topics, and rules that deny none."""
     from broker_core.access.authorization import Authorization
-    from broker_core.access.names_lost import MOST_PAIRS, names_lost, without_topics
+    from broker_core.access.names_lost import MOST_PAIRS, names_elsewhere, names_lost, without_topics
     from broker_core.access.unused_rules import unmatched_topics
     from broker_core.errors import BrokerCoreError
 
     table, path = settings.authorization, settings.catalog.path
     rules = Authorization(table, authentication=settings.authentication.is_on)
-    if not rules.has_topics or settings.upstream is not None or not path.exists():
+    if not rules.has_topics:
+        return
+    if elsewhere := names_elsewhere(settings, _listers(settings)):
+        yield Check.ok("authorization.topics", f"not all names that roles lose are counted: {elsewhere}")
+    if settings.upstream is not None or not path.exists():
         return
     try:
         listings = asyncio.run(_listings(path))
@@ -86,6 +91,17 @@ def names_lost_checks(settings: Settings) -> Iterator[Check]:
         yield Check.warning(
             f"authorization.rules.{number}.topics", f"it denies no topic of the catalogue by {shown}{more}"
         )
+
+
+def _listers(settings: Settings) -> Iterator[str]:
+    """The plugins that list topics, by name; without those that cannot be loaded, which have an error of their own."""
+    for plugin in loaded_plugins(settings.plugins):
+        if plugin is not None and "broker_core_list_topics" in plugin.implementations:
+            yield plugin.name
+    if settings.kafka is not None and settings.kafka.upstream is not None:
+        from broker_core.upstream.kafka import CLUSTER_PLUGIN
+
+        yield CLUSTER_PLUGIN
 
 
 def told_names_lost(old: Authorization, new: Authorization, path: Path) -> tuple[dict[str, str], str | None]:

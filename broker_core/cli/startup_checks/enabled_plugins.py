@@ -16,26 +16,34 @@ if TYPE_CHECKING:
     from broker_core.plugins import LoadedPlugin, PluginSite
     from broker_core.settings import PluginsSettings, Settings
 
-__all__ = ["plugin_checks", "property_checks"]
+__all__ = ["loaded_plugins", "plugin_checks", "property_checks"]
 
 #: The hooks whose answers say which topics are listed.
 _SHAPES: Final = frozenset({"broker_core_list_topics", "broker_core_visible"})
 
 
+def loaded_plugins(plugins: PluginsSettings) -> Iterator[LoadedPlugin | None]:
+    """Each enabled plugin, ``None`` for one that cannot be loaded: :func:`plugin_checks` says why."""
+    from broker_core.plugins import PluginLoadError, PluginRegistry
+
+    for name in plugins.enabled:
+        tables = {name: plugins.table(name)} if name in plugins.tables else {}
+        try:
+            yield PluginRegistry.load([name], tables)[name]
+        except PluginLoadError:
+            yield None
+
+
 def property_checks(settings: Settings) -> Iterator[Check]:
     """A finding if no property of a request selects topics."""
     from broker_core.plugin_api.depends_on import is_of_properties
-    from broker_core.plugins import PluginLoadError, PluginRegistry
 
-    plugins, upstream = settings.plugins, settings.upstream
+    upstream = settings.upstream
     if settings.catalog.property_keys if upstream is None else "properties" in upstream.listing_depends_on:
         return
-    for name in plugins.enabled:
-        table = {name: plugins.table(name)} if name in plugins.tables else {}
-        try:
-            plugin = PluginRegistry.load([name], table)[name]
-        except PluginLoadError:
-            return  # nobody knows, and its own line says what is wrong
+    for plugin in loaded_plugins(settings.plugins):
+        if plugin is None:
+            return  # nobody knows
         if _SHAPES & set(plugin.implementations) and any(map(is_of_properties, plugin.depends_on)):
             return
     setting = (

@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
 from broker_core.access.asker import Asker
+from broker_core.access.names_lost import names_elsewhere
 from broker_core.live_settings import Difference
 from broker_core.metrics.frequent_questions import QuestionCount, question_lines
 from broker_core.servers.http.api import WebPages
@@ -148,16 +149,18 @@ class Reloading:
         self._reloads = reloads
 
     async def show(self, request: web.Request) -> web.Response:
-        failed = await asyncio.to_thread(self._of_another_file, request)
+        another = await asyncio.to_thread(self._of_another_file, request)
+        failed = _refused(another)
         difference: Difference | None = None
         try:
-            if not failed:
+            if not another:
                 difference = await self._reloads.difference()
         except SettingsError as error:
             failed["settings"] = str(error)
         before = self._reloads.in_force
         after = before if difference is None else difference.settings
         content = {
+            "another_file": another,
             "problems": self._reloads.problems,
             "given": self._reloads.settings_are_given,
             "rules": [
@@ -168,29 +171,35 @@ class Reloading:
                 for each in (before, after)
             ],
             "catalog": None if before.upstream is not None else str(before.catalog.path.absolute()),
+            "elsewhere": names_elsewhere(before, self._reloads.listers),
         }
         return json_response(200, _told([], failed, difference) | content)
 
     async def reload(self, request: web.Request) -> web.Response:
-        if failed := await asyncio.to_thread(self._of_another_file, request):
-            return json_response(200, _told([], failed, None))
+        if another := await asyncio.to_thread(self._of_another_file, request):
+            return json_response(200, _told([], _refused(another), None))
         reloaded = await self._reloads.reload_all()
         return json_response(200, _told(reloaded.done, reloaded.failed, reloaded.settings))
 
-    def _of_another_file(self, request: web.Request) -> dict[str, str]:
+    def _of_another_file(self, request: web.Request) -> str:
+        """That another file is asked about than that of the server, empty if not."""
         own, asked = self._reloads.file, request.query.get("file")
         if own is None or not asked:
-            return {}
+            return ""
         try:
             found = Path(own).stat() if own else None
         except OSError:
             found = None
         if found is not None and request.query.get("inode") == f"{found.st_dev}:{found.st_ino}":
-            return {}
+            return ""
         if own and os.path.realpath(own) == os.path.realpath(asked.replace("\0", "")):
-            return {}
+            return ""
         read = f"the server reads {own}" if own else "the server was started without a settings file"
-        return {"settings": f"{read}, and not {asked}: nothing is read again"}
+        return f"{read}, and not {asked}"
+
+
+def _refused(another: str) -> dict[str, str]:
+    return {"settings": f"{another}: nothing is read again"} if another else {}
 
 
 def _told(done: list[str], failed: dict[str, str], difference: Difference | None) -> dict[str, Any]:

@@ -8,12 +8,19 @@ from pathlib import Path
 
 import pytest
 
+from broker_core import hookimpl
 from broker_core.broker import Broker
 from broker_core.catalog import SqliteCatalog
 from broker_core.cli.commands.reload import _lines
 from broker_core.names import TopicName
 from broker_core.settings import Settings, load_settings
-from tests.cli.conftest import Cli
+from tests.cli.conftest import Cli, Said
+
+
+def _said(said: Said) -> str:
+    """What it printed and what went wrong, without the log of the server, which is in this process."""
+    lines = (said.out + said.err).splitlines(True)
+    return "".join(line for line in lines if not line.startswith("20"))
 
 
 async def test_reload_and_check(cli: Cli, tmp_path: Path) -> None:
@@ -27,8 +34,7 @@ async def test_reload_and_check(cli: Cli, tmp_path: Path) -> None:
 
     async def asked(*words: str) -> tuple[int, str]:
         said = await asyncio.to_thread(cli, *words, "--config", str(file))
-        # Without the log of the server, which is in this process.
-        return said.code, "".join(line for line in said.out.splitlines(True) if not line.startswith("20"))
+        return said.code, _said(said)
 
     write("")
     async with Broker(load(), load=load) as broker:
@@ -46,7 +52,7 @@ async def test_reload_and_check(cli: Cli, tmp_path: Path) -> None:
         write('[authentication]\nmethods = ["token"]\n[authentication.token]\nkey = "file:none"\n')
         code, text = await asked("reload")
         assert code == 1
-        assert "failed: settings: authentication.token.key" in text
+        assert text.startswith("broker-core: settings: authentication.token.key")
         assert broker.settings.authentication.methods == ()
         _, checked = await asked("check")
         assert "the server that runs goes on with what it had: settings: authentication" in checked
@@ -88,11 +94,12 @@ async def test_a_dry_run_says_how_many_names_a_role_loses(cli: Cli, tmp_path: Pa
                 "would not be seen any more by boss: 10 of 10 in a/b (denied: AuthorizationError)\n"
                 in said.out
             )
-            assert "not counted" not in said.out
+            assert "counted" not in said.out
         (tmp_path / "c.sqlite").rename(tmp_path / "gone.sqlite")
         said = await asyncio.to_thread(cli, "reload", "--dry-run", "--config", str(file))
         assert (
-            f"names that roles lose are not counted: {tmp_path}/c.sqlite: there is no catalogue\n" in said.out
+            f"not all names that roles lose are counted: {tmp_path}/c.sqlite: there is no catalogue\n"
+            in said.out
         )
 
 
@@ -105,13 +112,18 @@ async def test_a_dry_run_says_that_names_of_a_cluster_are_not_counted(cli: Cli, 
         return load_settings(file, environment={}).settings
 
     file.write_text(behind)
-    async with Broker(load(), load=load):
+
+    class Lists:
+        @hookimpl
+        def broker_core_list_topics(self) -> None: ...
+
+    async with Broker(load(), load=load, plugins={"p": Lists()}):
         for roles, count in (("boss", 0), ("other", 1)):
             file.write_text(behind.replace("boss", roles))
             said = await asyncio.to_thread(cli, "reload", "--dry-run", "--config", str(file))
             assert said.code == 0
-            text = "names that roles lose are not counted: they are those of the cluster behind the server\n"
-            assert said.out.count(text) == count
+            text = ": not those of plugin 'p', not those of the cluster behind the server\n"
+            assert said.out.count(f"not all names that roles lose are counted{text}") == count
 
 
 @pytest.mark.parametrize(
@@ -133,7 +145,7 @@ async def test_a_wrong_file_is_reported_to_the_server_and_by_it(
 
     async def asked(*words: str) -> tuple[int, str]:
         said = await asyncio.to_thread(cli, *words, "--config", str(file))
-        return said.code, said.out
+        return said.code, said.out + said.err
 
     file.write_text(right)
     async with Broker(load(), load=load) as broker:
@@ -175,17 +187,23 @@ async def test_another_file_than_that_of_the_server_is_refused(
 
     async def asked(*words: str) -> tuple[int, str]:
         said = await asyncio.to_thread(cli, "reload", *options, *words)
-        return said.code, "".join(line for line in said.out.splitlines(True) if not line.startswith("20"))
+        return said.code, _said(said)
 
     async with Broker(load(), load=load) as broker:
         broker.live.file = str(file)
         opened: list[bool] = []
         broker.reloads.add("log file", lambda: opened.append(True))
-        refused = f"failed: settings: the server reads {file}, and not {other}: nothing is read again\n"
+        refused = f"broker-core: settings: the server reads {file}, and not {other}: nothing is read again\n"
         assert await asked("--config", str(other)) == (1, refused)
         monkeypatch.setenv("BROKER_CORE_CONFIG", str(other))
         assert await asked() == (1, refused)
         assert not opened
+        checked = await asyncio.to_thread(cli, "check", "--config", str(other))
+        assert (
+            f"warning reload: the server that runs is not of these settings: the server reads {file}, and not {other}\n"
+            in checked.out
+        )
+        assert "not in force yet" not in checked.out
         (tmp_path / "link.toml").symlink_to(file)
         for name in ("link.toml", "same.toml", "f.toml"):
             code, text = await asked("--config", str(tmp_path / name))
@@ -224,7 +242,7 @@ async def test_a_file_that_cannot_be_read_is_reported_to_the_server(
         assert opened == [True] * is_known
         monkeypatch.setenv("BROKER_CORE_ADMIN__SOCKET", str(tmp_path / "a.sock"))
         said = await asyncio.to_thread(cli, "reload", "--config", str(file))
-        assert (said.code, f"failed: settings: {file}: " in said.out) == (1, True)
+        assert (said.code, f"broker-core: settings: {file}: " in said.err) == (1, True)
         assert opened == [True] * (1 + is_known)
         assert broker.reloads.failing["settings"]
 
@@ -238,7 +256,7 @@ async def test_beside_a_server_that_is_embedded_nothing_is_wrong(cli: Cli, tmp_p
         assert " reload: " not in said.out
         said = await asyncio.to_thread(cli, "reload", "--dry-run", "--config", str(file))
         assert said.code == 1
-        assert "the settings were given by the program that runs the server" in said.out
+        assert "the settings were given by the program that runs the server" in said.err
 
 
 def test_rules_that_change_are_shown_alone() -> None:

@@ -88,6 +88,15 @@ def test_names_that_rules_about_topics_take_away(tmp_path: Path) -> None:
     (found,) = names_lost_checks(table)
     assert (found.level, found.name) == ("ok", "authorization.topics")
     assert found.text == "team-a does not see 2 of 10 in acme/shop: some clients unsubscribe"
+    # Names that are in no catalogue are not counted.
+    plugins = {"enabled": ["postgres", "explorer", "none"], "postgres": {"dsn": "postgresql://nowhere"}}
+    behind = settings(authorization={"rules": rules}, catalog={"path": str(path)}, plugins=plugins)
+    said, found_too = names_lost_checks(behind)
+    assert (said.level, found_too) == ("ok", found)
+    assert said.text == "not all names that roles lose are counted: not those of plugin 'postgres'"
+    behind = settings(authorization={"rules": rules}, upstream={"service_url": "pulsar://127.0.0.1:1"})
+    (said,) = names_lost_checks(behind)
+    assert said.text.endswith(": not those of the cluster behind the server")
     denied = settings(
         authorization={"rules": [*rules[:1], {**rules[1], "topics": ["*"]}]}, catalog={"path": str(path)}
     )
