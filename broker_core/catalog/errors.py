@@ -55,9 +55,21 @@ __all__ = [
 
 
 class CatalogError(BrokerCoreError):
-    """The catalogue could not do what was asked; nothing of it was done. ``cause`` says why, to each transport."""
+    """The catalogue could not do what was asked; nothing of it was done. ``cause`` says why, to each transport.
+
+    ``unquoted`` is a message that quotes nothing of what the catalogue holds, where the other one does.
+    """
 
     cause: ClassVar[Cause] = Cause.CATALOG
+
+    def __init__(self, message: str, unquoted: str | None = None) -> None:
+        super().__init__(message)
+        self.unquoted = unquoted
+
+    def unquote(self) -> None:
+        """Quote nothing of what the catalogue holds, for a client that may change a topic and not list it."""
+        if self.unquoted is not None:
+            self.args = (self.unquoted,)
 
 
 class CatalogUnusable(CatalogError):
@@ -131,22 +143,30 @@ class PartitionRefused(CatalogError):
 
     cause = Cause.CONFLICT
 
-    def __init__(self, message: str, partitions: int = 0) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, partitions: int = 0, unquoted: str | None = None) -> None:
+        super().__init__(message, unquoted)
         self.partitions = partitions
 
 
 class PartitionCountRefused(CatalogError):
     """A topic cannot change to this number of partitions: it may only grow, and a plain topic stays one.
 
-    ``partitions`` is the number that it has.
+    ``partitions`` is the number that it has, ``None`` if that is not for the client; ``wanted`` is that of the change.
     """
 
     cause = Cause.CONFLICT
 
-    def __init__(self, message: str, partitions: int) -> None:
-        super().__init__(message)
+    def __init__(
+        self, message: str, partitions: int | None, wanted: int = 0, unquoted: str | None = None
+    ) -> None:
+        super().__init__(message, unquoted)
         self.partitions = partitions
+        self.wanted = wanted
+
+    def unquote(self) -> None:
+        super().unquote()
+        if self.unquoted is not None:
+            self.partitions = None
 
 
 class PartitionedRefused(CatalogError):

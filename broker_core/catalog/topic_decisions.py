@@ -107,7 +107,7 @@ def creation(
             return _one_partition(topic, name, partitions, given, None)
         return TopicRecord(name, topic_id or new_topic_id(), listed, given, _UNWRITTEN, own, replication)
 
-    return _with_known_configs(decide)
+    return _with_known_configs(decide, own)
 
 
 def adjustment(
@@ -122,6 +122,15 @@ def adjustment(
     A partition's name is good for the properties and configs, which are its topic's. Raises :exc:`TopicMissing` and
     :exc:`PartitionCountRefused`.
     """
+    return _with_known_configs(_adjusted(name, properties, configs, partitions), {})
+
+
+def _adjusted(
+    name: TopicName,
+    properties: Callable[[Mapping[str, str]], Mapping[str, str]] | None,
+    configs: Callable[[Mapping[str, str]], Mapping[str, str]] | None,
+    partitions: int | None,
+) -> Decide:
     if partitions is not None:
         _check_count(partitions)
 
@@ -136,7 +145,7 @@ def adjustment(
             configs=check_configs(configs(found.configs)) if configs else found.configs,
         )
 
-    return _with_known_configs(decide)
+    return decide
 
 
 def replacement(
@@ -170,7 +179,7 @@ def replacement(
             raise TopicExists.of(name, ", with other partitions, properties or configs")
         return replace(topic, listed=_grown(topic, partitions), properties=given, configs=kept)
 
-    return _with_known_configs(decide)
+    return _with_known_configs(decide, own or {})
 
 
 def merge(
@@ -184,13 +193,11 @@ def merge(
     Raises what :func:`adjustment` does.
     """
     check_properties(_set_ones(properties))
-    check_configs(_set_ones(configs))
-    return adjustment(
-        name,
-        properties=lambda there: _merged(there, properties),
-        configs=lambda there: _merged(there, configs),
-        partitions=partitions,
+    given = check_configs(_set_ones(configs))
+    decide = _adjusted(
+        name, lambda there: _merged(there, properties), lambda there: _merged(there, configs), partitions
     )
+    return _with_known_configs(decide, given)
 
 
 def deletion(name: TopicName, *, partitioned: bool | None = None) -> Decide:
@@ -212,19 +219,22 @@ def deletion(name: TopicName, *, partitioned: bool | None = None) -> Decide:
     return decide
 
 
-def _with_known_configs(decide: Decide) -> Decide:
-    """Wrap a decision: configs that it changes must be such as Kafka's topics can have, else :exc:`TopicInvalid`."""
+def _with_known_configs(decide: Decide, given: Mapping[str, str]) -> Decide:
+    """Wrap a decision: configs that it changes must be such as Kafka's topics can have, else :exc:`TopicInvalid`.
+
+    ``given`` are those that the change sets.
+    """
 
     def decided(topic: TopicRecord | None) -> TopicRecord | None:
         after = decide(topic)
         if after is not None and after.configs and (topic is None or after.configs != topic.configs):
-            from broker_core.kafka.configs import InvalidConfig
+            from broker_core.kafka.configs import InvalidConfig, fault_of_given
             from broker_core.kafka.configs import check_configs as check_values
 
             try:
                 check_values(after.configs, {})
             except InvalidConfig as error:
-                raise TopicInvalid(str(error)) from None
+                raise TopicInvalid(str(error), fault_of_given(lambda: given, {})) from None
         return after
 
     return decided
@@ -265,10 +275,16 @@ def _grown(topic: TopicRecord, partitions: int) -> ListedNames:
     if partitions == now == 0:
         return topic.listed
     if not now:
-        raise PartitionCountRefused(f"{topic.name} is a topic without partitions, and stays one", 0)
-    if partitions < now:
         raise PartitionCountRefused(
-            f"{topic.name} has {counted(now, 'partition')}: there may be more of them, not {partitions}", now
+            f"{topic.name} is a topic without partitions, and stays one", 0, partitions
+        )
+    if partitions < now:
+        more = "there may be more of them, not"
+        raise PartitionCountRefused(
+            f"{topic.name} has {counted(now, 'partition')}: {more} {partitions}",
+            now,
+            partitions,
+            f"{topic.name} has partitions: {more} as few as {partitions}",
         )
     return topic.listed | ListedNames.partitioned(partitions)
 
@@ -291,7 +307,11 @@ def _one_partition(
             f"{name} is the name of a partition: there is no topic {name.partitioned_name} with any"
         )
     if name.partition >= now:
-        raise PartitionRefused(f"{topic.name} has {counted(now, 'partition')}, of which {name} is none", now)
+        raise PartitionRefused(
+            f"{topic.name} has {counted(now, 'partition')}, of which {name} is none",
+            now,
+            f"{name} is none of the partitions of {topic.name}",
+        )
     if properties and properties != topic.properties:
         raise PartitionRefused(f"{name} is a partition: it has the properties of {topic.name}", now)
     if configs and configs != topic.configs:

@@ -23,10 +23,25 @@ from broker_core.servers.kafka.caller import Caller
 from broker_core.servers.kafka.listed_topics import ListedTopics
 from broker_core.servers.kafka.named_topics import NamedTopics
 from broker_core.service import Find, VisibleTopics
-from broker_core.settings import LimitsSettings
+from broker_core.settings import (
+    AuthenticationSettings,
+    AuthorizationRule,
+    AuthorizationSettings,
+    LimitsSettings,
+)
 from tests.support.pipelines import made
 
-__all__ = ["NAMESPACE", "KafkaTopics", "OnlyA", "caller", "create", "kafka_topics", "names", "rows"]
+__all__ = [
+    "NAMESPACE",
+    "KafkaTopics",
+    "OnlyA",
+    "caller",
+    "changing",
+    "create",
+    "kafka_topics",
+    "names",
+    "rows",
+]
 
 NAMESPACE = NamespaceName("public", "default")
 #: Whose answers are over at the end.
@@ -85,6 +100,16 @@ def caller(role: str | None = None) -> Caller:
 
 def create(catalog: SqliteCatalog, name: str, partitions: int = 0, **fields: Any) -> TopicRecord:
     return catalog.create(TopicName("persistent", NAMESPACE, name), partitions=partitions, **fields)
+
+
+def changing(*, may_list: bool = False, namespace: str = str(NAMESPACE)) -> dict[str, Any]:
+    """Tables of settings by which everybody may change topics, and list them or not."""
+    allow = AuthorizationRule(roles=("anyone",), namespaces=(namespace,), actions=("admin", "list"))
+    rule = allow if may_list else allow.model_copy(update={"actions": ("admin",)})
+    return {
+        "authentication": AuthenticationSettings(anonymous_role="anyone"),
+        "authorization": AuthorizationSettings(mode="rules", rules=(rule,)),
+    }
 
 
 def names(visible: VisibleTopics) -> list[str]:

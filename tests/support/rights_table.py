@@ -267,7 +267,7 @@ RIGHTS: Final = (
         gates="`list`, then `describe`",
         note="of topics",
     ),
-    Right(_CLUSTER, ("CreateTopics",), ("admin",)),
+    Right(_CLUSTER, ("CreateTopics",), ("admin",), note="the answer has configs for clients with `list`"),
     Right(
         _CLUSTER,
         (

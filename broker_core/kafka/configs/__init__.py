@@ -6,6 +6,7 @@ from broker_core.kafka.configs.config_checks import (
     broker_config_faults,
     check_broker_configs,
     check_configs,
+    fault_of_given,
     sound_configs,
 )
 from broker_core.kafka.configs.config_operations import (
@@ -41,5 +42,6 @@ __all__ = [
     "check_configs",
     "config_synonyms",
     "effective_config",
+    "fault_of_given",
     "sound_configs",
 ]

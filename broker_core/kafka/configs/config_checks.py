@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from broker_core.kafka.configs.config_types import ConfigValue, InvalidConfig
 from broker_core.kafka.configs.definitions import DEFINITIONS, PARSE_ORDER
 
-__all__ = ["broker_config_faults", "check_broker_configs", "check_configs", "sound_configs"]
+__all__ = [
+    "broker_config_faults",
+    "check_broker_configs",
+    "check_configs",
+    "fault_of_given",
+    "sound_configs",
+]
 
 #: Bytes of a text in most versions of Kafka's messages: no client could be told a longer value.
 _LONGEST: Final = 32_767
@@ -44,6 +50,18 @@ def check_configs(configs: Mapping[str, str], broker: Mapping[str, str]) -> None
             "Tiered Storage functionality is disabled in the broker. "
             "Topic cannot be configured with remote log storage."
         )
+
+
+def fault_of_given(given: Callable[[], Mapping[str, str]], broker: Mapping[str, str]) -> str:
+    """Why a topic was refused configs, for a client that may set them and not read those that it has.
+
+    ``given`` makes what the client's change comes to where there are none.
+    """
+    try:
+        check_configs(given(), broker)
+    except InvalidConfig as error:
+        return str(error)
+    return "The configs that the topic has do not allow the change"
 
 
 def broker_config_faults(configs: Mapping[str, str]) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
+from broker_core.errors import InvalidName
 from broker_core.memory.permit_budget import Permit
 from broker_core.memory.permit_errors import PermitError
 from broker_core.names import PERSISTENT, TopicName
@@ -74,6 +75,14 @@ class KafkaCall(Caller):
     def topic(self, name: str) -> TopicName:
         """The topic of this name."""
         return TopicName(PERSISTENT, self.namespace, name)
+
+    def may_list(self, name: str) -> bool:
+        """Whether rules let the client know what a topic has, which others may create and change all the same."""
+        try:
+            topic = self.topic(name)
+        except InvalidName:  # there can be none
+            return True
+        return self.services.pipeline.authorization.may_list(self.asker, topic)
 
     def changes(self, count: int = 0) -> Changes:
         """What makes changes, of ``count`` topics; raises :exc:`~.row_error.ChangeRefused` for all of the request."""

@@ -132,11 +132,8 @@ async def _grow(request: ApiRequest, topic: TopicName) -> Decide:
         try:
             return more(there)
         except PartitionCountRefused as error:
-            if not error.partitions:
-                raise _plain(topic) from None
-            now = error.partitions
-            words = f"Desired partitions {partitions} can't be less than the current partitions {now}."
-            raise refused(422, words) from None
+            error.wanted = partitions  # as it was asked for, below 0 too
+            raise
 
     return decide
 
@@ -179,6 +176,13 @@ def _check_not_partition(topic: TopicName) -> None:
         raise refused(412, "Partitioned Topic Name should not contain '-partition-'")
 
 
+def _not_grown(topic: TopicName, error: PartitionCountRefused) -> RequestRefused:
+    if error.partitions == 0:
+        return _plain(topic)
+    now = "" if error.partitions is None else f" {error.partitions}"
+    return refused(422, f"Desired partitions {error.wanted} can't be less than the current partitions{now}.")
+
+
 def _plain(topic: TopicName, _error: object = None) -> RequestRefused:
     return refused(409, f"Topic {topic} is not the partitioned topic.")
 
@@ -190,7 +194,7 @@ _NOT_CREATED: Final[_Refusals] = {
 }
 _INVALID: Final[_Refusals] = {TopicInvalid: lambda _topic, error: refused(406, str(error))}
 _NOT_PARTITIONED: Final[_Refusals] = {**_INVALID, TopicExists: _NOT_CREATED[TopicExists]}
-_NOT_GROWN: Final[_Refusals] = {**_INVALID, TopicMissing: _plain}
+_NOT_GROWN: Final[_Refusals] = {**_INVALID, TopicMissing: _plain, PartitionCountRefused: _not_grown}
 _NOT_DELETED: Final[_Refusals] = {
     **_MISSING,
     PartitionedRefused: lambda topic, _: refused(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final, TypeAlias
 
 from broker_core.catalog import Edit, TopicWrite, adjustment
@@ -15,6 +16,7 @@ from broker_core.kafka.configs import (
     InvalidConfig,
     altered,
     check_configs,
+    fault_of_given,
 )
 from broker_core.kafka.topic_names import why_illegal
 from broker_core.names import PERSISTENT
@@ -128,10 +130,13 @@ async def _topics(call: KafkaCall, rows: Mapping[str, Fields]) -> Mapping[str, R
         if name in told:
             continue
         change = _change(call, row)
-        told[name] = _refusal(topics[name], name, change, broker)
+        why = partial(_why, change, broker, partial(call.may_list, name))
+        told[name] = _refusal(topics[name], name, change, broker, why)
         if told[name] is None:
             topic = call.topic(name)
-            edits.append((name, Edit(topic, adjustment(topic, configs=_within_transaction(change, broker)))))
+            edits.append(
+                (name, Edit(topic, adjustment(topic, configs=_within_transaction(change, broker, why))))
+            )
     if not call.body["validate_only"]:
         call.attempt.allowed(edit.topic for _, edit in edits)
         done = await changes.change(call.attempt, [edit for _, edit in edits], call.change_deadline)
@@ -141,7 +146,21 @@ async def _topics(call: KafkaCall, rows: Mapping[str, Fields]) -> Mapping[str, R
     return told
 
 
-def _refusal(topic: NamedTopic, name: str, change: _Change, broker: Mapping[str, str]) -> RowError | None:
+def _why(
+    change: _Change, broker: Mapping[str, str], may_list: Callable[[], bool], error: InvalidConfig
+) -> RowError:
+    """Why a change of configs cannot be; of those that the topic has for clients that may list it."""
+    text = str(error) if may_list() else fault_of_given(partial(change, {}), broker)
+    return RowError(ErrorCode.INVALID_CONFIG, text)
+
+
+def _refusal(
+    topic: NamedTopic,
+    name: str,
+    change: _Change,
+    broker: Mapping[str, str],
+    why: Callable[[InvalidConfig], RowError],
+) -> RowError | None:
     """What is wrong with a change, in Kafka's order: whether there is such a topic comes last."""
     own = {} if topic.record is None else topic.record.configs
     try:
@@ -153,7 +172,7 @@ def _refusal(topic: NamedTopic, name: str, change: _Change, broker: Mapping[str,
             return RowError(ErrorCode.INVALID_TOPIC_EXCEPTION, illegal)
         check_configs(after, broker)
     except InvalidConfig as error:
-        return RowError(ErrorCode.INVALID_CONFIG, str(error))
+        return why(error)
     if topic.error:
         return _missing(name, error_row(topic.error))
     return None
@@ -175,7 +194,9 @@ def _change(call: KafkaCall, row: Fields) -> _Change:
     return lambda own: altered(own, changes, broker)
 
 
-def _within_transaction(change: _Change, broker: Mapping[str, str]) -> _Change:
+def _within_transaction(
+    change: _Change, broker: Mapping[str, str], why: Callable[[InvalidConfig], RowError]
+) -> _Change:
     """The change of the configs that a topic has when it is written, checked once more."""
 
     def checked(own: Mapping[str, str]) -> Mapping[str, str]:
@@ -183,7 +204,7 @@ def _within_transaction(change: _Change, broker: Mapping[str, str]) -> _Change:
             after = change(own)
             check_configs(after, broker)
         except InvalidConfig as error:
-            raise ChangeRefused(RowError(ErrorCode.INVALID_CONFIG, str(error))) from None
+            raise ChangeRefused(why(error)) from None
         return after
 
     return checked

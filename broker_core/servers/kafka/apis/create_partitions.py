@@ -37,7 +37,7 @@ async def _later(call: KafkaCall) -> Fields:
     topics = await call.services.named.by_name(
         call, list(rows), operation=Operation.ALTER, action=right_to("add_partitions")
     )
-    errors |= _checked(topics, rows, call.node.node_id)
+    errors |= _checked(call, topics, rows)
     grown = [name for name in rows if errors[name] is None]
     if not call.body["validate_only"]:
         edits = []
@@ -59,14 +59,14 @@ def _all_refused(call: KafkaCall, error: RowError) -> Fields:
 
 
 def _checked(
-    topics: Sequence[NamedTopic], rows: Mapping[str, Fields], node_id: int
+    call: KafkaCall, topics: Sequence[NamedTopic], rows: Mapping[str, Fields]
 ) -> dict[str, RowError | None]:
     errors: dict[str, RowError | None] = {}
     left = _MOST_ADDED
     for topic in topics:
         assert topic.name is not None
         row = rows[topic.name]
-        error = _check(topic, row, node_id)
+        error = _check(call, topic, row)
         if error is None:
             left -= row["count"] - _now(topic)
             if left < 0:
@@ -80,7 +80,7 @@ def _now(topic: NamedTopic) -> int:
     return topic.partitions if topic.record is None else max(topic.record.partitions, 1)
 
 
-def _check(topic: NamedTopic, row: Fields, node_id: int) -> RowError | None:
+def _check(call: KafkaCall, topic: NamedTopic, row: Fields) -> RowError | None:
     """The first thing that is wrong, in Kafka's order."""
     if topic.error is ErrorCode.INVALID_TOPIC_EXCEPTION:
         return RowError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
@@ -89,17 +89,17 @@ def _check(topic: NamedTopic, row: Fields, node_id: int) -> RowError | None:
     assert topic.name is not None
     count, now, assignments = row["count"], _now(topic), row["assignments"]
     if count <= now:
-        return _wrong_count(topic.name, now, count)
+        return _wrong_count(topic.name, now if call.may_list(topic.name) else None, count)
     if assignments is not None:
         added = count - now
         if len(assignments) != added:
+            which = f"{added} additional partition(s)" if call.may_list(topic.name) else "partitions"
             return RowError(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                f"Attempted to add {added} additional partition(s), but only {len(assignments)} assignment(s) were "
-                "specified.",
+                f"Attempted to add {which}, but only {len(assignments)} assignment(s) were specified.",
             )
         for each in assignments:
-            wrong = wrong_replicas(each["broker_ids"], node_id)
+            wrong = wrong_replicas(each["broker_ids"], call.node.node_id)
             if wrong is not None:
                 return wrong
     if topic.record is not None and not topic.record.partitions:
@@ -113,14 +113,19 @@ def _has_fewer(name: str, count: int) -> Callable[[TopicRecord | None], None]:
     def check(topic: TopicRecord | None) -> None:
         if topic is not None and topic.partitions >= count:
             raise PartitionCountRefused(
-                f"Topic {name} has {counted(topic.partitions, 'partition')}", topic.partitions
+                f"Topic {name} has {counted(topic.partitions, 'partition')}",
+                topic.partitions,
+                count,
+                f"Topic {name} has partitions",
             )
 
     return check
 
 
-def _wrong_count(name: str, now: int, count: int) -> RowError:
-    """``now`` 0: a topic without partitions, which is shown with one."""
+def _wrong_count(name: str, now: int | None, count: int) -> RowError:
+    """``now`` 0: a topic without partitions, which is shown with one; ``None``: the number is not for the client."""
+    if now is None:
+        return RowError(ErrorCode.INVALID_PARTITIONS, f"{count} would not be an increase.")
     if now == count:
         return RowError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {now} partition(s).")
     if count < now:

@@ -187,7 +187,7 @@ def _success(call: KafkaCall, created: CreatedRows, topic: NewTopic, topic_id: u
     # As DescribeConfigs asks: what a topic gets of the server's own configs is not for all that may create it.
     if not (
         call.services.authorizer.allows(call, Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, name)
-        and call.services.pipeline.authorization.may_list(call.asker, topic.name)
+        and call.may_list(name)
     ):
         denied = {"topic_config_error_code": ErrorCode.TOPIC_AUTHORIZATION_FAILED}
         return created.row(name, topic_id, denied, ())

@@ -47,6 +47,19 @@ _OF_GROUPS: Final = ErrorCode.GROUP_AUTHORIZATION_FAILED
 _DELETED: Final = DELETE_TOPICS.response.struct_at("responses")
 
 
+def _without_text(row: Fields) -> Fields:
+    """A row of a topic that is there without the node's words, which may quote its configs and partitions."""
+    return {**row, "error_message": MESSAGES.get(row["error_code"])} if row.get("error_message") else row
+
+
+def _without_configs(row: Fields) -> Fields:
+    """A row of a new topic without what it has, as a node answers clients that may not describe its configs."""
+    if row["error_code"] or "configs" not in row:
+        return row
+    unknown = {"num_partitions": -1, "replication_factor": -1, "configs": []}
+    return {**row, **unknown, "topic_config_error_code": ErrorCode.TOPIC_AUTHORIZATION_FAILED}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Change:
     """A request that changes the things of its array ``asked``, with a row of each in the array ``answered``.
@@ -67,6 +80,8 @@ class _Change:
     target: Callable[[Fields], Target] = lambda _body: CONTROLLER
     #: Whether the things are there already, so that what is hidden is not.
     are_there: bool = True
+    #: What a row is for a client that rules do not let list its topic.
+    unlisted: Callable[[Fields], Fields] = _without_text
     #: The path of the array whose elements have errors; empty: ``answered``.
     errors: str = ""
 
@@ -85,9 +100,16 @@ def _handler(change: _Change) -> AnswerLater:
             return {change.answered: rows}
         body = {**call.body, change.asked: left}
         answer = await _asked(call, change.api, body, target=change.target(call.body))
-        return answer | {change.answered: [*(answer[change.answered] or ()), *rows]} if rows else answer
+        told = (_told_row(call, change, row) for row in answer[change.answered] or ())
+        return answer | {change.answered: [*told, *rows]}
 
     return later
+
+
+def _told_row(call: KafkaCall, change: _Change, row: Fields) -> Fields:
+    """A row of a node's answer, as the client may have it."""
+    name = change.topic(row)
+    return row if name is None or call.may_list(name) else change.unlisted(row)
 
 
 async def _refusals(call: KafkaCall, change: _Change, things: Sequence[Any]) -> dict[int, RowError]:
@@ -200,6 +222,7 @@ _CREATE: Final = _Change(
     row=_named,
     told=_name_and_code,
     are_there=False,
+    unlisted=_without_configs,
 )
 _PARTITIONS: Final = _Change(
     api=CREATE_PARTITIONS,

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from broker_core.servers.kafka.apis.alter_configs import ALTER_CONFIGS_ROW, INCR
 from broker_core.wire.kafka import ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS, Fields
 from tests.support.kafka_calls import call_of
 from tests.support.kafka_serving import ask_once, kafka_broker
-from tests.support.kafka_topics import NAMESPACE, create
+from tests.support.kafka_topics import NAMESPACE, changing, create
 
 _SET, _DELETE, _APPEND = ConfigOperation.SET, ConfigOperation.DELETE, ConfigOperation.APPEND
 Change = tuple[str, int, str | None]
@@ -32,9 +33,13 @@ def _incremental(*resources: tuple[int, str, list[Change]], **fields: Any) -> Fi
 
 
 async def _change(
-    catalog: SqliteCatalog, *changes: Change, topic: str = "a", **fields: Any
+    catalog: SqliteCatalog,
+    *changes: Change,
+    topic: str = "a",
+    tables: Mapping[str, Any] | None = None,
+    **fields: Any,
 ) -> tuple[int, Any]:
-    async with kafka_broker(catalog.path.parent) as broker:
+    async with kafka_broker(catalog.path.parent, tables=tables) as broker:
         request = _incremental((2, topic, list(changes)), **fields)
         (row,) = (await ask_once(broker, INCREMENTAL_ALTER_CONFIGS, 1, request))["responses"]
     return row["error_code"], row["error_message"]
@@ -60,7 +65,24 @@ async def test_changes_of_a_topic_are_made_all_or_none(catalog: SqliteCatalog) -
 async def test_what_a_topic_has_already_counts_for_a_conflict(catalog: SqliteCatalog) -> None:
     create(catalog, "a", 1)
     assert await _change(catalog, ("min.compaction.lag.ms", _SET, "5")) == (0, None)
-    assert (await _change(catalog, ("max.compaction.lag.ms", _SET, "4")))[0] == 40
+    code, message = await _change(catalog, ("max.compaction.lag.ms", _SET, "4"))
+    assert (code, message) == (
+        40,
+        "conflict topic config setting min.compaction.lag.ms (5) > max.compaction.lag.ms (4)",
+    )
+
+
+async def test_what_a_topic_has_is_for_clients_that_may_list_it(catalog: SqliteCatalog) -> None:
+    create(catalog, "a", 1)
+    assert (await _change(catalog, ("min.compaction.lag.ms", _SET, "5")))[0] == 0
+    for changes, said in (
+        ([("max.compaction.lag.ms", _SET, "4")], "The configs that the topic has do not allow the change"),
+        (
+            [("retention.ms", _SET, "x")],
+            "Invalid value x for configuration retention.ms: Not a number of type LONG",
+        ),
+    ):
+        assert await _change(catalog, *changes, tables=changing()) == (40, said)
 
 
 # Recorded from a broker of 4.3.1: whether there is such a topic comes last.

@@ -6,7 +6,7 @@ from typing import Any
 from broker_core.catalog import SqliteCatalog
 from broker_core.wire.kafka import CREATE_PARTITIONS, Fields
 from tests.support.kafka_serving import ask_once, kafka_broker
-from tests.support.kafka_topics import create
+from tests.support.kafka_topics import changing, create
 
 
 def _request(*rows: tuple[str, int], assignments: Any = None, **fields: Any) -> Fields:
@@ -14,8 +14,8 @@ def _request(*rows: tuple[str, int], assignments: Any = None, **fields: Any) -> 
     return {"topics": topics, "timeout_ms": 10_000, **fields}
 
 
-async def _ask(catalog: SqliteCatalog, request: Fields) -> dict[str, tuple[int, str | None]]:
-    async with kafka_broker(catalog.path.parent) as broker:
+async def _ask(catalog: SqliteCatalog, request: Fields, **more: Any) -> dict[str, tuple[int, str | None]]:
+    async with kafka_broker(catalog.path.parent, **more) as broker:
         rows = (await ask_once(broker, CREATE_PARTITIONS, 3, request))["results"]
     return {row["name"]: (row["error_code"], row["error_message"]) for row in rows}
 
@@ -65,3 +65,17 @@ async def test_partitions_of_one_request_are_bounded_and_names_are_given_once(ca
     told = await _ask(catalog, _request(("a", 5001), ("b", 5002), validate_only=True))
     assert told == {"a": (0, None), "b": (-1, None)}
     assert await _ask(catalog, _request(("a", 2), ("a", 3))) == {"a": (42, "Duplicate topic name.")}
+
+
+async def test_how_many_there_are_is_for_clients_that_may_list(catalog: SqliteCatalog) -> None:
+    create(catalog, "a", 47)
+    asked = [{"broker_ids": [1]}]
+    for request, said in (
+        (_request(("a", 47)), (37, "47 would not be an increase.")),
+        (_request(("a", 3)), (37, "3 would not be an increase.")),
+        (
+            _request(("a", 50), assignments=asked),
+            (39, "Attempted to add partitions, but only 1 assignment(s) were specified."),
+        ),
+    ):
+        assert (await _ask(catalog, request, tables=changing()))["a"] == said

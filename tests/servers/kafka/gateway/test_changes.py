@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from broker_core.client.kafka import (
@@ -10,7 +12,10 @@ from broker_core.client.kafka import (
     TopicExistsException,
     UnknownTopicOrPartitionException,
 )
-from tests.support.kafka_gateway import Cluster
+from broker_core.wire.kafka import CREATE_PARTITIONS, CREATE_TOPICS
+from tests.support.kafka_gateway import NAMESPACE, Cluster, gateway
+from tests.support.kafka_serving import ask_once
+from tests.support.kafka_topics import changing
 
 
 async def test_changes_are_made_at_the_cluster(through: AdminClient, cluster: Cluster) -> None:
@@ -35,3 +40,28 @@ async def test_a_hidden_topic_is_not_changed(through: AdminClient, cluster: Clus
     with pytest.raises(UnknownTopicOrPartitionException):
         (await through.delete_topics(["secret.keys"])).all()
     assert len((await cluster.describe_topics(["secret.keys"]))["secret.keys"].partitions) == 1
+
+
+@pytest.mark.parametrize("shows", [True, False])
+async def test_what_a_topic_has_is_for_clients_that_may_list_it(
+    tmp_path: Path, cluster: Cluster, shows: bool
+) -> None:
+    tables = changing(may_list=shows, namespace=NAMESPACE)
+    async with gateway(tmp_path, cluster.address, tables=tables) as front:
+        topic = {
+            "name": "new",
+            "num_partitions": 47,
+            "replication_factor": -1,
+            "assignments": [],
+            "configs": [],
+        }
+        asked = {"topics": [topic], "timeout_ms": 9000, "validate_only": False}
+        (made,) = (await ask_once(front, CREATE_TOPICS, 7, asked))["topics"]
+        assert (made["error_code"], made["topic_config_error_code"]) == (0, 0 if shows else 29)
+        assert made["num_partitions"] == (47 if shows else -1)
+        assert bool(made["configs"]) is shows
+        fewer = [{"name": "new", "count": 3, "assignments": None}]
+        asked = {"topics": fewer, "timeout_ms": 9000, "validate_only": False}
+        (refused,) = (await ask_once(front, CREATE_PARTITIONS, 3, asked))["results"]
+        assert refused["error_code"] == 37
+        assert ("47" in (refused["error_message"] or "")) is shows

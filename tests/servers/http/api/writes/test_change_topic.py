@@ -258,6 +258,34 @@ async def test_a_change_reads_nothing_that_its_client_may_not_list(tmp_path: Pat
             assert known == {"name"} if not shows else known > {"name", "topic_id", "properties", "configs"}
 
 
+@pytest.mark.parametrize("shows", [True, False])
+async def test_a_refusal_quotes_what_a_topic_has_for_clients_that_may_list_it(
+    tmp_path: Path, shows: bool
+) -> None:
+    rule = {"roles": ["anyone"], "namespaces": ["*"], "actions": ["admin", "list"] if shows else ["admin"]}
+    tables: dict[str, Any] = {
+        "authentication": {"anonymous_role": "anyone"},
+        "authorization": {"mode": "rules", "rules": [rule]},
+    }
+    async with api_served(tmp_path, **tables) as served:
+        made = await put(served, "t", {"partitions": 47, "configs": {"min.compaction.lag.ms": "4711"}})
+        assert made.status == 201
+        for said, status, text in (
+            (await patch(served, "t", {"partitions": 3}), 409, "there may be more of them, not"),
+            (await put(served, "t-partition-99", {}), 409, "t-partition-99"),
+            (await patch(served, "t", {"configs": {"max.compaction.lag.ms": "5"}}), 400, "onfig"),
+            (await patch(served, "t", {"configs": {"retention.ms": "x"}}), 400, "Invalid value x"),
+        ):
+            assert said.status == status
+            assert text in said.json["detail"]
+            assert ("47" in said.json["detail"]) is (shows and text != "Invalid value x")
+        admin = "/admin/v2/persistent/public/default/t/partitions"
+        said = await served.ask(admin, "POST", json=3)
+        now = " 47" if shows else ""
+        reason = f"Desired partitions 3 can't be less than the current partitions{now}."
+        assert (said.status, said.json["reason"]) == (422, reason)
+
+
 async def test_a_scraper_writes_nothing(tmp_path: Path) -> None:
     everywhere: dict[str, Any] = {"namespaces": ["*"]}
     tables: dict[str, Any] = {
