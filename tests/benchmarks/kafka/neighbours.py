@@ -26,6 +26,7 @@ from typing import Any, Final, TypeAlias
 
 from broker_core.wire.kafka import (
     ALTER_CONFIGS,
+    API_VERSIONS,
     CREATE_TOPICS,
     DELETE_TOPICS,
     DESCRIBE_CONFIGS,
@@ -39,6 +40,7 @@ from broker_core.wire.kafka import (
 from tests.benchmarks.names import local_name, namespace_of
 from tests.benchmarks.ours import make_catalogue
 from tests.benchmarks.processes import MIB, cpu_seconds, machine, resident, resident_peak
+from tests.support.ports import free_port
 from tests.support.served import Served, broker_core_command
 
 __all__ = ["SCENES", "Beside", "main", "run"]
@@ -47,6 +49,9 @@ SIZE: Final = 50_000
 #: Names in a request of 2 MB: each is 7 letters, its length, an id where the version has one, and a count of tags.
 NAMES: Final = 240_000
 _HOLD: Final = 4 << 20
+#: Topics whose configs are 2.4 MB.
+RELAYED: Final = 400
+_VERSIONS: Final = {"client_software_name": "neighbour", "client_software_version": "1"}
 
 
 @dataclass(slots=True)
@@ -288,23 +293,39 @@ async def slow(place: Place) -> None:
     stop = asyncio.Event()
     good = asyncio.create_task(place.go_on_asking(frame, "all", stop))
 
-    async def read_slowly() -> None:
-        async with connected(place.kafka, limit=1 << 15) as (reader, writer):
-            writer.write(frame)
-            got, size = 0, None
-            begun = time.perf_counter()
-            while size is None or got < size + 4:
-                data = await reader.read(1 << 14)
-                if not data:
-                    place.beside.ends["slow closed"] += 1
-                    return
-                if size is None:
-                    size = int.from_bytes(data[:4], "big")
-                got += len(data)
-                await asyncio.sleep(max(0.0, begun + got / 500_000 - time.perf_counter()))
-            place.beside.ends["slow answered"] += 1
+    await asyncio.gather(*(_read_slowly(place, frame) for _ in range(20)))
+    stop.set()
+    await good
 
-    await asyncio.gather(*(read_slowly() for _ in range(20)))
+
+async def _read_slowly(place: Place, frame: bytes) -> None:
+    """One answer, at 500 kB/s."""
+    async with connected(place.kafka, limit=1 << 15) as (reader, writer):
+        writer.write(frame)
+        got, size = 0, None
+        begun = time.perf_counter()
+        while size is None or got < size + 4:
+            data = await reader.read(1 << 14)
+            if not data:
+                place.beside.ends["slow closed"] += 1
+                return
+            if size is None:
+                size = int.from_bytes(data[:4], "big")
+            got += len(data)
+            await asyncio.sleep(max(0.0, begun + got / 500_000 - time.perf_counter()))
+        place.beside.ends["slow answered"] += 1
+        place.beside.ends["slow bytes"] = got
+
+
+async def relayed(place: Place) -> None:
+    """Twenty-five clients of a gateway before a cluster read 2.4 MB of configs at 500 kB/s, beside one that asks for
+    versions.
+    """
+    resources = [_config(local_name(number, SIZE)) for number in range(RELAYED)]
+    frame = asked(DESCRIBE_CONFIGS, 4, {"resources": resources, "include_synonyms": True})
+    stop = asyncio.Event()
+    good = asyncio.create_task(place.go_on_asking(asked(API_VERSIONS, 3, _VERSIONS), "versions", stop))
+    await asyncio.gather(*(_read_slowly(place, frame) for _ in range(25)))
     stop.set()
     await good
 
@@ -393,6 +414,7 @@ SCENES: Final[Mapping[str, Scene]] = {
     "unfinished": unfinished,
     "listings": listings,
     "slow": slow,
+    "relayed": relayed,
     "changes": changes,
     "configs": configs,
     "descriptors": descriptors,
@@ -408,7 +430,18 @@ def run(catalogue: Path, folder: Path, name: str) -> Beside:
         "kafka": {"listen": "127.0.0.1:0", "namespace": namespace_of(SIZE)},
     }
     command = _few_files(folder) if name == "descriptors" else None
-    with Served(folder, settings, command=command) as served, _pinged(served, beside):
+    with contextlib.ExitStack() as stack:
+        if name == "relayed":
+            cluster = stack.enter_context(Served(folder / "cluster", settings))
+            ports = free_port()
+            upstream = {"bootstrap_servers": [cluster.ready["kafka"]], "ports": f"{ports}-{ports}"}
+            settings = {
+                "http": {"listen": "127.0.0.1:0"},
+                "catalog": {"path": str(folder / "gateway.sqlite")},
+                "kafka": {"listen": "127.0.0.1:0", "upstream": upstream},
+            }
+        served = stack.enter_context(Served(folder, settings, command=command))
+        stack.enter_context(_pinged(served, beside))
         place = Place(served, beside)
         asyncio.run(place.ask(asked(METADATA, 12, {"topics": None})))
         beside.ends.clear()
