@@ -138,10 +138,10 @@ class RawRows(EncodedRows, Sequence[Any]):
         edges = [*self.levels[0].starts[: count + 1], self.end][: count + 1]
         return [self._row(start) for start, end in pairwise(edges) if end - start <= size]
 
-    def texts(self, field: str) -> list[str]:
-        """A text of each row, of a field whose places were asked for; empty for null."""
+    def texts(self, field: str, level: int = 0) -> list[str]:
+        """A text of each row of a level, of a field whose places were asked for; empty for null."""
         read = Reader.compact_string if self.compact else Reader.plain_string
-        return [read(Reader(self.data, place)) or "" for place in self.levels[0].fields[field]]
+        return [read(Reader(self.data, place)) or "" for place in self.levels[level].fields[field]]
 
     def bytes_of(self, field: str) -> list[int]:
         """A byte of each row, of a field whose places were asked for."""
@@ -165,12 +165,14 @@ class RawRows(EncodedRows, Sequence[Any]):
         first_part = parts[0]
         return cls(b"".join(pieces), levels, at, first_part.read, compact=first_part.compact)
 
+    def one(self, place: int) -> Encoded:
+        """The row at a place."""
+        end = int(self.ends[0][place])
+        return Encoded(1, [memoryview(self.data)[self.levels[0].starts[place] : end]])
+
     def ordered(self, places: Sequence[int]) -> CutRows:
         """The rows at these places, in this order."""
-        starts, ends = self.levels[0].starts, self.ends[0]
-        data = memoryview(self.data)
-        pieces = [data[starts[place] : ends[place]] for place in places]
-        return self.cut(Encoded(len(places), pieces))
+        return self.cut(Encoded(len(places), [piece for place in places for piece in self.one(place).pieces]))
 
     def length(self, count: int) -> bytes:
         """The length in front of an array of so many rows."""

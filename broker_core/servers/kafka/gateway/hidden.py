@@ -9,10 +9,12 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from broker_core.access.access import Access
 from broker_core.errors import ListingFailed
+from broker_core.memory.permits import SMALL_ANSWER
 from broker_core.servers.kafka.call import KafkaCall
 from broker_core.servers.kafka.handler_row import AnswerLater
 from broker_core.servers.kafka.named_topics import NamedTopic
@@ -21,9 +23,19 @@ from broker_core.servers.kafka.page_shapes import Level, Shape, arrays_of
 from broker_core.servers.kafka.row_error import RowError, code_of
 from broker_core.service import Action, right_to
 from broker_core.upstream.kafka import CLUSTER_PLUGIN
-from broker_core.wire.kafka import OFFSET_FETCH, ZERO_ID, Api, ErrorCode, Fields, MalformedMessage, Reader
+from broker_core.wire.kafka import (
+    OFFSET_FETCH,
+    ZERO_ID,
+    Api,
+    ErrorCode,
+    Fields,
+    MalformedMessage,
+    RawRows,
+    Reader,
+)
 
 __all__ = [
+    "DECODED",
     "are_some",
     "denied",
     "guarded",
@@ -34,6 +46,8 @@ __all__ = [
     "without_hidden",
 ]
 
+#: Bytes of memory for each byte of a large answer that is decoded.
+DECODED: Final = 8
 #: The row of a partition for which no offset was committed.
 _NO_OFFSET: Final = {"committed_offset": -1, "committed_leader_epoch": -1, "metadata": "", "error_code": 0}
 
@@ -123,15 +137,21 @@ def without_hidden(api: Api, later: AnswerLater) -> AnswerLater:
         if not are_some(call):
             return await later(call)
         shape = arrays_of(api, call.version)
-        asked = await _keys_of(call, _topics_of(shape.asked, call.body))
+        names = _topics_of(shape.asked, call.body)
+        asked = await _keys_of(call, names)
         if not asked:
             return await _shown(call, shape, await later(call))
-        body = _part(shape.asked, call.body, asked, have=False)
+        keep = partial(_part, shape.asked, call.body, asked)
+        body = await call.off_loop(len(names), partial(keep, have=False))
         fields = await _shown(call, shape, await later(replace(call, body=body)))
         if shape.sparse:
             return fields
-        refused = _part(shape.asked, call.body, asked, have=True)
-        return _joined(fields, _refusals(api, shape, refused, asked))
+
+        def joined() -> Fields:
+            return _joined(fields, _refusals(api, shape, keep(have=True), asked))
+
+        await _hold_decoded(call, fields)
+        return await call.off_loop(len(names), joined)
 
     return answer
 
@@ -179,8 +199,19 @@ def _joined(fields: Fields, more: Fields) -> Fields:
 
 
 async def _shown(call: KafkaCall, shape: Shape, fields: Fields) -> Fields:
-    gone = await _keys_of(call, _topics_of(shape.answered, fields))
-    return _part(shape.answered, fields, gone, have=False) if gone else fields
+    names = _topics_of(shape.answered, fields)
+    gone = await _keys_of(call, names)
+    if not gone:
+        return fields
+    await _hold_decoded(call, fields)
+    return await call.off_loop(len(names), partial(_part, shape.answered, fields, gone, have=False))
+
+
+async def _hold_decoded(call: KafkaCall, fields: Fields) -> None:
+    """Hold permits for large rows that stay bytes, and are decoded now."""
+    for rows in fields.values():
+        if isinstance(rows, RawRows) and len(rows.data) > SMALL_ANSWER:
+            await call.hold(len(rows.data) * DECODED)
 
 
 def _key(level: Level, row: Fields) -> Any:
@@ -193,6 +224,9 @@ def _topics_of(levels: Sequence[Level], parent: Fields) -> list[Any]:
     if not levels:
         return []
     level, rows = levels[0], parent.get(levels[0].array) or []
+    if isinstance(rows, RawRows):
+        depths = [number for number, each in enumerate(levels) if "topic_name" in each.keys]
+        return [name for at in depths for name in rows.texts(levels[at].keys["topic_name"], at)]
     if "topic_name" in level.keys:
         return [_key(level, row) for row in rows]
     return [key for row in rows if isinstance(row, dict) for key in _topics_of(levels[1:], row)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -50,6 +50,7 @@ from broker_core.wire.kafka import (
     METADATA,
     OFFSET_FETCH,
     Api,
+    Encoded,
     EncodedRows,
     ErrorCode,
     Fields,
@@ -122,12 +123,17 @@ class _Joined(NamedTuple):
     rows: RawRows
     names: Sequence[Hashable]
 
-    def in_order(self, wanted: Iterable[Hashable]) -> EncodedRows:
-        """The rows with the names that are wanted, each as often as it is wanted."""
+    def in_order(self, wanted: Iterable[Hashable], others: Mapping[Hashable, Encoded]) -> EncodedRows:
+        """The rows with the names that are wanted, or the ``others`` of them, each as often as it is wanted."""
         places: dict[Hashable, list[int]] = {}
         for place, name in reversed([*enumerate(self.names)]):
             places.setdefault(name, []).append(place)
-        return self.rows.ordered([places[name].pop() for name in wanted if places.get(name)])
+        some = [
+            others[name] if name in others else self.rows.one(places[name].pop())
+            for name in wanted
+            if name in others or places.get(name)
+        ]
+        return self.rows.cut(Encoded(len(some), [piece for row in some for piece in row.pieces]))
 
 
 async def _joined(
@@ -283,19 +289,29 @@ async def _configs(call: KafkaCall) -> Fields:
         results,
         lambda rows: [*zip(rows.bytes_of("resource_type"), rows.texts("resource_name"), strict=True)],
     )
+    refused: dict[tuple[int, str], Fields] = {
+        (_TOPIC, name): {
+            "resource_type": _TOPIC,
+            "resource_name": name,
+            "error_code": topic.error,
+            "error_message": topic.message,
+            "configs": [],
+        }
+        for name, topic in gone.items()
+    }
+    wanted = map(_resource, resources)
     if raw is not None:
-        return parts[0] | {"results": raw.in_order(map(_resource, resources))}
+        elements = partial(DESCRIBE_CONFIGS.response_elements, "results", version=call.version)
+        others: dict[Hashable, Encoded] = {name: elements([row]) for name, row in refused.items()}
+        return parts[0] | {"results": raw.in_order(wanted, others)}
     found: dict[tuple[int, str], deque[Fields]] = {}
     for row in chain.from_iterable(results):
         found.setdefault(_resource(row), deque()).append(row)
-    rows: list[Fields] = []
-    for row in resources:
-        kind, name = _resource(row)
-        if kind == _TOPIC and name in gone:
-            error = {"error_code": gone[name].error, "error_message": gone[name].message}
-            rows.append({"resource_type": kind, "resource_name": name, **error, "configs": []})
-        elif found.get((kind, name)):
-            rows.append(found[kind, name].popleft())
+    rows = [
+        refused[each] if each in refused else found[each].popleft()
+        for each in wanted
+        if each in refused or found.get(each)
+    ]
     return (parts[0] if parts else {}) | {"results": rows}
 
 
@@ -436,7 +452,7 @@ def _of_decoded(later: AnswerLater) -> AnswerLater:
 
     async def answer(call: KafkaCall) -> Fields:
         rows = {name: each for name, each in call.body.items() if isinstance(each, EncodedRows)}
-        if rows and (call.node.of_cluster is None or are_some(call)):
+        if rows and call.node.of_cluster is None:
             count = sum(each.encoded().count for each in rows.values())
             lists = await call.off_loop(count, lambda: {name: list(each) for name, each in rows.items()})
             call = replace(call, body={**call.body, **lists})

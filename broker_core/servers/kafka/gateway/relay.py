@@ -11,13 +11,16 @@ from broker_core.memory.permit_budget import Permit
 from broker_core.memory.permits import SMALL_ANSWER
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.cluster_front import ClusterFront
-from broker_core.servers.kafka.gateway.hidden import are_some
+from broker_core.servers.kafka.gateway.hidden import DECODED, are_some
 from broker_core.servers.kafka.page import without_page
 from broker_core.servers.kafka.page_shapes import shape_of
 from broker_core.servers.kafka.raw_units import raw_path
 from broker_core.upstream.kafka import ANY, Target
 from broker_core.wire.kafka import (
+    CONSUMER_GROUP_DESCRIBE,
+    DESCRIBE_GROUPS,
     DESCRIBE_TOPIC_PARTITIONS,
+    DESCRIBE_TRANSACTIONS,
     METADATA,
     Api,
     ErrorCode,
@@ -30,14 +33,14 @@ from broker_core.wire.kafka import (
 
 __all__ = ["ask", "asked", "at_port", "brokers", "coordinator", "front_of", "learn", "nodes_now"]
 
-#: Bytes of memory for each byte of a large answer: while it is read into rows, and while the places of rows are found
-#: that stay bytes.
-_DECODED: Final = 8
+#: Bytes of memory for each byte of a large answer while the places of its rows are found, which stay bytes.
 _AS_BYTES: Final = 2
 #: Milliseconds that a node may take for a change, so that its own answer comes in time.
 _MOST_MS: Final = 15_000
 #: Their answers name topics, which are noted.
 _LOOKED_AT: Final = frozenset({METADATA, DESCRIBE_TOPIC_PARTITIONS})
+#: Topics are named inside of their rows, where some may be hidden.
+_LOOKED_INTO: Final = frozenset({CONSUMER_GROUP_DESCRIBE, DESCRIBE_GROUPS, DESCRIBE_TRANSACTIONS})
 
 
 def front_of(call: KafkaCall) -> ClusterFront:
@@ -78,12 +81,12 @@ async def asked(
     if "timeout_ms" in request:
         request["timeout_ms"] = min(request["timeout_ms"], _MOST_MS)
 
-    path = None if are_some(call) else _passed_on(api, call.version)
+    path = None if api in _LOOKED_INTO and are_some(call) else _passed_on(api, call.version)
 
     held: list[Permit] = []
 
     async def hold(size: int) -> None:
-        held.append(await call.hold(size * (_DECODED if path is None else _AS_BYTES)))
+        held.append(await call.hold(size * (DECODED if path is None else _AS_BYTES)))
 
     read = read_response if path is None else partial(read_raw_response, path)
     try:
