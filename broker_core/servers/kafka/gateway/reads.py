@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -25,7 +25,7 @@ from broker_core.servers.kafka.gateway.hidden import (
     without_hidden,
 )
 from broker_core.servers.kafka.gateway.passes import of_pass
-from broker_core.servers.kafka.gateway.relay import ask, asked, front_of, nodes_now
+from broker_core.servers.kafka.gateway.relay import ask, asked, front_of, joined, nodes_now
 from broker_core.servers.kafka.handler_row import AnswerLater, HandlerRow
 from broker_core.servers.kafka.page_rows import refusal_of
 from broker_core.servers.kafka.page_shapes import arrays_of, shape_of
@@ -54,7 +54,6 @@ from broker_core.wire.kafka import (
     EncodedRows,
     ErrorCode,
     Fields,
-    RawRows,
     Reader,
     read_raw_request,
 )
@@ -105,7 +104,7 @@ def _merged(api: Api, array: str, key: str) -> AnswerLater:
         if not found:
             raise CloseClient("the cluster has no nodes")
         parts = [each[array] for each in found]
-        raw = await _joined(call, parts, lambda rows: rows.texts(key))
+        raw = await joined(call, parts, lambda rows: rows.texts(key))
         if raw is not None and len(set(raw.names)) == len(raw.names):
             return found[0] | {array: raw.rows}
         # What has just gone from one node to another, both may tell.
@@ -115,39 +114,6 @@ def _merged(api: Api, array: str, key: str) -> AnswerLater:
         return found[0] | {array: list(rows.values())}
 
     return answer
-
-
-class _Joined(NamedTuple):
-    """The rows of several answers as bytes, and what each is called."""
-
-    rows: RawRows
-    names: Sequence[Hashable]
-
-    def in_order(self, wanted: Iterable[Hashable], others: Mapping[Hashable, Encoded]) -> EncodedRows:
-        """The rows with the names that are wanted, or the ``others`` of them, each as often as it is wanted."""
-        places: dict[Hashable, list[int]] = {}
-        for place, name in reversed([*enumerate(self.names)]):
-            places.setdefault(name, []).append(place)
-        some = [
-            others[name] if name in others else self.rows.one(places[name].pop())
-            for name in wanted
-            if name in others or places.get(name)
-        ]
-        return self.rows.cut(Encoded(len(some), [piece for row in some for piece in row.pieces]))
-
-
-async def _joined(
-    call: KafkaCall, parts: Sequence[Any], names: Callable[[RawRows], Sequence[Hashable]]
-) -> _Joined | None:
-    """The rows of answers, if all of them are bytes; ``names`` gives those of rows."""
-    if not parts or not all(isinstance(each, RawRows) for each in parts):
-        return None
-
-    def join() -> _Joined:
-        rows = parts[0] if len(parts) == 1 else RawRows.joined(parts)
-        return _Joined(rows, names(rows))
-
-    return await call.off_loop(sum(map(len, parts)), join)
 
 
 class Kept(NamedTuple):
@@ -190,7 +156,7 @@ def by_coordinator(api: Api, kept: Kept, *, again: bool = True) -> AnswerLater:
         if len(parts) == 1:
             return parts[0]
         places: dict[Hashable, int] = {name: place for place, name in reversed(list(enumerate(names)))}
-        raw = await _joined(call, [part[kept.answered] for part in parts], lambda rows: rows.texts(kept.name))
+        raw = await joined(call, [part[kept.answered] for part in parts], lambda rows: rows.texts(kept.name))
         if raw is not None:
             if call.page is not None:  # it has an order of its own
                 return parts[0] | {kept.answered: raw.rows}
@@ -234,7 +200,7 @@ def _by_leader(api: Api) -> AnswerLater:
             target: Target = node if node >= 0 else ANY
             part = await ask(call, api, {**call.body, "topics": some}, target=target)
             answers.append(part["topics"])
-        raw = await _joined(call, answers, lambda rows: rows.texts("name"))
+        raw = await joined(call, answers, lambda rows: rows.texts("name"))
         if raw is not None and len(set(raw.names)) == len(raw.names):
             return {"topics": raw.rows}
         rows: dict[str, Fields] = {}
@@ -284,7 +250,7 @@ async def _configs(call: KafkaCall) -> Fields:
         target = ANY if node is None else node
         parts.append(await ask(call, DESCRIBE_CONFIGS, {**call.body, "resources": some}, target=target))
     results = [part["results"] for part in parts]
-    raw = await _joined(
+    raw = await joined(
         call,
         results,
         lambda rows: [*zip(rows.bytes_of("resource_type"), rows.texts("resource_name"), strict=True)],

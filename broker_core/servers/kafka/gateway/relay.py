@@ -1,9 +1,10 @@
-"""A request of a client, asked of a node of the cluster, and the rows of its answer that name nodes."""
+"""A request of a client, asked of a node of the cluster; rows that name nodes, and the rows of several nodes as one."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from broker_core.client import ClientError
 from broker_core.client.kafka import LARGE_ANSWER, Cluster
@@ -23,6 +24,8 @@ from broker_core.wire.kafka import (
     DESCRIBE_TRANSACTIONS,
     METADATA,
     Api,
+    Encoded,
+    EncodedRows,
     ErrorCode,
     Fields,
     RawPath,
@@ -31,7 +34,18 @@ from broker_core.wire.kafka import (
     read_response,
 )
 
-__all__ = ["ask", "asked", "at_port", "brokers", "coordinator", "front_of", "learn", "nodes_now"]
+__all__ = [
+    "Joined",
+    "ask",
+    "asked",
+    "at_port",
+    "brokers",
+    "coordinator",
+    "front_of",
+    "joined",
+    "learn",
+    "nodes_now",
+]
 
 #: Bytes of memory for each byte of a large answer while the places of its rows are found, which stay bytes.
 _AS_BYTES: Final = 2
@@ -103,6 +117,39 @@ async def asked(
     finally:
         if not again:
             front.answers.clear()
+
+
+class Joined(NamedTuple):
+    """The rows of several answers as bytes, and what each is called."""
+
+    rows: RawRows
+    names: Sequence[Hashable]
+
+    def in_order(self, wanted: Iterable[Hashable], others: Mapping[Hashable, Encoded]) -> EncodedRows:
+        """The rows with the names that are wanted, or the ``others`` of them, each as often as it is wanted."""
+        places: dict[Hashable, list[int]] = {}
+        for place, name in reversed([*enumerate(self.names)]):
+            places.setdefault(name, []).append(place)
+        some = [
+            others[name] if name in others else self.rows.one(places[name].pop())
+            for name in wanted
+            if name in others or places.get(name)
+        ]
+        return self.rows.cut(Encoded(len(some), [piece for row in some for piece in row.pieces]))
+
+
+async def joined(
+    call: KafkaCall, parts: Sequence[Any], names: Callable[[RawRows], Sequence[Hashable]]
+) -> Joined | None:
+    """The rows of answers, if all of them are bytes; ``names`` gives those of rows."""
+    if not parts or not all(isinstance(each, RawRows) for each in parts):
+        return None
+
+    def join() -> Joined:
+        rows = parts[0] if len(parts) == 1 else RawRows.joined(parts)
+        return Joined(rows, names(rows))
+
+    return await call.off_loop(sum(map(len, parts)), join)
 
 
 def _passed_on(api: Api, version: int) -> RawPath | None:
