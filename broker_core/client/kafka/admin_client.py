@@ -6,7 +6,6 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from functools import partial
-from operator import add
 from types import TracebackType
 from typing import Final, Self, overload
 
@@ -14,6 +13,7 @@ from broker_core.client.client_tls import ClientTls
 from broker_core.client.errors import ConnectionLost
 from broker_core.client.kafka.asking import Asking, RetryOptions
 from broker_core.client.kafka.bootstrap import bootstrap_addresses
+from broker_core.client.kafka.calls import partitions as of_partitions
 from broker_core.client.kafka.calls.acls import acl_pages, create_acls, delete_acls
 from broker_core.client.kafka.calls.configs import config_pages, given_resources, incremental_alter_configs
 from broker_core.client.kafka.calls.create_partitions import create_partitions
@@ -29,9 +29,9 @@ from broker_core.client.kafka.calls.groups import (
     listed_transactions,
     transactions,
     with_members,
+    with_offsets,
 )
 from broker_core.client.kafka.calls.list_topics import list_topics, topic_pages
-from broker_core.client.kafka.calls.partitions import log_dirs, offsets, producers, reassignments
 from broker_core.client.kafka.cluster_connections import ClusterConnections
 from broker_core.client.kafka.configs import AlterConfigOp, Config, ConfigResource
 from broker_core.client.kafka.created_topics import CreateTopicsResult
@@ -351,7 +351,7 @@ class AdminClient:
         self, groups: Mapping[str, Iterable[TopicPartition] | None], *, timeout: float | None = None
     ) -> Results[str, tuple[OffsetAndMetadata, ...]]:
         """What groups committed of some partitions, or of all (``None``)."""
-        return await collected(groups, group_offsets(self._whole(timeout), groups), add)
+        return await collected(groups, group_offsets(self._whole(timeout), groups), with_offsets)
 
     def list_transactions_pages(
         self, *, states: Sequence[str] = (), producer_ids: Sequence[int] = (), limit: int | None = None
@@ -384,26 +384,28 @@ class AdminClient:
         self, partitions: Mapping[TopicPartition, int], *, limit: int | None = None
     ) -> AsyncIterator[Results[TopicPartition, PartitionOffset]]:
         """The offsets of ``limit`` partitions at a time."""
-        return offsets(self._pager(limit), partitions)
+        return of_partitions.offsets(self._pager(limit), partitions)
 
     async def list_offsets(
         self, partitions: Mapping[TopicPartition, int], *, timeout: float | None = None
     ) -> Results[TopicPartition, PartitionOffset]:
         """The offset of each partition at a time in milliseconds since 1970: -1 is its end, -2 its beginning."""
-        return await collected(partitions, offsets(self._whole(timeout), partitions), latest)
+        return await collected(partitions, of_partitions.offsets(self._whole(timeout), partitions), latest)
 
     def describe_producers_pages(
         self, partitions: Iterable[TopicPartition], *, limit: int | None = None
     ) -> AsyncIterator[Results[TopicPartition, tuple[ProducerState, ...]]]:
         """``limit`` producers at a time: a partition may go on with the next page."""
-        return producers(self._pager(limit), partitions)
+        return of_partitions.producers(self._pager(limit), partitions)
 
     async def describe_producers(
         self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
     ) -> Results[TopicPartition, tuple[ProducerState, ...]]:
         """The producers of each partition."""
         wanted = list(partitions)
-        return await collected(wanted, producers(self._whole(timeout), wanted), add)
+        return await collected(
+            wanted, of_partitions.producers(self._whole(timeout), wanted), of_partitions.with_producers
+        )
 
     def describe_log_dirs_pages(
         self,
@@ -413,7 +415,7 @@ class AdminClient:
         limit: int | None = None,
     ) -> AsyncIterator[Page[ReplicaLog]]:
         """The logs of ``limit`` partitions at a time."""
-        return log_dirs(self._pager(limit), nodes, partitions)
+        return of_partitions.log_dirs(self._pager(limit), nodes, partitions)
 
     async def describe_log_dirs(
         self,
@@ -423,19 +425,19 @@ class AdminClient:
         timeout: float | None = None,
     ) -> Page[ReplicaLog]:
         """The logs in the directories of nodes, of all or of some partitions."""
-        return await joined(log_dirs(self._whole(timeout), nodes, partitions))
+        return await of_partitions.every_log(self._whole(timeout), nodes, partitions)
 
     def list_partition_reassignments_pages(
         self, partitions: Iterable[TopicPartition] | None = None, *, limit: int | None = None
     ) -> AsyncIterator[Page[PartitionReassignment]]:
         """Partitions whose replicas change, ``limit`` at a time."""
-        return reassignments(self._pager(limit), partitions)
+        return of_partitions.reassignments(self._pager(limit), partitions)
 
     async def list_partition_reassignments(
         self, partitions: Iterable[TopicPartition] | None = None, *, timeout: float | None = None
     ) -> Page[PartitionReassignment]:
         """Partitions whose replicas change, of all or of some."""
-        return await joined(reassignments(self._whole(timeout), partitions))
+        return await of_partitions.every_move(self._whole(timeout), partitions)
 
     # ---- the cluster ---------------------------------------------------------------------------------------
 

@@ -62,14 +62,17 @@ class Page(Sequence[T]):
 async def collected(
     wanted: Iterable[K], pages: AsyncIterator[Results[K, V]], merge: Callable[[V, V], V]
 ) -> Results[K, V]:
-    """The results of all pages in the order of what was wanted; ``merge`` joins two parts of one, in order."""
+    """The results of all pages in the order of what was wanted; ``merge`` joins two parts of one, in order.
+
+    A page goes on with one thing at most, its first. What comes again behind it is of a topic that was made anew.
+    """
     rows: dict[K, V | ClientError] = {}
     paged_by: PagedBy = None
     async for page in pages:
         paged_by = page.paged_by or paged_by
-        for key, row in page.rows():
+        for place, (key, row) in enumerate(page.rows()):
             known = rows.get(key)
-            if known is None or isinstance(known, ClientError) or isinstance(row, ClientError):
+            if place or known is None or isinstance(known, ClientError) or isinstance(row, ClientError):
                 rows[key] = row
             else:
                 rows[key] = merge(known, row)
@@ -81,11 +84,23 @@ def latest(_former: V, row: V) -> V:
     return row
 
 
-async def joined(pages: AsyncIterator[Page[T]]) -> Page[T]:
-    """All rows of all pages."""
+async def joined(
+    pages: AsyncIterator[Page[T]],
+    key: Callable[[T], Hashable] | None = None,
+    topic: Callable[[T], Hashable] | None = None,
+) -> Page[T]:
+    """All rows of all pages.
+
+    A ``key`` that comes again on a later page is that of a ``topic`` that was made anew: its former rows are dropped.
+    """
     rows: list[T] = []
+    keys: set[Hashable] = set()
     paged_by: PagedBy = None
     async for page in pages:
+        if key is not None and topic is not None:
+            again = {topic(row) for row in page if key(row) in keys}
+            rows = [row for row in rows if topic(row) not in again] if again else rows
+            keys.update(map(key, page))
         rows += page
         paged_by = page.paged_by
     return Page(rows, paged_by)

@@ -15,13 +15,18 @@ from broker_core.client.kafka import (
     ConfigResource,
     GroupDescription,
     GroupListing,
+    OffsetAndMetadata,
     Page,
+    ProducerState,
+    ReplicaLog,
     Results,
     SecurityDisabledException,
     TopicCollection,
     TopicPartition,
     UnknownTopicOrPartitionException,
 )
+from broker_core.client.kafka.calls.groups import with_offsets
+from broker_core.client.kafka.calls.partitions import LOGS, with_producers
 from broker_core.client.kafka.pages import collected, goes_on, joined, latest
 from broker_core.wire.kafka import DESCRIBE_GROUPS, LIST_GROUPS, METADATA, Fields
 from tests.support.kafka_serving import kafka_broker
@@ -119,6 +124,34 @@ async def test_a_server_that_loses_its_pages_meanwhile_is_an_error() -> None:
             await anext(pages)
 
 
+def with_numbers(former: tuple[int, ...], more: tuple[int, ...]) -> tuple[int, ...]:
+    """Numbers that go down, or others that began again."""
+    return former + more if former[-1] > more[0] else more
+
+
+async def test_what_a_topic_had_that_was_made_anew_is_dropped() -> None:
+    def committed(topic: str, partition: int, offset: int) -> OffsetAndMetadata:
+        return OffsetAndMetadata(TopicPartition(topic, partition), offset, -1, "", None)
+
+    former = (committed("a", 0, 1), committed("b", 0, 2), committed("b", 1, 3))
+    more = (committed("b", 2, 4), committed("c", 0, 5))
+    assert with_offsets(former, more) == former + more
+    anew = (committed("b", 0, 6), committed("c", 0, 5))
+    assert with_offsets(former, anew) == former[:1] + anew
+    states = [ProducerState(number, 0, 0, -1, -1, -1) for number in (9, 7, 3)]
+    assert with_producers((states[0],), (states[1],)) == (states[0], states[1])
+    assert with_producers((states[1],), (states[0], states[1])) == (states[0], states[1])
+
+    def log(topic: str, partition: int, size: int) -> ReplicaLog:
+        return ReplicaLog(1, "/d", TopicPartition(topic, partition), size, 0, False, -1, -1)
+
+    async def pages() -> AsyncIterator[Page[ReplicaLog]]:
+        yield Page([log("a", 0, 1), log("b", 0, 1), log("b", 1, 1)], "server")
+        yield Page([log("b", 0, 2)], "server")
+
+    assert [row.size for row in await joined(pages(), *LOGS)] == [1, 2]
+
+
 async def test_parts_of_one_thing_are_joined() -> None:
     async def pages() -> AsyncIterator[Results[str, tuple[int, ...]]]:
         error = UnknownTopicOrPartitionException("x")
@@ -131,6 +164,13 @@ async def test_parts_of_one_thing_are_joined() -> None:
     with pytest.raises(UnexpectedAnswer, match="no row for d"):
         found["d"]
     assert latest(1, 2) == 2
+
+    async def begun_again() -> AsyncIterator[Results[str, tuple[int, ...]]]:
+        yield Results({"a": (9,), "b": (8,), "c": (5,)}, "server")
+        yield Results({"a": (9, 1), "b": (2,), "c": (3,)}, "server")  # not that which "c" went on with
+
+    found = await collected("abc", begun_again(), with_numbers)
+    assert found.all() == {"a": (9, 1), "b": (2,), "c": (3,)}
 
     async def listed() -> AsyncIterator[Page[int]]:
         yield Page([1, 2], "server")

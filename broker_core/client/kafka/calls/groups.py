@@ -45,6 +45,7 @@ __all__ = [
     "listed_transactions",
     "transactions",
     "with_members",
+    "with_offsets",
 ]
 
 V = TypeVar("V")
@@ -126,6 +127,15 @@ async def consumer_groups(pager: Pager, ids: Iterable[str]) -> AsyncIterator[Res
 def with_members(group: GroupDescription, more: GroupDescription) -> GroupDescription:
     """A group with its members of the next page; of one that changed meanwhile as it was then."""
     return more._replace(members=(*group.members, *more.members))
+
+
+def with_offsets(
+    former: tuple[OffsetAndMetadata, ...], more: tuple[OffsetAndMetadata, ...]
+) -> tuple[OffsetAndMetadata, ...]:
+    """What a group committed with that of the next page, which has all of a topic that was made anew."""
+    if former and more and more[0].partition <= former[-1].partition:
+        former = tuple(each for each in former if each.partition.topic != more[0].partition.topic)
+    return former + more
 
 
 async def transactions(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from typing import TypeVar
+from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Mapping
+from typing import Final, TypeAlias, TypeVar
 
 from broker_core.client.errors import ClientError
 from broker_core.client.kafka.asking import Asking
@@ -12,7 +12,7 @@ from broker_core.client.kafka.errors import kafka_error
 from broker_core.client.kafka.groups import TopicPartition
 from broker_core.client.kafka.logs import PartitionOffset, PartitionReassignment, ProducerState, ReplicaLog
 from broker_core.client.kafka.node_connection import NodeConnection
-from broker_core.client.kafka.pages import Page, Pager
+from broker_core.client.kafka.pages import Page, Pager, joined
 from broker_core.client.kafka.results import Results
 from broker_core.wire.kafka import (
     DESCRIBE_LOG_DIRS,
@@ -23,9 +23,25 @@ from broker_core.wire.kafka import (
     Fields,
 )
 
-__all__ = ["log_dirs", "offsets", "producers", "reassignments"]
+__all__ = [
+    "LOGS",
+    "every_log",
+    "every_move",
+    "log_dirs",
+    "offsets",
+    "producers",
+    "reassignments",
+    "with_producers",
+]
 
 V = TypeVar("V")
+#: What there is one of, and what is dropped with it where its topic was made anew (:func:`~..pages.joined`).
+_Keys: TypeAlias = "tuple[Callable[[V], Hashable], Callable[[V], Hashable]]"
+LOGS: Final[_Keys[ReplicaLog]] = (
+    lambda row: (row.node_id, row.log_dir, row.partition),
+    lambda row: (row.node_id, row.partition and row.partition.topic),
+)
+_MOVES: Final[_Keys[PartitionReassignment]] = (lambda row: row.partition, lambda row: row.partition.topic)
 
 
 async def offsets(
@@ -93,6 +109,15 @@ async def log_dirs(
             yield Page((log for row in value["results"] for log in _logs(node_id, row)), paged_by)
 
 
+def with_producers(
+    former: tuple[ProducerState, ...], more: tuple[ProducerState, ...]
+) -> tuple[ProducerState, ...]:
+    """The producers of a partition with those of the next page, which are older unless its topic was made anew."""
+    if former and more and more[0].producer_id >= former[-1].producer_id:
+        return more
+    return former + more
+
+
 def _logs(node_id: int, row: Fields) -> list[ReplicaLog]:
     total, usable = row["total_bytes"], row["usable_bytes"]
     return [
@@ -135,6 +160,20 @@ async def reassignments(
             for one in topic["partitions"]
         )
         yield Page(rows, paged_by)
+
+
+async def every_log(
+    pager: Pager, nodes: Iterable[int] | None, partitions: Iterable[TopicPartition] | None
+) -> Page[ReplicaLog]:
+    """The logs of all pages."""
+    return await joined(log_dirs(pager, nodes, partitions), *LOGS)
+
+
+async def every_move(
+    pager: Pager, partitions: Iterable[TopicPartition] | None
+) -> Page[PartitionReassignment]:
+    """The reassignments of all pages."""
+    return await joined(reassignments(pager, partitions), *_MOVES)
 
 
 def _by_topic(
