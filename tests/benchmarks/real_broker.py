@@ -23,7 +23,7 @@ _HEAP = "4g"
 def running_broker(sizes: list[int]) -> Iterator[PulsarBroker]:
     """The broker with the namespaces of all ``sizes``, running."""
     folder = CACHE / "populated"
-    broker = PulsarBroker(folder, heap=_HEAP)
+    broker = PulsarBroker(folder, heap=_HEAP, options=())
     record = folder / "sizes.json"
     done: list[int] = json.loads(record.read_text()) if record.exists() else []
     for size in sizes:

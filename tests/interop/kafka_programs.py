@@ -14,6 +14,7 @@ from typing import Any, Final
 from tests.interop.foreign import node_modules, python_of
 from tests.interop.kafka_clients.python.case_lines import Server, normal
 from tests.interop.kafka_peer import kafka_jars
+from tests.support.quick_java import QUICK_JAVA
 
 __all__ = ["CLIENTS", "DIFFERENT", "canonical", "cases", "differences", "java_command", "java_properties"]
 
@@ -95,15 +96,10 @@ def _command(client: str, server: Server, folder: Path) -> list[str]:
 
 
 def java_command() -> list[str]:
-    """What runs a Java program with Kafka's jars: what starts quickly is worth more than peak speed."""
+    """What runs a Java program with Kafka's jars."""
     logging = _HERE.parent / "java" / "log4j2.xml"
-    options = [
-        "-Xmx256m",
-        "-XX:TieredStopAtLevel=1",
-        "-XX:+UseSerialGC",
-        f"-Dlog4j2.configurationFile={logging}",
-    ]
-    return ["java", *options, "-cp", f"{kafka_jars()}/*"]
+    options = ["-Xmx256m", f"-Dlog4j2.configurationFile={logging}"]
+    return ["java", *QUICK_JAVA, *options, "-cp", f"{kafka_jars()}/*"]
 
 
 def java_properties(server: Server, folder: Path) -> Path:

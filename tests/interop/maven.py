@@ -7,6 +7,7 @@ import hashlib
 import re
 import shutil
 import subprocess
+from functools import cache
 from pathlib import Path
 
 __all__ = ["CACHE", "PeerUnavailable", "jars_of"]
@@ -28,6 +29,7 @@ class PeerUnavailable(Exception):
     """This machine cannot run a real broker or client; the message is one line that says what is missing."""
 
 
+@cache
 def jars_of(pom: Path) -> Path:
     """The folder of the jars that a pom.xml depends on, fetched by Maven when it is not there yet.
 

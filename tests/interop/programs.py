@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from tests.support.program_lines import ProgramLines
+from tests.support.quick_java import QUICK_JAVA
 
 __all__ = [
     "AdminTool",
@@ -220,9 +221,8 @@ class JavaConsumers(DrivenConsumers):
     ) -> None:
         source = _HERE / "java" / "RegexConsumers.java"
         logging = _HERE / "java" / "log4j2.xml"
-        command = ["java", "-Xmx256m", f"-Dlog4j2.configurationFile={logging}", "-cp", f"{jars}/*"]
-        # Two cores are shared with a broker: what makes the JVM start quickly is worth more than peak speed.
-        command += ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", str(source), service_url]
+        command = ["java", *QUICK_JAVA, "-Xmx256m", f"-Dlog4j2.configurationFile={logging}"]
+        command += ["-cp", f"{jars}/*", str(source), service_url]
         super().__init__([*command, *_files(token, ca)], log)
 
 
@@ -259,7 +259,7 @@ class AdminTool(_Program):
 
     def __init__(self, log: Path, jars: Path) -> None:
         source = _HERE / "java" / "PulsarAdminCommands.java"
-        command = ["java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", f"{jars}/*"]
+        command = ["java", *QUICK_JAVA, "-Xmx256m", "-cp", f"{jars}/*"]
         super().__init__([*command, str(source)], log)
         self._lines.wait_for(lambda line: json.loads(line)["event"] == "ready", 120.0, what="pulsar-admin")
         self._commands = 0
@@ -292,11 +292,7 @@ class LibraryListing:
     def topics(self, url: str, namespace: str, properties: Mapping[str, str]) -> list[str]:
         """The topics of a namespace that have these properties."""
         source = _HERE / "java" / "ListByProperties.java"
-        command = [
-            "java",
-            "-XX:TieredStopAtLevel=1",
-            f"-Dlog4j2.configurationFile={_HERE / 'java' / 'log4j2.xml'}",
-        ]
+        command = ["java", *QUICK_JAVA, f"-Dlog4j2.configurationFile={_HERE / 'java' / 'log4j2.xml'}"]
         command += ["-cp", f"{self._jars}/*", str(source), url, namespace, json.dumps(properties)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
         topics: list[str] = json.loads(done.stdout.splitlines()[-1])

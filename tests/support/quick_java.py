@@ -16,11 +16,12 @@ from typing import Final
 
 from tests.support.distributions import ROOT
 
-__all__ = ["quick_java_options"]
+__all__ = ["QUICK_JAVA", "quick_java_options"]
 
 _ARCHIVE: Final = ROOT / ".venv" / "spark-classes.jsa"
 #: A job of a test is over before the slower compiler of Java makes up for its own time.
-_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+QUICK_JAVA: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+_OPTIONS: Final = " ".join(QUICK_JAVA)
 _JOB: Final = """
 import sys
 from pathlib import Path

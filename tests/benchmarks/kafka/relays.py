@@ -187,7 +187,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="broker-core-bench-")))
         node = options.node
         if node is None:
-            cluster = stack.enter_context(KafkaCluster(folder, 2, "900m"))
+            cluster = stack.enter_context(KafkaCluster(folder, 2, "900m", options=()))
             stack.enter_context(fill(cluster, contents, cluster.addresses[0]))
             node = cluster.addresses[0]
         low = min(free_ports(4))

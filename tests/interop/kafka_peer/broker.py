@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import secrets
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -15,10 +16,11 @@ from broker_core.client.kafka import AdminClient
 from tests.interop.kafka_peer.jars import HERE, kafka_jars
 from tests.support.certificates import Authority
 from tests.support.ports import free_ports
+from tests.support.quick_java import QUICK_JAVA
 
 __all__ = ["KafkaBroker", "unsigned_token"]
 
-_START_SECONDS: Final = 120.0
+_START_SECONDS: Final = 600.0
 _STOP_SECONDS: Final = 30
 _LOGIN: Final = "org.apache.kafka.common.security"
 
@@ -37,7 +39,7 @@ class KafkaBroker:
 
     ``address`` asks for no credentials, and its clients may do everything; ``sasl_address`` takes the user ``alice``
     by PLAIN and SCRAM, and unsigned tokens, ``tls_address`` speaks TLS with a certificate of ``authority``.
-    ``properties`` replace those of the broker.
+    ``properties`` replace those of the broker; ``options`` are those of its JVM, none where its speed is measured.
 
     It is node ``number`` of a cluster: alone, or beside others of the same id ``cluster``, which are ``controllers`` or
     have them, at the ports of these numbers. Raises :exc:`~tests.interop.maven.PeerUnavailable` where this machine
@@ -56,6 +58,7 @@ class KafkaBroker:
         cluster: str | None = None,
         controllers: Mapping[int, int] | None = None,
         heap: str = "384m",
+        options: Sequence[str] = QUICK_JAVA,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
@@ -64,6 +67,7 @@ class KafkaBroker:
         self._cluster = cluster
         self._controllers = controllers
         self._heap = heap
+        self._options = options
         self.jars = kafka_jars()
         self.authority = Authority(folder)
         self._process: subprocess.Popen[bytes] | None = None
@@ -96,14 +100,14 @@ class KafkaBroker:
         if not properties.exists():
             settings = self._settings() | self._properties
             properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
-            cluster = self._cluster or self._tool("random-uuid").split()[-1]
+            cluster = self._cluster or f"K{secrets.token_urlsafe(16)[1:]}"  # an option would begin with "-"
             alone = [] if self._controllers else ["--standalone"]
             credential = f"SCRAM-SHA-512=[name=alice,password={self.password}]"
             more = [*alone, "-t", cluster, "-c", str(properties), "--add-scram", credential]
             self._tool("format", *more)
         with (self.folder / "broker.log").open("ab") as log:
             self._process = subprocess.Popen(
-                [*self._java(f"-Xmx{self._heap}"), "kafka.Kafka", str(properties)],
+                [*self._java(*self._options, f"-Xmx{self._heap}"), "kafka.Kafka", str(properties)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -144,7 +148,7 @@ class KafkaBroker:
 
     def _tool(self, *arguments: str) -> str:
         done = subprocess.run(
-            [*self._java("-Xmx256m"), "kafka.tools.StorageTool", *arguments],
+            [*self._java(*QUICK_JAVA, "-Xmx256m"), "kafka.tools.StorageTool", *arguments],
             capture_output=True,
             text=True,
             check=False,

@@ -32,6 +32,7 @@ from tests.interop.kafka_peer.broker import KafkaBroker
 from tests.support.eventually import eventually
 from tests.support.kafka_serving import RawKafkaClient, raw_client
 from tests.support.ports import free_ports
+from tests.support.quick_java import QUICK_JAVA
 
 __all__ = ["Contents", "KafkaCluster", "fill"]
 
@@ -86,7 +87,9 @@ signal.pause()
 class KafkaCluster:
     """So many brokers, of which the first is the controller, or with three and more all are. A context manager."""
 
-    def __init__(self, folder: Path, nodes: int, heap: str = "384m") -> None:
+    def __init__(
+        self, folder: Path, nodes: int, heap: str = "384m", *, options: Sequence[str] = QUICK_JAVA
+    ) -> None:
         self.id: Final = "MkU3OEVBNTcwNTJENDM2Qg"
         voters = nodes if nodes > 2 else 1
         controllers = dict(zip(range(1, voters + 1), free_ports(voters), strict=True))
@@ -114,6 +117,7 @@ class KafkaCluster:
                 cluster=self.id,
                 controllers=controllers,
                 heap=heap,
+                options=options,
             )
             for number in range(1, nodes + 1)
         }

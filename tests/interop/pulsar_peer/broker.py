@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -14,10 +14,11 @@ from tests.interop.pulsar_peer.admin import Admin
 from tests.interop.pulsar_peer.jars import HERE, peer_jars
 from tests.interop.pulsar_peer.security import ADMIN, Security
 from tests.support.ports import free_ports
+from tests.support.quick_java import QUICK_JAVA
 
 __all__ = ["PulsarBroker"]
 
-_START_SECONDS = 180
+_START_SECONDS = 600
 _STOP_SECONDS = 30
 #: What Pulsar's own start script opens on JDK 17.
 _OPENS = (
@@ -37,7 +38,7 @@ class PulsarBroker:
 
     ``heap`` is Java's notation and bounds heap and direct memory, each; ``settings`` override ``standalone.conf``;
     ``ports`` are those of the binary protocol and of HTTP, where free ones will not do. ``security`` makes it ask for
-    tokens, and speak TLS on a port of its own.
+    tokens, and speak TLS on a port of its own. ``options`` are those of its JVM, none where its speed is measured.
     Raises :exc:`~tests.interop.maven.PeerUnavailable` where this machine cannot run it.
     """
 
@@ -49,9 +50,11 @@ class PulsarBroker:
         settings: Mapping[str, str] | None = None,
         ports: tuple[int, int] | None = None,
         security: Security | None = None,
+        options: Sequence[str] = QUICK_JAVA,
     ) -> None:
         self.folder = folder
         self.heap = heap
+        self._options = options
         self.settings = dict(settings or {})
         self.jars = peer_jars()
         self._ports = ports
@@ -149,7 +152,8 @@ class PulsarBroker:
         # Of a repeated key java.util.Properties takes the last one.
         config.write_text((HERE / "standalone.conf").read_text() + "".join(lines))
         command = [
-            *("java", f"-Xms{self.heap}", f"-Xmx{self.heap}", f"-XX:MaxDirectMemorySize={self.heap}"),
+            *("java", *self._options),
+            *(f"-Xms{self.heap}", f"-Xmx{self.heap}", f"-XX:MaxDirectMemorySize={self.heap}"),
             f"-Dlog4j2.configurationFile={HERE / 'log4j2.xml'}",
             "-Dio.netty.tryReflectionSetAccessible=true",
             *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENS),
@@ -193,6 +197,7 @@ class PulsarBroker:
     def _run_java(self, options: list[str], arguments: list[str]) -> None:
         command = [
             "java",
+            *self._options,
             *options,
             "-cp",
             f"{self.jars}/*",
