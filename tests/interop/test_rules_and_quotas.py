@@ -189,7 +189,7 @@ def test_consumers_over_their_quota_are_refused_and_go_on(guarded: Guarded) -> N
         guarded.reload([_allow()], [spent])
         token = Token(guarded.security.token_file(_ROLE))
         with (
-            BlockingLookupClient(guarded.served.service_url, auth=token, operation_timeout=2) as client,
+            BlockingLookupClient(guarded.served.service_url, auth=token, operation_timeout=5) as client,
             pytest.raises(
                 OperationTimeout, match="TooManyRequests: The quota 'spent'"
             ),  # it asks again till then
@@ -258,7 +258,7 @@ def test_clients_of_kafka_over_their_quota_have_the_same_answers_later(
         for one, following in pairwise(exchanges)
         if one.throttle > 0 and one.api != _DESCRIBE_CLUSTER
     ]
-    assert len(told) > 10
+    assert told  # how many depends on how quickly the client asks
     if waits:
         assert all(following.asked - one.answered >= one.throttle for one, following in told)
     counted = [each for exchanges in connections for each in exchanges if each.api != API_VERSIONS.key]

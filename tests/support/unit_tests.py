@@ -17,8 +17,8 @@ __all__ = ["is_unit_tests", "turn_of_tests"]
 _FOLDERS = frozenset(
     {"benchmarks", "differential", "docs", "examples", "explorer", "interop", "postgres", "spark"}
 )
-#: Folders whose files take longest, each for a minute or more: pages, examples, benchmarks.
-_LONGEST = frozenset({"benchmarks", "docs", "examples"})
+#: Folders whose files take longest, each for a minute or more: pages, examples, benchmarks, scenes with real brokers.
+_LONGEST = frozenset({"benchmarks", "docs", "examples", "interop"})
 #: What starts programs, or listens.
 _STARTS = re.compile(
     r"""Popen|sys\.executable|multiprocessing|pytester

@@ -34,6 +34,7 @@ def test_messages_are_declared_as_kafka_declares_them(api: Api, direction: Direc
     assert schema_differences(api, direction) == []
 
 
+@pytest.mark.many
 @pytest.mark.parametrize(("api", "version"), versions_of(*APIS.values()))
 @settings(max_examples=EXAMPLES)
 @given(data=st.data())

@@ -48,7 +48,7 @@ async def test_the_document_is_valid(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("authenticates", "options"),
     [
-        (False, ("--phases", PHASES)),
+        pytest.param(False, ("--phases", PHASES), marks=pytest.mark.many),
         # Each request is repeated without credentials, and with wrong ones.
         (True, ("--phases", "examples", "--auth", "somebody:secret")),
     ],

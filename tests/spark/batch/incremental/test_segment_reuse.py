@@ -153,6 +153,7 @@ def test_an_incremental_build_equals_a_full_one(spark: SparkSession, tmp_path: P
     assert without.postings_written
 
 
+@pytest.mark.many
 def test_random_chains_of_changes_equal_full_builds(spark: SparkSession, tmp_path: Path) -> None:
     """Topics come, go and change their properties, questions come and go, in any order, and in the same turn."""
     check_chain(spark, SqliteChanges(tmp_path / "catalogue.sqlite"), tmp_path, seed=3)

@@ -163,6 +163,7 @@ def rows_of(topics: Mapping[Name, str | None]) -> list[dict[str, str | None]]:
     ]
 
 
+@pytest.mark.many
 def test_random_chains_of_changes_of_a_parquet_folder(spark: SparkSession, tmp_path: Path) -> None:
     """Nothing says what changed: all names are read and compared, and those that came are matched."""
     catalogue = _ParquetChanges(tmp_path / "topics.parquet")

@@ -204,6 +204,7 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+@pytest.mark.many
 def test_random_chains_of_changes_equal_full_builds(
     spark: SparkSession, database: Database, tmp_path: Path
 ) -> None:
