@@ -60,6 +60,7 @@ class Page:
         "beginning",
         "following",
         "is_filled",
+        "left",
         "limit",
         "names",
         "start",
@@ -80,6 +81,8 @@ class Page:
         self.beginning = beginning
         self.as_kafka = as_kafka
         self.limit = limit
+        #: Units that it had no more of when it was filled last.
+        self.left = limit
         self.start = start
         #: Where the next page begins; ``None`` behind the last one.
         self.following: Place | None = None
@@ -114,6 +117,7 @@ class Page:
             if taken < run.size:
                 self.following = run.place(taken)
                 break
+        self.left = left
 
     def for_node(self, names: Collection[str]) -> Fields:
         """What asks a node, which has pages by Kafka's own rules, for this page of the topics of these names."""

@@ -20,7 +20,7 @@ from broker_core.wire.kafka import ZERO_ID, Api, Fields, RawRows
 __all__ = ["Asked", "asked_of"]
 
 #: Of what may have any number of units, so much of a page is asked for first.
-_FIRST: Final = 4
+_FIRST: Final = 16
 
 
 class Asked(Protocol):
@@ -127,16 +127,20 @@ class _Bytes:
         if self._shape.asked_fields is None or self._shape.sparse:
             yield 0, end
             return
-        most = self._page.limit + 1
-        step = most
-        if self._units.is_open or len(self._own.answered) < len(self._shape.answered):
+        page, begin = self._page, low
+        most = step = page.limit + 1
+        is_open = self._units.is_open or len(self._own.answered) < len(self._shape.answered)
+        if is_open:
             step = most // _FIRST + 1
         while True:
             high = min(low + step, end)
             yield low, high
-            low, step = high, most
-            if low >= end:
+            if high == end:
                 return
+            low, step = high, most
+            if is_open:  # as many as fill the page, if each has as much as those until now
+                each = max(page.limit - page.left, 1) / (high - begin)
+                step = min(int(page.left / each) + 1, most)
 
     def filling(self) -> tuple[int, int]:
         low = self._low()

@@ -6,9 +6,8 @@ below 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from itertools import pairwise
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -132,19 +131,21 @@ class RawUnits:
         ``open_rows``: empty rows stand for all that there may be in them.
         """
         depths = {name: depth for depth, level in enumerate(self._shape.answered) for name in level.keys}
-        less = np.zeros(len(self), np.bool_)
-        same = np.ones(len(self), np.bool_)
+        low, high = 0, len(self)  # those with the values until now
         values = dict(zip(self._shape.fields, start.key, strict=True))
         for name in self._shape.order:
-            column, value = self._columns[name], values[name]
+            value = values[name]
             if isinstance(value, str):
                 if not value.isascii() or "\0" in value:
                     return None
                 value = value.encode()
-            is_open = self._slots[depths[name]] < 0 if open_rows else np.False_
-            less |= same & ~is_open & (column > value if name == "producer_id" else column < value)
-            same &= is_open | (column == value)
-        return int(np.count_nonzero(less))
+            if open_rows and low < high and self._slots[depths[name]][low] < 0:
+                return low
+            column = self._columns[name][low:high]
+            if name == "producer_id":  # the newest first
+                column, value = -column, -value
+            low, high = (low + int(np.searchsorted(column, value, side)) for side in ("left", "right"))
+        return low
 
     def place(self, unit: int) -> Place:
         """Where a unit is."""
@@ -164,49 +165,32 @@ class RawUnits:
         if low == high or at[low] < 0:
             return 0
         level, data = self.rows.levels[depth], memoryview(self.rows.data)
-        if depth + 1 == len(self._slots):
-            for first, end in self._runs(low, high):
-                pieces.append(data[level.starts[at[first]] : self._end(depth, int(at[end - 1]))])
-            return high - low
-        edges = [low, *(np.flatnonzero(np.diff(at[low:high])) + low + 1).tolist(), high]
-        rows = at[edges[:-1]]
-        whole = (np.diff(edges) == self._sizes[depth][rows]) & (
-            self._breaks[[edge - 1 for edge in edges[1:]]] == self._breaks[edges[:-1]]
-        )
-        is_next = np.append(
-            False, (self._breaks[edges[1:-1]] == self._breaks[[edge - 1 for edge in edges[1:-1]]])
-        )
-        from_byte = to_byte = -1
-        for number, row in enumerate(rows.tolist()):
-            if whole[number]:
-                end = self._end(depth, row)
-                if from_byte >= 0 and is_next[number]:
-                    to_byte = end
-                    continue
-                if from_byte >= 0:
-                    pieces.append(data[from_byte:to_byte])
-                from_byte, to_byte = level.starts[row], end
+        # The units that rows begin with, and those behind their last ones.
+        lows = np.concatenate([[low], np.flatnonzero(np.diff(at[low:high])) + low + 1])
+        highs = np.append(lows[1:], high)
+        rows, breaks = at[lows], self._breaks
+        is_last = depth + 1 == len(self._slots)
+        whole = np.ones(len(rows), np.bool_)
+        if not is_last:
+            whole = (highs - lows == self._sizes[depth][rows]) & (breaks[highs - 1] == breaks[lows])
+        # Whole rows that are neighbours in the answer are one piece.
+        goes_on = whole[1:] & whole[:-1] & (breaks[lows[1:]] == breaks[highs[:-1] - 1])
+        firsts = np.concatenate([[0], np.flatnonzero(~goes_on) + 1])
+        lasts = np.append(firsts[1:], len(rows)) - 1
+        starts = np.frombuffer(level.starts, np.int32)[rows[firsts]]
+        ends = self.rows.ends[depth][rows[lasts]]
+        columns = (each.tolist() for each in (firsts, whole[firsts], starts, ends))
+        for first, is_whole, start, end in zip(*columns, strict=True):
+            if is_whole:
+                pieces.append(data[start:end])
                 continue
-            if from_byte >= 0:
-                pieces.append(data[from_byte:to_byte])
-                from_byte = -1
-            pieces.append(data[level.starts[row] : level.inner[row]])
+            row = int(rows[first])
+            pieces.append(data[start : level.inner[row]])
             at_length = len(pieces)
-            count = self._put(pieces, depth + 1, edges[number], edges[number + 1])
+            count = self._put(pieces, depth + 1, int(lows[first]), int(highs[first]))
             pieces.insert(at_length, self.rows.length(count))
-            pieces.append(data[level.tails[row] : self._end(depth, row)])
-        if from_byte >= 0:
-            pieces.append(data[from_byte:to_byte])
+            pieces.append(data[level.tails[row] : end])
         return len(rows)
-
-    def _runs(self, low: int, high: int) -> Iterator[tuple[int, int]]:
-        """Units that are neighbours in the answer, too."""
-        edges = [low, *(np.flatnonzero(np.diff(self._breaks[low:high])) + low + 1).tolist(), high]
-        return pairwise(edges)
-
-    def _end(self, depth: int, row: int) -> int:
-        """The byte behind a row."""
-        return int(self.rows.ends[depth][row])
 
 
 def _slots(rows: RawRows) -> list[_Array]:

@@ -18,7 +18,7 @@ from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.handler_row import AnswerLater, HandlerRow
 from broker_core.servers.kafka.large_requests import LARGE, let_go
 from broker_core.servers.kafka.request_metrics import CLOSED, CUT, error_in
-from broker_core.wire.kafka import Buffer, Fields, MalformedMessage, response_frame
+from broker_core.wire.kafka import Buffer, Encoded, EncodedRows, Fields, MalformedMessage, response_frame
 
 __all__ = ["RequestJob", "after_reading", "after_refresh", "closing"]
 
@@ -102,18 +102,19 @@ class RequestJob:
     async def _framed(self, fields: Fields) -> list[Buffer]:
         call = self._call
 
+        # Rows that are encoded already take no time.
+        is_long = call.size > LARGE and not any(
+            isinstance(value, Encoded | EncodedRows) for value in fields.values()
+        )
+
         def encode() -> list[Buffer]:
             framed = response_frame(self._row.api, call.version, call.header.correlation_id, fields)
-            if call.size > LARGE:
+            if is_long:
                 let_go(fields)
             return framed
 
         try:
-            return (
-                await call.services.large_requests.beside(call.size, encode)
-                if call.size > LARGE
-                else encode()
-            )
+            return await call.services.large_requests.beside(call.size, encode) if is_long else encode()
         except OverflowError as error:
             raise CloseClient(str(error)) from None
 

@@ -112,3 +112,41 @@ async def test_names_out_of_the_ordinary_are_decoded() -> None:
         bodies, _, _ = await _bodies(DESCRIBE_GROUPS, 5, raw, page)
         told = [name for one in bodies for name in DESCRIBE_GROUPS.read_request(Reader(one), 5)["groups"]]
         assert told == sorted(names, key=lambda name: name.encode("utf-16-be"))
+
+
+class _Units:
+    """So many units, of which all are taken that the page has room for."""
+
+    stops = True
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def take(self, count: int) -> None:
+        assert count
+
+    def place(self, count: int) -> Place:
+        return Place((str(count), "", 0))
+
+
+@pytest.mark.parametrize("each", [1, 5, 300])
+async def test_no_more_is_asked_for_than_fills_the_page(each: int) -> None:
+    """What each group has is known of those before it: the node's work is that of the whole, however many pages."""
+    groups = [{"group_id": f"group-{number:05}", "topics": None} for number in range(2_000)]
+    writer = Writer()
+    OFFSET_FETCH.write_request(writer, {"groups": groups}, 8)
+    path, shape = asked_path(OFFSET_FETCH, 8), shape_of(OFFSET_FETCH, 8)
+    assert path is not None
+    assert shape is not None
+    raw = read_raw_request(path, OFFSET_FETCH, Reader(writer.joined()), 8)
+    page = Page(shape.fields, shape.beginning, 2_000)
+    asked = await asked_of(call_of(OFFSET_FETCH, 8, raw), OFFSET_FETCH, shape, page)
+    steps = []
+    for low, high in asked.parts():
+        steps.append(high - low)
+        page.fill([_Units(high * each)])
+        if page.following is not None:
+            break
+    most = max(2_000 // each, 126)
+    assert sum(steps) <= most + 1
+    assert len(steps) <= 3
