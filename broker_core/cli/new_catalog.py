@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import sqlite3
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,6 +19,11 @@ __all__ = ["NewCatalog", "StartWouldFail", "others_nearby"]
 
 _log = structlog.get_logger(__name__)
 
+#: Whether a catalogue has, or had, topics or anything of Kafka's administration.
+_IS_WRITTEN = (
+    "SELECT EXISTS (SELECT 1 FROM namespaces) OR EXISTS (SELECT 1 FROM kafka_users) "
+    "OR EXISTS (SELECT 1 FROM kafka_acl_versions)"
+)
 #: What settings files are called in the documentation.
 _USUAL_FILE = "broker-core.toml"
 
@@ -34,6 +41,7 @@ class NewCatalog:
 
     text: str
     others: tuple[Path, ...]
+    path: Path
 
     @classmethod
     def of(cls, loaded: LoadedSettings) -> NewCatalog | None:
@@ -53,7 +61,7 @@ class NewCatalog:
         if others:
             named = ", ".join(map(str, others))
             text += f"; another one is there already: {named} (--catalog or --config names it)"
-        return cls(text, others)
+        return cls(text, others, path)
 
     def check(self, settings: Settings) -> None:
         """Look at what a server needs besides a catalogue, before it leaves one behind.
@@ -81,9 +89,41 @@ class NewCatalog:
                 if found.level == "error":
                     raise StartWouldFail(f"{found.name}: {found.text}")
 
-    async def log(self, _broker: object) -> None:
-        """Say it in the log of a server: a warning where another one may have been meant."""
-        (_log.warning if self.others else _log.info)(self.text)
+    @contextmanager
+    def for_server(self) -> Iterator[Callable[[object], Awaitable[None]]]:
+        """For the run of a server: what is to be called once it is ready, which says in the log that the file is new.
+
+        A warning where another one may have been meant. If the server never is ready, the file goes again: the next
+        start would find it, and not say that it was made.
+        """
+        ready = False
+
+        async def log(_server: object) -> None:
+            nonlocal ready
+            ready = True
+            (_log.warning if self.others else _log.info)(self.text)
+
+        try:
+            yield log
+        finally:
+            if not ready:
+                self._remove_unwritten()
+
+    def _remove_unwritten(self) -> None:
+        """Remove the file, unless there is anything in it, or somebody else has it open for writing."""
+        try:
+            with closing(
+                sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=rw", uri=True, timeout=0)
+            ) as file:
+                file.isolation_level = None
+                file.execute("BEGIN EXCLUSIVE")
+                if file.execute(_IS_WRITTEN).fetchone() != (0,):
+                    return
+                self.path.unlink()
+        except (sqlite3.Error, OSError):
+            return
+        for end in ("-wal", "-shm"):
+            self.path.with_name(f"{self.path.name}{end}").unlink(missing_ok=True)
 
 
 def others_nearby(loaded: LoadedSettings) -> list[Path]:

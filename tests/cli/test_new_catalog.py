@@ -72,7 +72,8 @@ def test_those_that_may_have_been_meant_are_named(folder: Path, monkeypatch: pyt
 async def test_a_server_says_it_in_its_log(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     new = NewCatalog.of(load_settings())
     assert new is not None
-    await new.log(None)
+    with new.for_server() as when_ready:
+        await when_ready(None)
     said = capfd.readouterr()
     assert f"made a new catalogue {folder / 'here' / 'broker-core.sqlite'}" in said.out + said.err
 

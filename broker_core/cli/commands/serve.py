@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Final, TypeAlias
 
@@ -68,14 +69,15 @@ def serve_clients(
     new = NewCatalog.of(loaded) if loaded.settings.upstream is None else None
     if new is not None:
         new.check(loaded.settings)
-    serve(
-        loaded.settings,
-        debug=invocation.debug,
-        when_ready=None if new is None else new.log,
-        load=lambda: invocation.load(options, again=True).settings,
-        file="" if loaded.file is None else str(loaded.file.absolute()),
-        check=check_arguments(invocation.config, options),
-    )
+    with nullcontext() if new is None else new.for_server() as when_ready:
+        serve(
+            loaded.settings,
+            debug=invocation.debug,
+            when_ready=when_ready,
+            load=lambda: invocation.load(options, again=True).settings,
+            file="" if loaded.file is None else str(loaded.file.absolute()),
+            check=check_arguments(invocation.config, options),
+        )
 
 
 def serve_options(pulsar: str | None, http: str | None, catalog: Path | None) -> Options:

@@ -87,6 +87,31 @@ def test_a_catalogue_that_is_none_is_one_line(cli: Cli, tmp_path: Path) -> None:
     assert f"{absent}" in cli("serve", "--pulsar", "127.0.0.1:0", "--catalog", absent).only_error
 
 
+def test_a_plugin_that_fails_to_start_leaves_no_catalogue_behind(
+    cli: Cli, tmp_path: Path, install_plugin: InstallPlugin
+) -> None:
+    for written in (False, True):
+        path = tmp_path / f"{written}.sqlite"
+        source = f"""
+            from broker_core import hookimpl
+            from broker_core.catalog import SqliteCatalog
+            from broker_core.names import TopicName
+
+            @hookimpl
+            async def broker_core_startup(broker):
+                if {written}:
+                    with SqliteCatalog({str(path)!r}) as catalog:
+                        catalog.create(TopicName.parse("persistent://a/b/x"))
+                raise RuntimeError("no database here")
+            """
+        install_plugin(f"bad-{written}", source)
+        config = tmp_path / "f.toml"
+        config.write_text(f'[pulsar]\nlisten = "127.0.0.1:0"\n[plugins]\nenabled = ["bad-{written}"]\n')
+        said = cli("serve", "--config", config, "--catalog", path)
+        assert (said.code, "no database here" in said.err) == (1, True)
+        assert bool(list(tmp_path.glob(f"{path.name}*"))) is written
+
+
 def test_a_broken_plugin_is_one_line(cli: Cli, tmp_path: Path, install_plugin: InstallPlugin) -> None:
     install_plugin("bad", "raise RuntimeError('no database here')\n")
     config = tmp_path / "f.toml"
