@@ -6,7 +6,8 @@ import asyncio
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, Protocol
+from itertools import islice
+from typing import Any, Final, Protocol, TypeAlias
 
 from aiohttp import hdrs, web
 from pydantic import Field
@@ -195,10 +196,14 @@ def operations(services: ApiServices) -> list[Operation]:
     ]
 
 
+#: What the catalogue counts namespaces by; ``None`` of a name that it does not hold.
+_States: TypeAlias = Mapping[str, NamespaceState | None]
+
+
 class _Source(Protocol):
     """What knows names of namespaces, as :class:`~broker_core.catalog.NamespaceCounts`."""
 
-    def states(self, after: str, most: int, meant: MeantNames, /) -> Mapping[str, NamespaceState]: ...
+    def states(self, after: str, most: int, meant: MeantNames, /) -> _States: ...
 
     def total(self, meant: MeantNames, /) -> int: ...
 
@@ -213,14 +218,9 @@ class _Names:
     def __init__(self, names: Sequence[str]) -> None:
         self._names = names
 
-    def states(self, after: str, most: int, meant: MeantNames) -> Mapping[str, NamespaceState]:
-        found: dict[str, NamespaceState] = {}
-        for place in range(bisect_right(self._names, after), len(self._names)):
-            if len(found) == most:
-                break
-            if meant.has(name := self._names[place]):
-                found[name] = name, "", 0, 0, ""
-        return found
+    def states(self, after: str, most: int, meant: MeantNames) -> _States:
+        names = islice(self._names, bisect_right(self._names, after), None)
+        return dict.fromkeys(islice(filter(meant.has, names), most))
 
     def total(self, meant: MeantNames) -> int:
         return sum(map(meant.has, self._names))
@@ -239,11 +239,11 @@ class _WithOne:
         self._name = name
         self.count = source.count
 
-    def states(self, after: str, most: int, meant: MeantNames) -> Mapping[str, NamespaceState]:
+    def states(self, after: str, most: int, meant: MeantNames) -> _States:
         found = self._source.states(after, most, meant)
         if self._name <= after or not meant.has(self._name) or self._name in found:
             return found
-        return dict(sorted([*found.items(), (self._name, (self._name, "", 0, 0, ""))])[:most])
+        return dict(sorted([*found.items(), (self._name, None)])[:most])
 
     def total(self, meant: MeantNames) -> int:
         is_new = self._name not in self._source.states("", 1, MeantNames(self._name))
@@ -266,7 +266,7 @@ async def _page(request: ApiRequest, counts: _Source, more: dict[str, Any]) -> w
         some = await _reading(request, partial(counts.states, after, most, meant))
         names = [*some]
         found += await allowed_namespaces(request, names, limit + 1 - len(found))
-        states |= some
+        states |= {name: state for name, state in some.items() if state is not None}
         if len(names) < most:
             break
         after, most = names[-1], _READ
