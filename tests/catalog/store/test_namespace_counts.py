@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
 
-from broker_core.catalog import SqliteCatalog
+from broker_core.catalog import SqliteCatalog, import_topics
 from broker_core.catalog.store import namespace_counts
 from broker_core.catalog.store.namespace_counts import MeantNames, NamespaceCounts
 from broker_core.change_log import CatalogVersion, Changes
@@ -114,7 +115,7 @@ def test_a_count_is_that_of_a_listing(catalog: SqliteCatalog) -> None:
 def test_a_namespace_is_counted_once_and_then_moved(
     catalog: SqliteCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    catalog.create(TopicName("persistent", NAMESPACE, "many"), partitions=10)
+    catalog.create(TopicName("persistent", NAMESPACE, "many"), partitions=120)
     catalog.create(TopicName("persistent", SYSTEM, "mine"))
     counts = NamespaceCounts(catalog)
     _, other = counts.count([NAMESPACE, SYSTEM])
@@ -123,13 +124,28 @@ def test_a_namespace_is_counted_once_and_then_moved(
     catalog.create(TopicName("persistent", NAMESPACE, "__change_events"))
     catalog.delete(TopicName("persistent", NAMESPACE, "many-partition-7"))
     moved = counts.count([NAMESPACE])[0]
-    assert moved.names == (9, 5)
+    assert moved.names == (119, 5)
     assert moved.version == catalog.version(NAMESPACE)
     # What has not changed is not even asked for changes.
     monkeypatch.setattr(namespace_counts, "read_changes", None)
     assert all(
         now is kept for now, kept in zip(counts.count([SYSTEM, NAMESPACE]), (other, moved), strict=True)
     )
+
+
+def test_a_namespace_of_which_much_has_changed_is_counted_anew(
+    catalog: SqliteCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import_topics(catalog, NAMESPACE, io.BytesIO(b"".join(b"a%d\n" % number for number in range(119))))
+    counts = NamespaceCounts(catalog)
+    assert counts.count([NAMESPACE])[0].names == (119, 0)
+    monkeypatch.setattr(namespace_counts, "read_changes", None)
+    catalog.create(TopicName("persistent", NAMESPACE, "one"))
+    assert counts.count([NAMESPACE])[0].names == (120, 0), "few names"
+    monkeypatch.undo()
+    monkeypatch.setattr(namespace_counts, "_after", None)
+    import_topics(catalog, NAMESPACE, io.BytesIO(b"".join(b"b%d\n" % number for number in range(5))))
+    assert counts.count([NAMESPACE])[0].names == (125, 0), "many changes"
 
 
 def test_what_the_log_does_not_lead_to_is_counted_anew(tmp_path: Path, catalog: SqliteCatalog) -> None:
