@@ -67,6 +67,9 @@ async def test_clusters_of_pulsar_and_kafka_are_behind_one_gateway(
             async with http.put(f"{url}/acme/pulsar/topics/made", json={"partitions": 2}) as answer:
                 assert answer.status == 501
                 assert "the brokers behind it hold the topics" in (await answer.json())["detail"]
+            for namespace, writes in ((NAMESPACE, True), ("acme/pulsar", False)):
+                async with http.get(f"{url.rpartition('/')[0]}/me?namespace={namespace}") as answer:
+                    assert (await answer.json())["server"]["writes"] is writes
             kind = {"Content-Type": "application/x-ndjson"}
             for namespace, status in (("acme/pulsar", 501), (NAMESPACE, 403)):
                 path = f"{url}/{namespace}/topics:import"

@@ -34,7 +34,9 @@ class _Rights(JsonObject):
 class _Server(JsonObject):
     version: str
     topics: str = Field(description="What holds the topics: `catalog`, or `upstream`, the brokers behind it.")
-    writes: bool = Field(description="Whether topics can be changed over HTTP.")
+    writes: bool = Field(
+        description="Whether topics can be changed over HTTP: those of the namespace of the question, if it has one."
+    )
     page_changes: bool = Field(description="Whether pages of this server may change anything.")
     questions: bool = Field(description="Whether it shows the frequent questions.")
     property_keys: list[str] = Field(description="The properties that select topics.")
@@ -117,6 +119,12 @@ def operations(services: ApiServices, version: str) -> list[Operation]:
     ]
 
 
+def _changes(services: ApiServices, namespace: NamespaceName | None) -> bool:
+    """Whether topics of a namespace are changed by this server; ``None``: those of any."""
+    changes = services.changes
+    return changes is not None and (namespace is None or changes.are_of(namespace))
+
+
 def _shown(services: ApiServices, request: ApiRequest, version: str) -> _Me:
     rules, asker, pipeline = services.pipeline.authorization, request.asker, services.pipeline
     namespace: NamespaceName | None = request.values["namespace"]
@@ -139,7 +147,7 @@ def _shown(services: ApiServices, request: ApiRequest, version: str) -> _Me:
         server=_Server(
             version=version,
             topics=pipeline.lister.name,
-            writes=services.changes is not None and services.http.writes,
+            writes=_changes(services, namespace) and services.http.writes,
             page_changes=services.pages.may_change,
             questions=services.http.questions,
             property_keys=sorted(pipeline.options.selecting_keys),
