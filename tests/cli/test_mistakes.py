@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import shlex
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -18,6 +17,7 @@ import pytest
 from broker_core.catalog import SqliteCatalog
 from broker_core.names import TopicName
 from tests.cli.conftest import Cli
+from tests.support.forked_programs import forked_program
 from tests.support.ports import free_port
 from tests.support.tokens import SECRET, token
 
@@ -260,7 +260,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, st
         f"{TOKENS}key = 'file:key'\nalgorithms = ['HS256']\n"
         "[[authorization.rules]]\nroles = ['team']\nnamespaces = ['a/*']\nactions = ['list']\n"
     )
-    command = [sys.executable, "-m", "broker_core.cli", "serve", "--config", "s.toml"]
+    command = [forked_program("broker-core"), "serve", "--config", "s.toml"]
     with (
         (folder / "log").open("wb") as log,
         subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=log, text=True) as process,

@@ -18,8 +18,8 @@ from broker_core.names import TopicName
 from broker_core.settings import Settings
 from tests.cli.conftest import Cli
 from tests.cli.server import serving
+from tests.support.forked_programs import forked_program
 from tests.support.ports import free_port
-from tests.support.served import broker_core_command
 
 ORDERS, CLICKS, OTHER = (f"persistent://public/default/{name}" for name in ("orders", "clicks", "other"))
 
@@ -38,7 +38,15 @@ def settings(folder: Path, port: int) -> Settings:
 
 @contextmanager
 def watching(*arguments: str) -> Iterator[subprocess.Popen[str]]:
-    command = [broker_core_command(), "list", "public/default", "--watch", "--period", "0.1", *arguments]
+    command = [
+        forked_program("broker-core"),
+        "list",
+        "public/default",
+        "--watch",
+        "--period",
+        "0.1",
+        *arguments,
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         alarm = threading.Timer(120, process.kill)
         alarm.start()

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.differential.judging_plugins import DESCRIBED, FAILING, NAMES_ONLY
+from tests.support.distributions import ROOT
 from tests.support.htpasswd import write_htpasswd
-from tests.support.served import Served
+from tests.support.served import Served, broker_core_command
 from tests.support.tokens import SECRET, data_url, token
 
 __all__ = ["CATALOGUED", "NAMESPACES", "PERSONAS", "Persona", "Side", "World", "topic_names"]
@@ -92,12 +93,13 @@ class Side:
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
-    def command(self) -> Path:
-        return self.tree / ".venv" / "bin" / "broker-core"
+    def command(self) -> Path | None:
+        """The `broker-core` of another tree than this one."""
+        return None if self.tree == ROOT else self.tree / ".venv" / "bin" / "broker-core"
 
     def check(self) -> None:
-        """Raise :exc:`SystemExit` where nothing of this tree can be started."""
-        if not self.command.is_file():
+        """Raise :exc:`SystemExit` if nothing of this tree can be started."""
+        if self.command is not None and not self.command.is_file():
             raise SystemExit(f"{self.command} is not there: run `make setup` in {self.tree}")
 
 
@@ -179,10 +181,11 @@ class World:
     def _catalogue(self) -> Path:
         """The catalogue that both begin with, made by the second tree, whose format the first one reads."""
         path = self._folder / "catalog.sqlite"
+        command = self._sides[1].command or broker_core_command()
         for namespace in CATALOGUED:
             text = "".join(json.dumps(line) + "\n" for line in _lines(namespace))
             subprocess.run(
-                [self._sides[1].command, "topics", "import", namespace, "-", "--catalog", str(path)],
+                [command, "topics", "import", namespace, "-", "--catalog", str(path)],
                 input=text.encode(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.page_runner import environment_of_its_own, page_environment
+from tests.docs.page_runner import FORKED, environment_of_its_own, page_environment
 from tests.support.forked_programs import ForkServer
 from tests.support.postgres_server import PostgresServer
 
@@ -18,8 +18,9 @@ from tests.support.postgres_server import PostgresServer
 def programs(tmp_path_factory: pytest.TempPathFactory, wheels: list[Path]) -> Iterator[Path]:
     folder = environment_of_its_own(tmp_path_factory.mktemp("environment"), wheels)
     with ForkServer(folder / "python", page_environment(folder, folder)) as server:
-        server.take_over(folder / "broker-core")
-        server.write_python(folder)
+        (folder / FORKED).mkdir()
+        for program in ("broker-core", "python"):
+            server.write_program(folder / FORKED, program)
         yield folder
 
 

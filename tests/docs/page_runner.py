@@ -30,13 +30,13 @@ from types import TracebackType
 from typing import Self
 
 from tests.docs.pages import Block, all_pages, blocks
-from tests.support.forked_programs import PYTHON
 from tests.support.fresh_environment import fresh_environment, write_pip
 from tests.support.ports import free_ports
 from tests.support.postgres_server import PostgresServer
 from tests.support.program_lines import ProgramLines
 
 __all__ = [
+    "FORKED",
     "GROUPS",
     "LANGUAGES",
     "PageRunner",
@@ -58,7 +58,9 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "others": ("",),
 }
 #: What runs a script from standard input.
-_SCRIPT = (PYTHON, "-W", "error", "-")
+_SCRIPT = ("python", "-W", "error", "-")
+#: The folder beside the programs with those that are found in place of them.
+FORKED = "forked"
 #: The addresses that the pages use.
 _ADDRESSES = (
     *(
@@ -109,9 +111,6 @@ def environment_of_its_own(folder: Path, wheels: Sequence[Path]) -> Path:
     programs = fresh_environment(folder, wheels)
     # What a page needs to install itself is there.
     write_pip(programs, "--no-build-isolation")
-    python = programs / PYTHON
-    python.write_text('#!/bin/sh\nexec python "$@"\n', encoding="utf-8")
-    python.chmod(0o755)
     return programs
 
 
@@ -286,7 +285,7 @@ def page_environment(programs: Path, home: Path) -> dict[str, str]:
         if not name.startswith(("BROKER_CORE_", "PYTEST", "PYTHON", "PIP_", "COV_", "PG"))
     }
     return kept | {
-        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+        "PATH": os.pathsep.join([str(programs / FORKED), str(programs), os.environ["PATH"]]),
         "HOME": str(home),
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         "NO_COLOR": "1",

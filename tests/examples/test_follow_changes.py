@@ -19,7 +19,7 @@ from broker_core.catalog import SqliteCatalog
 from broker_core.names import NamespaceName, TopicName
 from tests.support.distributions import ROOT
 from tests.support.eventually import eventually
-from tests.support.forked_programs import forked_python
+from tests.support.forked_programs import forked_program
 from tests.support.ports import free_port
 from tests.support.served import Served
 
@@ -94,7 +94,16 @@ class Following:
         words = [f"http://{self.http}", NAMESPACE, self.receiver.url, "--position", str(self.position)]
         with self.errors.open("ab") as errors:
             self.process = subprocess.Popen(
-                [forked_python(), "-W", "error", str(PROGRAM), *words, "--longest-pause", "0.5", *options],
+                [
+                    forked_program("python"),
+                    "-W",
+                    "error",
+                    str(PROGRAM),
+                    *words,
+                    "--longest-pause",
+                    "0.5",
+                    *options,
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
@@ -143,7 +152,7 @@ async def following(tmp_path: Path, receiver: Receiver) -> AsyncIterator[Followi
 def test_a_mistake_at_the_command_line_is_one_line() -> None:
     words = ["http://127.0.0.1:1", "persistent://public/default", "http://127.0.0.1:1/events"]
     said = subprocess.run(
-        [forked_python(), str(PROGRAM), *words], check=False, capture_output=True, text=True
+        [forked_program("python"), str(PROGRAM), *words], check=False, capture_output=True, text=True
     )
     assert (said.returncode, said.stdout) == (2, "")
     assert said.stderr == (
@@ -300,7 +309,7 @@ async def test_a_server_that_wants_a_token_ends_it_without_one(receiver: Receive
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     host, port = runner.addresses[0]
     process = await asyncio.create_subprocess_exec(
-        forked_python(), str(PROGRAM), f"http://{host}:{port}", NAMESPACE, receiver.url, "--once",
+        forked_program("python"), str(PROGRAM), f"http://{host}:{port}", NAMESPACE, receiver.url, "--once",
         cwd=tmp_path, stderr=subprocess.PIPE,
     )  # fmt: skip
     _, said = await process.communicate()
@@ -330,7 +339,7 @@ async def test_a_server_that_cannot_follow_ends_it(following: Following, receive
     ],
 )
 def test_what_can_never_be_is_no_reason_to_try_again(tmp_path: Path, words: list[str], said: str) -> None:
-    command = [forked_python(), "-W", "error", str(PROGRAM), *words]
+    command = [forked_program("python"), "-W", "error", str(PROGRAM), *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, cwd=tmp_path)
     assert done.returncode in (1, 2)
     assert said in done.stderr

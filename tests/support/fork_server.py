@@ -1,10 +1,9 @@
-"""Server that forks processes of `broker-core` with their modules imported already; run as a script: ``SOCKET NAME``.
+"""Server that forks processes of `broker-core` with their modules imported already; run as a script: ``SOCKET``.
 
 To import what a server needs takes ten times as long as most of what pages and tests do with it. A request is one
-message of ``marshal`` (arguments, folder, environment) with three descriptors. The first answer is the process id, or
-0: the caller starts the program itself, since the command is a plugin's. The second answer is the status of
-``waitpid``. Each byte from the caller is the number of a signal; its end kills the process.
-A program called ``NAME`` takes the arguments of Python: ``-W error``, ``-c``, ``-m``, a file, or ``-``.
+message of ``marshal`` (arguments, folder, environment) with three descriptors. The first answer is the process id, the
+second the status of ``waitpid``. Each byte from the caller is the number of a signal; its end kills the process.
+A program called ``python`` takes arguments of Python: ``-W error``, ``-c``, ``-m``, a file, or ``-``.
 A process differs from one with a start of its own in what Python itself reads at a start: of the variables
 ``PYTHON...`` it knows ``PYTHONPATH`` alone.
 """
@@ -26,6 +25,7 @@ import sysconfig
 import threading
 import warnings
 from dataclasses import dataclass
+from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Final, NoReturn
@@ -34,11 +34,16 @@ from broker_core.arrow_without_pandas import keep_pandas_out
 
 keep_pandas_out()
 
-import broker_core.client  # noqa: E402, F401 - scripts import it
+import pytest  # noqa: E402, F401 - pages run tests
+
+import broker_core.client  # noqa: E402 - scripts import it
 from broker_core.cli import main  # noqa: E402 - it imports Arrow
-from broker_core.cli.command_tree import is_of_the_core  # noqa: E402
 from broker_core.cli.server_process import server_process  # noqa: E402, F401 - most of it all
+from broker_core.project_name import PROJECT  # noqa: E402
 from broker_core.testing import serve  # noqa: E402, F401 - scripts too
+
+for plugin in entry_points(group=PROJECT):
+    plugin.load()
 
 _PACKAGES: Final = sysconfig.get_path("purelib")
 _NUMBER: Final = struct.Struct("=i")
@@ -70,10 +75,7 @@ def _serve(listener: socket.socket) -> list[str] | None:
                         caller.close()
                         continue
                     arguments, folder, environment = marshal.loads(request)
-                    if not _is_python(arguments) and not is_of_the_core(arguments[1:]):
-                        caller.sendall(_NUMBER.pack(0))
-                        caller.close()
-                    elif (pid := os.fork()) == 0:
+                    if (pid := os.fork()) == 0:
                         caller.close()
                         for other in {each.data for each in ready.get_map().values() if each.data}:
                             os.close(other.end)
@@ -88,11 +90,10 @@ def _serve(listener: socket.socket) -> list[str] | None:
                         os.environ.clear()
                         os.environ.update(environment)
                         return list(arguments)
-                    else:
-                        started = _Started(pid, os.pidfd_open(pid), caller)
-                        ready.register(started.end, selectors.EVENT_READ, started)
-                        ready.register(caller, selectors.EVENT_READ, started)
-                        caller.sendall(_NUMBER.pack(pid))
+                    started = _Started(pid, os.pidfd_open(pid), caller)
+                    ready.register(started.end, selectors.EVENT_READ, started)
+                    ready.register(caller, selectors.EVENT_READ, started)
+                    caller.sendall(_NUMBER.pack(pid))
                     for descriptor in descriptors:
                         os.close(descriptor)
                 elif key.fd == key.data.end:
@@ -110,10 +111,6 @@ def _serve(listener: socket.socket) -> list[str] | None:
                         os.kill(key.data.pid, number)
 
 
-def _is_python(arguments: list[str]) -> bool:
-    return Path(arguments[0]).name == sys.argv[2]
-
-
 def _run_python(arguments: list[str]) -> None:
     """Run what Python would run with these arguments."""
     if arguments[:2] == ["-W", "error"]:
@@ -122,6 +119,8 @@ def _run_python(arguments: list[str]) -> None:
     sys.argv = arguments
     if arguments[0] == "-m":
         sys.argv, sys.path[0] = arguments[1:], str(Path.cwd())
+        # pytest warns of a plugin whose assertions it comes too late for; but for this word.
+        broker_core.__doc__ = "PYTEST_DONT_REWRITE"
         runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
         return
     module = sys.modules["__main__"] = ModuleType("__main__")
@@ -176,7 +175,7 @@ if __name__ == "__main__":
     if asked is not None:
         code: object = None
         try:
-            if _is_python(asked):
+            if Path(asked[0]).name == "python":
                 _run_python(asked[1:])
             else:
                 sys.argv = asked

@@ -25,12 +25,10 @@ from typing import IO, Final, Self
 
 from tests.support.left_behind import Running
 
-__all__ = ["PYTHON", "ForkServer", "ForkedProcess", "forked_python", "server_of_the_run"]
+__all__ = ["ForkServer", "ForkedProcess", "forked_program", "server_of_the_run"]
 
 _SERVER: Final = Path(__file__).with_name("fork_server.py")
 _NUMBER: Final = struct.Struct("=i")
-#: The name of a program that stands for Python, with the arguments that `fork_server.py` names.
-PYTHON: Final = "forked-python"
 #: What stands in place of the program: it imports nothing that is written in Python, so it starts in 10 ms.
 _CALLER: Final = """#!{python} -ISs
 import _signal, _socket, marshal, os, sys
@@ -48,7 +46,7 @@ def run():
     numbers = b"".join(number.to_bytes(4, sys.byteorder) for number in range(3))
     request = marshal.dumps((sys.argv, os.getcwd(), variables))
     server.sendmsg([request], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, numbers)])
-    if server.recv(4) in (b"", bytes(4)):
+    if not server.recv(4):
         return None
     for number in (_signal.SIGTERM, _signal.SIGINT, _signal.SIGHUP, _signal.SIGUSR1):
         _signal.signal(number, lambda number, _: server.send(bytes([number])))
@@ -59,7 +57,8 @@ if status is None:
     os.execv({own!r}, [{own!r}, *sys.argv[1:]])
 code = os.waitstatus_to_exitcode(status)
 if code < 0:
-    _signal.signal(-code, _signal.SIG_DFL)
+    if -code != _signal.SIGKILL:
+        _signal.signal(-code, _signal.SIG_DFL)
     os.kill(os.getpid(), -code)
 os._exit(code)
 """
@@ -124,7 +123,7 @@ class ForkServer:
         # Threads of OpenBLAS would not be there after a fork.
         environment = self._environment | {"OPENBLAS_NUM_THREADS": "1"}
         self._process = subprocess.Popen(
-            [self._python, _SERVER, self._address, PYTHON],
+            [self._python, _SERVER, self._address],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment,
@@ -160,7 +159,6 @@ class ForkServer:
                 request = marshal.dumps((list(command), str(folder or Path.cwd()), dict(environment)))
                 socket.send_fds(connection, [request], [nothing.fileno(), writing, stderr.fileno()])
             (pid,) = _NUMBER.unpack(connection.recv(_NUMBER.size))
-            assert pid, "this command needs a start of its own"
         except BaseException:
             connection.close()
             stdout.close()
@@ -169,29 +167,21 @@ class ForkServer:
             os.close(writing)
         return ForkedProcess(connection, pid, stdout)
 
-    def take_over(self, program: Path) -> None:
-        """Put what asks this server in place of a program of its environment, which goes to ``own/``."""
-        own = program.parent / "own" / program.name
-        own.parent.mkdir(exist_ok=True)
-        program.rename(own)
-        self._write_caller(program, own)
-
-    def write_python(self, folder: Path) -> Path:
-        """Write a program that stands for Python; with arguments that it does not know it fails."""
-        program = folder / PYTHON
-        self._write_caller(program, self._python)
-        return program
-
-    def _write_caller(self, program: Path, own: Path) -> None:
+    def write_program(self, folder: Path, name: str) -> Path:
+        """Write a program that asks this server: ``broker-core``, or ``python`` for the arguments that `fork_server.py`
+        knows. It starts that of the environment if variables of Python are others, or the server has ended."""
+        own = self._python if name == "python" else self._python.parent / name
         variables = {
             name: value
             for name, value in self._environment.items()
             if name.startswith("PYTHON") and name != "PYTHONPATH"
         }
+        program = folder / name
         program.write_text(
             _CALLER.format(python=self._python, address=self._address, own=str(own), variables=variables)
         )
         program.chmod(0o755)
+        return program
 
 
 @cache
@@ -206,7 +196,8 @@ def server_of_the_run() -> ForkServer:
 
 
 @cache
-def forked_python() -> str:
-    """The program that stands for the Python that runs the tests; it has what `broker-core` has imported already."""
+def forked_program(name: str) -> str:
+    """The path of ``broker-core`` or ``python`` that stands for that of the environment of the tests, with all imported
+    that `broker-core` needs."""
     server = server_of_the_run()
-    return str(server.write_python(server.folder))
+    return str(server.write_program(server.folder, name))

@@ -15,16 +15,14 @@ COMMAND = [sys.executable, "-m", "broker_core.cli"]
 
 
 class Server:
-    """`broker-core serve` as a process; one that is forked has its modules imported."""
+    """`broker-core serve` as a process; one without a command of its own is forked with all imported."""
 
     process: subprocess.Popen[bytes] | ForkedProcess
 
-    def __init__(
-        self, folder: Path, *arguments: str, command: Sequence[str] = COMMAND, forked: bool = False
-    ) -> None:
+    def __init__(self, folder: Path, *arguments: str, command: Sequence[str] | None = None) -> None:
         self.log = folder / "log"
         with self.log.open("wb") as log:
-            if forked:
+            if command is None:
                 words = ["broker-core", "serve", *arguments]
                 self.process = server_of_the_run().serve(words, log, os.environ, folder)
             else:
@@ -43,7 +41,9 @@ class Server:
         return self.process.wait(60)
 
 
-def started(servers: list[Server], folder: Path, *arguments: str, forked: bool = False) -> Server:
-    server = Server(folder, *arguments, forked=forked)
+def started(
+    servers: list[Server], folder: Path, *arguments: str, command: Sequence[str] | None = None
+) -> Server:
+    server = Server(folder, *arguments, command=command)
     servers.append(server)
     return server

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from broker_core.cli.running_broker import get
-from tests.cli.server_process.serving import Server, started
+from tests.cli.server_process.serving import COMMAND, Server, started
 from tests.support.eventually import eventually_sync
 
 
@@ -40,7 +40,7 @@ def test_a_hangup_while_it_starts_is_not_missed(servers: list[Server], tmp_path:
     config = tmp_path / "f.toml"
     text = '[pulsar]\nlisten = "127.0.0.1:0"\n[log]\nfile = "served.log"\n'
     config.write_text(text)
-    server = started(servers, tmp_path, "--config", str(config))
+    server = started(servers, tmp_path, "--config", str(config), command=COMMAND)
     log = tmp_path / "served.log"
     eventually_sync(log.exists, what="it has begun to start, and read its file")
     config.write_text(text + "[limits]\npermit_queue = 7\n")
@@ -62,7 +62,7 @@ def test_whatever_becomes_of_the_file_the_server_goes_on(servers: list[Server], 
     config, real = tmp_path / "f.toml", tmp_path / "real.toml"
     text = '[pulsar]\nlisten = "127.0.0.1:0"\n[admin]\nsocket = "a"\n[limits]\npermit_queue = {}\n'
     config.write_text(text.format(1))
-    server = started(servers, tmp_path, "--config", str(config), forked=True)
+    server = started(servers, tmp_path, "--config", str(config))
     server.ready()
     socket = f"unix:{tmp_path}/a"
 
@@ -125,7 +125,7 @@ def test_whatever_becomes_of_the_file_the_server_goes_on(servers: list[Server], 
 
 
 def test_a_hangup_without_anything_to_reload_says_so(servers: list[Server], tmp_path: Path) -> None:
-    server = started(servers, tmp_path, "--pulsar", "127.0.0.1:0", forked=True)
+    server = started(servers, tmp_path, "--pulsar", "127.0.0.1:0")
     server.ready()
     server.process.send_signal(signal.SIGHUP)
     eventually_sync(lambda: '"event":"reloaded"' in server.log.read_text(), what="the line")
@@ -137,7 +137,7 @@ def test_a_hangup_changes_the_log_and_how_the_server_ends(servers: list[Server],
     config, other = tmp_path / "f.toml", tmp_path / "other.log"
     text = '[log]\nlevel = "{}"\nformat = "{}"\nfile = "{}"\n[pulsar]\nlisten = "127.0.0.1:0"\n'
     config.write_text(text.format("error", "json", ""))
-    server = started(servers, tmp_path, "--config", str(config), forked=True)
+    server = started(servers, tmp_path, "--config", str(config))
     server.ready()
     drains = 'drain_delay = "7ms"\ndrain_timeout = "9s"\n'
     config.write_text(text.format("info", "human", "other.log") + drains)

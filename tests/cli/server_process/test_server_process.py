@@ -22,6 +22,7 @@ from broker_core.wire.pulsar.frame_decoder import FrameDecoder
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
 from tests.cli.server_process.serving import COMMAND, Server, started
 from tests.support.eventually import eventually_sync
+from tests.support.forked_programs import forked_program
 
 
 def test_the_line_ready() -> None:
@@ -34,7 +35,8 @@ def test_the_line_ready() -> None:
 def test_it_says_ready_once_and_drains_on_a_signal(
     servers: list[Server], tmp_path: Path, number: signal.Signals
 ) -> None:
-    server = started(servers, tmp_path, "--pulsar", "127.0.0.1:0", "--http", "127.0.0.1:0")
+    arguments = ["--pulsar", "127.0.0.1:0", "--http", "127.0.0.1:0"]
+    server = started(servers, tmp_path, *arguments, command=COMMAND)
     ready = server.ready()
     assert list(ready) == ["pulsar", "http"]
 
@@ -55,7 +57,7 @@ def test_it_says_ready_once_and_drains_on_a_signal(
 
 
 def test_without_the_table_there_is_no_http(servers: list[Server], tmp_path: Path) -> None:
-    server = started(servers, tmp_path, "--pulsar", "127.0.0.1:0", forked=True)
+    server = started(servers, tmp_path, "--pulsar", "127.0.0.1:0")
     assert list(server.ready()) == ["pulsar"]
     server.process.terminate()
     assert server.end() == 0
@@ -100,7 +102,9 @@ def test_a_second_signal_ends_it_at_once(
     config = _with_plugin(tmp_path, monkeypatch, PLUGIN_THAT_HANGS.format(in_startup=False))
     server = started(servers, tmp_path, "--config", config)
     url = f"pulsar://{server.ready()['pulsar']}"
-    asking = subprocess.Popen([*COMMAND, "list", "a/b", "--url", url], stderr=subprocess.PIPE)
+    asking = subprocess.Popen(
+        [forked_program("broker-core"), "list", "a/b", "--url", url], stderr=subprocess.PIPE
+    )
     server.lines.wait_for(lambda said: said == "ready asked", 60, what="the plugin asked")
     server.process.terminate()
     eventually_sync(lambda: "stopping" in server.log.read_text(), 30, what="draining")
@@ -169,7 +173,8 @@ class Unread:
         self._errors, errors = os.pipe()
         for pipe in (into, errors):
             fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, 4096)
-        command = [*COMMAND, "serve", "--pulsar", "127.0.0.1:0", "--http", "127.0.0.1:0", *arguments]
+        options = ["--pulsar", "127.0.0.1:0", "--http", "127.0.0.1:0", *arguments]
+        command = [forked_program("broker-core"), "serve", *options]
         self.process = subprocess.Popen(command, stdout=into, stderr=errors, cwd=folder)
         os.close(into)
         os.close(errors)
@@ -331,7 +336,7 @@ def _status(address: str, path: str = "/-/ready") -> tuple[int, str]:
 def test_it_ends_by_itself_after_the_delay(servers: list[Server], tmp_path: Path) -> None:
     config = tmp_path / "f.toml"
     config.write_text('[pulsar]\nlisten = "127.0.0.1:0"\ndrain_delay = 1\n')
-    server = started(servers, tmp_path, "--config", str(config), forked=True)
+    server = started(servers, tmp_path, "--config", str(config))
     server.ready()
     begun = time.monotonic()
     server.process.terminate()
@@ -342,7 +347,7 @@ def test_it_ends_by_itself_after_the_delay(servers: list[Server], tmp_path: Path
 def test_clients_are_served_in_the_delay(servers: list[Server], tmp_path: Path) -> None:
     config = tmp_path / "f.toml"
     config.write_text('[pulsar]\nlisten = "127.0.0.1:0"\ndrain_delay = 600\n[http]\nlisten = "127.0.0.1:0"\n')
-    server = started(servers, tmp_path, "--config", str(config), forked=True)
+    server = started(servers, tmp_path, "--config", str(config))
     ready = server.ready()
     assert _status(ready["http"])[0] == 200
     server.process.terminate()

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.forked_programs import forked_program
 from tests.support.postgres_server import Database
-from tests.support.served import broker_core_command, to_toml
+from tests.support.served import to_toml
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ def config(database: Database, tmp_path: Path) -> Path:
 
 
 def explain(config: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [broker_core_command(), "postgres", "explain", "acme/orders", "--config", str(config)]
+    command = [forked_program("broker-core"), "postgres", "explain", "acme/orders", "--config", str(config)]
     return subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=120, check=False)
 
 
