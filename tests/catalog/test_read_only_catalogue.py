@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +17,7 @@ from broker_core.catalog import CatalogBusy, CatalogReadOnly, SqliteCatalog
 from broker_core.client import LookupSession
 from broker_core.names import NamespaceName, TopicName
 from broker_core.settings import Settings
+from tests.support.forked_programs import forked_program
 from tests.support.read_only_folder import mounted_read_only
 
 SPACE = NamespaceName("a", "b")
@@ -180,7 +180,7 @@ def test_commands_read_that_of_another_user(folder_mode: int) -> None:
         path.chmod(0o444)
         Path(folder).chmod(folder_mode if os.geteuid() == 0 else 0o555)
         said = subprocess.run(
-            [sys.executable, "-c", _OF_ANOTHER_USER, str(path)],
+            [forked_program("python"), "-c", _OF_ANOTHER_USER, str(path)],
             capture_output=True,
             text=True,
             check=False,

@@ -8,7 +8,6 @@ import os
 import signal
 import sqlite3
 import subprocess
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, closing
@@ -35,6 +34,7 @@ from broker_core.mass_deletion_guard import Deletions
 from broker_core.names import NamespaceName, TopicName
 from broker_core.testing import serve
 from tests.catalog.old_files import OLD_FILES, old_file
+from tests.support.forked_programs import forked_program
 
 NAMESPACE = NamespaceName("public", "default")
 NAMES = [
@@ -212,7 +212,9 @@ print(migrate_file(Path(sys.argv[1])) is not None)
 
 def test_of_many_processes_at_once_one_does_it(path: Path) -> None:
     started = [
-        subprocess.Popen([sys.executable, "-c", PROCESS, str(path)], stdout=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            [forked_program("python"), "-c", PROCESS, str(path)], stdout=subprocess.PIPE, text=True
+        )
         for _ in range(3)
     ]
     said = [process.communicate()[0].strip() for process in started]
@@ -247,7 +249,7 @@ migration.migrate_file(Path(sys.argv[1]))
 def test_a_crash_leaves_it_as_it_was_and_the_next_one_does_it(path: Path, when: str) -> None:
     with SqliteCatalog(path) as catalog:
         before = catalog.catalog_id, catalog.version(NAMESPACE)
-    killed = subprocess.run([sys.executable, "-c", KILLED, str(path), when], check=False)
+    killed = subprocess.run([forked_program("python"), "-c", KILLED, str(path), when], check=False)
     assert killed.returncode == -signal.SIGKILL
     with SqliteCatalog(path) as catalog:
         assert (catalog.catalog_id, catalog.version(NAMESPACE)) == before

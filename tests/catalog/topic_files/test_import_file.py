@@ -4,7 +4,6 @@ import io
 import json
 import signal
 import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from broker_core.change_log import CatalogVersion, Changes, Gap, Operation
 from broker_core.mass_deletion_guard import Deletions, MassDeletion
 from broker_core.names import NamespaceName, TopicName
 from tests.catalog.filled import all_names, read
+from tests.support.forked_programs import forked_program
 from tests.support.import_rules import LINES, Line, Model, after_import, as_rows, listed_names
 
 NAMESPACE = NamespaceName("a", "b")
@@ -391,7 +391,10 @@ def test_killed_in_the_midst_it_leaves_nothing(tmp_path: Path, ticks: int) -> No
         bring(catalog, "there")
     data = b"".join(b"topic-%07d\n" % number for number in range(300_000))
     killed = subprocess.run(
-        [sys.executable, "-c", _KILLED, str(path), str(ticks)], input=data, check=False, capture_output=True
+        [forked_program("python"), "-c", _KILLED, str(path), str(ticks)],
+        input=data,
+        check=False,
+        capture_output=True,
     )
     assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
     assert path.stat().st_size > 0

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.forked_programs import forked_program
 from tests.support.program_lines import ProgramLines
 
 COMMAND = Path(sys.executable).parent / "broker-core"
@@ -18,10 +19,10 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def _run(folder: Path, *, try_commands: bool = False) -> list[str]:
+def _run(folder: Path, command: Path | str, *, try_commands: bool = False) -> list[str]:
     """Start the demo, try its three commands as a shell would, stop it; what it said."""
     with (folder / "log").open("ab") as errors:
-        process = subprocess.Popen([COMMAND, "demo"], stdout=subprocess.PIPE, stderr=errors, cwd=folder)
+        process = subprocess.Popen([command, "demo"], stdout=subprocess.PIPE, stderr=errors, cwd=folder)
     try:
         lines = ProgramLines(process)
         lines.wait_for(lambda said: said == "Ctrl-C ends it.", 60, what="all hints")
@@ -48,11 +49,11 @@ def _try(commands: list[str], folder: Path) -> None:
 
 
 def test_it_runs_twice_in_a_row_and_its_commands_work_as_printed(tmp_path: Path) -> None:
-    first = _run(tmp_path, try_commands=True)
+    first = _run(tmp_path, COMMAND, try_commands=True)
     assert first[0].startswith("ready pulsar=127.0.0.1:")
     assert " http=127.0.0.1:" in first[0]
     assert first[1].startswith("filled ")
-    again = _run(tmp_path)
+    again = _run(tmp_path, forked_program("broker-core"))
     assert again[1].startswith("found ")
     assert '"ready"' not in (tmp_path / "log").read_text()  # the same terminal has the line
 
@@ -67,7 +68,7 @@ def test_ports_that_are_taken_are_replaced_and_it_says_so(tmp_path: Path) -> Non
         except OSError:  # by somebody else, which is as good
             pass
     try:
-        said = _run(tmp_path)
+        said = _run(tmp_path, forked_program("broker-core"))
     finally:
         for each in taken:
             each.close()
@@ -78,7 +79,7 @@ def test_ports_that_are_taken_are_replaced_and_it_says_so(tmp_path: Path) -> Non
 def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     said = subprocess.run(
-        [COMMAND, "demo", "--folder", tmp_path / "file"],
+        [forked_program("broker-core"), "demo", "--folder", tmp_path / "file"],
         capture_output=True,
         text=True,
         check=False,

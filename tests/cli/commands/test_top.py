@@ -8,7 +8,6 @@ import os
 import pty
 import signal
 import subprocess
-import sys
 import termios
 from pathlib import Path
 
@@ -17,6 +16,7 @@ import pytest
 from broker_core.client import LookupSession
 from tests.cli.conftest import Cli
 from tests.support.api_serving import ApiServed, api_served
+from tests.support.forked_programs import forked_program
 
 
 async def asked(served: ApiServed) -> None:
@@ -54,9 +54,7 @@ async def test_live_it_draws_again_until_it_is_left(tmp_path: Path, key: str) ->
         ours, theirs = pty.openpty()
         program = subprocess.Popen(  # noqa: ASYNC220 - it does not wait
             [
-                sys.executable,
-                "-m",
-                "broker_core.cli",
+                forked_program("broker-core"),
                 "top",
                 "--interval",
                 "0.5",
