@@ -86,12 +86,7 @@ def _configs(texts: list[str] | None) -> dict[str, str]:
         return {}
     from broker_core.kafka.configs import InvalidConfig, check_configs
 
-    configs = {}
-    for text in texts:
-        name, separator, value = text.partition("=")
-        if not separator or not name:
-            raise UnusableQuestion(f"Invalid config {text!r:.100}: expected NAME=VALUE")
-        configs[name] = value
+    configs = parse_properties(texts, option="--topic-config")
     try:
         check_configs(configs, {})
     except InvalidConfig as error:

@@ -155,11 +155,13 @@ def parse_mode(text: str) -> Mode:
 
 
 def parse_properties(pairs: Sequence[str] | None, *, option: str = "--property") -> dict[str, str]:
-    """Properties of ``KEY=VALUE``; the last of a repeated key counts, and a value may hold ``=``."""
+    """Properties of ``KEY=VALUE``, each key once; a value may hold ``=``. Raises :exc:`UnusableQuestion`."""
     properties: dict[str, str] = {}
     for pair in pairs or ():
         key, separator, value = pair.partition("=")
         if not separator or not key:
             raise UnusableQuestion(f"{option} {pair!r}: expected KEY=VALUE")
+        if key in properties:
+            raise UnusableQuestion(f"{option} {pair!r}: {key!r} is given twice")
         properties[key] = value
     return properties

@@ -34,7 +34,7 @@ def test_configs_are_those_that_kafka_takes(cli: Cli) -> None:
     for config, reason in (
         ("retention.ms=soon", "retention.ms"),
         ("owner=me", "Unknown topic config name: owner"),
-        ("owner", "expected NAME=VALUE"),
+        ("owner", "expected KEY=VALUE"),
     ):
         said = cli(*words, config)
         assert said.code == 2

@@ -15,8 +15,10 @@ from broker_core.names import Mode
 from tests.cli.conftest import Cli
 
 
-def test_properties_are_pairs_and_the_last_of_a_key_counts() -> None:
-    assert parse_properties(["a=1", "b=x=y", "a=2", "c="]) == {"a": "2", "b": "x=y", "c": ""}
+def test_properties_are_pairs_and_each_key_is_given_once() -> None:
+    assert parse_properties(["a=1", "b=x=y", "c="]) == {"a": "1", "b": "x=y", "c": ""}
+    with pytest.raises(UnusableQuestion, match="--property 'a=2': 'a' is given twice"):
+        parse_properties(["a=1", "b=x=y", "a=2"])
     assert parse_properties(None) == {}
 
 
