@@ -152,7 +152,7 @@ def test_an_incremental_build_makes_the_changed_segments_anew(table: TopicTable,
 def test_random_chains_of_changes_equal_full_builds(
     kind: type[TopicTable], spark: SparkSession, tmp_path: Path
 ) -> None:
-    check_chain(spark, kind(spark, "topics"), tmp_path, seed=12, turns=5)
+    check_chain(spark, kind(spark, "topics"), tmp_path, seed=12)
 
 
 @pytest.mark.parametrize("kind", [IcebergTable], ids=["iceberg"])

@@ -34,8 +34,8 @@ KEYS: Final = ("region",)
 _LARGE: Final = "public/large"
 _REGIONS: Final = (None, "eu", "us")
 _SEGMENT_BYTES: Final = 4096
-#: Changes of a chain: 200 take some five minutes for each kind of catalogue.
-CHAIN_TURNS: Final = int(os.environ.get("SPARK_CHAIN_TURNS", "5"))
+#: Changes of a chain: four have one of each kind, 200 take some five minutes for each kind of catalogue.
+CHAIN_TURNS: Final = int(os.environ.get("SPARK_CHAIN_TURNS", "4"))
 
 
 class ChangedCatalogue(Protocol):

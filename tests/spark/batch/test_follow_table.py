@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -81,7 +80,7 @@ def table(spark: SparkSession, tmp_path: Path) -> Table:
 
 async def test_brokers_answer_with_the_table_of_the_last_look(table: Table) -> None:
     await asyncio.to_thread(table.build)
-    plugin, random = SparkPlugin(), Random(5)
+    plugin = SparkPlugin()
     tables: dict[str, dict[str, Any]] = {
         "catalog": {"property_keys": ["region"]},
         "plugins": {"spark": {"store": table.given["store"], "refresh": "1h", "max_age": "1h"}},
@@ -107,9 +106,12 @@ async def test_brokers_answer_with_the_table_of_the_last_look(table: Table) -> N
 
         await check()
         assert follows() == "max_age"
-        for _ in range(6):
-            names = random.sample([f"t-{number}" for number in range(50)], 4)
-            region, deleted = random.choice(["eu", "us"]), random.random() < 0.4
+        for numbers, region, deleted in (
+            ((7, 16, 47), "us", False),  # changed ones, and one that is new
+            ((3, 16, 47), "eu", True),
+            ((16, 27, 34), "us", False),  # one of them again
+        ):
+            names = [f"t-{number}" for number in numbers]
             await asyncio.to_thread(table.put, *names, region=region, deleted=deleted)
             await asyncio.to_thread(table.follow)
             await check()

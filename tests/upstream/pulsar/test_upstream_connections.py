@@ -151,7 +151,7 @@ async def test_no_connection_is_shared_by_two_principals() -> None:
     roles = Roles()
     async with (
         ScriptedServer(roles) as server,
-        cluster_of(server.url, upstream={"token": "own-0"}, connections=8) as cluster,
+        cluster_of(server.url, upstream={"token": "own-0"}, connections=8, connection_wait=AGES) as cluster,
     ):
         chosen = random.Random(5)
 

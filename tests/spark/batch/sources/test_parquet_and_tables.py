@@ -213,4 +213,4 @@ def test_random_chains_of_changes_of_a_table_with_versions(
 ) -> None:
     table = _VersionedTable(spark)
     monkeypatch.setattr(TableSource, "_pinned", lambda *_: (table, ""))
-    check_chain(spark, table, tmp_path, seed=21, turns=4)
+    check_chain(spark, table, tmp_path, seed=21)
