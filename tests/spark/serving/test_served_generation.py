@@ -257,7 +257,9 @@ async def test_masks_and_checks_work_on_its_answers(verify: str) -> None:
     plugin, uri = SparkPlugin(), f"memory://masks-{verify}"
     tables: dict[str, dict[str, Any]] = {
         "catalog": {"property_keys": ["team"]},
-        "plugins": {"spark": {"store": uri, "refresh": "1h", "verify_filtered": verify}},
+        "plugins": {
+            "spark": {"store": uri, "refresh": "1h", "source_timeout": "10m", "verify_filtered": verify}
+        },
     }
     async with serve({"spark": plugin, "hides": Hides()}, settings=tables) as server:
         model = CatalogueModel(server)
