@@ -172,7 +172,12 @@ class RawRows(EncodedRows, Sequence[Any]):
 
     def ordered(self, places: Sequence[int]) -> CutRows:
         """The rows at these places, in this order."""
-        return self.cut(Encoded(len(places), [piece for place in places for piece in self.one(place).pieces]))
+        return self.mixed([self.one(place) for place in places])
+
+    def mixed(self, rows: Sequence[Encoded]) -> CutRows:
+        """Rows of these and others: a copy, which keeps the bytes of no answer."""
+        data = b"".join(piece for row in rows for piece in row.pieces)
+        return self.cut(Encoded(sum(row.count for row in rows), [memoryview(data)] if data else []))
 
     def length(self, count: int) -> bytes:
         """The length in front of an array of so many rows."""

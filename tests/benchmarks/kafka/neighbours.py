@@ -50,7 +50,7 @@ SIZE: Final = 50_000
 NAMES: Final = 240_000
 _HOLD: Final = 4 << 20
 #: Topics whose configs are 2.4 MB.
-RELAYED: Final = 400
+RELAYED: Final = 1150
 _VERSIONS: Final = {"client_software_name": "neighbour", "client_software_version": "1"}
 
 

@@ -135,7 +135,7 @@ class Joined(NamedTuple):
             for name in wanted
             if name in others or places.get(name)
         ]
-        return self.rows.cut(Encoded(len(some), [piece for row in some for piece in row.pieces]))
+        return self.rows.mixed(some)
 
 
 async def joined(
