@@ -22,7 +22,9 @@ from broker_core.cli.options.credentials import (
     CertOption,
     GivenCredentials,
     KeyOption,
+    PasswordFileOption,
     TokenFileOption,
+    UserOption,
 )
 from broker_core.errors import BrokerCoreError
 
@@ -148,9 +150,9 @@ def get(
     try:
         connection, prefix = _connection(url, timeout, credentials)
         # The socket of the operator asks nobody for credentials.
-        token = None if url.startswith(_UNIX) else credentials.token()
-        if token is not None:
-            headers["Authorization"] = f"Bearer {token}"
+        authorization = None if url.startswith(_UNIX) else credentials.of_http()
+        if authorization is not None:
+            headers["Authorization"] = authorization
         try:
             connection.request(method, f"{prefix}{path}", headers=headers)
             response = connection.getresponse()
@@ -221,8 +223,8 @@ def _said(response: http.client.HTTPResponse) -> str:
 class RunningBroker:
     """The broker that runs with these settings, or at ``given``, the value of ``--broker``: its HTTP port or socket.
 
-    A command's parameter of this type stands for the options ``--broker``, ``--token-file``, ``--cert``, ``--key`` and
-    ``--ca``.
+    A command's parameter of this type stands for the options ``--broker``, ``--token-file``, ``--user``,
+    ``--password-file``, ``--cert``, ``--key`` and ``--ca``.
     """
 
     given: str | None = None
@@ -273,8 +275,13 @@ def _running_broker(
     given_cert: Path | None,
     given_key: Path | None,
     given_ca: Path | None,
+    given_user: str | None,
+    given_password_file: Path | None,
 ) -> RunningBroker:
-    return RunningBroker(given, GivenCredentials(given_token_file, given_cert, given_key, given_ca))
+    credentials = GivenCredentials(
+        given_token_file, given_cert, given_key, given_ca, given_user, given_password_file
+    )
+    return RunningBroker(given, credentials)
 
 
 option_group(  # under names that parameters of the command itself hardly have
@@ -285,4 +292,6 @@ option_group(  # under names that parameters of the command itself hardly have
     given_cert=(CertOption, None),
     given_key=(KeyOption, None),
     given_ca=(CaOption, None),
+    given_user=(UserOption, None),
+    given_password_file=(PasswordFileOption, None),
 )

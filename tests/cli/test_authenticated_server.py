@@ -140,7 +140,7 @@ async def test_commands_ask_with_a_token(tables: dict[str, Any], tmp_path: Path,
             said = await asyncio.to_thread(cli, *command)
             assert said.code == 1, command
             assert "credentials are needed here" in said.err or "Failed to authenticate" in said.err
-            assert said.err.endswith("; ask with --token-file FILE or --cert FILE\n")
+            assert said.err.endswith("; ask with --token-file FILE, --user NAME or --cert FILE\n")
             said = await asyncio.to_thread(cli, *command, "--token-file", file)
             assert said.code == 0, said.err
         said = await asyncio.to_thread(

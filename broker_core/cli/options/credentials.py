@@ -1,7 +1,8 @@
-"""The options of commands that ask a server which authenticates: a token in a file, certificates."""
+"""The options of commands that ask a server which authenticates: a token or a password in a file, certificates."""
 
 from __future__ import annotations
 
+from base64 import b64encode
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 import typer
 
 from broker_core.cli.option_groups import option_group
+from broker_core.cli.options.question import UnusableQuestion
 from broker_core.errors import BrokerCoreError
 
 if TYPE_CHECKING:
@@ -21,8 +23,10 @@ __all__ = [
     "CertOption",
     "GivenCredentials",
     "KeyOption",
+    "PasswordFileOption",
     "TokenFileOption",
     "UnusableCredentials",
+    "UserOption",
     "secret_text",
 ]
 
@@ -38,6 +42,21 @@ TokenFileOption: TypeAlias = Annotated[
         "--token-file",
         metavar="FILE",
         help="Ask with the token in this file: what a command line says, every user of the machine can read.",
+        show_default=False,
+    ),
+]
+UserOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--user", metavar="NAME", help="Ask as this user, with --password-file.", show_default=False
+    ),
+]
+PasswordFileOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--password-file",
+        metavar="FILE",
+        help="The password of --user, in the first line of this file.",
         show_default=False,
     ),
 ]
@@ -89,12 +108,16 @@ def secret_text(option: str, file: Path, *, encoding: str = "utf-8", first_line:
 
 @dataclass(frozen=True, slots=True)
 class GivenCredentials:
-    """What ``--token-file``, ``--cert``, ``--key`` and ``--ca`` say: files, which are read when they are used."""
+    """What ``--token-file``, ``--cert``, ``--key``, ``--ca``, ``--user`` and ``--password-file`` say; files are read
+    when they are used.
+    """
 
     token_file: Path | None = None
     cert: Path | None = None
     key: Path | None = None
     ca: Path | None = None
+    user: str | None = None
+    password_file: Path | None = None
 
     @property
     def has_certificates(self) -> bool:
@@ -102,13 +125,36 @@ class GivenCredentials:
         return self.cert is not None or self.key is not None or self.ca is not None
 
     def token(self) -> str | None:
-        """The token, without white space around it. Raises :exc:`UnusableCredentials`."""
+        """The token, without white space around it.
+
+        Raises :exc:`UnusableCredentials`, and :exc:`UnusableQuestion` beside a user.
+        """
         if self.token_file is None:
             return None
+        if self.user is not None or self.password_file is not None:
+            raise UnusableQuestion("--token-file and --user are two ways to authenticate: give one")
         token = secret_text("--token-file", self.token_file, encoding="ascii").strip()
         if not token or not token.isprintable() or " " in token:
             raise UnusableCredentials(f"--token-file {self.token_file}: there is no token in it")
         return token
+
+    def password(self) -> tuple[str, str] | None:
+        """The user, and its password: the first line of the file.
+
+        Raises :exc:`UnusableCredentials`, and :exc:`UnusableQuestion` for one without the other.
+        """
+        if self.user is None and self.password_file is None:
+            return None
+        if self.user is None or self.password_file is None:
+            raise UnusableQuestion("--user and --password-file go together")
+        if ":" in self.user:
+            raise UnusableQuestion("--user: the name of a user has no colon")
+        password = secret_text("--password-file", self.password_file, first_line=True).rstrip("\r\n")
+        if not password:
+            raise UnusableCredentials(
+                f"--password-file {self.password_file}: there is no password in its first line"
+            )
+        return self.user, password
 
     def tls(self) -> ClientTls:
         """The certificates. Raises :exc:`UnusableCredentials` for a key without a certificate."""
@@ -126,8 +172,8 @@ class GivenCredentials:
     @property
     def after_refusal(self) -> str:
         """What to do if a server refuses these credentials."""
-        if self.token_file is None and self.cert is None:
-            return "ask with --token-file FILE or --cert FILE"
+        if self.token_file is None and self.cert is None and self.user is None:
+            return "ask with --token-file FILE, --user NAME or --cert FILE"
         return "the log of the server says why"
 
     def after_distrust(self, reason: str) -> str | None:
@@ -139,14 +185,26 @@ class GivenCredentials:
         return f"{self.ca} does not have its authority"
 
     def of_client(self) -> Credentials | None:
-        """The method and its data for Pulsar's protocol: the token, else the certificate, else none."""
-        from broker_core.client import Credentials
+        """The method and its data for Pulsar's protocol: the token or password, else the certificate, else none.
 
-        token = self.token()
+        Raises :exc:`UnusableCredentials` and :exc:`UnusableQuestion`.
+        """
+        from broker_core.client import Basic, Credentials
+
+        token, named = self.token(), self.password()
         if token is not None:
             data = token.encode()
             return Credentials("token", lambda: data)
+        if named is not None:
+            return Basic(*named).credentials
         return None if self.cert is None else Credentials("tls")
+
+    def of_http(self) -> str | None:
+        """The header ``Authorization``, as of :meth:`of_client`; ``None`` without one."""
+        token, named = self.token(), self.password()
+        if named is not None:
+            return f"Basic {b64encode(':'.join(named).encode()).decode()}"
+        return None if token is None else f"Bearer {token}"
 
 
 NO_CREDENTIALS: Final = GivenCredentials()
@@ -158,4 +216,6 @@ option_group(
     cert=(CertOption, None),
     key=(KeyOption, None),
     ca=(CaOption, None),
+    user=(UserOption, None),
+    password_file=(PasswordFileOption, None),
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal, Protocol, TypeAlias
 
 import typer
@@ -14,8 +13,6 @@ from broker_core.cli.option_groups import option_group
 from broker_core.cli.options.credentials import (
     NO_CREDENTIALS,
     GivenCredentials,
-    UnusableCredentials,
-    secret_text,
 )
 from broker_core.cli.options.question import UnusableQuestion, usable
 from broker_core.errors import BrokerCoreError
@@ -47,21 +44,6 @@ TimeoutOption: TypeAlias = Annotated[
 TlsOption: TypeAlias = Annotated[
     bool, typer.Option("--tls", help="Connect with TLS; --ca and --cert do so too.", show_default=False)
 ]
-UserOption: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--user", metavar="NAME", help="Ask as this user, with --password-file.", show_default=False
-    ),
-]
-PasswordFileOption: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "--password-file",
-        metavar="FILE",
-        help="The password of --user, in the first line of this file.",
-        show_default=False,
-    ),
-]
 MechanismOption: TypeAlias = Annotated[
     Mechanism, typer.Option("--mechanism", help="The SASL mechanism for --user.")
 ]
@@ -80,8 +62,6 @@ class GivenKafka:
     bootstrap: str | None = None
     timeout: float = 30.0
     tls: bool = False
-    user: str | None = None
-    password_file: Path | None = None
     mechanism: Mechanism = "SCRAM-SHA-512"
     credentials: GivenCredentials = NO_CREDENTIALS
 
@@ -128,7 +108,7 @@ class GivenKafka:
                 f"{refused} The server asks for credentials: give --user or --token-file"
             ) from None
         except UnsupportedSaslMechanismException as refused:
-            if self.user is None:
+            if self.credentials.user is None:
                 raise
             raise BrokerCoreError(
                 f"{refused}; give one that it has as --mechanism, or --token-file for OAUTHBEARER"
@@ -157,28 +137,12 @@ class GivenKafka:
     def _sasl(self) -> Plain | Scram | OAuthBearer | None:
         from broker_core.client.kafka import OAuthBearer, Plain, Scram
 
-        if self.credentials.token_file is not None:
-            if self.user is not None or self.password_file is not None:
-                raise UnusableQuestion("--token-file and --user are two ways to authenticate: give one")
-            token = self.credentials.token()
-            assert token is not None  # there is a file
+        token, named = self.credentials.token(), self.credentials.password()
+        if token is not None:
             return OAuthBearer(token)
-        if self.user is None and self.password_file is None:
+        if named is None:
             return None
-        if self.user is None or self.password_file is None:
-            raise UnusableQuestion("--user and --password-file go together")
-        password = _password(self.password_file)
-        if self.mechanism == "PLAIN":
-            return Plain(self.user, password)
-        return Scram(self.user, password, mechanism=self.mechanism)
-
-
-def _password(file: Path) -> str:
-    """The first line of a file. Raises :exc:`UnusableCredentials`."""
-    password = secret_text("--password-file", file, first_line=True).rstrip("\r\n")
-    if not password:
-        raise UnusableCredentials(f"--password-file {file}: there is no password in its first line")
-    return password
+        return Plain(*named) if self.mechanism == "PLAIN" else Scram(*named, mechanism=self.mechanism)
 
 
 def _of_settings(settings: Settings, *, tls: bool) -> str:
@@ -205,8 +169,6 @@ option_group(
     bootstrap=(BootstrapOption, None),
     timeout=(TimeoutOption, 30.0),
     tls=(TlsOption, False),
-    user=(UserOption, None),
-    password_file=(PasswordFileOption, None),
     mechanism=(MechanismOption, "SCRAM-SHA-512"),
     credentials=(GivenCredentials, NO_CREDENTIALS),
 )

@@ -59,3 +59,15 @@ def test_a_token_is_preferred_to_a_certificate(tmp_path: Path) -> None:
     credentials = GivenCredentials(token_file=file, cert=Path("c.pem")).of_client()
     assert credentials is not None
     assert credentials.method == "token"
+
+
+def test_a_password_is_the_first_line_of_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "password"
+    file.write_text("pass wörd\r\nmore\n", encoding="utf-8")
+    given = GivenCredentials(user="alice", password_file=file)
+    credentials = given.of_client()
+    assert credentials is not None
+    assert credentials.method == "basic"
+    assert asyncio.run(credentials.current()) == "alice:pass wörd".encode()
+    assert given.of_http() == "Basic YWxpY2U6cGFzcyB3w7ZyZA=="
+    assert "pass" not in repr(credentials)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -64,7 +63,8 @@ async def test_what_is_no_address() -> None:
 async def test_a_password_of_a_file(listing: ScriptedKafka, tmp_path: Path) -> None:
     (tmp_path / "pw").write_text("pass word\r\nmore\n")
     async with listing:
-        server = GivenKafka(listing.address, user="alice", password_file=tmp_path / "pw", mechanism="PLAIN")
+        alice = GivenCredentials(user="alice", password_file=tmp_path / "pw")
+        server = GivenKafka(listing.address, mechanism="PLAIN", credentials=alice)
         assert await names(server) == ["orders"]
         assert listing.of(SASL_AUTHENTICATE) == [{"auth_bytes": b"\0alice\0pass word"}]
 
@@ -80,7 +80,8 @@ async def test_a_token_of_a_file(listing: ScriptedKafka, tmp_path: Path) -> None
 async def test_scram_is_asked_for_without_a_mechanism(listing: ScriptedKafka, tmp_path: Path) -> None:
     (tmp_path / "pw").write_text("secret")
     async with listing:
-        server = GivenKafka(listing.address, user="alice", password_file=tmp_path / "pw")
+        alice = GivenCredentials(user="alice", password_file=tmp_path / "pw")
+        server = GivenKafka(listing.address, credentials=alice)
         with pytest.raises(BrokerCoreError, match="SCRAM-SHA-512") as raised:
             await names(server)
         assert listing.of(SASL_HANDSHAKE) == [{"mechanism": "SCRAM-SHA-512"}]
@@ -89,41 +90,25 @@ async def test_scram_is_asked_for_without_a_mechanism(listing: ScriptedKafka, tm
 
 
 @pytest.mark.parametrize(
-    ("server", "kind", "said"),
+    ("given", "kind", "said"),
     [
-        (lambda _: GivenKafka("a:1", user="alice"), UnusableQuestion, "go together"),
-        (lambda folder: GivenKafka("a:1", password_file=folder / "pw"), UnusableQuestion, "go together"),
-        (
-            lambda folder: GivenKafka("a:1", user="alice", password_file=folder / "none"),
-            UnusableCredentials,
-            "no such file",
-        ),
-        (
-            lambda folder: GivenKafka("a:1", user="alice", password_file=folder / "empty"),
-            UnusableCredentials,
-            "no password in its first line",
-        ),
-        (
-            lambda folder: GivenKafka(
-                "a:1", user="alice", credentials=GivenCredentials(token_file=folder / "pw")
-            ),
-            UnusableQuestion,
-            "two ways",
-        ),
-        (
-            lambda folder: GivenKafka("a:1", credentials=GivenCredentials(key=folder / "key")),
-            UnusableCredentials,
-            "give --cert too",
-        ),
+        ({"user": "alice"}, UnusableQuestion, "go together"),
+        ({"password_file": "pw"}, UnusableQuestion, "go together"),
+        ({"user": "a:b", "password_file": "pw"}, UnusableQuestion, "no colon"),
+        ({"user": "alice", "password_file": "none"}, UnusableCredentials, "no such file"),
+        ({"user": "alice", "password_file": "empty"}, UnusableCredentials, "no password in its first line"),
+        ({"user": "alice", "token_file": "pw"}, UnusableQuestion, "two ways"),
+        ({"key": "key"}, UnusableCredentials, "give --cert too"),
     ],
 )
 async def test_options_that_do_not_go_together(
-    tmp_path: Path, server: Callable[[Path], GivenKafka], kind: type[Exception], said: str
+    tmp_path: Path, given: dict[str, str], kind: type[Exception], said: str
 ) -> None:
     (tmp_path / "pw").write_text("secret")
     (tmp_path / "empty").write_text("\nsecret")
+    options = {name: value if name == "user" else tmp_path / value for name, value in given.items()}
     with pytest.raises(kind, match=said):
-        await names(server(tmp_path))
+        await names(GivenKafka("a:1", credentials=GivenCredentials(**options)))  # type: ignore[arg-type]
 
 
 async def test_tls(listing: ScriptedKafka, tmp_path: Path) -> None:
@@ -150,7 +135,8 @@ async def test_a_server_without_the_mechanism(tmp_path: Path) -> None:
     async with ScriptedKafka({SASL_HANDSHAKE: lambda _: answer}) as node:
         said = "has no SCRAM-SHA-512; it has PLAIN; give one that it has as --mechanism"
         with pytest.raises(BrokerCoreError, match=said):
-            await names(GivenKafka(node.address, user="alice", password_file=tmp_path / "pw"))
+            alice = GivenCredentials(user="alice", password_file=tmp_path / "pw")
+            await names(GivenKafka(node.address, credentials=alice))
 
 
 async def test_a_server_that_hangs_up_may_want_more() -> None:
