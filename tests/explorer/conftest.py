@@ -1,4 +1,4 @@
-"""A real Chromium for the tests of the page, and servers for it: with topics and without, with rights."""
+"""A real Chromium and Firefox for the tests of the page, and servers for it: with topics and without, with rights."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from broker_core.catalog import SqliteCatalog, import_topics
 from broker_core.names import NamespaceName
 from tests.support.htpasswd import write_htpasswd
-from tests.support.machine import chromium
+from tests.support.machine import chromium, firefox
 from tests.support.served import Served
 from tests.support.watched_page import WatchedPage
 
@@ -101,36 +101,63 @@ export default function ({ html, useAsk, parts, api }) {
 """
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
+def _chromium(playwright: Any) -> Any:
     program = chromium()
     if program is None:
         pytest.skip("no Chromium is installed: make test brings it on Debian, as root")
+    # Chromium's own sandbox needs user namespaces, which containers seldom have. All that is shown is ours.
+    return playwright.chromium.launch(
+        executable_path=str(program),
+        args=[
+            "--no-sandbox",
+            "--disable-dev-shm-usage",
+            f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1",
+            # Chromium's own guard of the local network, which other browsers have not: the server's is tested.
+            "--disable-features=LocalNetworkAccessChecks",
+        ],
+    )
+
+
+def _firefox(playwright: Any) -> Any:
+    program = firefox()
+    if program is None:
+        pytest.skip("no Firefox is installed: make test brings it on Debian, as root")
+    # A Firefox as it is released, by WebDriver BiDi (https://w3c.github.io/webdriver-bidi/).
+    return playwright.firefox.launch(channel="moz-firefox", executable_path=str(program))
+
+
+@pytest.fixture(scope="package")
+def browsers() -> Iterator[Callable[[str], Any]]:
+    """Each browser by its name, launched when it is first asked for."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        # Chromium's own sandbox needs user namespaces, which containers seldom have. All that is shown is ours.
-        launched = playwright.chromium.launch(
-            executable_path=str(program),
-            args=[
-                "--no-sandbox",
-                "--disable-dev-shm-usage",
-                f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1",
-                # Chromium's own guard of the local network, which other browsers have not: the server's is tested.
-                "--disable-features=LocalNetworkAccessChecks",
-            ],
-        )
-        yield launched
-        launched.close()
+        launched = {}
+
+        def browser(name: str) -> Any:
+            if name not in launched:
+                launched[name] = {"chromium": _chromium, "firefox": _firefox}[name](playwright)
+            return launched[name]
+
+        yield browser
+        for each in launched.values():
+            each.close()
 
 
 @pytest.fixture
-def page_of(browser: Any) -> Iterator[Callable[..., WatchedPage]]:
+def browser(browsers: Callable[[str], Any]) -> Any:
+    return browsers("chromium")
+
+
+@pytest.fixture
+def page_of(browsers: Callable[[str], Any]) -> Iterator[Callable[..., WatchedPage]]:
     """Opens pages; what is wrong in any of them fails the test at its end."""
     opened: list[WatchedPage] = []
 
-    def open_page(served: Served, place: str = "", **options: Any) -> WatchedPage:
-        page = WatchedPage(browser.new_context(**options), f"http://{served.ready['http']}/")
+    def open_page(
+        served: Served, place: str = "", *, browser: str = "chromium", **options: Any
+    ) -> WatchedPage:
+        page = WatchedPage(browsers(browser).new_context(**options), f"http://{served.ready['http']}/")
         opened.append(page)
         page.go(place)
         return page
@@ -186,24 +213,14 @@ def plugin_site(folder: Path, name: str, files: Mapping[str, str]) -> Path:
     return folder / "site"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A server with 50 topics, whose page may change them."""
     with serving(tmp_path_factory.mktemp("full"), TOPICS, writes=True) as running:
         yield running
 
 
-@pytest.fixture(scope="module")
-def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A server without topics, and with a plugin that has a screen of its own."""
-    folder = tmp_path_factory.mktemp("empty")
-    site = plugin_site(folder, "stock", {"__init__.py": STOCK, "screen.js": STOCK_SCREEN})
-    tables = {"plugins": {"enabled": ["explorer", "stock"]}}
-    with serving(folder, [], tables, python_path=site) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A server with the topics `orders` in public/default and 200 names of hostile clients in public/hostile."""
     folder = tmp_path_factory.mktemp("hostile")
@@ -211,7 +228,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield running
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A server that asks for the password `secret`, with rules, a gate and a mask: `reader` may list, `chief` may do
     everything.

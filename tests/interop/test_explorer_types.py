@@ -17,6 +17,7 @@ from tests.interop.maven import PeerUnavailable
 pytestmark = pytest.mark.interop
 
 STATIC: Final = Path(plugin.__file__).parent / "static"
+PLUGIN: Final = STATIC.parents[1]
 PACKAGE: Final = Path(__file__).parent / "explorer_types"
 #: All of `strict` but that each parameter of a callback needs a type.
 OPTIONS: Final = {
@@ -58,8 +59,9 @@ def test_what_is_vendored_is_what_npm_has_but_for_two_lines(modules: Path) -> No
 
 
 def test_the_types_of_the_page(modules: Path, tmp_path: Path) -> None:
-    page = tmp_path / "page"
+    page = tmp_path / STATIC.relative_to(PLUGIN)
     shutil.copytree(STATIC, page)
+    shutil.copy(PLUGIN / "types.d.ts", tmp_path)
     # TypeScript looks for the types of a module beside it.
     types = modules / "preact" / "src"
     for source, name in {
@@ -73,9 +75,10 @@ def test_the_types_of_the_page(modules: Path, tmp_path: Path) -> None:
         for whole in ("'../../src/index'", "'./index'"):
             text = text.replace(whole, "'./preact'")
         (page / "vendor" / name).write_text(text, encoding="utf-8")
-    config = {"compilerOptions": OPTIONS, "include": ["*.js", "screens/*.js"]}
-    (page / "tsconfig.json").write_text(json.dumps(config), encoding="utf-8")
-    check = ["node", str(modules / "typescript" / "lib" / "tsc.js"), "-p", str(page)]
+    modules_of_page = [f"{page}/*.js", f"{page}/screens/*.js"]
+    config = {"compilerOptions": OPTIONS, "include": ["types.d.ts", *modules_of_page]}
+    (tmp_path / "tsconfig.json").write_text(json.dumps(config), encoding="utf-8")
+    check = ["node", str(modules / "typescript" / "lib" / "tsc.js"), "-p", str(tmp_path)]
     done = subprocess.run(check, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
     # The check itself is alive: a wrong call is found.

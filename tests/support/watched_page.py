@@ -59,14 +59,19 @@ class WatchedPage:
         found.wait_for()
         return found
 
-    def axe(self) -> list[str]:
-        """What axe-core finds against WCAG 2.2 AA and its own best practices, a line for each finding."""
+    def axe(self, *, colours_alone: bool = False) -> list[str]:
+        """What axe-core finds against WCAG 2.2 AA and its own best practices, a line for each finding.
+
+        ``colours_alone``: by the rules that other colours can break, for a page that passed the others.
+        """
         from axe_playwright_python.base import AXE_FILE_PATH
 
         if not self.page.evaluate("'axe' in window"):  # half a megabyte, once for a document
             self.page.evaluate(Path(AXE_FILE_PATH).read_text(encoding="utf-8"))
+        rules = ", runOnly: ['color-contrast']" if colours_alone else ""
         found = self.page.evaluate(
-            "axe.run(document, {resultTypes: ['violations']}).then((found) => found.violations.map((each) =>"
+            f"axe.run(document, {{resultTypes: ['violations']{rules}}})"
+            ".then((found) => found.violations.map((each) =>"
             " `${each.id}: ${each.help}: ${each.nodes.map((node) => node.html.slice(0, 150)).join(' | ')}`))"
         )
         return list(found)

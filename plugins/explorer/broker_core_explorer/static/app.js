@@ -298,7 +298,7 @@ const SYNTAX = [
   ['a{2,4}', 'two to four'], ['\\.', 'a dot, in place of any character'], ['(?i)ORDERS', 'large and small letters alike'], ['\\p{Greek}+', 'letters of a script'],
 ];
 
-/** @param {{place: import('./page.js').Place}} props */
+/** @param {{place: Place}} props */
 function Help({ place }) {
   const patterns = html`<section><h2>Patterns</h2>
     <p>A topics pattern is a regular expression of RE2, whose time is bounded by the length of a name, whatever the pattern. It matches the whole of <code>tenant/namespace/topic</code>, without the suffix of a partition. This page puts <code>tenant/namespace/</code> before what you type.</p>
@@ -313,7 +313,7 @@ function Help({ place }) {
 
 const NAMESPACES = 100;
 
-/** @param {{place: import('./page.js').Place}} props */
+/** @param {{place: Place}} props */
 function Namespaces({ place }) {
   const { me } = usePage();
   const find = place.query.get('find') || '';

@@ -15,13 +15,6 @@ export const html = htm.bind(h);
 
 // Where the page is, in the part of the address after `#`: what is asked stays in a link, and reaches no log of a server.
 
-/**
- * @typedef {object} Place
- * @property {string} screen the first part of the path: `namespaces`, `topics`, `topic`, `live` ...
- * @property {string[]} path what follows it, decoded
- * @property {URLSearchParams} query
- */
-
 /** @param {string} hash @returns {Place} */
 function placeOf(hash) {
   const [path, query = ''] = split(hash.replace(/^#\/?/, ''), '?');
@@ -139,12 +132,16 @@ export class Api {
   /** Called after each request with whether the server answered. @type {(answered: boolean) => void} */
   onReached = () => {};
 
+  /** The name that was given with a password. */
+  user = '';
+
   get signedIn() {
     return this.#credentials !== null;
   }
 
   /** @param {{token?: string, user?: string, password?: string} | null} given */
   signIn(given) {
+    this.user = given?.user || '';
     if (given === null) this.#credentials = null;
     else if (given.token) this.#credentials = `Bearer ${given.token}`;
     else {
@@ -165,18 +162,20 @@ export class Api {
     const sent = { Accept: 'application/json', ...headers };
     if (this.#credentials !== null) sent.Authorization = this.#credentials;
     if (body !== undefined) sent['Content-Type'] = type;
+    const ask = () => fetch(address(path, query), {
+      method,
+      headers: sent,
+      body: body === undefined ? undefined : JSON.stringify(body),
+      signal,
+      credentials: 'omit', // the browser's own dialog never opens, and no cookie is sent
+      cache: 'no-store',
+      redirect: 'error',
+      referrerPolicy: 'no-referrer',
+    });
     let response;
     try {
-      response = await fetch(address(path, query), {
-        method,
-        headers: sent,
-        body: body === undefined ? undefined : JSON.stringify(body),
-        signal,
-        credentials: 'omit', // the browser's own dialog never opens, and no cookie is sent
-        cache: 'no-store',
-        redirect: 'error',
-        referrerPolicy: 'no-referrer',
-      });
+      // A connection may end under a request: what changes nothing is asked once more.
+      response = await (method === 'GET' ? ask().catch((error) => (signal?.aborted ? Promise.reject(error) : ask())) : ask());
     } catch (error) {
       if (signal?.aborted) throw error;
       this.onReached(false);
@@ -278,30 +277,10 @@ async function failed(response) {
   return new ApiError(response.status, problem, schemes.map((each) => each.toLowerCase()));
 }
 
-/**
- * @typedef {object} Page what all screens share
- * @property {Api} api
- * @property {any} me what `/v1/me` says, or null
- * @property {number} epoch raised when somebody signs in or the server comes back: everything is asked again
- * @property {(text: string) => void} say shows a line for some seconds, and tells it to screen readers
- * @property {any[]} screens of plugins
- * @property {any} brought the question that they are the answer of
- */
-/** @type {import('./vendor/preact.js').Context<Page>} */
+/** @type {PageContextOf} */
 export const PageContext = createContext(/** @type {any} */ (null));
 /** @returns {Page} */
 export const usePage = () => useContext(PageContext);
-
-/**
- * @template T
- * @typedef {object} Asked
- * @property {T | undefined} data the last answer, also while the next one is awaited
- * @property {ApiError | null} error of the last question
- * @property {boolean} loading
- * @property {boolean} slow loading for longer than people wait without a word
- * @property {boolean} old whether `data` is of a question before
- * @property {() => void} again
- */
 
 const SLOW_MS = 1000;
 const NOTHING = { data: undefined, error: null, loading: false, slow: false, old: false };
@@ -309,8 +288,8 @@ const NOTHING = { data: undefined, error: null, loading: false, slow: false, old
 /**
  * @template T
  * @param {((signal: AbortSignal) => Promise<T>) | null} ask `null`: nothing is asked
- * @param {any[]} key asked again when one of these is another; `keep` says whether the answer before stays meanwhile
- * @param {{keep?: boolean, delay?: number, every?: number}} [options] `every`: milliseconds, while the tab is seen
+ * @param {any[]} key asked again when one of these is another
+ * @param {Asking} [options]
  * @returns {Asked<T>}
  */
 export function useAsk(ask, key, { keep = true, delay = 0, every = 0 } = {}) {
@@ -320,19 +299,29 @@ export function useAsk(ask, key, { keep = true, delay = 0, every = 0 } = {}) {
   const again = useCallback(() => setTurn((before) => before + 1), []);
   const latest = useRef(ask);
   latest.current = ask;
+  const busy = useRef(false);
+  const quiet = useRef(false);
   useEffect(() => {
     const asking = latest.current;
     if (asking === null) {
+      busy.current = false;
       set(NOTHING);
       return undefined;
     }
     const controller = new AbortController();
-    set((before) => ({ ...before, data: keep ? before.data : undefined, loading: true, slow: false, old: true }));
-    const slow = setTimeout(() => set((before) => ({ ...before, slow: true })), SLOW_MS + delay);
+    const done = (found) => {
+      if (controller.signal.aborted) return;
+      busy.current = false;
+      set(found);
+    };
+    if (!quiet.current) set((before) => ({ ...before, data: keep ? before.data : undefined, loading: true, slow: false, old: true }));
+    const slow = setTimeout(() => set((before) => ({ ...before, slow: before.loading })), SLOW_MS + delay);
+    quiet.current = false;
+    busy.current = true;
     const start = setTimeout(() => {
       asking(controller.signal).then(
-        (data) => !controller.signal.aborted && set({ ...NOTHING, data }),
-        (error) => !controller.signal.aborted && set((before) => ({ ...before, error, loading: false, slow: false })),
+        (data) => done({ ...NOTHING, data }),
+        (error) => done((before) => ({ ...before, error, loading: false, slow: false })),
       ).finally(() => clearTimeout(slow));
     }, delay);
     return () => {
@@ -343,7 +332,11 @@ export function useAsk(ask, key, { keep = true, delay = 0, every = 0 } = {}) {
   }, [...key, epoch, turn]);
   useEffect(() => {
     if (!every) return undefined;
-    const timer = setInterval(() => document.visibilityState === 'visible' && again(), every);
+    const timer = setInterval(() => {
+      if (busy.current || document.visibilityState !== 'visible') return;
+      quiet.current = true;
+      again();
+    }, every);
     return () => clearInterval(timer);
   }, [every, again]);
   return { ...state, again };
@@ -353,7 +346,7 @@ export function useAsk(ask, key, { keep = true, delay = 0, every = 0 } = {}) {
  * What a path of the API has.
  * @param {string | null} path `null`: nothing is asked
  * @param {Record<string, any>} [query]
- * @param {{keep?: boolean, delay?: number, every?: number}} [options]
+ * @param {Asking} [options]
  * @returns {Asked<any>}
  */
 export function useGet(path, query, options) {

@@ -3,7 +3,7 @@ import { html, linkIn, useEffect, useId, useLayoutEffect, usePage, useRef, useSt
 
 /**
  * The states of a question: waiting, slow, failed, and what it found.
- * @param {{ask: import('./page.js').Asked<any>, what: string, children: (data: any) => any, rights?: string}} props
+ * @param {{ask: Asked<any>, what: string, children: (data: any) => any, rights?: string}} props
  * `what` is asked for, such as `the plugins`
  */
 export function Answer({ ask, what, children, rights }) {

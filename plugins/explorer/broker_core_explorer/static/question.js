@@ -4,19 +4,10 @@ import { ROOT, address, go, html, linkIn, ofNamespace, params, part, split, useG
 import { counted, quoted } from './format.js';
 import { Field, TextInput } from './parts.js';
 
-/**
- * @typedef {object} Question
- * @property {string} namespace `tenant/namespace`
- * @property {string} typed the pattern as it was typed
- * @property {string} mode `persistent`, `non_persistent` or `all`
- * @property {[string, string][]} properties
- * @property {{role?: string, address?: string, client_version?: string} | null} as who asks in place of who signed in
- */
-
 export const MODES = [['persistent', 'Persistent'], ['non_persistent', 'Non-persistent'], ['all', 'All']];
 const AS = /** @type {const} */ (['role', 'address', 'client_version']);
 
-/** @param {import('./page.js').Place} place @returns {Question} */
+/** @param {Place} place @returns {Question} */
 export function questionOf({ path, query }) {
   /** @type {Record<string, string>} */
   const as = {};
@@ -70,19 +61,19 @@ export function bodyOf(question) {
   };
 }
 
-/** @param {Question} question @param {boolean} signedIn @returns {[string, string][]} the name of a form, and its text */
-export function formsOf(question, signedIn) {
+/** @param {Question} question @param {Api} api @returns {[string, string][]} the name of a form, and its text */
+export function formsOf(question, { signedIn, user }) {
   const path = `${ofNamespace(question.namespace)}/topics`;
   const url = address(path).href;
   const pairs = [...new URL(address(path, parametersOf(question))).searchParams];
-  const curl = ['curl -sS -G', '-H \'Accept: text/plain\'', ...(signedIn ? ['-H "Authorization: $AUTHORIZATION"'] : []),
+  const curl = ['curl -sS -G', '-H \'Accept: text/plain\'', ...(user ? [`-u ${quoted(user)}`] : signedIn ? ['-H "Authorization: $AUTHORIZATION"'] : []),
     ...pairs.map((pair) => `--data-urlencode ${quoted(pair.join('='))}`), quoted(url)];
   const command = [`broker-core list ${quoted(question.namespace)}`];
   const { full } = fullPattern(question.typed, question.namespace);
   if (full) command.push(`--pattern ${quoted(full)}`);
   if (question.mode !== 'persistent') command.push(`--mode ${question.mode.replace('_', '-')}`);
   for (const [key, value] of asked(question)) command.push(`--property ${quoted(`${key}=${value}`)}`);
-  if (signedIn) command.push('--token-file TOKEN');
+  if (signedIn) command.push(user ? `--user ${quoted(user)} --password-file FILE` : '--token-file FILE');
   command.push(`--url ${quoted(ROOT.href.replace(/\/$/, ''))}`);
   const python = [
     'import json', ...(signedIn ? ['import os'] : []), 'from urllib.parse import urlencode', 'from urllib.request import Request, urlopen', '',
@@ -120,18 +111,11 @@ export function save(name, hash) {
   }
 }
 
-/**
- * @param {object} props
- * @param {string} props.screen whose address has the question
- * @param {import('./question.js').Question} props.question
- * @param {any} [props.error] of the listing
- * @param {Record<string, any>} [props.more] what else the address has
- * @param {boolean} [props.asks] whether the question may be somebody else's
- */
+/** @param {FormOf} props */
 export function QuestionForm({ screen, question, error, more = {}, asks = true }) {
   const { me } = usePage();
   const { namespace, typed, mode, properties } = question;
-  const set = (/** @type {Partial<import('./question.js').Question>} */ changed) => go(
+  const set = (/** @type {Partial<Question>} */ changed) => go(
     linkIn(screen, namespace, queryOf({ ...question, ...changed }, more)),
     { replace: true },
   );

@@ -12,6 +12,7 @@ from broker_core.catalog import topic_id_text
 from broker_core.change_log import Change, ListedNames, Operation
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import JsonObject, time_text
+from broker_core.servers.http.api.namespaces.show_topic import asked_by
 from broker_core.servers.http.api.operation import Operation as ApiOperation
 from broker_core.servers.http.api.operation import Reply, Right
 from broker_core.servers.http.api.parameters import limit_parameter
@@ -31,7 +32,9 @@ class _State(JsonObject):
 
 
 class _Change(JsonObject):
-    version: int
+    version: int | None = Field(
+        description="Of the namespace; null where masks or rules hide topics of it, since it counts those too."
+    )
     time: str = Field(json_schema_extra={"format": "date-time"})
     operation: Literal["create", "update", "delete"]
     topic_id: str = Field(description="A name that is made anew is another topic, with another id.")
@@ -39,9 +42,9 @@ class _Change(JsonObject):
     after: _State | None = Field(description="Null of a topic that was deleted.")
 
     @classmethod
-    def of(cls, change: Change) -> _Change:
+    def of(cls, change: Change, *, counts_hidden: bool) -> _Change:
         return cls(
-            version=change.version,
+            version=None if counts_hidden else change.version,
             time=time_text(change.time),
             operation=change.operation.value,
             topic_id=topic_id_text(change.topic_id),
@@ -58,7 +61,8 @@ class _History(JsonObject):
     topic: str
     items: list[_Change] = Field(description="The newest is first.")
     complete: bool = Field(
-        description="Whether the log reaches back to the first version of the namespace, and all is shown."
+        description="Whether the log reaches back to the first version of the namespace (where masks hide topics, to "
+        "the change that made this one), and all is shown."
     )
 
 
@@ -94,10 +98,12 @@ def operations(_services: ApiServices) -> list[ApiOperation]:
                     {"application/json": _History},
                     examples={"application/json": _EXAMPLE},
                 ),
-                409: Reply("Plugins list or hide topics of this namespace (CONFLICT)."),
+                409: Reply("Plugins list topics of this namespace (CONFLICT)."),
                 501: Reply("Brokers hold the topics."),
             },
-            description="The log has the last changes of a namespace, 50,000 of them as a rule.",
+            description="The log has the last changes of a namespace, 50,000 of them as a rule. Masks are asked about "
+            "what there is: where they hide topics, only one that is there for the client has a history, from the "
+            "change that made it.",
             parameters=(TOPIC, limit_parameter("Changes at the most.", 1000, 100)),
         )
     ]
@@ -105,18 +111,23 @@ def operations(_services: ApiServices) -> list[ApiOperation]:
 
 async def _show(request: ApiRequest) -> web.StreamResponse:
     services, limit = request.services, request.values["limit"]
-    topic = topic_of(request).partitioned_name
-    services.pipeline.ask_rules(Access("list", topic.namespace, topic, request.asker))
+    pipeline, topic = services.pipeline, topic_of(request).partitioned_name
+    pipeline.ask_rules(Access("list", topic.namespace, topic, request.asker))
     needs_catalog(services)
-    dispatcher = services.pipeline.dispatcher
-    if dispatcher.masks(topic.namespace) or dispatcher.lists(topic.namespace):
-        raise refused(
-            409, "plugins list or hide topics of this namespace, so its change log is not what clients see"
-        )
+    if pipeline.dispatcher.lists(topic.namespace):
+        raise refused(409, "plugins list topics of this namespace, so its change log is not what clients see")
     assert services.change_log is not None
     changes, begin = await services.change_log.history(topic, limit)
-    items = [] if topic.is_system else list(map(_Change.of, changes))
     complete = not begin.number and len(changes) < limit
+    if pipeline.dispatcher.masks(topic.namespace):
+        (found,) = await services.find.by_name(asked_by(request), [topic])
+        if found.failure is not None:
+            raise found.failure
+        its_id = None if found.record is None else found.record.topic_id
+        changes = [each for each in changes if each.topic_id == its_id]
+        complete = its_id is None or any(each.operation is Operation.CREATE for each in changes)
+    hides = pipeline.hides(request.asker, topic.namespace)
+    items = [] if topic.is_system else [_Change.of(each, counts_hidden=hides) for each in changes]
     return _History(topic=str(topic), items=items, complete=complete).response()
 
 

@@ -23,7 +23,7 @@ const SERIES = [
   ['snapshots_used', 'Snapshots', size],
 ];
 
-/** @param {{place: import('../page.js').Place}} props */
+/** @param {{place: Place}} props */
 export function Server({ place }) {
   const { me } = usePage();
   const history = useGet('server/history', {}, EVERY);
@@ -51,10 +51,7 @@ function Hour({ data }) {
     <p class="muted small">A value each ${duration(data.interval_s)}, up to ${time(until)}.</p>`;
 }
 
-/**
- * What one path of the API says of the server, below its heading.
- * @param {{title: string, path: string | null, query?: Record<string, any>, what: string, every?: {every?: number}, rights?: string, tools?: any, children: (data: any) => any}} props
- */
+/** What one path of the API says of the server, below its heading. @param {PartOf} props */
 function Part({ title, path, query, what, every = EVERY, rights = MONITOR, tools, children }) {
   const ask = useGet(path, query, every);
   return html`<section aria-label=${title}><div class="bar"><h2>${title}</h2>${tools?.(ask)}</div>
@@ -155,15 +152,7 @@ function Questions({ order }) {
 const WIDTH = 600;
 const HEIGHT = 120;
 
-/**
- * @param {object} props
- * @param {string} props.title
- * @param {(number | null)[]} props.values the oldest is first
- * @param {number} props.until milliseconds of the last one
- * @param {number} props.interval seconds between two
- * @param {(value: number) => string} props.format
- * @param {number} [props.samples] that the width is for
- */
+/** @param {ChartOf} props */
 function Chart({ title, values, until, interval, format, samples = 360 }) {
   const id = useId();
   const svg = useRef(/** @type {SVGElement | null} */ (null));
@@ -237,7 +226,7 @@ function Plugin({ plugin, brought }) {
   </li>`;
 }
 
-/** A screen that a plugin brings: an ES module, which gets the framework and the API of this page. @param {{place: import('../page.js').Place}} props */
+/** A screen that a plugin brings: an ES module, which gets the framework and the API of this page. @param {{place: Place}} props */
 export function PluginScreen({ place }) {
   const { api, brought, screens, epoch } = usePage();
   const [id] = place.path;

@@ -5,7 +5,7 @@ import { ago, anything, clockTime, counted, number, quoted, shortName, time } fr
 import { QuestionForm, parametersOf, queryOf, questionOf } from '../question.js';
 import { Head, topicLink } from './topics.js';
 
-/** @param {{place: import('../page.js').Place}} props */
+/** @param {{place: Place}} props */
 export function Topic({ place }) {
   const { api, me } = usePage();
   const namespace = place.path.slice(0, 2).join('/');
@@ -89,7 +89,7 @@ function History({ found }) {
     const [word, kind] = words[each.operation] || [each.operation, 'plain'];
     const again = each.operation === 'create' && found.items.slice(index + 1).some((older) => older.operation === 'delete');
     return html`<li><div class="step"><${Badge} kind=${kind}>${again ? 'Made again' : word}<//>
-      ${each.time ? html`<time datetime=${each.time}>${time(each.time)}</time> <span class="muted">${ago(each.time)}, version ${number(each.version)}</span>` : html`<span class="muted">version ${number(each.version)}</span>`}</div>
+      ${each.time ? html`<time datetime=${each.time}>${time(each.time)}</time> <span class="muted">${ago(each.time)}${each.version === null ? '' : `, version ${number(each.version)}`}</span>` : null}</div>
       <${Difference} before=${each.before} after=${each.after} />
       ${again ? html`<p class="muted">Another topic of the same name, with the id <code>${each.topic_id}</code>.</p>` : null}</li>`;
   })}</ol>${found.complete ? null : html`<p class="muted">Older changes are no longer in the log.</p>`}`;
@@ -176,7 +176,8 @@ function Doing({ title, button, kind, ready, command, said, topic, ask, close, d
       say(said);
       done();
     } catch (failed) {
-      setError(failed.status === 412 ? 'Somebody changed the topic meanwhile: close this, and look at it again.' : failed.message);
+      setError(failed.status === 412 ? 'Somebody changed the topic meanwhile: close this, and look at it again.'
+        : failed.status === 0 ? 'No answer came: it may be changed or not. Close this, and look at it again.' : failed.message);
     }
   };
   return html`<${Dialog} title=${title} close=${close} wide><form onSubmit=${send}>${children}
@@ -191,7 +192,7 @@ const KEPT = 500;
 const SHOWN = 60;
 const AGAIN_MS = 3000;
 
-/** @param {{place: import('../page.js').Place}} props */
+/** @param {{place: Place}} props */
 export function Live({ place }) {
   const { api, epoch } = usePage();
   const question = { ...questionOf(place), as: null };

@@ -4,25 +4,32 @@ import { Answer, Badge, Command, Copy, Dialog, Empty, Facts, Field, NamespaceTab
 import { QuestionForm, bodyOf, formsOf, marker, parametersOf, patternOf, queryOf, questionOf, save } from '../question.js';
 import { counted, duration, number, shortName } from '../format.js';
 
-/** Rows of a request. */
+/** Rows of a request, and what is said of each besides its name. */
 const PAGE = 200;
+const DETAIL = 'partitions,properties';
+const RENEWED_MS = 5000;
 const AS_NAMES = 1000;
 
-/** @param {{place: import('../page.js').Place}} props */
+/** @param {{place: Place}} props */
 export function Topics({ place }) {
   const { api } = usePage();
   const question = questionOf(place);
   const key = queryOf(question).toString();
   const [keeping, keep] = useState(false);
+  const shown = { renew: place.query.get('renew') || '', order: place.query.get('order') || '' };
+  const renewed = shown.renew !== '';
   const ask = useAsk(async (signal) => {
     const before = performance.now();
-    const found = question.as === null ? await listing(api, question, signal) : await asSomebody(api, question, signal);
-    return { ...found, key, question, took: (performance.now() - before) / 1000 };
-  }, [question.namespace, key]);
+    const known = data?.key === key ? data : undefined;
+    const found = question.as === null ? await listing(api, question, signal, known) : await asSomebody(api, question, signal);
+    return found === known ? known : { ...found, key, question, took: (performance.now() - before) / 1000 };
+  }, [question.namespace, key], { every: renewed ? RENEWED_MS : 0 });
   const { data, error, loading } = ask;
+  /** @param {Record<string, any>} changed */
+  const view = (changed) => go(linkIn('topics', question.namespace, queryOf(question, { ...shown, ...changed })), { replace: true });
   const refused = error?.cause_ === 'PATTERN' && !loading;
   return html`<${Head} namespace=${question.namespace} now="topics" />
-    <${QuestionForm} screen="topics" question=${question} error=${loading ? null : error} />
+    <${QuestionForm} screen="topics" question=${question} more=${shown} error=${loading ? null : error} />
     <div class="split">
       <section class="main" aria-label="Topics that match">
         <div class="bar">
@@ -30,13 +37,15 @@ export function Topics({ place }) {
             data.plan?.looked_at > data.total ? html` <span class="muted">of ${number(data.plan.looked_at)}</span>` : null}${
             data.question.as ? html` <span class="muted">for <bdi>${data.question.as.role || 'somebody'}</bdi></span>` : null}${
             loading ? html` <span class="muted">${ask.slow ? 'The server is slow…' : ''}</span>` : null}`}</p>
+          <label class="radio"><input type="checkbox" checked=${renewed} onChange=${() => view({ renew: renewed ? '' : 1 })} /> Keep it up to date</label>
           <button type="button" onClick=${() => keep(true)}>Keep, copy, export</button>
         </div>
         ${(data?.warnings || []).map((text) => html`<p class="notice warn" role="status">${text}</p>`)}
         ${refused ? html`<${NotTaken} />`
           : html`<${Answer} ask=${ask} what="the topics" rights=${question.as && !error?.problem?.as ? 'admin' : 'list'}>${(found) => (found.total === 0
             ? html`<${NoTopics} question=${question} />`
-            : html`<${Listing} found=${found} load=${found.question.as ? null : api} stale=${ask.old} />`)}<//>`}
+            : html`<${Listing} found=${found} load=${found.question.as ? null : api} stale=${ask.old} last=${shown.order === 'last'}
+              turn=${() => view({ order: shown.order ? '' : 'last' })} />`)}<//>`}
       </section>
       <aside aria-label="About this question">
         <${WhyBox} question=${question} />
@@ -50,45 +59,46 @@ export function Topics({ place }) {
 export const Head = ({ namespace, now }) => html`<div class="head"><h1 tabindex="-1"><bdi>${namespace}</bdi></h1>
   <${NamespaceTabs} namespace=${namespace} now=${now} /></div>`;
 
-/** @param {import('../page.js').Api} api @param {any} question @param {AbortSignal} signal */
-async function listing(api, question, signal) {
-  const found = await api.get(
-    `${ofNamespace(question.namespace)}/topics`,
-    { ...parametersOf(question), limit: PAGE, count: true, plan: true }, signal,
-  );
-  return { ...found, names: found.items };
+/** The answer; the one before, if it is still that. @param {Api} api @param {any} question @param {AbortSignal} signal @param {any} known */
+async function listing(api, question, signal, known) {
+  const response = await api.request('GET', `${ofNamespace(question.namespace)}/topics`, {
+    query: { ...parametersOf(question), limit: PAGE, count: true, plan: true, detail: DETAIL }, headers: known?.etag ? { 'If-None-Match': known.etag } : {}, signal,
+  });
+  return response.status === 304 ? known : { ...(await response.json()), etag: response.headers.get('ETag') };
 }
 
-/** @param {import('../page.js').Api} api @param {any} question @param {AbortSignal} signal */
+/** @param {Api} api @param {any} question @param {AbortSignal} signal */
 async function asSomebody(api, question, signal) {
   const found = await api.post(`${ofNamespace(question.namespace)}/explain`, { ...bodyOf(question), names: AS_NAMES }, signal);
   if (found.error) {
     throw /denied/i.test(found.cause) ? new ApiError(403, { detail: found.error, as: question.as.role || 'none' })
       : new ApiError(400, { detail: found.error, cause: found.cause });
   }
-  return { ...found, total: found.topics, plan: { how: found.plan, ms: found.ms }, explained: found };
+  return { ...found, items: found.names, total: found.topics, plan: { how: found.plan, ms: found.ms }, explained: found };
 }
 
-/** @param {{found: any, load: import('../page.js').Api | null, stale: boolean}} props */
-function Listing({ found, load, stale }) {
+/** @param {{found: any, load: Api | null, stale: boolean, last: boolean, turn: () => void}} props */
+function Listing({ found, load, stale, last, turn }) {
   const { question } = found;
   const marks = useMemo(() => marker(patternOf(question)), [patternOf(question)]);
-  const version = useRef(found.version);
-  version.current = found.version;
+  const latest = useRef(found);
+  latest.current = found;
   const [moved, setMoved] = useState(null);
   const fetchPage = load === null ? null : async (offset, limit, signal) => {
-    const page = await load.get(`${ofNamespace(question.namespace)}/topics`, { ...parametersOf(question), offset, limit, count: true }, signal);
-    if (page.version !== version.current || page.total !== found.total) setMoved(found.key);
+    const page = await load.get(`${ofNamespace(question.namespace)}/topics`, { ...parametersOf(question), offset, limit, count: true, detail: DETAIL }, signal);
+    if (page.topics_hash !== latest.current.topics_hash) setMoved(latest.current);
     return page.items;
   };
-  const total = load === null ? found.names.length : found.total;
+  const total = load === null ? found.items.length : found.total;
   return html`<div class=${stale ? 'stale' : ''} aria-busy=${stale} data-shown=${question.typed}>
-    ${moved === found.key ? html`<p class="notice">Topics have changed since: the rows below may be of two states.${' '}
+    ${moved === found ? html`<p class="notice">Topics have changed since: the rows below may be of two states.${' '}
       <button type="button" class="link" onClick=${() => dispatchEvent(new Event('ask-again'))}>Look again</button></p>` : null}
     ${total < found.total ? html`<p class="notice">These are the first ${number(total)} of ${number(found.total)}.</p>` : null}
-    <${Rows} label=${`Topics of ${question.namespace}`} of=${`${question.namespace}?${found.key}`} total=${total} first=${found.names} load=${fetchPage}
-      href=${(name) => topicLink(question.namespace, name)}
-      row=${(name) => html`<${Name} name=${name} namespace=${question.namespace} marks=${marks} />`} />
+    <div class="row columns"><button type="button" class="link" onClick=${turn} aria-label=${last ? 'Name, the last first' : 'Name, the first first'}>Name ${last ? '▼' : '▲'}</button><span class="number">Partitions</span><span>Properties</span></div>
+    <${Rows} label=${`Topics of ${question.namespace}`} of=${`${question.namespace}?${found.key} ${last}`} state=${found.topics_hash} last=${last} total=${total} first=${found.items} load=${fetchPage}
+      href=${(item) => topicLink(question.namespace, item.name || item)}
+      row=${(item) => html`<${Name} name=${item.name || item} namespace=${question.namespace} marks=${marks} />${item.partitions ? html`<span class="number"><span class="hidden-text">, partitions: </span>${number(item.partitions)}</span>` : null}${
+        Object.keys(item.properties || {}).length ? html`<span class="muted"><span class="hidden-text">, </span><bdi>${Object.entries(item.properties).map((pair) => pair.join('=')).join(', ')}</bdi></span>` : null}`} />
   </div>`;
 }
 
@@ -193,7 +203,7 @@ function Keep({ question, total, close }) {
       ${question.as ? null : html`<button type="button" class="quiet" onClick=${csv}>CSV of all ${number(total)} names</button>`}
       <span class="muted" role="status">${progress}</span></div>
     ${question.as ? html`<p class="muted">The commands below ask as yourself.</p>` : null}
-    ${formsOf(question, api.signedIn).map(([title, text]) => html`<h3>${title}</h3><${Command} text=${text} label=${`Copy ${title}`} />`)}
+    ${formsOf(question, api).map(([title, text]) => html`<h3>${title}</h3><${Command} text=${text} label=${`Copy ${title}`} />`)}
   <//>`;
 }
 
@@ -204,7 +214,7 @@ const STEPS = /** @type {Record<string, string>} */ ({
   pattern: 'Pattern', masks: 'Masks of plugins', held: 'Held listings',
 });
 
-/** @param {{place: import('../page.js').Place}} props */
+/** @param {{place: Place}} props */
 export function Why({ place }) {
   const { api } = usePage();
   const question = questionOf(place);
@@ -272,17 +282,8 @@ function mostHeight() {
   return tallest;
 }
 
-/**
- * @param {object} props
- * @param {string} props.label of the list, for screen readers
- * @param {string} props.of another text is another list, which begins at its first row
- * @param {number} props.total rows in all
- * @param {any[]} props.first rows that are known already
- * @param {((offset: number, limit: number, signal: AbortSignal) => Promise<any[]>) | null} props.load
- * @param {(item: any) => any} props.row what a row shows
- * @param {(item: any) => string} props.href where a row leads
- */
-function Rows({ label, of, total, first, load, row, href }) {
+/** @param {RowsOf} props */
+function Rows({ label, of, state, last, total, first, load, row, href }) {
   const box = useRef(/** @type {HTMLDivElement | null} */ (null));
   const [top, setTop] = useState(0);
   const [height, setHeight] = useState(600);
@@ -292,9 +293,10 @@ function Rows({ label, of, total, first, load, row, href }) {
   const pages = useRef(/** @type {Map<number, any[]>} */ (new Map()));
   const running = useRef(/** @type {Map<number, AbortController>} */ (new Map()));
 
-  const before = useRef(of);
-  if (before.current !== of) {
-    before.current = of;
+  const content = `${of} ${state}`;
+  const before = useRef(content);
+  if (before.current !== content) {
+    before.current = content;
     pages.current = new Map();
     running.current.forEach((each) => each.abort());
     running.current.clear();
@@ -323,8 +325,9 @@ function Rows({ label, of, total, first, load, row, href }) {
   const at = top * ratio;
   const from = Math.max(0, Math.floor(at / ROW) - BEYOND);
   const to = Math.min(total, Math.ceil((at + height) / ROW) + BEYOND);
-  const firstPage = Math.floor(from / PAGE);
-  const lastPage = Math.floor(Math.max(from, to - 1) / PAGE);
+  const place = (index) => (last ? total - 1 - index : index);
+  const ends = [place(from), place(Math.max(from, to - 1))].sort((one, other) => one - other);
+  const [firstPage, lastPage] = ends.map((each) => Math.floor(each / PAGE));
 
   useEffect(() => {
     running.current.forEach((controller, page) => {
@@ -355,9 +358,9 @@ function Rows({ label, of, total, first, load, row, href }) {
         }
       }, PAUSE_MS);
     }
-  }, [firstPage, lastPage, of, total, failed === null]);
+  }, [firstPage, lastPage, content, total, failed === null]);
 
-  const item = (index) => pages.current.get(Math.floor(index / PAGE))?.[index % PAGE];
+  const item = (index) => pages.current.get(Math.floor(place(index) / PAGE))?.[place(index) % PAGE];
   const show = (index) => {
     const node = box.current;
     if (!node) return;

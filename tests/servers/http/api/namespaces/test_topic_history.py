@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from broker_core.catalog import SqliteCatalog
 from broker_core.names import NamespaceName, TopicName
@@ -47,10 +48,30 @@ async def test_a_name_that_never_was_has_no_history(served: ApiServed) -> None:
 
 async def test_it_tells_nothing_that_a_listing_hides(tmp_path: Path) -> None:
     def visible(topics: Any) -> pa.BooleanArray:
-        return pa.array([True] * len(topics))
+        return pc.invert(pc.match_substring(topics, "hidden"))
 
     async with api_served(tmp_path, plugins={"mask": PluginOf(visible=visible)}) as served:
-        assert (await served.ask(PATH)).status == 409
+        catalog = catalog_of(served)
+        hidden = TopicName("persistent", NEW.namespace, "hidden")
+        for topic in (NEW, hidden):
+            catalog.create(topic, properties={"a": "1"})
+        catalog.delete(NEW)
+        assert (await served.ask(PATH)).json["items"] == []  # masks cannot be asked about what is gone
+        catalog.create(NEW)
+        said = (await served.ask(PATH)).json
+        # Not the topic before, and no version: that counts what is hidden.
+        assert [(each["operation"], each["version"]) for each in said["items"]] == [("create", None)]
+        assert said["complete"] is True
+        said = (await served.ask(f"{NAMESPACE}/topics/hidden/history")).json
+        assert said == {"topic": str(hidden), "items": [], "complete": True}
+
+    def fails(topics: Any) -> pa.BooleanArray:
+        raise ValueError(f"no mask of {len(topics)} topics today")
+
+    (tmp_path / "failing").mkdir()
+    async with api_served(tmp_path / "failing", plugins={"mask": PluginOf(visible=fails)}) as served:
+        catalog_of(served).create(NEW)
+        assert (await served.ask(PATH)).status == 502
     (tmp_path / "rules").mkdir()
     rules = [
         {"roles": ["anyone"], "namespaces": ["*"], "actions": ["list"]},

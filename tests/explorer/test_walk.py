@@ -1,0 +1,256 @@
+"""A walk over all screens of the page in all states: with topics and without, narrow and wide, dark and light, by
+keyboard alone, without rights, and with the server away.
+
+The page itself says which screens there are; one that the table here does not have fails the walk.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pytest
+
+from broker_core_explorer import plugin
+from tests.explorer.conftest import HIDER, STOCK, STOCK_SCREEN, TOPICS, plugin_site, serving
+from tests.support.htpasswd import write_htpasswd
+from tests.support.postgres_server import PostgresServer
+from tests.support.served import Served
+from tests.support.watched_page import WatchedPage
+
+Open = Callable[..., WatchedPage]
+
+
+class Says(NamedTuple):
+    """What a screen says of a server with 50 topics, of one without, and to a role that may only list."""
+
+    full: str
+    none: str
+    denied: str
+
+
+_SAME: Final = "You may not see this screen"
+SCREENS: Final = {
+    "namespaces": Says("1 namespace", "This server has no topics yet", "not counted"),
+    "topics/public/default": Says("orders-12", "No persistent topics here", "orders-12"),
+    "topics/public/default?q=orders-(.*)&p=region=eu": Says("orders-12", "No topic matches", "orders-12"),
+    "topics/public/default?q=a(?!b)": Says(*["RE2 does not take this pattern"] * 3),
+    "topics/public/default?as=1": Says(
+        "As the role", "As the role", "To ask as somebody else you need the right"
+    ),
+    "why/public/default?p=region=eu&topic=orders-7": Says(
+        "What it would take:", "is not listed for you", "You may not see why a topic is not listed"
+    ),
+    "topic/public/default/orders-7": Says(
+        "Full name", "There is no such topic now", "To change it you need the right admin"
+    ),
+    "live/public/default": Says(*["Nothing has changed yet"] * 3),
+    "plugins": Says("broker-core-explorer", "broker-core-explorer", "You may not see the plugins"),
+    "server": Says("Memory under permits", "Memory under permits", "You may not see the last hour"),
+    "screen/kafka": Says("No Kafka client has asked", "No Kafka client has asked", _SAME),
+    "screen/watchers": Says("Nobody follows topics now", "Nobody follows topics now", _SAME),
+    "screen/held": Says(*["No listing is held"] * 3),
+    "screen/postgres": Says("Pools of connections", "Pools of connections", _SAME),
+    "screen/spark": Says("No generation is served", "No generation is served", _SAME),
+    "screen/stock": Says("", "<b>shelf</b>", ""),  # of one server alone
+    "help/patterns": Says(*["What RE2 refuses"] * 3),
+    "nowhere": Says(*["The address names no screen."] * 3),
+}
+#: What a screen says of a server that is away; help needs none.
+AWAY: Final = re.compile("The server does not answer$|not connected|What RE2 refuses|The address names no")
+NARROW: Final = {"width": 360, "height": 720}
+WIDE: Final = {"width": 3840, "height": 2160}
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[str]:
+    with PostgresServer() as server:
+        yield server.create_database().dsn
+
+
+@pytest.fixture(scope="module")
+def walked(tmp_path_factory: pytest.TempPathFactory, database: str) -> Iterator[Callable[[str], Served]]:
+    """Servers with all plugins: `full` has 50 topics, `none` has none, of `denied` the role `reader` may only list."""
+    folder = tmp_path_factory.mktemp("walked")
+    store = folder / "store"
+    store.mkdir()
+    elsewhere = {"namespaces": ["other/*"]}
+    plugins = {
+        "explorer": {"writes": True},
+        "postgres": {"dsn": database, **elsewhere},
+        "spark": {"store": str(store), **elsewhere},
+    }
+    site = plugin_site(folder, "stock", {"__init__.py": STOCK, "screen.js": STOCK_SCREEN})
+    plugin_site(folder, "hider", {"__init__.py": HIDER})
+    users = write_htpasswd(folder / "users", reader="secret", chief="secret")
+    rule = {"roles": ["reader"], "namespaces": ["public/*"], "actions": ["list"]}
+    guard = {
+        "authentication": {"methods": ["basic"], "basic": {"file": str(users)}},
+        "authorization": {"super_roles": ["chief"], "rules": [rule]},
+    }
+    names = ["explorer", "postgres", "spark"]
+    made = {
+        "full": serving(folder / "full", TOPICS, {"plugins": {"enabled": names, **plugins}}),
+        "none": serving(
+            folder / "none", [], {"plugins": {"enabled": [*names, "stock"], **plugins}}, python_path=site
+        ),
+        "denied": serving(
+            folder / "denied",
+            TOPICS,
+            {"plugins": {"enabled": [*names, "hider"], **plugins}, **guard},
+            python_path=site,
+            more={"internal/audit": ["log"]},
+        ),
+    }
+    with made["full"] as full, made["none"] as none, made["denied"] as denied:
+        running = {"full": full, "none": none, "denied": denied}
+        yield running.__getitem__
+
+
+def places(state: str) -> dict[str, str]:
+    """Each place of this state, and what it says there."""
+    found = {place: getattr(says, state) for place, says in SCREENS.items()}
+    return {place: said for place, said in found.items() if said}
+
+
+def show(page: WatchedPage, place: str, said: str | re.Pattern[str]) -> None:
+    page.page.evaluate("(place) => { location.hash = place; }", f"#/{place}")
+    page.see(said)
+    page.settled()
+
+
+@pytest.mark.parametrize("state", ["full", "none"])
+def test_each_screen_narrow_and_wide_dark_and_light(
+    page_of: Open, walked: Callable[[str], Served], state: str
+) -> None:
+    page = page_of(walked(state))
+    for place, said in places(state).items():
+        show(page, place, said)
+        assert page.page.title().endswith(" · broker-core")
+        for size in (NARROW, WIDE):
+            page.page.set_viewport_size(size)
+            assert page.too_wide() <= 0, (place, size)
+            for scheme in ("dark", "light"):
+                page.page.emulate_media(color_scheme=scheme)
+                found = page.axe(colours_alone=scheme == "light")
+                assert not found, (place, size, scheme)
+
+
+def test_the_walk_has_each_screen(page_of: Open, walked: Callable[[str], Served]) -> None:
+    known = {place.partition("?")[0] for place in SCREENS}
+    for state in ("full", "none"):
+        page = page_of(walked(state))
+        page.see(SCREENS["namespaces"].full if state == "full" else SCREENS["namespaces"].none)
+        page.page.locator("nav[aria-label=Screens] a", has_text="Held").wait_for()
+        listed = page.page.evaluate(
+            "[...document.querySelectorAll('nav[aria-label=Screens] a')].map((each) => each.hash.slice(2))"
+        )
+        assert set(listed) - {"help"} <= known
+    source = Path(plugin.__file__).with_name("static") / "app.js"
+    of_page = re.findall(r"^  (\w+): \{ screen: ", source.read_text(encoding="utf-8"), re.MULTILINE)
+    assert set(of_page) == {place.partition("/")[0] for place in known} - {"nowhere"}
+
+
+#: What the keyboard must reach on a screen: whatever a pointer can press or fill in.
+_PRESSED: Final = """[...document.querySelectorAll(
+  'main :is(a[href], button:enabled, input, select, textarea, summary, [tabindex="0"]):not([tabindex="-1"])'
+)].filter((one) => one.checkVisibility() && !one.closest('details:not([open]) > :not(summary)'))"""
+_WATCHED: Final = f"""() => {{
+  window.stops = [];
+  window.watched?.abort();
+  window.watched = new AbortController();
+  document.addEventListener('focusin', ({{ target }}) => stops.push([
+    {_PRESSED}.indexOf(target), getComputedStyle(target).outlineStyle !== 'none', target.className === 'skip',
+  ]), {{ signal: watched.signal }});
+  return {_PRESSED}.length;
+}}"""
+
+
+def tabbed(page: WatchedPage, where: str) -> None:
+    """From the heading, which has the focus, Tab comes to all that can be pressed, visibly, and out again."""
+    count = page.page.evaluate(_WATCHED)
+    for _ in range(count + 8):
+        page.page.keyboard.press("Tab")
+    stops = page.page.evaluate("stops")
+    last = next((number for number, (_, _, beyond) in enumerate(stops) if beyond), None)
+    assert last is not None, f"{where}: Tab does not come out of it"
+    assert {at for at, _, _ in stops[:last]} - {-1} == set(range(count)), where
+    assert all(seen for at, seen, _ in stops[:last] if at >= 0), where
+    in_order = [at for at, _, _ in stops[:last] if at >= 0]
+    assert in_order == sorted(in_order), f"{where}: {in_order}"
+
+
+def opened(page: WatchedPage, command: str, heading: str) -> None:
+    """A screen by the palette; its heading has the focus."""
+    page.page.keyboard.press("Control+k")
+    page.page.keyboard.type(command)
+    page.holds(
+        f"document.querySelector('dialog [aria-selected=true]')?.textContent === {json.dumps(command)}"
+    )
+    page.page.keyboard.press("Enter")
+    page.holds(f"document.activeElement.textContent === {json.dumps(heading)}")
+
+
+@pytest.mark.parametrize("state", ["full", "none"])
+def test_each_screen_by_keyboard_alone(page_of: Open, walked: Callable[[str], Served], state: str) -> None:
+    page = page_of(walked(state))
+    page.page.locator("nav[aria-label=Screens] a", has_text="Held").wait_for()
+    for title in page.page.locator("nav[aria-label=Screens] a").all_text_contents():
+        opened(page, title, title)
+        page.settled()
+        tabbed(page, title)
+    for command in ("Topics of", "Why not? in", "Live in"):  # of a namespace that is open
+        show(page, "topic/public/default/orders-7", getattr(SCREENS["topic/public/default/orders-7"], state))
+        page.holds("document.activeElement.textContent === 'orders-7'")
+        if command == "Live in":
+            tabbed(page, "topic")
+        opened(page, f"{command} public/default", "public/default")
+        page.settled()
+        tabbed(page, command)
+
+
+def test_each_screen_without_rights(page_of: Open, walked: Callable[[str], Served]) -> None:
+    page = page_of(walked("denied"))
+    page.holds("document.activeElement.name === 'user'")
+    page.page.keyboard.type("reader\tsecret")
+    page.page.keyboard.press("Enter")
+    page.page.get_by_role("dialog").wait_for(state="hidden")
+    others = {
+        "topics/internal/audit": "You may not see the topics",
+        "live/internal/audit": "You may not see the changes",
+        "topic/internal/audit/log": "You may not see this topic",
+        "topic/public/default/sensor-00": "There is no such topic now",
+    }
+    for place, said in (places("denied") | others).items():
+        show(page, place, said)
+        assert not page.axe(), place
+        page.page.evaluate("document.querySelector('h1').focus()")
+        tabbed(page, place)
+
+
+def test_each_screen_while_the_server_is_away(page_of: Open, walked: Callable[[str], Served]) -> None:
+    running = walked("full")
+    page = page_of(running, "topics/public/default")
+    page.see(re.compile("^60 names"))
+    page.page.get_by_role("link", name="Held listings").wait_for()
+    port = running.ready["http"].rpartition(":")[2]
+    running.kill()
+    page.page.get_by_label("Pattern of names").fill("orders-1.*")
+    page.see("The server does not answer. The page asks again")
+    for place in places("full"):
+        show(page, place, AWAY)
+        page.see("The server does not answer. The page asks again")
+        assert not page.axe(), place
+        page.page.evaluate("document.querySelector('h1').focus()")
+        tabbed(page, place)
+    page.page.evaluate("location.hash = '#/topics/public/default?q=orders-1.*'")
+    text = running.config.read_text(encoding="utf-8")
+    http = '["http"]\n"listen" = "127.0.0.1:'
+    assert f'{http}0"' in text
+    running.config.write_text(text.replace(f'{http}0"', f'{http}{port}"'), encoding="utf-8")
+    running.start()
+    page.see(re.compile("^11 names"))
+    page.page.get_by_text("The server does not answer").wait_for(state="hidden")
