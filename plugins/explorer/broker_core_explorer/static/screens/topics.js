@@ -37,7 +37,7 @@ export function Topics({ place }) {
             data.plan?.looked_at > data.total ? html` <span class="muted">of ${number(data.plan.looked_at)}</span>` : null}${
             data.question.as ? html` <span class="muted">for <bdi>${data.question.as.role || 'somebody'}</bdi></span>` : null}${
             loading ? html` <span class="muted">${ask.slow ? 'The server is slow…' : ''}</span>` : null}`}</p>
-          <label class="radio"><input type="checkbox" checked=${renewed} onChange=${() => view({ renew: renewed ? '' : 1 })} /> Keep it up to date</label>
+          <label class="radio"><input type="checkbox" checked=${renewed} onChange=${() => view({ renew: renewed ? '' : 1 })} /> Refresh every 5 s</label>
           <button type="button" onClick=${() => keep(true)}>Keep, copy, export</button>
         </div>
         ${(data?.warnings || []).map((text) => html`<p class="notice warn" role="status">${text}</p>`)}
@@ -94,7 +94,7 @@ function Listing({ found, load, stale, last, turn }) {
     ${moved === found ? html`<p class="notice">Topics have changed since: the rows below may be of two states.${' '}
       <button type="button" class="link" onClick=${() => dispatchEvent(new Event('ask-again'))}>Look again</button></p>` : null}
     ${total < found.total ? html`<p class="notice">These are the first ${number(total)} of ${number(found.total)}.</p>` : null}
-    <div class="row columns"><button type="button" class="link" onClick=${turn} aria-label=${last ? 'Name, the last first' : 'Name, the first first'}>Name ${last ? '▼' : '▲'}</button><span class="number">Partitions</span><span>Properties</span></div>
+    <div class="row columns"><button type="button" class="link" onClick=${turn}>Name <span aria-hidden="true">${last ? '▼' : '▲'}</span><span class="hidden-text">${last ? ', descending' : ', ascending'}</span></button><span class="number">Partitions</span><span>Properties</span></div>
     <${Rows} label=${`Topics of ${question.namespace}`} of=${`${question.namespace}?${found.key} ${last}`} state=${found.topics_hash} last=${last} total=${total} first=${found.items} load=${fetchPage}
       href=${(item) => topicLink(question.namespace, item.name || item)}
       row=${(item) => html`<${Name} name=${item.name || item} namespace=${question.namespace} marks=${marks} />${item.partitions ? html`<span class="number"><span class="hidden-text">, partitions: </span>${number(item.partitions)}</span>` : null}${
