@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pytest
 
@@ -87,7 +87,7 @@ def walked(tmp_path_factory: pytest.TempPathFactory, database: str) -> Iterator[
     plugin_site(folder, "hider", {"__init__.py": HIDER})
     users = write_htpasswd(folder / "users", reader="secret", chief="secret")
     rule = {"roles": ["reader"], "namespaces": ["public/*"], "actions": ["list"]}
-    guard = {
+    guard: dict[str, Any] = {
         "authentication": {"methods": ["basic"], "basic": {"file": str(users)}},
         "authorization": {"super_roles": ["chief"], "rules": [rule]},
     }

@@ -177,9 +177,7 @@ export class Api {
       // A connection may end under a request: what changes nothing is asked once more.
       response = await (method === 'GET' ? ask().catch((error) => (signal?.aborted ? Promise.reject(error) : ask())) : ask());
     } catch (error) {
-      if (signal?.aborted) throw error;
-      this.onReached(false);
-      throw new ApiError(0, { detail: 'The server does not answer.' });
+      throw this.#lost(error);
     }
     // A proxy says 502 and 504 for a server that is away, without a body of ours.
     if (response.ok || response.status === 304) {
@@ -192,13 +190,28 @@ export class Api {
     throw failure;
   }
 
+  /** What a connection that ended means, unless the page ended it. @param {Error} error */
+  #lost(error) {
+    if (error.name === 'AbortError') return error;
+    this.onReached(false);
+    return new ApiError(0, { detail: 'The server does not answer.' });
+  }
+
+  /** @param {Response} response @returns {Promise<any>} its JSON, which may end halfway */
+  async read(response) {
+    if (response.status === 204) return null;
+    return response.json().catch((error) => {
+      throw this.#lost(error);
+    });
+  }
+
   /**
    * @param {string} path
    * @param {Record<string, any>} [query]
    * @param {AbortSignal} [signal]
    */
   async get(path, query, signal) {
-    return json(await this.request('GET', path, { query, signal }));
+    return this.read(await this.request('GET', path, { query, signal }));
   }
 
   /**
@@ -207,7 +220,7 @@ export class Api {
    * @param {AbortSignal} [signal]
    */
   async post(path, body, signal) {
-    return json(await this.request('POST', path, { body, signal }));
+    return this.read(await this.request('POST', path, { body, signal }));
   }
 
   /**
@@ -256,11 +269,6 @@ export class Api {
       }
     }
   }
-}
-
-/** @param {Response} response */
-async function json(response) {
-  return response.status === 204 ? null : response.json();
 }
 
 /** @param {Response} response */

@@ -13,7 +13,7 @@ export function Topic({ place }) {
   const path = `${ofNamespace(namespace)}/topics/${part(name)}`;
   const ask = useAsk(async (signal) => {
     const response = await api.request('GET', path, { signal });
-    return { ...(await response.json()), etag: response.headers.get('ETag') };
+    return { ...(await api.read(response)), etag: response.headers.get('ETag') };
   }, [path]);
   const history = useGet(`${path}/history`, { limit: 100 });
   const [doing, set] = useState('');

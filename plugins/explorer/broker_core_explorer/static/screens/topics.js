@@ -64,7 +64,7 @@ async function listing(api, question, signal, known) {
   const response = await api.request('GET', `${ofNamespace(question.namespace)}/topics`, {
     query: { ...parametersOf(question), limit: PAGE, count: true, plan: true, detail: DETAIL }, headers: known?.etag ? { 'If-None-Match': known.etag } : {}, signal,
   });
-  return response.status === 304 ? known : { ...(await response.json()), etag: response.headers.get('ETag') };
+  return response.status === 304 ? known : { ...(await api.read(response)), etag: response.headers.get('ETag') };
 }
 
 /** @param {Api} api @param {any} question @param {AbortSignal} signal */
