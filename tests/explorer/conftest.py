@@ -1,4 +1,4 @@
-"""A real Chromium and Firefox for the tests of the page, and servers for it: with topics and without, with rights."""
+"""A real Chromium for the tests of the page, and servers for it: with topics and without, with rights."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pytest
 
 from broker_core.catalog import SqliteCatalog, import_topics
 from broker_core.names import NamespaceName
 from tests.support.htpasswd import write_htpasswd
-from tests.support.machine import chromium, firefox
+from tests.support.machine import chromium
+from tests.support.postgres_server import PostgresServer
 from tests.support.served import Served
 from tests.support.watched_page import WatchedPage
 
@@ -101,63 +102,73 @@ export default function ({ html, useAsk, parts, api }) {
 """
 
 
-def _chromium(playwright: Any) -> Any:
+class Says(NamedTuple):
+    """What a screen says of a server with 50 topics, of one without, and to a role that may only list."""
+
+    full: str
+    none: str
+    denied: str
+
+
+_SAME: Final = "You may not see this screen"
+SCREENS: Final = {
+    "namespaces": Says("1 namespace", "This server has no topics yet", "not counted"),
+    "topics/public/default": Says("orders-12", "No persistent topics here", "orders-12"),
+    "topics/public/default?q=orders-(.*)&p=region=eu": Says("orders-12", "No topic matches", "orders-12"),
+    "topics/public/default?q=a(?!b)": Says(*["RE2 does not take this pattern"] * 3),
+    "topics/public/default?as=1": Says(
+        "As the role", "As the role", "To ask as somebody else you need the right"
+    ),
+    "why/public/default?p=region=eu&topic=orders-7": Says(
+        "What it would take:", "is not listed for you", "You may not see why a topic is not listed"
+    ),
+    "topic/public/default/orders-7": Says(
+        "Full name", "There is no such topic now", "To change it you need the right admin"
+    ),
+    "live/public/default": Says(*["Nothing has changed yet"] * 3),
+    "plugins": Says("broker-core-explorer", "broker-core-explorer", "You may not see the plugins"),
+    "server": Says("Memory under permits", "Memory under permits", "You may not see the last hour"),
+    "screen/kafka": Says("No Kafka client has asked", "No Kafka client has asked", _SAME),
+    "screen/watchers": Says("Nobody follows topics now", "Nobody follows topics now", _SAME),
+    "screen/held": Says(*["No listing is held"] * 3),
+    "screen/postgres": Says("Pools of connections", "Pools of connections", _SAME),
+    "screen/spark": Says("No generation is served", "No generation is served", _SAME),
+    "screen/stock": Says("", "<b>shelf</b>", ""),  # of one server alone
+    "help/patterns": Says(*["What RE2 refuses"] * 3),
+    "nowhere": Says(*["The address names no screen."] * 3),
+}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
     program = chromium()
     if program is None:
         pytest.skip("no Chromium is installed: make test brings it on Debian, as root")
-    # Chromium's own sandbox needs user namespaces, which containers seldom have. All that is shown is ours.
-    return playwright.chromium.launch(
-        executable_path=str(program),
-        args=[
-            "--no-sandbox",
-            "--disable-dev-shm-usage",
-            f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1",
-            # Chromium's own guard of the local network, which other browsers have not: the server's is tested.
-            "--disable-features=LocalNetworkAccessChecks",
-        ],
-    )
-
-
-def _firefox(playwright: Any) -> Any:
-    program = firefox()
-    if program is None:
-        pytest.skip("no Firefox is installed: make test brings it on Debian, as root")
-    # A Firefox as it is released, by WebDriver BiDi (https://w3c.github.io/webdriver-bidi/).
-    return playwright.firefox.launch(channel="moz-firefox", executable_path=str(program))
-
-
-@pytest.fixture(scope="package")
-def browsers() -> Iterator[Callable[[str], Any]]:
-    """Each browser by its name, launched when it is first asked for."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        launched = {}
-
-        def browser(name: str) -> Any:
-            if name not in launched:
-                launched[name] = {"chromium": _chromium, "firefox": _firefox}[name](playwright)
-            return launched[name]
-
-        yield browser
-        for each in launched.values():
-            each.close()
-
-
-@pytest.fixture
-def browser(browsers: Callable[[str], Any]) -> Any:
-    return browsers("chromium")
+        # Chromium's own sandbox needs user namespaces, which containers seldom have. All that is shown is ours.
+        launched = playwright.chromium.launch(
+            executable_path=str(program),
+            args=[
+                "--no-sandbox",
+                "--disable-dev-shm-usage",
+                f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1",
+                # Chromium's own guard of the local network, which other browsers have not: the server's is tested.
+                "--disable-features=LocalNetworkAccessChecks",
+            ],
+        )
+        yield launched
+        launched.close()
 
 
 @pytest.fixture
-def page_of(browsers: Callable[[str], Any]) -> Iterator[Callable[..., WatchedPage]]:
+def page_of(browser: Any) -> Iterator[Callable[..., WatchedPage]]:
     """Opens pages; what is wrong in any of them fails the test at its end."""
     opened: list[WatchedPage] = []
 
-    def open_page(
-        served: Served, place: str = "", *, browser: str = "chromium", **options: Any
-    ) -> WatchedPage:
-        page = WatchedPage(browsers(browser).new_context(**options), f"http://{served.ready['http']}/")
+    def open_page(served: Served, place: str = "", **options: Any) -> WatchedPage:
+        page = WatchedPage(browser.new_context(**options), f"http://{served.ready['http']}/")
         opened.append(page)
         page.go(place)
         return page
@@ -246,6 +257,58 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     site = plugin_site(folder, "hider", {"__init__.py": HIDER})
     with serving(folder, TOPICS, tables, python_path=site, more={"internal/audit": ["log"]}) as running:
         yield running
+
+
+@pytest.fixture(scope="package")
+def database() -> Iterator[str]:
+    """A database with the schema of the plugin."""
+    with PostgresServer() as server:
+        yield server.create_database().dsn
+
+
+@pytest.fixture(scope="package")
+def walked(tmp_path_factory: pytest.TempPathFactory, database: str) -> Iterator[Callable[[str], Served]]:
+    """Servers with all plugins: `full` has 50 topics, `none` has none, of `denied` the role `reader` may only list."""
+    folder = tmp_path_factory.mktemp("walked")
+    store = folder / "store"
+    store.mkdir()
+    elsewhere = {"namespaces": ["other/*"]}
+    plugins = {
+        "explorer": {"writes": True},
+        "postgres": {"dsn": database, **elsewhere},
+        "spark": {"store": str(store), **elsewhere},
+    }
+    site = plugin_site(folder, "stock", {"__init__.py": STOCK, "screen.js": STOCK_SCREEN})
+    plugin_site(folder, "hider", {"__init__.py": HIDER})
+    users = write_htpasswd(folder / "users", reader="secret", chief="secret")
+    rule = {"roles": ["reader"], "namespaces": ["public/*"], "actions": ["list"]}
+    guard: dict[str, Any] = {
+        "authentication": {"methods": ["basic"], "basic": {"file": str(users)}},
+        "authorization": {"super_roles": ["chief"], "rules": [rule]},
+    }
+    names = ["explorer", "postgres", "spark"]
+    made = {
+        "full": serving(folder / "full", TOPICS, {"plugins": {"enabled": names, **plugins}}),
+        "none": serving(
+            folder / "none", [], {"plugins": {"enabled": [*names, "stock"], **plugins}}, python_path=site
+        ),
+        "denied": serving(
+            folder / "denied",
+            TOPICS,
+            {"plugins": {"enabled": [*names, "hider"], **plugins}, **guard},
+            python_path=site,
+            more={"internal/audit": ["log"]},
+        ),
+    }
+    with made["full"] as full, made["none"] as none, made["denied"] as denied:
+        running = {"full": full, "none": none, "denied": denied}
+        yield running.__getitem__
+
+
+def places(state: str) -> dict[str, str]:
+    """Each place of this state, and what it says there."""
+    found = {place: getattr(says, state) for place, says in SCREENS.items()}
+    return {place: said for place, said in found.items() if said}
 
 
 @pytest.fixture

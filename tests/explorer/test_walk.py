@@ -1,119 +1,31 @@
 """A walk over all screens of the page in all states: with topics and without, narrow and wide, dark and light, by
 keyboard alone, without rights, and with the server away.
 
-The page itself says which screens there are; one that the table here does not have fails the walk.
+The page itself says which screens there are; one that the table of them does not have fails the walk.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import pytest
 
 from broker_core_explorer import plugin
-from tests.explorer.conftest import HIDER, STOCK, STOCK_SCREEN, TOPICS, plugin_site, serving
-from tests.support.htpasswd import write_htpasswd
-from tests.support.postgres_server import PostgresServer
+from tests.explorer.conftest import SCREENS, places
 from tests.support.served import Served
 from tests.support.watched_page import WatchedPage
 
 Open = Callable[..., WatchedPage]
 
 
-class Says(NamedTuple):
-    """What a screen says of a server with 50 topics, of one without, and to a role that may only list."""
-
-    full: str
-    none: str
-    denied: str
-
-
-_SAME: Final = "You may not see this screen"
-SCREENS: Final = {
-    "namespaces": Says("1 namespace", "This server has no topics yet", "not counted"),
-    "topics/public/default": Says("orders-12", "No persistent topics here", "orders-12"),
-    "topics/public/default?q=orders-(.*)&p=region=eu": Says("orders-12", "No topic matches", "orders-12"),
-    "topics/public/default?q=a(?!b)": Says(*["RE2 does not take this pattern"] * 3),
-    "topics/public/default?as=1": Says(
-        "As the role", "As the role", "To ask as somebody else you need the right"
-    ),
-    "why/public/default?p=region=eu&topic=orders-7": Says(
-        "What it would take:", "is not listed for you", "You may not see why a topic is not listed"
-    ),
-    "topic/public/default/orders-7": Says(
-        "Full name", "There is no such topic now", "To change it you need the right admin"
-    ),
-    "live/public/default": Says(*["Nothing has changed yet"] * 3),
-    "plugins": Says("broker-core-explorer", "broker-core-explorer", "You may not see the plugins"),
-    "server": Says("Memory under permits", "Memory under permits", "You may not see the last hour"),
-    "screen/kafka": Says("No Kafka client has asked", "No Kafka client has asked", _SAME),
-    "screen/watchers": Says("Nobody follows topics now", "Nobody follows topics now", _SAME),
-    "screen/held": Says(*["No listing is held"] * 3),
-    "screen/postgres": Says("Pools of connections", "Pools of connections", _SAME),
-    "screen/spark": Says("No generation is served", "No generation is served", _SAME),
-    "screen/stock": Says("", "<b>shelf</b>", ""),  # of one server alone
-    "help/patterns": Says(*["What RE2 refuses"] * 3),
-    "nowhere": Says(*["The address names no screen."] * 3),
-}
 #: What a screen says of a server that is away; help needs none.
 AWAY: Final = re.compile("The server does not answer$|not connected|What RE2 refuses|The address names no")
 NARROW: Final = {"width": 360, "height": 720}
-WIDE: Final = {"width": 3840, "height": 2160}
-
-
-@pytest.fixture(scope="module")
-def database() -> Iterator[str]:
-    with PostgresServer() as server:
-        yield server.create_database().dsn
-
-
-@pytest.fixture(scope="module")
-def walked(tmp_path_factory: pytest.TempPathFactory, database: str) -> Iterator[Callable[[str], Served]]:
-    """Servers with all plugins: `full` has 50 topics, `none` has none, of `denied` the role `reader` may only list."""
-    folder = tmp_path_factory.mktemp("walked")
-    store = folder / "store"
-    store.mkdir()
-    elsewhere = {"namespaces": ["other/*"]}
-    plugins = {
-        "explorer": {"writes": True},
-        "postgres": {"dsn": database, **elsewhere},
-        "spark": {"store": str(store), **elsewhere},
-    }
-    site = plugin_site(folder, "stock", {"__init__.py": STOCK, "screen.js": STOCK_SCREEN})
-    plugin_site(folder, "hider", {"__init__.py": HIDER})
-    users = write_htpasswd(folder / "users", reader="secret", chief="secret")
-    rule = {"roles": ["reader"], "namespaces": ["public/*"], "actions": ["list"]}
-    guard: dict[str, Any] = {
-        "authentication": {"methods": ["basic"], "basic": {"file": str(users)}},
-        "authorization": {"super_roles": ["chief"], "rules": [rule]},
-    }
-    names = ["explorer", "postgres", "spark"]
-    made = {
-        "full": serving(folder / "full", TOPICS, {"plugins": {"enabled": names, **plugins}}),
-        "none": serving(
-            folder / "none", [], {"plugins": {"enabled": [*names, "stock"], **plugins}}, python_path=site
-        ),
-        "denied": serving(
-            folder / "denied",
-            TOPICS,
-            {"plugins": {"enabled": [*names, "hider"], **plugins}, **guard},
-            python_path=site,
-            more={"internal/audit": ["log"]},
-        ),
-    }
-    with made["full"] as full, made["none"] as none, made["denied"] as denied:
-        running = {"full": full, "none": none, "denied": denied}
-        yield running.__getitem__
-
-
-def places(state: str) -> dict[str, str]:
-    """Each place of this state, and what it says there."""
-    found = {place: getattr(says, state) for place, says in SCREENS.items()}
-    return {place: said for place, said in found.items() if said}
+WIDE: Final = {"width": 3840, "height": 720}
 
 
 def show(page: WatchedPage, place: str, said: str | re.Pattern[str]) -> None:
@@ -122,21 +34,26 @@ def show(page: WatchedPage, place: str, said: str | re.Pattern[str]) -> None:
     page.settled()
 
 
-@pytest.mark.parametrize("state", ["full", "none"])
+@pytest.mark.parametrize(
+    ("state", "looks"),
+    [
+        ("full", [(NARROW, "dark"), (WIDE, "light")]),
+        ("none", [(NARROW, "light"), (WIDE, "dark")]),
+    ],
+)
 def test_each_screen_narrow_and_wide_dark_and_light(
-    page_of: Open, walked: Callable[[str], Served], state: str
+    page_of: Open, walked: Callable[[str], Served], state: str, looks: list[tuple[Any, Any]]
 ) -> None:
     page = page_of(walked(state))
     for place, said in places(state).items():
         show(page, place, said)
         assert page.page.title().endswith(" · broker-core")
-        for size in (NARROW, WIDE):
+        for size, scheme in looks:
             page.page.set_viewport_size(size)
+            page.page.emulate_media(color_scheme=scheme)
             assert page.too_wide() <= 0, (place, size)
-            for scheme in ("dark", "light"):
-                page.page.emulate_media(color_scheme=scheme)
-                found = page.axe(colours_alone=scheme == "light")
-                assert not found, (place, size, scheme)
+            found = page.axe(colours_alone=size is WIDE)
+            assert not found, (place, size, scheme)
 
 
 def test_the_walk_has_each_screen(page_of: Open, walked: Callable[[str], Served]) -> None:
@@ -165,19 +82,26 @@ _WATCHED: Final = f"""() => {{
   document.addEventListener('focusin', ({{ target }}) => stops.push([
     {_PRESSED}.indexOf(target), getComputedStyle(target).outlineStyle !== 'none', target.className === 'skip',
   ]), {{ signal: watched.signal }});
-  return {_PRESSED}.length;
+  const before = (one) => document.querySelector('h1').compareDocumentPosition(one) & Node.DOCUMENT_POSITION_PRECEDING;
+  return [{_PRESSED}.filter(before).length, {_PRESSED}.length];
 }}"""
 
 
 def tabbed(page: WatchedPage, where: str) -> None:
-    """From the heading, which has the focus, Tab comes to all that can be pressed, visibly, and out again."""
-    count = page.page.evaluate(_WATCHED)
+    """From the heading, which has the focus, Tab comes to all that can be pressed, visibly, and out again; what is
+    before the heading is reached backwards.
+    """
+    before, count = page.page.evaluate(_WATCHED)
+    for _ in range(before):
+        page.page.keyboard.press("Shift+Tab")
     for _ in range(count + 8):
         page.page.keyboard.press("Tab")
     stops = page.page.evaluate("stops")
+    first = {at for at, _, _ in stops[:before]}
+    stops = stops[before:]
     last = next((number for number, (_, _, beyond) in enumerate(stops) if beyond), None)
     assert last is not None, f"{where}: Tab does not come out of it"
-    assert {at for at, _, _ in stops[:last]} - {-1} == set(range(count)), where
+    assert (first | {at for at, _, _ in stops[:last]}) - {-1} == set(range(count)), where
     assert all(seen for at, seen, _ in stops[:last] if at >= 0), where
     in_order = [at for at, _, _ in stops[:last] if at >= 0]
     assert in_order == sorted(in_order), f"{where}: {in_order}"
@@ -215,8 +139,9 @@ def test_each_screen_by_keyboard_alone(page_of: Open, walked: Callable[[str], Se
 def test_each_screen_without_rights(page_of: Open, walked: Callable[[str], Served]) -> None:
     page = page_of(walked("denied"))
     page.holds("document.activeElement.name === 'user'")
-    page.page.keyboard.type("reader\tsecret")
-    page.page.keyboard.press("Enter")
+    for typed, then in (("reader", "Tab"), ("secret", "Enter")):
+        page.page.keyboard.type(typed)
+        page.page.keyboard.press(then)
     page.page.get_by_role("dialog").wait_for(state="hidden")
     others = {
         "topics/internal/audit": "You may not see the topics",
@@ -240,12 +165,13 @@ def test_each_screen_while_the_server_is_away(page_of: Open, walked: Callable[[s
     running.kill()
     page.page.get_by_label("Pattern of names").fill("orders-1.*")
     page.see("The server does not answer. The page asks again")
+    assert not page.axe()
     for place in places("full"):
         show(page, place, AWAY)
         page.see("The server does not answer. The page asks again")
-        assert not page.axe(), place
         page.page.evaluate("document.querySelector('h1').focus()")
         tabbed(page, place)
+    assert not page.axe()
     page.page.evaluate("location.hash = '#/topics/public/default?q=orders-1.*'")
     text = running.config.read_text(encoding="utf-8")
     http = '["http"]\n"listen" = "127.0.0.1:'

@@ -110,7 +110,8 @@ export function Dialog({ title, close, children, wide, bare }) {
     return () => {
       // The browser gives the focus back, which it does not if the element is only taken away.
       node?.close();
-      if (document.activeElement === document.body) document.querySelector('h1')?.focus();
+      const at = document.activeElement;
+      if (at === document.body || node?.contains(at)) document.querySelector('h1')?.focus();
     };
   }, []);
   return html`<dialog ref=${ref} class=${wide ? 'wide' : ''} aria-labelledby=${id} onClose=${close}
