@@ -224,14 +224,14 @@ def plugin_site(folder: Path, name: str, files: Mapping[str, str]) -> Path:
     return folder / "site"
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A server with 50 topics, whose page may change them."""
     with serving(tmp_path_factory.mktemp("full"), TOPICS, writes=True) as running:
         yield running
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A server with the topics `orders` in public/default and 200 names of hostile clients in public/hostile."""
     folder = tmp_path_factory.mktemp("hostile")
@@ -239,7 +239,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield running
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A server that asks for the password `secret`, with rules, a gate and a mask: `reader` may list, `chief` may do
     everything.
@@ -259,14 +259,14 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield running
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def database() -> Iterator[str]:
     """A database with the schema of the plugin."""
     with PostgresServer() as server:
         yield server.create_database().dsn
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def walked(tmp_path_factory: pytest.TempPathFactory, database: str) -> Iterator[Callable[[str], Served]]:
     """Servers with all plugins: `full` has 50 topics, `none` has none, of `denied` the role `reader` may only list."""
     folder = tmp_path_factory.mktemp("walked")
