@@ -246,6 +246,7 @@ def test_a_list_either_way_round_that_refreshes_itself(page_of: Open, served: Se
     page.holds(
         "document.querySelector('[aria-selected=true] .topic').textContent === 'sensor-00-partition-0'"
     )
+    page.page.locator(".scroller").press("Home")
     page.page.get_by_label("Refresh every 5 s").check()
     page.holds("location.hash.includes('renew=1') && location.hash.includes('order=last')")
 
