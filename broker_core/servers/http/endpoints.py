@@ -182,7 +182,7 @@ class Reloading:
         return json_response(200, _told(reloaded.done, reloaded.failed, reloaded.settings))
 
     def _of_another_file(self, request: web.Request) -> str:
-        """That another file is asked about than that of the server, empty if not."""
+        """What is wrong if another file is asked about than that of the server, empty if nothing is."""
         own, asked = self._reloads.file, request.query.get("file")
         if own is None or not asked:
             return ""
