@@ -38,7 +38,7 @@ from broker_core.servers.kafka.row_error import (
 from broker_core.service import AuditRow, Changes
 from broker_core.wire.kafka import CREATE_TOPICS, ErrorCode, Fields
 
-__all__ = ["CREATE_TOPICS_ROW"]
+__all__ = ["CREATE_TOPICS_ROW", "collision"]
 
 _CLUSTER_METADATA: Final = "__cluster_metadata"
 #: The first version whose answers have configs.
@@ -141,7 +141,7 @@ async def _collisions(call: KafkaCall, others: Mapping[str, str]) -> dict[str, R
         return {}
     topics = await call.services.named.by_name(call, sorted(set(others.values())), operation=None)
     shown = {topic.name for topic in topics if not topic.error}
-    return {name: _collision(name, other if other in shown else None) for name, other in others.items()}
+    return {name: collision(name, other if other in shown else None) for name, other in others.items()}
 
 
 async def _made(call: KafkaCall, changes: Changes, topics: Sequence[NewTopic]) -> Sequence[bytes | Fields]:
@@ -203,7 +203,7 @@ def _exists(name: str) -> RowError:
     return RowError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
 
 
-def _collision(name: str, other: str | None) -> RowError:
+def collision(name: str, other: str | None) -> RowError:
     """``other`` is the topic that is there; ``None``: the client is not shown it."""
     which = "an existing topic" if other is None else f"existing topic: {other}"
     return RowError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with {which}")

@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from broker_core.kafka.topic_names import is_legal
 from broker_core.logs import shown
 from broker_core.names import PERSISTENT
 from broker_core.names.topic_id import topic_id_text
 from broker_core.servers.kafka.apis.acls import none_created, none_deleted, told_created, told_deleted
+from broker_core.servers.kafka.apis.create_topics import collision
 from broker_core.servers.kafka.call import KafkaCall
 from broker_core.servers.kafka.gateway.hidden import are_some, denied, guarded, hidden, hidden_ids, refusal
 from broker_core.servers.kafka.gateway.reads import Kept, by_coordinator
@@ -60,6 +62,14 @@ def _without_configs(row: Fields) -> Fields:
     return {**row, **unknown, "topic_config_error_code": ErrorCode.TOPIC_AUTHORIZATION_FAILED}
 
 
+def _without_other(row: Fields) -> Fields:
+    """A row of a new topic without the name of the topic that it collides with, which may be hidden."""
+    name = row["name"]
+    if row["error_code"] != ErrorCode.INVALID_TOPIC_EXCEPTION or not is_legal(name):
+        return row
+    return {**row, "error_message": collision(name, None).message}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Change:
     """A request that changes the things of its array ``asked``, with a row of each in the array ``answered``.
@@ -82,6 +92,8 @@ class _Change:
     are_there: bool = True
     #: What a row is for a client that rules do not let list its topic.
     unlisted: Callable[[Fields], Fields] = _without_text
+    #: What a row is if something may be hidden from clients.
+    guarded: Callable[[Fields], Fields] = lambda row: row
     #: The path of the array whose elements have errors; empty: ``answered``.
     errors: str = ""
 
@@ -100,7 +112,10 @@ def _handler(change: _Change) -> AnswerLater:
             return {change.answered: rows}
         body = {**call.body, change.asked: left}
         answer = await _asked(call, change.api, body, target=change.target(call.body))
-        told = (_told_row(call, change, row) for row in answer[change.answered] or ())
+        rows_of_node = answer[change.answered] or ()
+        if are_some(call):
+            rows_of_node = map(change.guarded, rows_of_node)
+        told = (_told_row(call, change, row) for row in rows_of_node)
         return answer | {change.answered: [*told, *rows]}
 
     return later
@@ -223,6 +238,7 @@ _CREATE: Final = _Change(
     told=_name_and_code,
     are_there=False,
     unlisted=_without_configs,
+    guarded=_without_other,
 )
 _PARTITIONS: Final = _Change(
     api=CREATE_PARTITIONS,

@@ -8,6 +8,7 @@ from broker_core.client.kafka import (
     AdminClient,
     AlterConfigOp,
     ConfigResource,
+    InvalidTopicException,
     NewTopic,
     TopicExistsException,
     UnknownTopicOrPartitionException,
@@ -33,6 +34,10 @@ async def test_a_hidden_topic_is_not_changed(through: AdminClient, cluster: Clus
     secret = ConfigResource.topic("secret.keys")
     with pytest.raises(TopicExistsException):
         (await through.create_topics([NewTopic("secret.keys", 9)])).all()
+    with pytest.raises(InvalidTopicException) as failure:  # Kafka takes `.` and `_` for one in names
+        (await through.create_topics([NewTopic("secret_keys", 9)])).all()
+    assert "collides with an existing topic" in str(failure.value)
+    assert "secret.keys" not in str(failure.value)
     with pytest.raises(UnknownTopicOrPartitionException):
         (await through.create_partitions({"secret.keys": 9})).all()
     with pytest.raises(UnknownTopicOrPartitionException):
