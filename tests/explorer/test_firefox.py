@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import aiohttp
 import pytest
+from axe_playwright_python.base import AXE_FILE_PATH
 
+from tests.explorer.conftest import places
 from tests.support.eventually import eventually
 from tests.support.machine import firefox
 from tests.support.served import Served
 
 pytestmark = pytest.mark.long
-
-SCREENS: Final = {
-    "namespaces": "public/default",
-    "topics/public/default?q=orders-(.*)&p=region=eu": "39 names",
-    "why/public/default?p=region=eu&topic=orders-7": "What it would take:",
-    "topic/public/default/orders-7": "Full name",
-    "live/public/default": "Nothing has changed yet",
-    "plugins": "broker-core-explorer",
-    "server": "Memory under permits",
-    "help/patterns": "What RE2 refuses",
-}
 
 
 class Tab:
@@ -56,6 +48,16 @@ class Tab:
         )
         return said["result"].get("value")
 
+    async def resize(self, width: int, height: int) -> None:
+        viewport = {"width": width, "height": height}
+        await self._call("browsingContext.setViewport", context=self._context, viewport=viewport)
+
+    async def press(self, *keys: str) -> None:
+        """Press keys one after another, and let them go: characters, or those of WebDriver (U+E000 and above)."""
+        actions = [{"type": kind, "value": key} for key in keys for kind in ("keyDown", "keyUp")]
+        source = {"type": "key", "id": "keyboard", "actions": actions}
+        await self._call("input.performActions", context=self._context, actions=[source])
+
     async def _call(self, method: str, **parameters: Any) -> Any:
         self._calls += 1
         await self._socket.send_json({"id": self._calls, "method": method, "params": parameters})
@@ -69,10 +71,11 @@ class Tab:
 
 
 @pytest.fixture
-async def tab(tmp_path: Path) -> AsyncIterator[Tab]:
+async def tab(tmp_path: Path, dark: bool) -> AsyncIterator[Tab]:
     program = firefox()
     if program is None:
         pytest.skip("no Firefox is installed: make interop brings it on Debian, as root")
+    (tmp_path / "user.js").write_text(f'user_pref("ui.systemUsesDarkTheme", {int(dark)});', encoding="utf-8")
     options = ["--headless", "--no-remote", "--profile", str(tmp_path), "--remote-debugging-port", "0"]
     process = await asyncio.create_subprocess_exec(
         str(program), *options, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE
@@ -95,12 +98,35 @@ async def tab(tmp_path: Path) -> AsyncIterator[Tab]:
         await process.communicate()
 
 
-async def test_each_screen_in_firefox(tab: Tab, served: Served) -> None:
-    for place, there in SCREENS.items():
-        await tab.go(f"http://{served.ready['http']}/#/{place}")
+def axe() -> str:
+    """The text of axe-core, which defines `axe`."""
+    return Path(AXE_FILE_PATH).read_text(encoding="utf-8") + "; true"
+
+
+@pytest.mark.parametrize(("state", "dark"), [("full", True), ("none", False)])
+async def test_each_screen(tab: Tab, walked: Callable[[str], Served], state: str) -> None:
+    await tab.go(f"http://{walked(state).ready['http']}/")
+    await tab.value(axe())
+    for place, there in places(state).items():
+        await tab.value(f"location.hash = {json.dumps(f'#/{place}')}")
 
         async def shows(text: str = there) -> bool:
             return text in str(await tab.value("document.body.innerText"))
 
         await eventually(shows, what=f"{there!r} at {place}")
+        await tab.resize(3840, 720)
+        assert not await tab.value("document.documentElement.scrollWidth > innerWidth"), place
+        await tab.resize(360, 720)
+        assert not await tab.value("document.documentElement.scrollWidth > innerWidth"), place
+        found = await tab.value(
+            "axe.run(document, {resultTypes: ['violations'], preload: false}).then((found) =>"
+            " JSON.stringify(found.violations.map((each) => [each.id, each.nodes.map((node) => node.html)])))"
+        )
+        assert found == "[]", place
+    await tab.press("?")
+    await eventually(
+        lambda: tab.value("document.activeElement.textContent === 'Help'"), what="help by its key"
+    )
+    await tab.press("\ue004")  # Tab
+    assert await tab.value("document.activeElement.matches('main [tabindex=\"0\"]')")
     assert not tab.wrong
