@@ -112,6 +112,7 @@ class NodeConnection:
         #: Versions of APIs that the node has: from and to, by key.
         self._versions: dict[int, tuple[int, int]] = {}
         self._has_pages: bool | None = None
+        self._probing = asyncio.Lock()
         self._quiet_until = 0.0
         self._session_end = math.inf
         self._reading = asyncio.create_task(self._read())
@@ -161,14 +162,21 @@ class NodeConnection:
 
     async def has_pages(self) -> bool:
         """Whether the node has pages (KIP-1062): one that has them refuses a negative limit, others do not read it."""
-        if self._has_pages is None:
-            nothing = {"topics": [], "allow_auto_topic_creation": False, "response_pagination_limit": -1}
-            self._has_pages = False
-            if self.has(METADATA, least=_WITH_TAGS):
-                value = (await self.ask(METADATA, nothing)).value
-                codes = {value["error_code"], *(row["error_code"] for row in value["topics"])}
-                self._has_pages = ErrorCode.INVALID_REQUEST in codes
+        async with self._probing:  # several that wait ask once; if the one that asks gives up, the next asks
+            if self._has_pages is None:
+                self._has_pages = await self._refuses_negative_limits()
         return self._has_pages
+
+    async def _refuses_negative_limits(self) -> bool:
+        if not self.has(METADATA, least=_WITH_TAGS):
+            return False
+        nothing = {"topics": [], "allow_auto_topic_creation": False, "response_pagination_limit": -1}
+        value = (await self.ask(METADATA, nothing)).value
+        code = value["error_code"]
+        if ErrorCode.INVALID_REQUEST in {code, *(row["error_code"] for row in value["topics"])}:
+            return True
+        raise_for(code)  # it says nothing about pages
+        return False
 
     def _common(self, api: Api, most: int | None = None) -> int:
         """The latest version that both sides understand; -1 for none."""

@@ -17,6 +17,7 @@ from broker_core.client import (
     UnexpectedAnswer,
 )
 from broker_core.client.kafka.errors import (
+    RebootstrapRequiredException,
     SaslAuthenticationException,
     UnsupportedSaslMechanismException,
     UnsupportedVersionException,
@@ -134,6 +135,38 @@ async def test_who_is_cancelled_takes_nothing_from_the_next() -> None:
         given_up.cancel()
         held.set()
         assert (await asked).value == {"error_code": 0, "topics": [{"name": "True", "internal": False}]}
+
+
+async def test_pages_are_probed_once_and_again_if_the_probe_was_given_up() -> None:
+    asked = asyncio.Event()
+    go_on = asyncio.Event()
+
+    async def metadata(request: Asked) -> Fields:
+        asked.set()
+        await go_on.wait()
+        return {"error_code": 42 if request.value["response_pagination_limit"] == -1 else 0}
+
+    async with ScriptedKafka({METADATA: metadata}) as node, opened(node) as connection:
+        first = asyncio.create_task(connection.has_pages())
+        others = [asyncio.create_task(connection.has_pages()) for _ in range(3)]
+        await asked.wait()
+        first.cancel()
+        go_on.set()
+        assert await asyncio.gather(*others, return_exceptions=True) == [True, True, True]
+        assert first.cancelled()
+        assert await connection.has_pages()
+        assert len(node.of(METADATA)) == 2
+
+
+async def test_an_error_of_a_node_says_nothing_about_its_pages() -> None:
+    codes = [129, 42]
+    async with (
+        ScriptedKafka({METADATA: lambda _: {"error_code": codes.pop(0)}}) as node,
+        opened(node) as connection,
+    ):
+        with pytest.raises(RebootstrapRequiredException):
+            await connection.has_pages()
+        assert await connection.has_pages()
 
 
 async def test_a_node_that_does_not_answer_is_left() -> None:
