@@ -45,6 +45,11 @@ def made_of(topic: TopicName) -> Edit:
     return Edit(topic, creation(topic, 1))
 
 
+def catalog_of(changes: Changes) -> AsyncCatalog:
+    assert isinstance(changes.catalog, AsyncCatalog)
+    return changes.catalog
+
+
 @asynccontextmanager
 async def changing(
     folder: Path, gate: Callable[..., object] | None = None, rules: Any = None, *, over_http: bool = True
@@ -70,7 +75,7 @@ async def test_the_edits_of_a_request_are_one_version_and_each_stands_for_itself
         assert isinstance(first, TopicWrite)
         assert isinstance(last, TopicWrite)
         assert isinstance(refused, TopicExists)
-        assert first.version == last.version == await changes.catalog.version(NAMESPACE)
+        assert first.version == last.version == await catalog_of(changes).version(NAMESPACE)
         assert request.fields["version"] == f"{first.version}.{first.version.stamp}"
         assert request.unchanged == set()
         same = await changes.change_one(request, Edit(X, merge(X, {})))
@@ -87,7 +92,7 @@ async def test_a_requirement_is_about_what_is_there(tmp_path: Path) -> None:
     async with changing(tmp_path) as changes:
         with pytest.raises(PreconditionFailed):
             await changes.change_one(attempt(), Edit(X, creation(X), refuse))
-        assert await changes.catalog.topic(X) is None
+        assert await catalog_of(changes).topic(X) is None
 
 
 async def test_nothing_to_change_begins_no_transaction(tmp_path: Path) -> None:
@@ -95,7 +100,7 @@ async def test_nothing_to_change_begins_no_transaction(tmp_path: Path) -> None:
         assert await changes.change(attempt(), []) == []
         (refused,) = await changes.change(attempt(), [made_of(X)])
         assert isinstance(refused, ListingFailed)
-        assert (await changes.catalog.version(NAMESPACE)).number == 0
+        assert (await catalog_of(changes).version(NAMESPACE)).number == 0
 
 
 async def test_a_catalogue_that_others_write_fails_all_of_a_request_in_its_time(tmp_path: Path) -> None:
@@ -108,7 +113,7 @@ async def test_a_catalogue_that_others_write_fails_all_of_a_request_in_its_time(
             other.execute("ROLLBACK")
             other.close()
         assert [type(each) for each in done] == [CatalogBusy, CatalogBusy]
-        assert await changes.catalog.found([X, Y]) == [(None, 0), (None, 0)]
+        assert await catalog_of(changes).found([X, Y]) == [(None, 0), (None, 0)]
 
 
 async def test_rights_to_each_topic_are_asked_once_in_an_attempt(tmp_path: Path) -> None:

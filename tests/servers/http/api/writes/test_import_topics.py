@@ -38,6 +38,7 @@ def imports_of(served: ApiServed) -> TopicImports:
     core = served.broker._core
     assert core is not None
     assert core.changes is not None
+    assert core.changes.imports is not None
     return core.changes.imports
 
 
