@@ -14,6 +14,8 @@ from typing import Any, Final
 
 from broker_core.access.access import Access
 from broker_core.errors import ListingFailed
+from broker_core.kafka.acls.bindings import PatternType, ResourceType
+from broker_core.kafka.topic_names import is_legal
 from broker_core.memory.permits import SMALL_ANSWER
 from broker_core.servers.kafka.call import KafkaCall
 from broker_core.servers.kafka.handler_row import AnswerLater
@@ -44,6 +46,7 @@ __all__ = [
     "refusal",
     "topics_of_member",
     "without_hidden",
+    "without_hidden_resources",
 ]
 
 #: Bytes of memory for each byte of a large answer that is decoded.
@@ -137,11 +140,13 @@ def without_hidden(api: Api, later: AnswerLater) -> AnswerLater:
         if not are_some(call):
             return await later(call)
         shape = arrays_of(api, call.version)
-        names = _topics_of(shape.asked, call.body)
+        # Arrays of requests by ids, whose pages have no topics, are called as those of the answer.
+        levels = shape.answered if shape.nameless else shape.asked
+        names = await call.off_loop(_unread(levels, call.body), _topics_of, levels, call.body)
         asked = await _keys_of(call, names)
         if not asked:
             return await _shown(call, shape, await later(call))
-        keep = partial(_part, shape.asked, call.body, asked)
+        keep = partial(_part, levels, call.body, asked)
         body = await call.off_loop(len(names), partial(keep, have=False))
         fields = await _shown(call, shape, await later(replace(call, body=body)))
         if shape.sparse:
@@ -154,6 +159,37 @@ def without_hidden(api: Api, later: AnswerLater) -> AnswerLater:
         return await call.off_loop(len(names), joined)
 
     return answer
+
+
+def without_hidden_resources(array: str, later: AnswerLater, action: Action | None = None) -> AnswerLater:
+    """A handler of answers whose ``array`` has rows of resources, without those of hidden topics by their names.
+
+    Rules are asked whether the client may do ``action``, if there is one. Of a topic that is not there it cannot be
+    told whether it would be hidden.
+    """
+
+    async def answer(call: KafkaCall) -> Fields:
+        fields = await later(call)
+        if not are_some(call):
+            return fields
+        await _hold_decoded(call, fields)
+        names = {place: _topic_of_resource(row) for place, row in enumerate(fields.get(array) or ())}
+        gone = await hidden(
+            call, [name for name in names.values() if name], rules=action and right_to(action)
+        )
+        if not gone:
+            return fields
+        return fields | {array: [fields[array][place] for place, name in names.items() if name not in gone]}
+
+    return answer
+
+
+def _topic_of_resource(row: Fields) -> str | None:
+    """The topic that a resource is by its whole name."""
+    name: str = row["resource_name"]
+    if row["resource_type"] != ResourceType.TOPIC or not is_legal(name):  # * is every topic
+        return None
+    return name if row.get("pattern_type", PatternType.LITERAL) == PatternType.LITERAL else None
 
 
 def _refusals(api: Api, shape: Shape, body: Fields, asked: Mapping[Any, ErrorCode]) -> Fields:
@@ -170,12 +206,13 @@ def _refusals(api: Api, shape: Shape, body: Fields, asked: Mapping[Any, ErrorCod
 
 
 def _without_offsets(shape: Shape, body: Fields) -> Fields:
-    """Rows of topics for which no group has committed anything."""
+    """Rows of topics for which no group has committed anything; of unknown ids, as nodes answer them."""
+    rest = _NO_OFFSET | ({"error_code": ErrorCode.UNKNOWN_TOPIC_ID} if shape.nameless else {})
 
     def topics(rows: Sequence[Fields] | None) -> list[Fields]:
         return [
             {name: row[name] for name in ("name", "topic_id") if name in row}
-            | {"partitions": [{"partition_index": index, **_NO_OFFSET} for index in row["partition_indexes"]]}
+            | {"partitions": [{"partition_index": index, **rest} for index in row["partition_indexes"]]}
             for row in rows or ()
         ]
 
@@ -224,12 +261,19 @@ def _topics_of(levels: Sequence[Level], parent: Fields) -> list[Any]:
     if not levels:
         return []
     level, rows = levels[0], parent.get(levels[0].array) or []
-    if isinstance(rows, RawRows):
+    if isinstance(rows, RawRows) and len(rows.levels) == len(levels):
         depths = [number for number, each in enumerate(levels) if "topic_name" in each.keys]
         return [name for at in depths for name in rows.texts(levels[at].keys["topic_name"], at)]
     if "topic_name" in level.keys:
         return [_key(level, row) for row in rows]
     return [key for row in rows if isinstance(row, dict) for key in _topics_of(levels[1:], row)]
+
+
+def _unread(levels: Sequence[Level], parent: Fields) -> int:
+    """About how many topics are decoded to be named: those of bytes of which deeper rows were not noted."""
+    rows = parent.get(levels[0].array) if levels else None
+    is_unread = isinstance(rows, RawRows) and len(rows.levels) != len(levels)
+    return len(rows.data) // len(ZERO_ID.bytes) if is_unread else 0
 
 
 async def _keys_of(call: KafkaCall, keys: Iterable[Any]) -> dict[Any, ErrorCode]:

@@ -23,6 +23,7 @@ from broker_core.servers.kafka.gateway.hidden import (
     hidden,
     topics_of_member,
     without_hidden,
+    without_hidden_resources,
 )
 from broker_core.servers.kafka.gateway.passes import of_pass
 from broker_core.servers.kafka.gateway.relay import ask, asked, front_of, joined, nodes_now
@@ -366,23 +367,20 @@ async def _reassignments(call: KafkaCall) -> Fields:
     return await ask(call, LIST_PARTITION_REASSIGNMENTS)
 
 
+async def _config_resources(call: KafkaCall) -> Fields:
+    return await ask(call, LIST_CONFIG_RESOURCES)
+
+
 def _for_operators(api: Api) -> HandlerRow:
     """A relay of what Kafka guards by rights on the cluster: a right to list topics is none to users and quotas."""
 
     async def later(call: KafkaCall) -> Fields:
         return await ask(call, api)
 
-    return HandlerRow(
-        api, later=guarded(of_pass(api, later), _OF_CLUSTER, partial(_refused, api), "create_acl")
-    )
-
-
-async def _config_resources(call: KafkaCall) -> Fields:
-    answer = await ask(call, LIST_CONFIG_RESOURCES)
-    rows = answer["config_resources"]
-    gone = await hidden(call, [row["resource_name"] for row in rows if row["resource_type"] == _TOPIC])
-    shown = [row for row in rows if row["resource_type"] != _TOPIC or row["resource_name"] not in gone]
-    return answer | {"config_resources": shown}
+    found = of_pass(api, later)
+    if api is DESCRIBE_ACLS:
+        found = without_hidden_resources("resources", found, "create_acl")
+    return HandlerRow(api, later=guarded(found, _OF_CLUSTER, partial(_refused, api), "create_acl"))
 
 
 _of_groups: Final = by_coordinator(DESCRIBE_GROUPS, Kept("groups", "", "groups", "group_id"))
@@ -466,7 +464,7 @@ READ_ROWS: Final = (
     ),
     _for_operators(DESCRIBE_ACLS),
     _row(DESCRIBE_CONFIGS, _configs, _OF_CLUSTER),
-    _row(LIST_CONFIG_RESOURCES, _config_resources, _OF_CLUSTER),
+    _row(LIST_CONFIG_RESOURCES, without_hidden_resources("config_resources", _config_resources), _OF_CLUSTER),
     _for_operators(DESCRIBE_CLIENT_QUOTAS),
     _for_operators(DESCRIBE_USER_SCRAM_CREDENTIALS),
 )
