@@ -11,7 +11,7 @@ from broker_core.servers.kafka.call import KafkaCall
 from broker_core.servers.kafka.row_error import RowError, error_row
 from broker_core.wire.kafka import ErrorCode
 
-__all__ = ["ConfigResource", "is_known", "not_this_broker", "unauthorized"]
+__all__ = ["ConfigResource", "broker_id", "is_known", "not_this_broker", "unauthorized"]
 
 _INTEGER: Final = re.compile(r"[+-]?\d{1,10}")
 
@@ -31,11 +31,19 @@ def is_known(kind: int) -> bool:
     return kind in list(ConfigResource)
 
 
+def broker_id(name: str) -> int | None:
+    """The id that is the name of a broker, of 32 bits as Java reads it; ``None`` for another name."""
+    if _INTEGER.fullmatch(name) is None or not -(2**31) <= int(name) < 2**31:
+        return None
+    return int(name)
+
+
 def not_this_broker(name: str, node_id: int, *, is_called: str, instead_of: str) -> RowError | None:
     """What is wrong with the name of a broker; both texts differ by API in Kafka."""
-    if _INTEGER.fullmatch(name) is None or not -(2**31) <= int(name) < 2**31:
+    number = broker_id(name)
+    if number is None:
         return RowError(ErrorCode.INVALID_REQUEST, f"{is_called} id must be an integer, but it is: {name}")
-    if int(name) != node_id:
+    if number != node_id:
         text = f"Unexpected broker id, expected {node_id}{instead_of} but received {name}"
         return RowError(ErrorCode.INVALID_REQUEST, text)
     return None

@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from broker_core.access.asker import Asker
 from broker_core.access.sessions import Sessions
-from broker_core.client import ClientError
-from broker_core.client.kafka import KafkaException
+from broker_core.client import ClientError, ConnectionLost
+from broker_core.client.kafka import KafkaException, ReadAnswer
 from broker_core.errors import Cause, ListingFailed
 from broker_core.names import Mode, NamespaceName
 from broker_core.upstream.kafka.client_identity import ClientIdentity, identity_of
@@ -129,21 +129,11 @@ class KafkaTopicStore:
         self, view: View, known_hash: str | None, admit: Callable[[int], Awaitable[None]]
     ) -> ListedTopics:
         identity = self._identity(view)
-        cluster = self._cluster.nodes or await self._cluster.refresh()
-        node = random.choice(list(cluster.nodes))  # noqa: S311 - it spreads the work
-        await self._caught_up(node, identity)
         kept = self._topics.setdefault(view, OrderedDict())
         former = next(reversed(kept.values()), None)
         self.listings += 1
-        answer = await self._cluster.request(
-            node,
-            METADATA,
-            _VERSIONS,
-            _ALL,
-            identity,
-            hold=admit,
-            read=partial(read_placed_answer, None if former is None else former.digest),
-        )
+        digest = None if former is None else former.digest
+        answer = await self._of_some_node(identity, admit, partial(read_placed_answer, digest))
         read: PlacedAnswer = answer["topics"]
         topics = former
         if read.topics is not None:
@@ -159,6 +149,24 @@ class KafkaTopicStore:
             return ListedTopics(None, topics_hash)
         names = await asyncio.to_thread(topics.names)
         return ListedTopics(names, topics_hash, names.nbytes)
+
+    async def _of_some_node(
+        self, identity: ClientIdentity | None, admit: Callable[[int], Awaitable[None]], read: ReadAnswer
+    ) -> Fields:
+        """All topics, as one of the nodes that can be reached tells them."""
+        cluster = self._cluster.nodes or await self._cluster.refresh()
+        nodes = list(cluster.nodes)
+        random.shuffle(nodes)  # it spreads the work
+        last = ConnectionLost("the cluster has no nodes")
+        for node in nodes:
+            try:
+                await self._caught_up(node, identity)
+                return await self._cluster.request(
+                    node, METADATA, _VERSIONS, _ALL, identity, hold=admit, read=read
+                )
+            except ConnectionLost as failed:
+                last = failed
+        raise last
 
     async def _caught_up(self, node: int, identity: ClientIdentity | None) -> None:
         """Wait until a node shows what was changed through this gateway: nodes learn of it one after another."""

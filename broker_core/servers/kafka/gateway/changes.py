@@ -390,7 +390,7 @@ def _told_leaving(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
 
 
 _delete_groups: Final = by_coordinator(
-    DELETE_GROUPS, Kept("groups_names", "", "results", "group_id"), again=False
+    DELETE_GROUPS, Kept("groups_names", "", "results", "group_id"), _no_groups, again=False
 )
 _create_acls: Final = guarded(_acls(CREATE_ACLS), _OF_CLUSTER, none_created, "create_acl")
 _delete_acls: Final = guarded(_acls(DELETE_ACLS), _OF_CLUSTER, none_deleted, "delete_acl")

@@ -6,17 +6,16 @@ asked of that node; log directories are asked at the ports of nodes alone.
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from broker_core.client import ClientError
-from broker_core.client.kafka import KafkaException
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
+from broker_core.servers.kafka.config_resources import broker_id
 from broker_core.servers.kafka.gateway.hidden import (
     are_some,
     guarded,
@@ -26,13 +25,13 @@ from broker_core.servers.kafka.gateway.hidden import (
     without_hidden_resources,
 )
 from broker_core.servers.kafka.gateway.passes import of_pass
-from broker_core.servers.kafka.gateway.relay import ask, asked, front_of, joined, nodes_now
+from broker_core.servers.kafka.gateway.relay import ask, beside, front_of, joined, nodes_now, part_of
 from broker_core.servers.kafka.handler_row import AnswerLater, HandlerRow
 from broker_core.servers.kafka.page_rows import refusal_of
 from broker_core.servers.kafka.page_shapes import arrays_of, shape_of
 from broker_core.servers.kafka.raw_units import asked_path
 from broker_core.servers.kafka.row_error import RowError
-from broker_core.upstream.kafka import ANY, Coordinator, Target
+from broker_core.upstream.kafka import ANY, Coordinator
 from broker_core.wire.kafka import (
     CONSUMER_GROUP_DESCRIBE,
     DESCRIBE_ACLS,
@@ -61,6 +60,9 @@ from broker_core.wire.kafka import (
 
 __all__ = ["READ_ROWS", "Kept", "by_coordinator"]
 
+#: Makes the answer to a request that is refused, of its error.
+Refused: TypeAlias = Callable[[KafkaCall, RowError], Fields]
+
 _OF_GROUPS: Final = ErrorCode.GROUP_AUTHORIZATION_FAILED
 _OF_TRANSACTIONS: Final = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 _OF_CLUSTER: Final = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
@@ -82,6 +84,11 @@ def _refused(api: Api, call: KafkaCall, error: RowError) -> Fields:
     return answer
 
 
+def _gone(refused: Refused, code: ErrorCode, call: KafkaCall) -> Fields:
+    """The part of a node that does not answer: rows with a code that clients try again."""
+    return refused(call, RowError(code, "The node does not answer."))
+
+
 def _merged(api: Api, array: str, key: str) -> AnswerLater:
     """What all nodes answer together, at the listener's own port: an error if one of them has none."""
 
@@ -89,19 +96,11 @@ def _merged(api: Api, array: str, key: str) -> AnswerLater:
         if call.node.of_cluster is not None:
             return await ask(call, api)
         cluster = await nodes_now(call)
-        nodes = list(cluster.nodes)
-        answers = await asyncio.gather(*(asked(call, api, node) for node in nodes), return_exceptions=True)
-        found: list[Fields] = []
-        for each in answers:
-            if isinstance(each, ClientError):
-                if isinstance(each, KafkaException):
-                    raise CloseClient(str(each)) from each
-                return {"error_code": ErrorCode.COORDINATOR_NOT_AVAILABLE, array: []}
-            if isinstance(each, BaseException):
-                raise each
+        gone = {"error_code": ErrorCode.COORDINATOR_NOT_AVAILABLE}
+        found = await beside(part_of(call, api, node, None, lambda _: gone) for node in cluster.nodes)
+        for each in found:
             if each["error_code"]:
                 return each | {array: []}
-            found.append(each)
         if not found:
             raise CloseClient("the cluster has no nodes")
         parts = [each[array] for each in found]
@@ -133,8 +132,15 @@ class Kept(NamedTuple):
         return name
 
 
-def by_coordinator(api: Api, kept: Kept, *, again: bool = True) -> AnswerLater:
-    """A handler of requests about several things: at the listener's own port each node is asked for what it keeps."""
+def by_coordinator(
+    api: Api, kept: Kept, refused: Refused | None = None, *, again: bool = True
+) -> AnswerLater:
+    """A handler of requests about several things: at the listener's own port each node is asked for what it keeps.
+
+    ``refused`` makes the part of a node that does not answer.
+    """
+    refused = refused or partial(_refused, api)
+    gone = partial(_gone, refused, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
     async def answer(call: KafkaCall) -> Fields:
         things = call.body.get(kept.asked)
@@ -149,11 +155,11 @@ def by_coordinator(api: Api, kept: Kept, *, again: bool = True) -> AnswerLater:
         nodes: dict[int | None, list[Any]] = {}
         for name, thing in zip(names, things, strict=True):
             nodes.setdefault(keepers.get(name), []).append(thing)
-        parts = []
-        for node, some in nodes.items():
-            # What no node keeps, any has an error for.
-            target: Target = ANY if node is None else node
-            parts.append(await ask(call, api, {**call.body, kept.asked: some}, target=target, again=again))
+        # What no node keeps, any has an error for.
+        parts = await beside(
+            part_of(call, api, node, {**call.body, kept.asked: some}, gone, again=again)
+            for node, some in nodes.items()
+        )
         if len(parts) == 1:
             return parts[0]
         places: dict[Hashable, int] = {name: place for place, name in reversed(list(enumerate(names)))}
@@ -180,6 +186,7 @@ async def _offsets(call: KafkaCall) -> Fields:
 
 def _by_leader(api: Api) -> AnswerLater:
     """A handler of requests about partitions, each of which its leader answers for."""
+    gone = partial(_gone, partial(_refused, api), ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     async def answer(call: KafkaCall) -> Fields:
         topics = call.body["topics"]
@@ -187,20 +194,19 @@ def _by_leader(api: Api) -> AnswerLater:
             return await ask(call, api)
         leaders = await _leaders(call, [row["name"] for row in topics])
         indexes = "partition_indexes" if api is DESCRIBE_PRODUCERS else "partitions"
-        nodes: dict[int, list[Fields]] = {}
+        nodes: dict[int | None, list[Fields]] = {}
         for row in topics:
-            parts: dict[int, list[Any]] = {}
+            parts: dict[int | None, list[Any]] = {}
             for each in row[indexes]:
                 number = each["partition_index"] if isinstance(each, dict) else each
-                parts.setdefault(leaders.get((row["name"], number), -1), []).append(each)
-            for node, some in parts.items() or [(-1, [])]:
+                parts.setdefault(leaders.get((row["name"], number)), []).append(each)
+            for node, some in parts.items() or [(None, [])]:
                 nodes.setdefault(node, []).append({**row, indexes: some})
-        answers: list[Sequence[Fields]] = []
-        for node, some in nodes.items():
-            # What has no leader, any node has an error for.
-            target: Target = node if node >= 0 else ANY
-            part = await ask(call, api, {**call.body, "topics": some}, target=target)
-            answers.append(part["topics"])
+        # What has no leader, any node has an error for.
+        found = await beside(
+            part_of(call, api, node, {**call.body, "topics": some}, gone) for node, some in nodes.items()
+        )
+        answers: list[Sequence[Fields]] = [part["topics"] for part in found]
         raw = await joined(call, answers, lambda rows: rows.texts("name"))
         if raw is not None and len(set(raw.names)) == len(raw.names):
             return {"topics": raw.rows}
@@ -225,6 +231,7 @@ async def _leaders(call: KafkaCall, names: Iterable[str]) -> dict[tuple[str, int
         (row["name"], part["partition_index"]): part["leader_id"]
         for row in value["topics"]
         for part in row["partitions"]
+        if part["leader_id"] >= 0
     }
 
 
@@ -246,10 +253,11 @@ async def _configs(call: KafkaCall) -> Fields:
     nodes: dict[int | None, list[Fields]] = {}
     for row in shown:
         nodes.setdefault(_node_of(call, row), []).append(row)
-    parts = []
-    for node, some in nodes.items():
-        target = ANY if node is None else node
-        parts.append(await ask(call, DESCRIBE_CONFIGS, {**call.body, "resources": some}, target=target))
+    gone_node = partial(_gone, partial(_refused, DESCRIBE_CONFIGS), ErrorCode.BROKER_NOT_AVAILABLE)
+    parts = await beside(
+        part_of(call, DESCRIBE_CONFIGS, node, {**call.body, "resources": some}, gone_node)
+        for node, some in nodes.items()
+    )
     results = [part["results"] for part in parts]
     raw = await joined(
         call,
@@ -288,15 +296,11 @@ def _resource(row: Fields) -> tuple[int, str]:
 
 
 def _node_of(call: KafkaCall, row: Fields) -> int | None:
-    """The node to ask for the configs of a resource; ``None``: any node."""
-    name: str = row["resource_name"]
-    if (
-        call.node.of_cluster is None
-        and row["resource_type"] in (_BROKER, _BROKER_LOGGER)
-        and name.isdecimal()
-    ):
-        return int(name)
-    return None
+    """The node to ask for the configs of a resource; ``None``: any, which has an error for a node that is none."""
+    if call.node.of_cluster is not None or row["resource_type"] not in (_BROKER, _BROKER_LOGGER):
+        return None
+    number = broker_id(row["resource_name"])
+    return number if number in front_of(call).node_ids else None
 
 
 async def _transactions(call: KafkaCall) -> Fields:
@@ -399,7 +403,9 @@ _PAGED: Final = frozenset(
         DESCRIBE_CONFIGS,
         DESCRIBE_GROUPS,
         DESCRIBE_LOG_DIRS,
+        DESCRIBE_PRODUCERS,
         DESCRIBE_TRANSACTIONS,
+        LIST_OFFSETS,
         OFFSET_FETCH,
     }
 )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Coroutine, Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, NamedTuple
 
 from broker_core.client import ClientError
-from broker_core.client.kafka import LARGE_ANSWER, Cluster
+from broker_core.client.kafka import LARGE_ANSWER, Cluster, KafkaException, ReadAnswer
 from broker_core.memory.permit_budget import Permit
 from broker_core.memory.permits import SMALL_ANSWER
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
@@ -32,6 +34,7 @@ from broker_core.wire.kafka import (
     RawRows,
     read_raw_response,
     read_response,
+    response_frame,
 )
 
 __all__ = [
@@ -39,16 +42,20 @@ __all__ = [
     "ask",
     "asked",
     "at_port",
+    "beside",
     "brokers",
     "coordinator",
     "front_of",
     "joined",
     "learn",
     "nodes_now",
+    "part_of",
 ]
 
 #: Bytes of memory for each byte of a large answer while the places of its rows are found, which stay bytes.
 _AS_BYTES: Final = 2
+#: Bytes of the length in front of a message.
+_LENGTH: Final = 4
 #: Milliseconds that a node may take for a change, so that its own answer comes in time.
 _MOST_MS: Final = 15_000
 #: Their answers name topics, which are noted.
@@ -95,17 +102,22 @@ async def asked(
     if "timeout_ms" in request:
         request["timeout_ms"] = min(request["timeout_ms"], _MOST_MS)
 
-    path = None if api in _LOOKED_INTO and are_some(call) else _passed_on(api, call.version)
-
+    path, read = _passed_on(call, api), _reader(call, api)
     held: list[Permit] = []
 
     async def hold(size: int) -> None:
         held.append(await call.hold(size * (DECODED if path is None else _AS_BYTES)))
 
-    read = read_response if path is None else partial(read_raw_response, path)
     try:
         answer = await front.cluster.request(
-            target, api, call.version, request, front.identity(call.asker), again=again, hold=hold, read=read
+            target,
+            api,
+            call.version,
+            request,
+            front.identity(call.asker),
+            again=again,
+            hold=hold,
+            read=read,
         )
         rows = None if path is None else answer[path[0][0]]
         if isinstance(rows, RawRows):
@@ -117,6 +129,41 @@ async def asked(
     finally:
         if not again:
             front.answers.clear()
+
+
+async def part_of(
+    call: KafkaCall,
+    api: Api,
+    node: int | None,
+    body: Fields | None,
+    gone: Callable[[KafkaCall], Fields],
+    *,
+    again: bool = True,
+) -> Fields:
+    """The part of an answer that is a node's, ``None``: any node's; ``gone`` makes the one of a node that does not
+    answer. Raises :exc:`~..call.CloseClient` if the client is not let in there, and if no node answers.
+    """
+    if node is None:
+        return await ask(call, api, body, again=again)
+    try:
+        return await asked(call, api, node, body, again=again)
+    except KafkaException as refused:
+        raise CloseClient(str(refused)) from refused
+    except ClientError:
+        pass
+    fields = gone(call if body is None else replace(call, body=body))
+    # As bytes, if those of the other nodes stay bytes.
+    message = b"".join(response_frame(api, call.version, 0, fields))[_LENGTH:]
+    return _reader(call, api)(api, call.version, message)[1]
+
+
+async def beside(parts: Iterable[Coroutine[Any, Any, Fields]]) -> list[Fields]:
+    """Parts of an answer, asked for at the same time; the first error once all have ended."""
+    found = await asyncio.gather(*parts, return_exceptions=True)
+    for each in found:
+        if isinstance(each, BaseException):
+            raise each
+    return [each for each in found if not isinstance(each, BaseException)]
 
 
 class Joined(NamedTuple):
@@ -152,11 +199,16 @@ async def joined(
     return await call.off_loop(sum(map(len, parts)), join)
 
 
-def _passed_on(api: Api, version: int) -> RawPath | None:
+def _passed_on(call: KafkaCall, api: Api) -> RawPath | None:
     """The rows of an answer that stay bytes; of topics, the gateway knows something itself."""
     if api in _LOOKED_AT or shape_of(api, api.versions.last) is None:
         return None
-    return raw_path(api, version)
+    return None if api in _LOOKED_INTO and are_some(call) else raw_path(api, call.version)
+
+
+def _reader(call: KafkaCall, api: Api) -> ReadAnswer:
+    path = _passed_on(call, api)
+    return read_response if path is None else partial(read_raw_response, path)
 
 
 def at_port(call: KafkaCall, node_id: int) -> tuple[str, int]:

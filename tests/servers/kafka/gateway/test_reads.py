@@ -8,6 +8,7 @@ import pytest
 
 from broker_core.client.kafka import AdminClient, ConfigResource, UnknownTopicOrPartitionException
 from broker_core.wire.kafka import (
+    DELETE_GROUPS,
     DESCRIBE_CONFIGS,
     DESCRIBE_GROUPS,
     FIND_COORDINATOR,
@@ -61,8 +62,22 @@ def _handlers(nodes: list[ScriptedKafka], groups: Mapping[int, list[str]]) -> di
         rows = [
             {key: row[key] for key in ("resource_type", "resource_name")} for row in asked.value["resources"]
         ]
-        assert {row["resource_name"] for row in rows if row["resource_type"] == 4} <= {str(number)}
-        return {"results": [{**row, "error_message": f"{number}"} for row in reversed(rows)]}
+        known = {str(number), f"+{number}"}
+        assert {row["resource_name"] for row in rows if row["resource_type"] == 4}.isdisjoint(
+            KEPT.keys() - known
+        )
+        return {
+            "results": [
+                {
+                    **row,
+                    "error_message": f"{number}",
+                    "error_code": 42
+                    if row["resource_type"] == 4 and row["resource_name"] not in known
+                    else 0,
+                }
+                for row in reversed(rows)
+            ]
+        }
 
     def offsets(asked: Asked) -> Fields:
         assert {KEPT[row["name"]] for row in asked.value["topics"] if row["partitions"]} <= {number}
@@ -80,6 +95,7 @@ def _handlers(nodes: list[ScriptedKafka], groups: Mapping[int, list[str]]) -> di
         METADATA: metadata,
         FIND_COORDINATOR: coordinators,
         LIST_GROUPS: lambda _: {"groups": [{"group_id": name} for name in groups[number]]},
+        DELETE_GROUPS: lambda _: {"results": []},
         DESCRIBE_GROUPS: described,
         DESCRIBE_CONFIGS: configs,
         LIST_OFFSETS: offsets,
@@ -93,9 +109,16 @@ async def groups() -> dict[int, list[str]]:
 
 
 @pytest.fixture
-async def two_nodes(tmp_path: Path, groups: dict[int, list[str]]) -> AsyncIterator[RawKafkaClient]:
+async def nodes() -> list[ScriptedKafka]:
+    """The nodes of the cluster."""
+    return []
+
+
+@pytest.fixture
+async def two_nodes(
+    tmp_path: Path, groups: dict[int, list[str]], nodes: list[ScriptedKafka]
+) -> AsyncIterator[RawKafkaClient]:
     """A client of the port that is no node's, before a cluster of two nodes."""
-    nodes: list[ScriptedKafka] = []
     for number in (1, 2):
         node = ScriptedKafka(node_id=number)
         nodes.append(node)
@@ -143,3 +166,32 @@ async def test_a_group_that_two_nodes_tell_is_listed_once(
     for page in ({}, {"response_pagination_limit": 10}):
         found = await two_nodes.ask(LIST_GROUPS, 5, page)
         assert sorted(row["group_id"] for row in found["groups"]) == ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize("page", [{}, {"response_pagination_limit": 100}])
+async def test_a_node_that_is_gone_makes_its_part_an_error(
+    two_nodes: RawKafkaClient, nodes: list[ScriptedKafka], page: Fields
+) -> None:
+    await nodes[1].stop()
+    found = await two_nodes.ask(DESCRIBE_GROUPS, 6, {"groups": ["a", "b"], **page})
+    assert {row["group_id"]: row["error_code"] for row in found["groups"]} == {"a": 0, "b": 15}
+    topics = [{"name": name, "partitions": [{"partition_index": 0, "timestamp": -1}]} for name in "ab"]
+    found = await two_nodes.ask(LIST_OFFSETS, 8, {"topics": topics, **page})
+    assert {row["name"]: row["partitions"][0]["error_code"] for row in found["topics"]} == {"a": 0, "b": 6}
+    rows = [{"resource_type": 4, "resource_name": name} for name in "12"]
+    found = await two_nodes.ask(DESCRIBE_CONFIGS, 4, {"resources": rows, **page})
+    assert {row["resource_name"]: row["error_code"] for row in found["results"]} == {"1": 0, "2": 8}
+    found = await two_nodes.ask(DELETE_GROUPS, 2, {"groups_names": ["b"]})
+    assert found["results"] == [{"group_id": "b", "error_code": 15}]
+    assert (await two_nodes.ask(LIST_GROUPS, 5, page))["error_code"] == 15
+    await nodes[0].stop()
+    two_nodes.send(DESCRIBE_GROUPS, 6, {"groups": ["a"]})
+    assert await two_nodes.message() == b""
+
+
+@pytest.mark.parametrize("name", ["99", "9" * 30, "²", "x"])
+async def test_a_node_has_an_error_for_what_is_no_node(two_nodes: RawKafkaClient, name: str) -> None:
+    rows = [{"resource_type": 4, "resource_name": each} for each in ("+1", name, "2")]
+    found = await two_nodes.ask(DESCRIBE_CONFIGS, 4, {"resources": rows})
+    told = [(row["resource_name"], row["error_code"]) for row in found["results"]]
+    assert told == [("+1", 0), (name, 42), ("2", 0)]
