@@ -12,19 +12,32 @@ from broker_core.client.errors import ClientError, OperationTimeout, is_passing
 from broker_core.wire.kafka import ErrorCode, error_name
 
 __all__ = [
+    "BrokerNotAvailableException",
     "ClusterAuthorizationException",
+    "CoordinatorLoadInProgressException",
+    "CoordinatorNotAvailableException",
     "GroupAuthorizationException",
+    "GroupIdNotFoundException",
     "IllegalSaslStateException",
+    "InconsistentClusterIdException",
+    "InconsistentTopicIdException",
     "InvalidConfigurationException",
+    "InvalidGroupIdException",
     "InvalidPartitionsException",
+    "InvalidRegularExpression",
     "InvalidReplicaAssignmentException",
     "InvalidReplicationFactorException",
     "InvalidRequestException",
     "InvalidTopicException",
     "KafkaException",
+    "KafkaStorageException",
     "LeaderNotAvailableException",
+    "ListenerNotFoundException",
     "MismatchedEndpointTypeException",
     "NotControllerException",
+    "NotCoordinatorException",
+    "NotLeaderOrFollowerException",
+    "OffsetNotAvailableException",
     "PolicyViolationException",
     "RebootstrapRequiredException",
     "SaslAuthenticationException",
@@ -34,9 +47,14 @@ __all__ = [
     "TopicAuthorizationException",
     "TopicDeletionDisabledException",
     "TopicExistsException",
+    "TransactionalIdAuthorizationException",
+    "TransactionalIdNotFoundException",
+    "UnknownLeaderEpochException",
     "UnknownServerException",
     "UnknownTopicIdException",
     "UnknownTopicOrPartitionException",
+    "UnsupportedEndpointTypeException",
+    "UnsupportedForMessageFormatException",
     "UnsupportedSaslMechanismException",
     "UnsupportedVersionException",
     "again",
@@ -82,6 +100,16 @@ class LeaderNotAvailableException(KafkaException):
     general = "There is no leader for this topic-partition as we are in the middle of a leadership election."
 
 
+class NotLeaderOrFollowerException(KafkaException):
+    code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    retriable = True
+    general = (
+        "For requests intended only for the leader, this error indicates that the broker is not the current leader. "
+        "For requests intended for any replica, this error indicates that the broker is not a replica of the topic "
+        "partition."
+    )
+
+
 class TimeoutException(KafkaException, OperationTimeout):
     """No answer in time: of the server, or of its own controller."""
 
@@ -90,9 +118,38 @@ class TimeoutException(KafkaException, OperationTimeout):
     general = "The request timed out."
 
 
+class BrokerNotAvailableException(KafkaException):
+    code = ErrorCode.BROKER_NOT_AVAILABLE
+    retriable = True
+    general = "The broker is not available."
+
+
+class CoordinatorLoadInProgressException(KafkaException):
+    code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    retriable = True
+    general = "The coordinator is loading and hence can't process requests."
+
+
+class CoordinatorNotAvailableException(KafkaException):
+    code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    retriable = True
+    general = "The coordinator is not available."
+
+
+class NotCoordinatorException(KafkaException):
+    code = ErrorCode.NOT_COORDINATOR
+    retriable = True
+    general = "This is not the correct coordinator."
+
+
 class InvalidTopicException(KafkaException):
     code = ErrorCode.INVALID_TOPIC_EXCEPTION
     general = "The request attempted to perform an operation on an invalid topic."
+
+
+class InvalidGroupIdException(KafkaException):
+    code = ErrorCode.INVALID_GROUP_ID
+    general = "The configured groupId is invalid."
 
 
 class TopicAuthorizationException(KafkaException):
@@ -163,9 +220,19 @@ class InvalidRequestException(KafkaException):
     general = "The request does not fit what the server has, or is malformed."
 
 
+class UnsupportedForMessageFormatException(KafkaException):
+    code = ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
+    general = "The message format version on the broker does not support the request."
+
+
 class PolicyViolationException(KafkaException):
     code = ErrorCode.POLICY_VIOLATION
     general = "Request parameters do not satisfy the configured policy."
+
+
+class TransactionalIdAuthorizationException(KafkaException):
+    code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    general = "Transactional Id authorization failed."
 
 
 class SecurityDisabledException(KafkaException):
@@ -173,14 +240,50 @@ class SecurityDisabledException(KafkaException):
     general = "Security features are disabled."
 
 
+class KafkaStorageException(KafkaException):
+    """A directory of logs failed: it does not come back while one waits."""
+
+    code = ErrorCode.KAFKA_STORAGE_ERROR
+    general = "Disk error when trying to access log file on the disk."
+
+
 class SaslAuthenticationException(KafkaException):
     code = ErrorCode.SASL_AUTHENTICATION_FAILED
     general = "SASL Authentication failed."
 
 
+class GroupIdNotFoundException(KafkaException):
+    code = ErrorCode.GROUP_ID_NOT_FOUND
+    general = "The group id does not exist."
+
+
+class ListenerNotFoundException(KafkaException):
+    code = ErrorCode.LISTENER_NOT_FOUND
+    retriable = True
+    general = (
+        "There is no listener on the leader broker that matches the listener on which metadata request was "
+        "processed."
+    )
+
+
 class TopicDeletionDisabledException(KafkaException):
     code = ErrorCode.TOPIC_DELETION_DISABLED
     general = "Topic deletion is disabled."
+
+
+class UnknownLeaderEpochException(KafkaException):
+    code = ErrorCode.UNKNOWN_LEADER_EPOCH
+    retriable = True
+    general = "The leader epoch in the request is newer than the epoch on the broker."
+
+
+class OffsetNotAvailableException(KafkaException):
+    code = ErrorCode.OFFSET_NOT_AVAILABLE
+    retriable = True
+    general = (
+        "The leader high watermark has not caught up from a recent leader election so the offsets cannot be "
+        "guaranteed to be monotonically increasing."
+    )
 
 
 class ThrottlingQuotaExceededException(KafkaException):
@@ -195,9 +298,35 @@ class UnknownTopicIdException(KafkaException):
     general = "This server does not host this topic ID."
 
 
+class InconsistentTopicIdException(KafkaException):
+    code = ErrorCode.INCONSISTENT_TOPIC_ID
+    retriable = True
+    general = "The log's topic ID did not match the topic ID in the request."
+
+
+class InconsistentClusterIdException(KafkaException):
+    code = ErrorCode.INCONSISTENT_CLUSTER_ID
+    general = "The clusterId in the request does not match that found on the server."
+
+
+class TransactionalIdNotFoundException(KafkaException):
+    code = ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+    general = "The transactionalId could not be found."
+
+
 class MismatchedEndpointTypeException(KafkaException):
     code = ErrorCode.MISMATCHED_ENDPOINT_TYPE
     general = "The request was sent to an endpoint of the wrong type."
+
+
+class UnsupportedEndpointTypeException(KafkaException):
+    code = ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
+    general = "This endpoint type is not supported yet."
+
+
+class InvalidRegularExpression(KafkaException):
+    code = ErrorCode.INVALID_REGULAR_EXPRESSION
+    general = "The regular expression is not valid."
 
 
 class RebootstrapRequiredException(KafkaException):

@@ -44,8 +44,13 @@ def test_a_code_that_is_not_known_is_kept() -> None:
     assert (failed.code, str(failed)) == (4711, "error code 4711: odd")
 
 
-def test_a_code_without_an_exception_of_its_own_has_its_name() -> None:
-    assert str(kafka_error(ErrorCode.GROUP_ID_NOT_FOUND, "x")) == "GROUP_ID_NOT_FOUND: x"
+def test_every_code_of_the_protocol_here_has_an_exception_and_a_text_of_its_own() -> None:
+    general = UnknownServerException.general
+    for code in set(ErrorCode) - {ErrorCode.NONE, ErrorCode.UNKNOWN_SERVER_ERROR}:
+        failed = kafka_error(code)
+        assert failed is not None
+        assert not isinstance(failed, UnknownServerException), code.name
+        assert (failed.code, failed.message != general) == (code, True)
 
 
 def test_a_long_text_of_a_server_is_cut() -> None:
