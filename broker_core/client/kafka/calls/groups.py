@@ -221,8 +221,8 @@ async def _by_coordinator(
     """What is told of each key, page after page; a key may be on several pages, with the rest of it on the next."""
     every = list(dict.fromkeys(keys))
     by_node, failed = await coordinators(pager.asking(), kind, every) if every else ({}, {})
-    if failed:
-        yield Results(failed)
+    for part in pager.parts(failed):
+        yield Results({each: failed[each] for each in part}, "client")
     for node_id, some in by_node.items():
         for part in pager.parts(some):
             async for value, paged_by in pager.answers(

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final
 
-from broker_core.client.errors import ClientError, ConnectionLost
+from broker_core.client.errors import ClientError
 from broker_core.client.kafka.asking import Asking
-from broker_core.client.kafka.errors import UnknownTopicOrPartitionException, kafka_error, raise_for
+from broker_core.client.kafka.errors import kafka_error, raise_for
 from broker_core.client.kafka.groups import TopicPartition
 from broker_core.client.kafka.node_connection import NodeConnection
 from broker_core.client.kafka.pages import Connect
-from broker_core.wire.kafka import FIND_COORDINATOR, METADATA, Fields
+from broker_core.wire.kafka import FIND_COORDINATOR, METADATA, ErrorCode, Fields
 
 __all__ = [
     "GROUP",
@@ -29,8 +29,13 @@ GROUP: Final = 0
 TRANSACTION: Final = 1
 #: The first version of FindCoordinator that takes several.
 _SEVERAL: Final = 4
-#: The codes of a coordinator that is loading, not there yet, or another one by now.
-_MOVED: Final = frozenset({14, 15, 16})
+_MOVED: Final = frozenset(
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
 _MOST: Final = 1_000
 
 
@@ -61,9 +66,7 @@ def check_coordinator(rows: Iterable[Fields]) -> None:
     """Raise what is asked for again where a coordinator has moved."""
     for row in rows:
         if row["error_code"] in _MOVED:
-            raise ConnectionLost(
-                f"the coordinator is not there at the moment (error code {row['error_code']})"
-            )
+            raise_for(row["error_code"], row.get("error_message"))
 
 
 async def coordinators(
@@ -103,8 +106,8 @@ async def leaders(
 
     async def ask() -> tuple[dict[int, list[TopicPartition]], dict[TopicPartition, ClientError]]:
         connection = await asking.cluster.any_node()
-        topics: dict[str, Mapping[str, object]] = {}
-        leading: dict[TopicPartition, int] = {}
+        topics: dict[str, int] = {}
+        known: dict[TopicPartition, Fields] = {}
         for low in range(0, len(names), _MOST):
             request = {
                 "topics": [{"name": name} for name in names[low : low + _MOST]],
@@ -113,21 +116,23 @@ async def leaders(
             value = (await connection.ask(METADATA, request, least=4)).value
             raise_for(value["error_code"])
             for row in value["topics"]:
-                topics[row["name"]] = row
+                topics[row["name"]] = row["error_code"]
                 for one in row["partitions"]:
-                    leading[TopicPartition(row["name"], one["partition_index"])] = one["leader_id"]
+                    known[TopicPartition(row["name"], one["partition_index"])] = one
         found: dict[int, list[TopicPartition]] = {}
         failed: dict[TopicPartition, ClientError] = {}
+        absent = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         for each in wanted:
-            code = topics.get(each.topic, {}).get("error_code", 3)
-            assert isinstance(code, int)
-            error = kafka_error(code)
-            if error is not None or leading.get(each, -1) < 0:
-                failed[each] = error or UnknownTopicOrPartitionException(
-                    f"{each.topic} has no {each.partition}"
-                )
+            one = known.get(each)
+            if code := topics.get(each.topic, absent):
+                failed[each] = kafka_error(code)
+            elif one is None:
+                failed[each] = kafka_error(absent, f"{each.topic} has no partition {each.partition}")
+            elif one["leader_id"] < 0:
+                code = one["error_code"] or ErrorCode.LEADER_NOT_AVAILABLE
+                failed[each] = kafka_error(code, f"{each.topic}-{each.partition} has no leader now")
             else:
-                found.setdefault(leading[each], []).append(each)
+                found.setdefault(one["leader_id"], []).append(each)
         return found, failed
 
     return await asking.until_answered(ask)

@@ -198,8 +198,8 @@ async def _by_leader(
 ) -> AsyncIterator[Results[TopicPartition, V]]:
     every = list(dict.fromkeys(partitions))
     by_node, failed = await leaders(pager.asking(), every) if every else ({}, {})
-    if failed:
-        yield Results(failed)
+    for part in pager.parts(failed):
+        yield Results({each: failed[each] for each in part}, "client")
     for node_id, some in by_node.items():
         for part in pager.parts(some):
             async for value, paged_by in pager.answers(api, asked(part), at_node(node_id), cut=True):
