@@ -35,6 +35,7 @@ from broker_core.client.kafka.calls.list_topics import list_topics, topic_pages
 from broker_core.client.kafka.cluster_connections import ClusterConnections
 from broker_core.client.kafka.configs import AlterConfigOp, Config, ConfigResource
 from broker_core.client.kafka.created_topics import CreateTopicsResult
+from broker_core.client.kafka.given import at_least
 from broker_core.client.kafka.groups import (
     GroupDescription,
     GroupListing,
@@ -119,15 +120,11 @@ class AdminClient:
             ("connect_timeout", connect_timeout),
         ):
             check_seconds(name, seconds)
-        if retries is not None and retries < 0:
-            raise ValueError(f"retries is 0 at least, not {retries}")
-        if max_answer < 1:
-            raise ValueError(f"max_answer is 1 at least, not {max_answer}")
-        if max_request_pagination_size_limit < 1:
-            raise ValueError(
-                f"max_request_pagination_size_limit is 1 at least, not {max_request_pagination_size_limit}"
-            )
-        self._most = max_request_pagination_size_limit
+        if retries is not None:
+            at_least(0, retries, "retries")
+        at_least(1, max_answer, "max_answer")
+        name = "max_request_pagination_size_limit"
+        self._most = at_least(1, max_request_pagination_size_limit, name)
         self.bootstrap: Final = bootstrap
         self._addresses = bootstrap_addresses(bootstrap)
         self._options = ConnectionOptions(
@@ -469,9 +466,8 @@ class AdminClient:
 
     def _pager(self, limit: int | None) -> Pager:
         """Pages that are operations by themselves."""
-        if limit is not None and limit < 1:
-            raise ValueError(f"limit is 1 at least, not {limit}")
-        return Pager(partial(self._asking, None), self._most if limit is None else min(limit, self._most))
+        units = self._most if limit is None else min(at_least(1, limit, "limit"), self._most)
+        return Pager(partial(self._asking, None), units)
 
     def _whole(self, timeout: float | None) -> Pager:
         """All pages of one operation."""

@@ -1,11 +1,11 @@
-"""What callers give: of the right type, or a :exc:`TypeError` at once that says so."""
+"""What callers give: of the right type and size, or a :exc:`TypeError` or :exc:`ValueError` at once that says so."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import TypeVar
 
-__all__ = ["all_of"]
+__all__ = ["all_of", "at_least"]
 
 T = TypeVar("T")
 
@@ -19,3 +19,12 @@ def all_of(kind: type[T], values: Iterable[T], what: str) -> list[T]:
         if not isinstance(value, kind):
             raise TypeError(f"{what} are {kind.__name__}, not {type(value).__name__}: {ascii(value)[:100]}")
     return given
+
+
+def at_least(least: int, value: int, name: str) -> int:
+    """A whole number, which is ``least`` or more."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{name} is a whole number, not {type(value).__name__}: {ascii(value)[:100]}")
+    if value < least:
+        raise ValueError(f"{name} is {least} at least, not {value}")
+    return value

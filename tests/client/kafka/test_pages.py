@@ -28,7 +28,7 @@ from broker_core.client.kafka import (
 from broker_core.client.kafka.calls.groups import with_offsets
 from broker_core.client.kafka.calls.partitions import LOGS, with_producers
 from broker_core.client.kafka.pages import collected, goes_on, joined, latest
-from broker_core.wire.kafka import DESCRIBE_GROUPS, LIST_GROUPS, METADATA, Fields
+from broker_core.wire.kafka import DESCRIBE_GROUPS, FIND_COORDINATOR, LIST_GROUPS, METADATA, Fields
 from tests.support.kafka_serving import kafka_broker
 from tests.support.kafka_topics import create
 from tests.support.scripted_kafka import Asked, ScriptedKafka, in_a_thread, metadata_of
@@ -89,6 +89,34 @@ async def test_a_server_without_pages_is_asked_for_parts_or_for_the_whole() -> N
             (GROUPS[4:], "client"),
         ]
         assert (await client.describe_groups(GROUPS))["g3"].state == "Empty"
+
+
+async def test_what_the_look_up_refuses_is_in_pages_too() -> None:
+    node = ScriptedKafka()
+
+    def metadata(asked: Asked) -> Fields:
+        value = metadata_of(node)
+        nodes = [*value["brokers"], value["brokers"][0] | {"node_id": 2}]
+        topics = [{"name": each["name"], "error_code": 29} for each in asked.value["topics"] or ()]
+        return value | {"brokers": nodes, "topics": topics}
+
+    node.handlers |= {
+        METADATA: metadata,
+        FIND_COORDINATOR: lambda asked: {
+            "coordinators": [{"key": each, "error_code": 30} for each in asked.value["coordinator_keys"]]
+        },
+    }
+    partitions = [TopicPartition("a", number) for number in range(3)]
+    async with node, AdminClient(node.address) as client:
+        passes: list[AsyncIterator[Results[Any, Any]]] = [
+            client.describe_groups_pages(GROUPS[:3], limit=2),
+            client.list_group_offsets_pages(dict.fromkeys(GROUPS[:3]), limit=2),
+            client.list_offsets_pages(dict.fromkeys(partitions, -1), limit=2),
+            client.describe_producers_pages(partitions, limit=2),
+        ]
+        for pages in passes:
+            found = [(len(page), len(page.errors), page.paged_by) async for page in pages]
+            assert found == [(2, 2, "client"), (1, 1, "client")]
 
 
 @pytest.mark.parametrize("following", [{"group_id": "g0"}, {"group_id": "f"}])
@@ -185,6 +213,8 @@ def test_limits_are_positive() -> None:
         AdminClient("a:1", max_request_pagination_size_limit=0)
     with pytest.raises(ValueError, match="limit is 1 at least"):
         AdminClient("a:1").list_groups_pages(limit=0)
+    with pytest.raises(TypeError, match="limit is a whole number, not str: 'x'"):
+        AdminClient("a:1").list_groups_pages(limit="x")  # type: ignore[arg-type]
 
 
 def test_pages_without_an_event_loop() -> None:
