@@ -44,6 +44,8 @@ _RESTS_ON: Final = {
     "kafka.acls": ("kafka.", "catalog.path", "upstream.service_url", "authentication."),
     "kafka.upstream.bootstrap_servers": ("kafka.upstream.",),
     "kafka.upstream.ports": ("kafka.",),
+    "kafka.upstream.sasl": ("kafka.upstream.",),
+    "kafka.upstream.topics": ("kafka.upstream.",),
     "kafka.super_users": ("kafka.", "authentication."),
     "plugins": ("plugins.enabled",),
     "properties": ("catalog.property_keys", "upstream.", "plugins."),

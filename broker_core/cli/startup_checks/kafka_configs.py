@@ -16,10 +16,10 @@ __all__ = ["kafka_configs_checks"]
 
 def kafka_configs_checks(settings: Settings) -> Iterator[Check]:
     """The defaults of topic configs."""
-    from broker_core.kafka.configs import broker_config_faults
-
     if settings.kafka is None or not settings.kafka.configs:
         return
+    from broker_core.kafka.configs import broker_config_faults
+
     faults = broker_config_faults(settings.kafka.configs)
     yield from (Check.error("kafka.configs", fault) for fault in faults)
     if not faults:

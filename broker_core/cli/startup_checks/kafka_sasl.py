@@ -17,11 +17,11 @@ _NAME = "kafka.sasl.mechanisms"
 
 def kafka_sasl_checks(settings: Settings) -> Iterator[Check]:
     """Plugins may verify what the settings do not: then a mechanism that seems unusable is only warned of."""
+    kafka = settings.kafka
+    if kafka is None or not (kafka.sasl.mechanisms or settings.authentication.methods):
+        return
     from broker_core.servers.kafka import MechanismUnusable, check_mechanisms
 
-    kafka = settings.kafka
-    if kafka is None:
-        return
     mechanisms, methods = kafka.sasl.mechanisms, settings.authentication.methods
     usable = True
     by_cluster = kafka.upstream is not None and kafka.upstream.forward == "client"

@@ -1,4 +1,4 @@
-"""The Kafka cluster behind an admin gateway: it is asked for its nodes, as the gateway would ask."""
+"""The Kafka cluster behind an admin gateway: it is asked for its nodes and topics, as the gateway would ask."""
 
 from __future__ import annotations
 
@@ -11,31 +11,71 @@ from broker_core.counted import counted
 from broker_core.plugin_api.check_findings import Check
 
 if TYPE_CHECKING:
-    from broker_core.client.kafka import Cluster
     from broker_core.plugin_api.listing_result import DefaultLister
     from broker_core.settings import KafkaSettings, KafkaUpstreamSettings, Settings
+    from broker_core.upstream.kafka import KafkaCluster
 
 __all__ = ["kafka_upstream_checks"]
 
 _SERVERS = "kafka.upstream.bootstrap_servers"
+_TOPICS = "kafka.upstream.topics"
 
 
 def kafka_upstream_checks(settings: Settings) -> Iterator[Check]:
-    """Whether the namespace is the cluster's alone, nodes answer, and all can have ports."""
-    from broker_core.client import ClientError
-
+    """Whether the namespace is the cluster's alone, nodes answer, all can have ports, and all topics are listed."""
     kafka = settings.kafka
     if kafka is None or kafka.upstream is None:
         return
     yield asyncio.run(_namespace(settings, kafka.upstream))
+    yield from asyncio.run(_cluster(kafka, kafka.upstream))
+
+
+async def _cluster(kafka: KafkaSettings, upstream: KafkaUpstreamSettings) -> list[Check]:
+    from broker_core.client import ClientError
+    from broker_core.client.kafka import SaslAuthenticationException
+    from broker_core.kafka_gateway import cluster_options
+    from broker_core.upstream.kafka import KafkaCluster
+
+    cluster = KafkaCluster(cluster_options(upstream))
     try:
-        cluster = asyncio.run(_nodes_of(kafka.upstream))
+        found = await cluster.refresh()
+        nodes = counted(len(found.nodes), "node")
+        return [
+            Check.ok(_SERVERS, f"the Kafka cluster {found.cluster_id} answers, of {nodes}"),
+            _ports(kafka, upstream, len(found.nodes)),
+            await _topics(cluster, upstream),
+        ]
+    except SaslAuthenticationException as failed:
+        own = upstream.sasl
+        user = f" the user {own.user}" if own is not None and own.user else " the gateway's credentials"
+        return [Check.error("kafka.upstream.sasl", f"the Kafka cluster refuses{user}: {failed}")]
     except ClientError as failed:
-        yield Check.error(_SERVERS, str(failed))
-        return
-    nodes = counted(len(cluster.nodes), "node")
-    yield Check.ok(_SERVERS, f"the Kafka cluster {cluster.cluster_id} answers, of {nodes}")
-    yield _ports(kafka, kafka.upstream, len(cluster.nodes))
+        return [Check.error(_SERVERS, str(failed))]
+    finally:
+        await cluster.stop()
+
+
+async def _topics(cluster: KafkaCluster, upstream: KafkaUpstreamSettings) -> Check:
+    """Whether all topics that the gateway's own user may see can be listed."""
+    from broker_core.errors import ListingFailed
+    from broker_core.names import Mode, NamespaceName
+    from broker_core.upstream.kafka import KafkaTopicStore
+
+    async def admit(_: int) -> None:
+        """The command is alone in its process."""
+
+    namespace = NamespaceName.parse(upstream.namespace)
+    store = KafkaTopicStore(cluster, namespace)
+    try:
+        listed = await store.list(None, namespace, Mode.PERSISTENT, None, admit)
+    except ListingFailed as failed:
+        return Check.warning(_TOPICS, f"cannot be listed: {failed}")
+    topics = store.topics_of(None, listed.topics_hash)
+    assert topics is not None
+    left_out = topics.left_out_text()
+    if left_out:
+        return Check.warning(_TOPICS, f"left out of listings, where they would be others, are {left_out}")
+    return Check.ok(_TOPICS, f"{counted(topics.table.size, 'topic')}, all of which can be listed")
 
 
 async def _namespace(settings: Settings, upstream: KafkaUpstreamSettings) -> Check:
@@ -88,14 +128,3 @@ def _ports(kafka: KafkaSettings, upstream: KafkaUpstreamSettings, nodes: int) ->
         if needed <= room
         else Check.error("kafka.upstream.ports", text)
     )
-
-
-async def _nodes_of(upstream: KafkaUpstreamSettings) -> Cluster:
-    from broker_core.kafka_gateway import cluster_options
-    from broker_core.upstream.kafka import KafkaCluster
-
-    cluster = KafkaCluster(cluster_options(upstream))
-    try:
-        return await cluster.refresh()
-    finally:
-        await cluster.stop()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from broker_core.client.errors import ClientError, ConnectionLost
 from broker_core.client.kafka.cluster import Cluster
@@ -17,6 +17,8 @@ from broker_core.wire.kafka import METADATA
 __all__ = ["ClusterConnections"]
 
 T = TypeVar("T")
+#: Addresses that are named if none of them can be reached.
+_NAMED: Final = 4
 
 
 class ClusterConnections:
@@ -61,14 +63,17 @@ class ClusterConnections:
         if ready:
             # Not always the same one of equals: a node that knows nothing new would be asked for ever.
             return min(ready, key=lambda connection: (connection.under_way, random.random()))  # noqa: S311
-        last: ClientError | None = None
+        lost: dict[str, ConnectionLost] = {}
         for address in self._order():
             try:
                 return await self._connection(address)
             except ConnectionLost as failed:
-                last = failed
-        assert last is not None  # there is one bootstrap address at least
-        raise last
+                lost[str(failed)] = failed
+        texts = list(lost)
+        if len(texts) > 1 and {type(each) for each in lost.values()} == {ConnectionLost}:
+            more = f"; and {len(texts) - _NAMED} more" if len(texts) > _NAMED else ""
+            raise ConnectionLost("; ".join(texts[:_NAMED]) + more) from lost[texts[-1]]
+        raise lost[texts[-1]]  # there is one bootstrap address at least
 
     async def controller(self) -> NodeConnection:
         """The connection to the controller."""

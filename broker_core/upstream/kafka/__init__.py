@@ -13,6 +13,7 @@ from broker_core.upstream.kafka.kafka_cluster import (
     KafkaCluster,
     Target,
 )
+from broker_core.upstream.kafka.topic_store import KafkaTopicStore
 
 __all__ = [
     "ANY",
@@ -24,6 +25,7 @@ __all__ = [
     "ClusterTopics",
     "Coordinator",
     "KafkaCluster",
+    "KafkaTopicStore",
     "Target",
     "identity_of",
     "principal_of",

@@ -12,9 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from broker_core.counted import counted
 from broker_core.kafka.topic_names import legal_names
 from broker_core.listing.details import Details
 from broker_core.listing.topic_table import TopicRow, TopicTable
+from broker_core.logs import shown
 from broker_core.names import PERSISTENT, NamespaceName
 from broker_core.names.name_columns import column_data, system_topics
 from broker_core.names.partition_columns import partitioned_local_names
@@ -28,6 +30,8 @@ _Array = np.ndarray[Any, Any]
 _BYTES: Final = pa.large_binary()
 _TEXT: Final = pa.large_string()
 _DIGEST: Final = 16
+#: Names of topics that are left out, in a text about them.
+_NAMED: Final = 5
 
 
 class ClusterTopics:
@@ -37,9 +41,13 @@ class ClusterTopics:
     keep for themselves, is left out, and counted: in a listing it would be another topic.
     """
 
-    def __init__(self, namespace: NamespaceName, table: TopicTable, digest: bytes) -> None:
+    def __init__(
+        self, namespace: NamespaceName, table: TopicTable, digest: bytes, left_out: pa.LargeBinaryArray
+    ) -> None:
         self.namespace: Final = namespace
         self.table: Final = table
+        #: The names of the topics that are left out, in order.
+        self.left_out: Final = left_out
         #: Of the bytes that the cluster answered.
         self.digest: Final = digest
 
@@ -49,13 +57,25 @@ class ClusterTopics:
     ) -> ClusterTopics:
         """The topics of an answer; chunks that are as those of ``old`` are the same objects."""
 
-        def shown(names: pa.LargeBinaryArray) -> _Array | None:
-            return _listable(names, namespace)
+        left_out = pa.array([], _BYTES)
 
-        table = TopicTable.of_columns(read.names, read.partitions, read.ids, shown, read.placements)
+        def listable(names: pa.LargeBinaryArray) -> _Array | None:
+            nonlocal left_out
+            kept = _listable(names, namespace)
+            if kept is not None:
+                left_out = names.filter(pa.array(~kept)).sort()
+            return kept
+
+        table = TopicTable.of_columns(read.names, read.partitions, read.ids, listable, read.placements)
         if old is not None:
             table = table.sharing(old.table)
-        return cls(namespace, table, digest)
+        return cls(namespace, table, digest, left_out)
+
+    def left_out_text(self) -> str:
+        """How many topics are left out, with the names of some; empty: none."""
+        some = [shown(name.as_py().decode("utf-8", "replace")) for name in self.left_out[:_NAMED]]
+        more = ", ..." if len(self.left_out) > _NAMED else ""
+        return f"{counted(len(self.left_out), 'topic')}: {', '.join(some)}{more}" if some else ""
 
     @cached_property
     def hash(self) -> str:

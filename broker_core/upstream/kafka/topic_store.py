@@ -16,6 +16,7 @@ from functools import partial
 from typing import Final
 
 import pyarrow as pa
+import structlog
 
 from broker_core.access.asker import Asker
 from broker_core.access.sessions import Sessions
@@ -40,6 +41,8 @@ from broker_core.wire.kafka import (
 from broker_core.wire.kafka.topic_fragments import PlacedAnswer, read_placed_answer
 
 __all__ = ["KafkaTopicStore"]
+
+_log = structlog.get_logger(__name__)
 
 #: Seconds that a listing has.
 _LISTING: Final = 25.0
@@ -140,6 +143,8 @@ class KafkaTopicStore:
             make = partial(ClusterTopics.of, self._namespace, read.topics, read.digest, former)
             topics = await asyncio.to_thread(make)
         assert topics is not None
+        if former is None or not topics.left_out.equals(former.left_out):
+            _tell_left_out(topics)
         topics_hash = await asyncio.to_thread(lambda: topics.hash)
         kept[topics_hash] = topics
         kept.move_to_end(topics_hash)
@@ -248,6 +253,17 @@ class KafkaTopicStore:
 
     async def allow(self, asker: Asker, namespace: NamespaceName) -> None:
         """What a client may not see is not in its listing."""
+
+
+def _tell_left_out(topics: ClusterTopics) -> None:
+    left_out = topics.left_out_text()
+    if left_out:
+        _log.warning(
+            "topics of the Kafka cluster are left out of listings: their names are those of partitions, or of "
+            "system topics",
+            namespace=str(topics.namespace),
+            topics=left_out,
+        )
 
 
 def _shows(has: int | None, partitions: int | None) -> bool:

@@ -52,6 +52,10 @@ def test_names_that_would_be_other_topics_are_left_out() -> None:
         "a-partition-0",
     ]
     assert found.table.left_out == 4
+    assert found.left_out.to_pylist() == [b"", b"__change_events", b"a-partition-1", b"b c"]
+    assert found.left_out_text() == "4 topics: , __change_events, a-partition-1, b c"
+    assert topics({f"a-partition-{number}": 1 for number in range(7)}).left_out_text().endswith("-4, ...")
+    assert topics({"a": 1}).left_out_text() == ""
 
 
 def test_the_hash_is_that_of_what_is_listed() -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from broker_core.access.asker import Asker
 from broker_core.access.sessions import Sessions
@@ -15,8 +17,10 @@ from broker_core.names import Mode, NamespaceName
 from broker_core.upstream.kafka import ClusterOptions, KafkaCluster
 from broker_core.upstream.kafka.topic_store import KafkaTopicStore
 from broker_core.upstream.snapshots import TopicUpdate
+from broker_core.wire.kafka import METADATA, Fields
 from tests.support.kafka_serving import kafka_broker
 from tests.support.ports import free_port
+from tests.support.scripted_kafka import Asked, ScriptedKafka, metadata_of
 
 NAMESPACE = NamespaceName.parse("acme/kafka")
 
@@ -62,6 +66,27 @@ async def test_an_answer_that_is_known_is_not_read_again(tmp_path: Path) -> None
             assert changed.names is not None
             assert len(changed.names) == 3
             await cluster.stop()
+
+
+async def test_topics_that_are_left_out_are_logged_if_they_are_others() -> None:
+    names = ["a", "orders-partition-3"]
+
+    def metadata(asked: Asked) -> Fields:
+        wanted = names if asked.value["topics"] is None else []
+        return metadata_of(
+            node, topics=[{"name": name, "topic_id": uuid.uuid4(), "partitions": [{}]} for name in wanted]
+        )
+
+    async with ScriptedKafka({METADATA: metadata}) as node:
+        cluster, store = store_of(("127.0.0.1", node.port))
+        told = []
+        for more in ([], ["b"], ["__change_events"]):
+            names += more
+            with capture_logs() as logs:
+                await store.list(None, NAMESPACE, Mode.PERSISTENT, None, admit)
+            told.append([line["topics"] for line in logs])
+        await cluster.stop()
+    assert told == [["1 topic: orders-partition-3"], [], ["2 topics: __change_events, orders-partition-3"]]
 
 
 async def test_a_node_that_is_behind_is_waited_for(tmp_path: Path) -> None:

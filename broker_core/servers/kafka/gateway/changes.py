@@ -18,6 +18,7 @@ from broker_core.servers.kafka.gateway.hidden import are_some, denied, guarded, 
 from broker_core.servers.kafka.gateway.reads import Kept, by_coordinator
 from broker_core.servers.kafka.gateway.relay import ask
 from broker_core.servers.kafka.handler_row import AnswerLater, HandlerRow, audited, row_of
+from broker_core.servers.kafka.new_topic import wrong_name
 from broker_core.servers.kafka.row_error import MESSAGES, RowError, error_row
 from broker_core.service import Action, AuditRow, right_to
 from broker_core.upstream.kafka import CONTROLLER, Coordinator, Target
@@ -90,6 +91,8 @@ class _Change:
     target: Callable[[Fields], Target] = lambda _body: CONTROLLER
     #: Whether the things are there already, so that what is hidden is not.
     are_there: bool = True
+    #: Why there can be no such thing, whatever the cluster says.
+    wrong: Callable[[KafkaCall, Any], RowError | None] = lambda _call, _thing: None
     #: What a row is for a client that rules do not let list its topic.
     unlisted: Callable[[Fields], Fields] = _without_text
     #: What a row is if something may be hidden from clients.
@@ -105,7 +108,9 @@ class _Change:
 def _handler(change: _Change) -> AnswerLater:
     async def later(call: KafkaCall) -> Fields:
         things: Sequence[Any] = call.body[change.asked]
-        refused = await _refusals(call, change, things)
+        wrong = {place: change.wrong(call, thing) for place, thing in enumerate(things)}
+        refused = {place: error for place, error in wrong.items() if error is not None}
+        refused |= await _refusals(call, change, things)
         left = [thing for place, thing in enumerate(things) if place not in refused]
         rows = [change.row(things[place], change.error(error)) for place, error in refused.items()]
         if refused and not left:
@@ -195,6 +200,11 @@ def _name(thing: Fields) -> str:
     return name
 
 
+def _wrong_name(call: KafkaCall, thing: Fields) -> RowError | None:
+    """Why listings could not have a new topic by its name; of what Kafka cannot have, the node says so."""
+    return wrong_name(call.topic(_name(thing))) if is_legal(_name(thing)) else None
+
+
 def _named(thing: Fields, error: Fields) -> Fields:
     return {"name": thing["name"], **error}
 
@@ -237,6 +247,7 @@ _CREATE: Final = _Change(
     row=_named,
     told=_name_and_code,
     are_there=False,
+    wrong=_wrong_name,
     unlisted=_without_configs,
     guarded=_without_other,
 )

@@ -47,6 +47,18 @@ async def test_a_hidden_topic_is_not_changed(through: AdminClient, cluster: Clus
     assert len((await cluster.describe_topics(["secret.keys"]))["secret.keys"].partitions) == 1
 
 
+async def test_a_topic_that_no_listing_could_have_is_not_made(
+    through: AdminClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The node itself does not refuse them so, as no node of Kafka does.
+    monkeypatch.setattr("broker_core.servers.kafka.new_topic.wrong_name", lambda _: None)
+    names = ["orders-partition-7", "__change_events", "new"]
+    made = await through.create_topics([NewTopic(name) for name in names])
+    assert set(made.errors) == set(names[:2])
+    assert [type(error) for error in made.errors.values()] == [InvalidTopicException] * 2
+    assert "is that of a partition" in str(made.errors["orders-partition-7"])
+
+
 @pytest.mark.parametrize("shows", [True, False])
 async def test_what_a_topic_has_is_for_clients_that_may_list_it(
     tmp_path: Path, cluster: Cluster, shows: bool
