@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
@@ -10,6 +10,9 @@ from broker_core.cli.common_options import Invocation
 from broker_core.cli.help_examples import examples
 from broker_core.cli.options.kafka_server import GivenKafka
 from broker_core.counted import counted
+
+if TYPE_CHECKING:
+    from broker_core.client.kafka import AdminClient
 
 __all__ = ["EXAMPLES", "list_groups"]
 
@@ -38,12 +41,27 @@ async def list_groups(
 
     async with server.connected(invocation) as client:
         if form == "names":
+            some = False
             async for page in client.list_groups_pages(states=states or ()):
+                some = some or bool(page)
                 print_lines(group.group_id for group in page)
+            if not some:
+                await _say_why_none(client)
             return
         groups = await client.list_groups(states=states or (), timeout=server.timeout)
+        if not groups:
+            await _say_why_none(client)
     if form == "json":
         print_json([group._asdict() for group in groups])
     else:
         columns = ["group", "protocol", "state", "type"]
         print_table(columns, (list(group) for group in groups), caption=counted(len(groups), "group"))
+
+
+async def _say_why_none(client: AdminClient) -> None:
+    """A note on standard error if the server can have no groups: nothing could be committed there."""
+    from broker_core.cli.error_line import say
+    from broker_core.wire.kafka import OFFSET_COMMIT
+
+    if OFFSET_COMMIT.key not in await client.api_versions():
+        say("this server keeps no groups: it has no messages that they could consume")

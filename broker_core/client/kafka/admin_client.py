@@ -446,6 +446,11 @@ class AdminClient:
             self._asking(timeout), include_authorized_operations=include_authorized_operations
         )
 
+    async def api_versions(self, *, timeout: float | None = None) -> Mapping[int, tuple[int, int]]:
+        """The versions of the APIs that a node has: from and to, by key."""
+        asking = self._asking(timeout)
+        return (await asking.until_answered(asking.cluster.any_node)).versions
+
     async def close(self) -> None:
         """Close all connections; what is asked fails, now and later. Closing again does nothing."""
         self._is_closed = True

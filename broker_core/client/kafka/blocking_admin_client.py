@@ -154,6 +154,7 @@ class BlockingAdminClient:
     create_acls = _run(AdminClient.create_acls)
     delete_acls = _run(AdminClient.delete_acls)
     describe_cluster = _run(AdminClient.describe_cluster)
+    api_versions = _run(AdminClient.api_versions)
     list_topics_pages = _iterate(AdminClient.list_topics_pages)
     describe_configs_pages = _iterate(AdminClient.describe_configs_pages)
     describe_acls_pages = _iterate(AdminClient.describe_acls_pages)

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import json
 
-from broker_core.wire.kafka import LIST_GROUPS
+import pytest
+
+from broker_core.wire.kafka import LIST_GROUPS, OFFSET_COMMIT
 from tests.cli.conftest import Cli
 from tests.support.scripted_kafka import ScriptedKafka, in_a_thread
 
@@ -25,3 +27,18 @@ def test_groups(cli: Cli) -> None:
         }
         assert node.of(LIST_GROUPS)[-1]["states_filter"] == ["Stable"]
         assert "2 groups" in cli(*asked, "--format", "table").out
+
+
+@pytest.mark.parametrize("form", ["names", "json"])
+def test_why_there_are_none_is_said_if_the_server_has_no_groups(cli: Cli, form: str) -> None:
+    groups: list[dict[str, str]] = []
+    node = ScriptedKafka({LIST_GROUPS: lambda _: {"groups": groups}})
+    with in_a_thread(node):
+        asked = ("kafka", "groups", "list", "--bootstrap", node.address, "--format", form)
+        said = cli(*asked)
+        assert (said.code, said.out) == (0, "" if form == "names" else "[]\n")
+        assert said.err == (
+            "broker-core: this server keeps no groups: it has no messages that they could consume\n"
+        )
+        node.handlers[OFFSET_COMMIT] = lambda _: None  # as every node of Kafka has it
+        assert cli(*asked).err == ""

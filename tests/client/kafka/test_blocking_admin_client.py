@@ -28,6 +28,7 @@ def test_it_asks_what_the_other_asks(address: str) -> None:
     with BlockingAdminClient(address) as client:
         assert client.list_topics().names() == ["orders"]
         assert client.describe_cluster().cluster_id == "c"
+        assert client.api_versions()[LIST_TOPICS.key] == (0, 0)
     with pytest.raises(ConnectionLost, match="is closed"):
         client.list_topics()
 
@@ -39,7 +40,7 @@ async def test_a_running_loop_gets_a_clear_error(address: str) -> None:
 
 def test_it_has_the_methods_and_arguments_of_the_other() -> None:
     names = [name for name, _ in inspect.getmembers(AdminClient, inspect.isfunction) if name[0] != "_"]
-    assert len(names) == 35
+    assert len(names) == 36
     for name in ("__init__", *names):
         ours, theirs = (inspect.signature(getattr(kind, name)) for kind in (BlockingAdminClient, AdminClient))
         assert ours == theirs, name
