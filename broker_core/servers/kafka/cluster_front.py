@@ -11,7 +11,7 @@ from broker_core.access.authentication import AuthenticationFailed
 from broker_core.access.principal import Principal
 from broker_core.access.sessions import ClientCredentials, Sessions
 from broker_core.client import ClientError, CredentialsFailed
-from broker_core.client.kafka import Cluster, KafkaException
+from broker_core.client.kafka import KafkaException
 from broker_core.names import NamespaceName
 from broker_core.servers.kafka.kept_answers import KeptAnswers
 from broker_core.servers.kafka.node_ports import NodePorts
@@ -139,5 +139,5 @@ class ClusterFront:
             raise AuthenticationFailed("overloaded", f"the cluster does not answer: {failed}") from None
         return principal
 
-    async def _fit(self, cluster: Cluster) -> None:
-        await self.ports.fit(cluster.nodes)
+    async def _fit(self, nodes: list[int]) -> None:
+        await self.ports.fit(nodes)

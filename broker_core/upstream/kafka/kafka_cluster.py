@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -91,8 +91,8 @@ class _Idle:
 
 
 class KafkaCluster:
-    """One cluster. ``on_nodes`` are awaited with the nodes where they differ from those before; ``on_write`` are called
-    after a change of topics or ACLs that was made through this gateway.
+    """One cluster. ``on_nodes`` are awaited with the ids of the nodes that there are or just were, if they differ from
+    those before; ``on_write`` are called after a change of topics or ACLs that was made through this gateway.
     """
 
     def __init__(self, options: ClusterOptions) -> None:
@@ -102,13 +102,17 @@ class KafkaCluster:
         self.problem: str | None = "its nodes were not asked yet"
         #: By key the versions of APIs, from and to, that a node has; empty as long as none has answered.
         self.versions: Mapping[int, tuple[int, int]] = {}
-        self.on_nodes: Final[list[Callable[[Cluster], Awaitable[None]]]] = []
+        self.on_nodes: Final[list[Callable[[list[int]], Awaitable[None]]]] = []
         self.on_write: Final[list[Callable[[ChangedTopics], None]]] = []
         self._places = FairPlaces(options.places)
         self._idle: list[_Idle] = []
         self._busy: set[ClusterConnections] = set()
         self._looking: asyncio.Task[Cluster] | None = None
-        self._changing = asyncio.Lock()
+        #: Looks of the clock until now, by the id of a node their number when it was named last, and the ids that
+        #: ``on_nodes`` know.
+        self._looks = 0
+        self._named: dict[int, int] = {}
+        self._told: list[int] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_stopped = False
 
@@ -147,21 +151,31 @@ class KafkaCluster:
             task.add_done_callback(self._has_looked)
         return await asyncio.shield(task)
 
-    async def learn(self, cluster: Cluster) -> None:
-        """Take what a node has just answered for the nodes of now."""
-        if not cluster.nodes:
-            return
-        async with self._changing:
-            known, self.nodes = self.nodes, cluster
-            if known is None or known.nodes != cluster.nodes:
-                for hook in self.on_nodes:
-                    await hook(cluster)
+    async def name(self, nodes: Collection[int]) -> None:
+        """Take nodes that a node has just named to a client for some that there are: it may not know all of them.
+
+        They are looked at if they are new, for all clients: the end of one leaves no hook half done.
+        """
+        new = [node for node in nodes if node not in self._named]
+        self._named |= dict.fromkeys(nodes, self._looks)
+        if new:
+            with contextlib.suppress(ClientError):
+                await self.refresh()
 
     async def _looked(self) -> Cluster:
         value = await self.request(ANY, METADATA, None, _NODES)
         raise_for(value["error_code"])
         cluster = Cluster.of_metadata(value)
-        await self.learn(cluster)
+        if cluster.nodes:
+            self.nodes = cluster
+            self._named |= dict.fromkeys(cluster.nodes, self._looks)
+            # A node that lags after a restart does not name all: gone is what two looks in turn did not name.
+            self._named = {node: at for node, at in self._named.items() if at == self._looks}
+            if sorted(self._named) != self._told:
+                told = sorted(self._named)
+                for hook in self.on_nodes:
+                    await hook(told)
+                self._told = told
         return cluster
 
     def _has_looked(self, task: asyncio.Task[Cluster]) -> None:
@@ -177,6 +191,7 @@ class KafkaCluster:
             before = self.problem
             with contextlib.suppress(ClientError):
                 await self.refresh()
+                self._looks += 1
             if (before is None) != (self.problem is None):
                 told = "the Kafka cluster answers" if before else "the Kafka cluster does not answer"
                 _log.warning(told, reason=self.problem)

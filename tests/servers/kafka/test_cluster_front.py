@@ -29,7 +29,7 @@ def front_of(sessions: Sessions | None = None) -> ClusterFront:
 async def test_its_name_is_that_of_the_cluster() -> None:
     front = front_of()
     assert (front.name, front.node_ids) == ("a Kafka cluster", [])
-    await front.cluster.learn(Cluster("abc", 7, {7: Node(7, "h", 1)}))
+    front.cluster.nodes = Cluster("abc", 7, {7: Node(7, "h", 1)})
     assert (front.name, front.node_ids) == ("the Kafka cluster abc", [7])
 
 

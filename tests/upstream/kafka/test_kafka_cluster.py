@@ -1,14 +1,16 @@
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
 from broker_core.client import ClientError, ConnectionLost
 from broker_core.upstream.kafka import ANY, CONTROLLER, ClusterOptions, KafkaCluster
-from broker_core.wire.kafka import CREATE_TOPICS, DESCRIBE_CLUSTER
+from broker_core.wire.kafka import CREATE_TOPICS, DESCRIBE_CLUSTER, METADATA
 from tests.support.kafka_serving import kafka_broker
 from tests.support.ports import free_port
+from tests.support.scripted_kafka import ScriptedKafka, metadata_of
 
 
 async def test_nodes_are_found_and_asked(tmp_path: Path) -> None:
@@ -46,3 +48,35 @@ async def test_a_cluster_that_does_not_answer_is_a_problem() -> None:
     with pytest.raises(ClientError):
         await cluster.request(ANY, DESCRIBE_CLUSTER, None, {})
     await cluster.stop()
+
+
+async def test_a_node_is_gone_once_two_looks_do_not_name_it() -> None:
+    async with ScriptedKafka(node_id=1) as node, ScriptedKafka(node_id=2) as other:
+        both = [node, other]
+        node.handlers[METADATA] = lambda _: metadata_of(*both)
+        told: list[list[int]] = []
+        is_told = asyncio.Event()
+
+        async def tell(nodes: list[int]) -> None:
+            told.append(nodes)
+            if told[:-1] and nodes == [1]:
+                is_told.set()
+
+        address = ("127.0.0.1", node.port)
+        slow = KafkaCluster(ClusterOptions((address,), look=3600))
+        quick = KafkaCluster(ClusterOptions((address,), look=0.01))
+        slow.on_nodes.append(tell)
+        await slow.start()
+        both.remove(other)  # as a node says that lags after a restart
+        await slow.refresh()
+        await slow.name([1])
+        assert told == [[1, 2]]
+        await slow.name([3])  # another one knows it
+        assert told == [[1, 2], [1, 2, 3]]
+        await slow.stop()
+        both.append(other)
+        quick.on_nodes.append(tell)
+        await quick.start()
+        both.remove(other)
+        await asyncio.wait_for(is_told.wait(), 60)
+        await quick.stop()

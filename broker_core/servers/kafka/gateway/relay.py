@@ -220,8 +220,8 @@ def at_port(call: KafkaCall, node_id: int) -> tuple[str, int]:
 
 
 async def learn(call: KafkaCall, answer: Fields) -> None:
-    """Take the nodes that an answer of Metadata names for those of now."""
-    await front_of(call).cluster.learn(Cluster.of_metadata(answer))
+    """Take the nodes that an answer of Metadata names for some that there are."""
+    await front_of(call).cluster.name(Cluster.of_metadata(answer).nodes)
 
 
 async def nodes_now(call: KafkaCall) -> Cluster:

@@ -195,3 +195,23 @@ async def test_a_node_has_an_error_for_what_is_no_node(two_nodes: RawKafkaClient
     found = await two_nodes.ask(DESCRIBE_CONFIGS, 4, {"resources": rows})
     told = [(row["resource_name"], row["error_code"]) for row in found["results"]]
     assert told == [("+1", 0), (name, 42), ("2", 0)]
+
+
+async def test_a_node_that_lags_takes_no_port_from_another(
+    two_nodes: RawKafkaClient, nodes: list[ScriptedKafka]
+) -> None:
+    row = (await two_nodes.ask(FIND_COORDINATOR, 4, {"key_type": 0, "coordinator_keys": ["b"]}))[
+        "coordinators"
+    ][0]
+    async with raw_client((row["host"], row["port"])) as there:
+        before = nodes[0].handlers[METADATA]
+        for node in nodes:
+            node.handlers[METADATA] = lambda asked: (
+                metadata_of(nodes[0]) if asked.value["topics"] else before(asked)
+            )
+        found = await two_nodes.ask(METADATA, 12, {"topics": [{"name": "a"}]})
+        assert [broker["node_id"] for broker in found["brokers"]] == [1]
+        async with raw_client((row["host"], row["port"])) as again:
+            for client in (there, again):
+                groups = (await client.ask(LIST_GROUPS, 5, {}))["groups"]
+                assert [group["group_id"] for group in groups] == ["b", "d"]
