@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapp
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import structlog
@@ -31,7 +32,15 @@ from broker_core.client.kafka import (
 from broker_core.concurrency.fair_places import FairPlaces
 from broker_core.upstream.kafka.changed_topics import ChangedTopics, changed_topics
 from broker_core.upstream.kafka.client_identity import ClientIdentity
-from broker_core.wire.kafka import FIND_COORDINATOR, METADATA, Api, Fields, read_response
+from broker_core.wire.kafka import (
+    FIND_COORDINATOR,
+    METADATA,
+    Api,
+    Fields,
+    RawRows,
+    read_response,
+    response_frame,
+)
 
 __all__ = ["ANY", "CONTROLLER", "ClusterOptions", "Coordinator", "KafkaCluster", "Target"]
 
@@ -39,6 +48,10 @@ _log = structlog.get_logger(__name__)
 
 #: What is asked for where only nodes are wanted: no topics.
 _NODES: Final[Mapping[str, Any]] = {"topics": [], "allow_auto_topic_creation": False}
+#: What texts of errors have in front of the addresses of a connection: Kafka quotes the request that it refuses.
+_CONNECTION: Final = "connectionId="
+#: Bytes of the length in front of a message.
+_LENGTH: Final = 4
 #: The version of FindCoordinator from which on several keys are asked for.
 _SEVERAL: Final = 4
 
@@ -227,7 +240,9 @@ class KafkaCluster:
                 try:
                     connection = await self._connection(connections, target)
                     asked = True
-                    answer = await connection.ask(api, body, least=least, most=most, hold=hold, read=read)
+                    answer = await connection.ask(
+                        api, body, least=least, most=most, hold=hold, read=partial(_without_addresses, read)
+                    )
                 except ConnectionLost:
                     connections.forget()
                     if not attempt or (asked and not again):
@@ -315,6 +330,43 @@ class KafkaCluster:
             return connection
 
         return ClusterConnections(options.bootstrap, open_one)
+
+
+def _without_addresses(read: ReadAnswer, api: Api, version: int, message: bytes) -> tuple[int, Fields]:
+    """An answer without texts that quote a request and its connection: clients learn no address of a node from them."""
+    number, value = read(api, version, message)
+    if api is METADATA or _CONNECTION.encode() not in message:  # all topics, and no texts
+        return number, value
+    _take_out(value)
+    cut: Fields = {}
+    for name, rows in value.items():
+        if isinstance(rows, RawRows):
+            some = [rows.one(place) for place in range(len(rows))]
+            for place, row in enumerate(some):
+                if _CONNECTION.encode() in b"".join(row.pieces):
+                    decoded = rows[place]
+                    _take_out(decoded)
+                    some[place] = api.response_elements(name, [decoded], version)
+            cut[name] = rows.mixed(some)
+    if cut:
+        frame = b"".join(response_frame(api, version, number, value | cut))
+        number, value = read(api, version, frame[_LENGTH:])
+    return number, value
+
+
+def _take_out(value: Any) -> None:
+    """Put the text of its code in the place of each text of an error that quotes a connection."""
+    if isinstance(value, dict):
+        if _CONNECTION in (value.get("error_message") or ""):
+            value["error_message"] = None
+            try:
+                raise_for(value.get("error_code", 0))
+            except KafkaException as failed:
+                value["error_message"] = failed.message
+        value = [*value.values()]
+    if isinstance(value, list):
+        for each in value:
+            _take_out(each)
 
 
 async def _coordinators(connections: ClusterConnections, keys: Sequence[str], kind: int) -> dict[str, int]:

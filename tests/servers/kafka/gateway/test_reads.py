@@ -8,12 +8,15 @@ import pytest
 
 from broker_core.client.kafka import AdminClient, ConfigResource, UnknownTopicOrPartitionException
 from broker_core.wire.kafka import (
+    CREATE_ACLS,
     DELETE_GROUPS,
+    DESCRIBE_ACLS,
     DESCRIBE_CONFIGS,
     DESCRIBE_GROUPS,
     FIND_COORDINATOR,
     LIST_GROUPS,
     LIST_OFFSETS,
+    LIST_PARTITION_REASSIGNMENTS,
     METADATA,
     Fields,
 )
@@ -95,7 +98,9 @@ def _handlers(nodes: list[ScriptedKafka], groups: Mapping[int, list[str]]) -> di
         METADATA: metadata,
         FIND_COORDINATOR: coordinators,
         LIST_GROUPS: lambda _: {"groups": [{"group_id": name} for name in groups[number]]},
-        DELETE_GROUPS: lambda _: {"results": []},
+        **dict.fromkeys(
+            (CREATE_ACLS, DELETE_GROUPS, DESCRIBE_ACLS, LIST_PARTITION_REASSIGNMENTS), lambda _: {}
+        ),
         DESCRIBE_GROUPS: described,
         DESCRIBE_CONFIGS: configs,
         LIST_OFFSETS: offsets,
@@ -215,3 +220,39 @@ async def test_a_node_that_lags_takes_no_port_from_another(
             for client in (there, again):
                 groups = (await client.ask(LIST_GROUPS, 5, {}))["groups"]
                 assert [group["group_id"] for group in groups] == ["b", "d"]
+
+
+async def test_no_text_of_an_error_names_the_address_of_a_node(
+    two_nodes: RawKafkaClient, nodes: list[ScriptedKafka]
+) -> None:
+    quoted = (
+        "Request Request(processor=0, connectionId=127.0.0.1:9092-127.0.0.1:5, session=x) is not authorized."
+    )
+    failed = {"error_code": 31, "error_message": quoted}
+    own = "Cluster authorization failed."
+    for node in nodes:
+        node.handlers[LIST_PARTITION_REASSIGNMENTS] = node.handlers[DESCRIBE_ACLS] = lambda _: failed
+        node.handlers[CREATE_ACLS] = lambda _: {"results": [failed]}
+        node.handlers[DESCRIBE_CONFIGS] = lambda asked: {
+            "results": [
+                {"resource_type": 2, "resource_name": row["resource_name"], "configs": [{"name": quoted}]}
+                | (failed if row["resource_name"] == "b" else {"error_message": "fine"})
+                for row in asked.value["resources"]
+            ]
+        }
+    acls = {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1, "permission_type": 1}
+    for api, version, body in (
+        (LIST_PARTITION_REASSIGNMENTS, 0, {"topics": None}),
+        (DESCRIBE_ACLS, 3, acls),
+    ):
+        for page in ({}, {"response_pagination_limit": 2}):
+            found = await two_nodes.ask(api, version, body | page)
+            assert (found["error_code"], found["error_message"]) == (31, own)
+    acl = {"resource_type": 2, "resource_name": "a", "resource_pattern_type": 3, "principal": "User:a"}
+    acl |= {"host": "*", "operation": 3, "permission_type": 3}
+    found = await two_nodes.ask(CREATE_ACLS, 3, {"creations": [acl]})
+    assert [row["error_message"] for row in found["results"]] == [own]
+    rows = [{"resource_type": 2, "resource_name": name} for name in "abc"]
+    found = await two_nodes.ask(DESCRIBE_CONFIGS, 4, {"resources": rows})
+    assert [row["error_message"] for row in found["results"]] == ["fine", own, "fine"]
+    assert [row["configs"][0]["name"] for row in found["results"]] == [quoted] * 3
