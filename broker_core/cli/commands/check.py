@@ -58,6 +58,11 @@ _RESTS_ON: Final = {
     "authorization": ("authorization.mode", "authorization.super_roles", "authorization.rules"),
 }
 
+#: The cluster of a gateway, what is looked at there, and the name of what was not looked at.
+_CLUSTER: Final = "kafka.upstream"
+_OF_CLUSTER: Final = tuple(f"{_CLUSTER}.{name}" for name in ("bootstrap_servers", "ports", "topics"))
+_UNSEEN: Final = "not-checked"
+
 #: Names with a line for each of several things, so that one that is ok is named beside one that is not.
 _OF_SEVERAL: Final = frozenset({"upstream.service_url", "kafka.acls", "authorization.topics"})
 #: Seconds in which the topics of a catalogue are listed.
@@ -157,10 +162,19 @@ def all_checks(invocation: Invocation, options: Options | None = None) -> list[C
         ),
     ]
     left_out = [dotted(problem.path) for problem in problems]
+    # Without its table nothing is said of a cluster.
+    unseen = dict.fromkeys(_OF_CLUSTER if any(each.startswith(_CLUSTER) for each in left_out) else ())
     for name, check, patience in parts:
-        found += [
-            each for each in bounded(name, check, patience=patience) if not _rests_on(each.name, left_out)
-        ]
+        for each in bounded(name, check, patience=patience):
+            if _rests_on(each.name, left_out):
+                unseen[each.name] = None
+            else:
+                found.append(each)
+    unseen = dict.fromkeys(name for name in unseen if name not in left_out)  # it has an error of its own
+    if unseen:
+        found.append(
+            Check.warning(_UNSEEN, f"since they rest on settings that are wrong: {', '.join(sorted(unseen))}")
+        )
     worse = {each.name for each in found if each.level != "ok"}
     return [
         each for each in found if each.level != "ok" or each.name not in worse or each.name in _OF_SEVERAL

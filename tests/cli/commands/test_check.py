@@ -99,7 +99,26 @@ def test_brokers_are_not_asked_without_the_credentials_that_are_wrong(cli: Cli, 
     )
     said = cli("check", "--config", "s.toml").out
     assert "upstream.token_command: it is no list of words" in said
-    assert "upstream.service_url" not in said
+    about = [line for line in said.splitlines() if "upstream.service_url" in line]
+    assert [line.partition(":")[0] for line in about] == ["warning not-checked"]
+
+
+def test_what_was_not_looked_at_of_a_kafka_cluster_is_named(cli: Cli, tmp_path: Path) -> None:
+    begin = '[pulsar]\nlisten = "127.0.0.1:0"\n[kafka]\nlisten = "127.0.0.1:0"\n[kafka.upstream]\n'
+    wrong = {
+        "bootstrap_servers": 'bootstrap_servers = "x"\n',
+        "ports": 'bootstrap_servers = ["127.0.0.1:1"]\nports = "x"\n',
+        "max_age": 'bootstrap_servers = ["127.0.0.1:1"]\nmax_age = "x"\n',
+    }
+    for setting, lines in wrong.items():
+        (tmp_path / "s.toml").write_text(begin + lines)
+        said = cli("check", "--config", "s.toml").out
+        (unseen,) = [line for line in said.splitlines() if line.startswith("warning not-checked: ")]
+        names = [
+            f"kafka.upstream.{name}" for name in ("bootstrap_servers", "ports", "topics") if name != setting
+        ]
+        assert unseen.endswith(", ".join(names)), said
+        assert not any(f" {name}: " in said for name in names)
 
 
 def test_a_method_whose_key_is_wrong_is_not_said_to_be_off(cli: Cli, tmp_path: Path) -> None:
@@ -107,6 +126,7 @@ def test_a_method_whose_key_is_wrong_is_not_said_to_be_off(cli: Cli, tmp_path: P
         '[pulsar]\nlisten = "127.0.0.1:0"\n[authentication]\nmethods = ["token"]\ntoken.key = "wrong"\n'
     )
     lines = cli("check", "--config", "s.toml").out.splitlines()
-    assert [line for line in lines if "authentication" in line] == [
-        line for line in lines if line.startswith("error settings: ") and "authentication.token.key" in line
-    ]
+    wrong, unseen = (line for line in lines if "authentication" in line)
+    assert wrong.startswith("error settings: ")
+    assert "authentication.token.key" in wrong
+    assert unseen.startswith("warning not-checked: ")
