@@ -65,7 +65,7 @@ _UNSEEN: Final = "not-checked"
 
 #: Names with a line for each of several things, so that one that is ok is named beside one that is not.
 _OF_SEVERAL: Final = frozenset({"upstream.service_url", "kafka.acls", "authorization.topics"})
-#: Seconds in which the topics of a catalogue are listed.
+#: Seconds in which the topics of a catalogue or of a Kafka cluster are listed, and several silent nodes are given up.
 _LISTED: Final = 60.0
 
 
@@ -144,7 +144,7 @@ def all_checks(invocation: Invocation, options: Options | None = None) -> list[C
         ("kafka.configs", lambda: kafka_configs_checks(settings), PATIENCE),
         ("kafka.replication_factor", lambda: kafka_replication_checks(settings), PATIENCE),
         ("kafka.sasl", lambda: kafka_sasl_checks(settings), PATIENCE),
-        ("kafka.upstream", lambda: kafka_upstream_checks(settings), PATIENCE),
+        ("kafka.upstream", lambda: kafka_upstream_checks(settings), _LISTED),
         ("tls", lambda: certificate_checks(settings), PATIENCE),
         ("limits", lambda: limit_checks(settings), PATIENCE),
         ("host", lambda: host_checks(settings), PATIENCE),
