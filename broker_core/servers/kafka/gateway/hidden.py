@@ -272,8 +272,9 @@ def _topics_of(levels: Sequence[Level], parent: Fields) -> list[Any]:
 def _unread(levels: Sequence[Level], parent: Fields) -> int:
     """About how many topics are decoded to be named: those of bytes of which deeper rows were not noted."""
     rows = parent.get(levels[0].array) if levels else None
-    is_unread = isinstance(rows, RawRows) and len(rows.levels) != len(levels)
-    return len(rows.data) // len(ZERO_ID.bytes) if is_unread else 0
+    if not isinstance(rows, RawRows) or len(rows.levels) == len(levels):
+        return 0
+    return len(rows.data) // len(ZERO_ID.bytes)
 
 
 async def _keys_of(call: KafkaCall, keys: Iterable[Any]) -> dict[Any, ErrorCode]:
