@@ -181,7 +181,11 @@ async def _offsets(call: KafkaCall) -> Fields:
     """OffsetFetch: before version 8 of one group alone."""
     if call.version >= _SEVERAL:
         return await _offsets_of_groups(call)
-    return await ask(call, OFFSET_FETCH, target=Coordinator(call.body["group_id"]))
+    keeper = Coordinator(call.body["group_id"])
+    if call.node.of_cluster is not None or not OFFSET_FETCH.has_error_code(call.version):
+        return await ask(call, OFFSET_FETCH, target=keeper)
+    gone = partial(_gone, partial(_refused, OFFSET_FETCH), ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    return await part_of(call, OFFSET_FETCH, keeper, None, gone)
 
 
 def _by_leader(api: Api) -> AnswerLater:

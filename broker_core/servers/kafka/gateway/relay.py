@@ -18,7 +18,7 @@ from broker_core.servers.kafka.gateway.hidden import DECODED, are_some
 from broker_core.servers.kafka.page import without_page
 from broker_core.servers.kafka.page_shapes import shape_of
 from broker_core.servers.kafka.raw_units import raw_path
-from broker_core.upstream.kafka import ANY, Target
+from broker_core.upstream.kafka import ANY, Coordinator, Target
 from broker_core.wire.kafka import (
     CONSUMER_GROUP_DESCRIBE,
     DESCRIBE_GROUPS,
@@ -134,7 +134,7 @@ async def asked(
 async def part_of(
     call: KafkaCall,
     api: Api,
-    node: int | None,
+    node: int | Coordinator | None,
     body: Fields | None,
     gone: Callable[[KafkaCall], Fields],
     *,

@@ -18,6 +18,7 @@ from broker_core.wire.kafka import (
     LIST_OFFSETS,
     LIST_PARTITION_REASSIGNMENTS,
     METADATA,
+    OFFSET_FETCH,
     Fields,
 )
 from tests.support.kafka_gateway import Cluster, address_of, gateway
@@ -99,7 +100,8 @@ def _handlers(nodes: list[ScriptedKafka], groups: Mapping[int, list[str]]) -> di
         FIND_COORDINATOR: coordinators,
         LIST_GROUPS: lambda _: {"groups": [{"group_id": name} for name in groups[number]]},
         **dict.fromkeys(
-            (CREATE_ACLS, DELETE_GROUPS, DESCRIBE_ACLS, LIST_PARTITION_REASSIGNMENTS), lambda _: {}
+            (CREATE_ACLS, DELETE_GROUPS, DESCRIBE_ACLS, LIST_PARTITION_REASSIGNMENTS, OFFSET_FETCH),
+            lambda _: {},
         ),
         DESCRIBE_GROUPS: described,
         DESCRIBE_CONFIGS: configs,
@@ -186,6 +188,8 @@ async def test_a_node_that_is_gone_makes_its_part_an_error(
     rows = [{"resource_type": 4, "resource_name": name} for name in "12"]
     found = await two_nodes.ask(DESCRIBE_CONFIGS, 4, {"resources": rows, **page})
     assert {row["resource_name"]: row["error_code"] for row in found["results"]} == {"1": 0, "2": 8}
+    found = await two_nodes.ask(OFFSET_FETCH, 7, {"group_id": "b", "topics": None, **page})
+    assert (found["error_code"], found["topics"]) == (15, [])
     found = await two_nodes.ask(DELETE_GROUPS, 2, {"groups_names": ["b"]})
     assert found["results"] == [{"group_id": "b", "error_code": 15}]
     assert (await two_nodes.ask(LIST_GROUPS, 5, page))["error_code"] == 15
