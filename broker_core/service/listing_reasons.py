@@ -63,25 +63,25 @@ class Why:
 
 
 async def why_listed(pipeline: Pipeline, find: Find, question: ListingRequest, topic: TopicName) -> Why:
-    """Why a topic, without partition suffix, is in the answer to a question, or is not."""
-    asker = question.asker
-    steps = list(_rules(pipeline, asker, topic))
+    """Why a topic, or one of its partitions, is in the answer to a question, or is not."""
+    asker, base = question.asker, topic.partitioned_name
+    steps = list(_rules(pipeline, asker, base))
     if all(each.passes for each in steps):
         steps.append(await _gates(pipeline, question))
     else:  # which nobody asks then
         steps.append(Step("gates", None, None, "not asked, since the rules deny it"))
     asked = Asked(asker=asker, action=None, wants=_WANTS, deadline=question.deadline)
     try:
-        known = await find.there(asked, topic)
-        steps.append(_existence(pipeline, topic, known))
+        known = await find.there(asked, base)
+        steps.append(_existence(pipeline, question, topic, known))
     except ListingFailed as failure:
         known = Known(exists=False)
         steps.append(_failed("exists", failure))
-    steps.append(_mode(question, topic))
+    steps.append(_mode(question, base))
     if question.properties:
         steps.append(_properties(pipeline, question, known))
     if question.pattern is not None:
-        steps.append(_pattern(question, topic))
+        steps.append(_pattern(question, base))
     if known.exists and pipeline.dispatcher.masks(topic.namespace):
         steps.append(await _masks(pipeline, question, topic, known))
     listed, last = await _listing(pipeline, question, topic)
@@ -125,15 +125,27 @@ async def _gates(pipeline: Pipeline, question: ListingRequest) -> Step:
     except ListingFailed as failure:
         return Step("gates", False, failure.plugin, failure.message, "the plugin must answer")
     asked = ", ".join(each.plugin for each in steps)
-    return Step("gates", True, asked or None, "let it pass" if asked else "no plugin authorizes here")
+    return Step("gates", True, asked or None, "let it pass" if asked else "no plugin decides about it")
 
 
-def _existence(pipeline: Pipeline, topic: TopicName, known: Known) -> Step:
+def _existence(pipeline: Pipeline, question: ListingRequest, topic: TopicName, known: Known) -> Step:
     by = ", ".join([*pipeline.dispatcher.lister_hook.plugins(topic.namespace), pipeline.lister.name])
     if not known.exists:
-        return Step("exists", False, by, f"there is no topic {topic}", "the topic must be made")
-    partitions = f" with {counted(known.partitions, 'partition')}" if known.partitions else ""
-    return Step("exists", True, by, f"the topic is there{partitions}")
+        asked = " and ".join(
+            f"{key}={value}" for key, value in sorted(_selecting(pipeline, question).items())
+        )
+        needs = f"the topic must be made{asked and f', with {asked}'}"
+        return Step("exists", False, by, f"there is no topic {topic.partitioned_name}", needs)
+    partitions = counted(known.partitions, "partition") if known.partitions else ""
+    number = topic.partition
+    if number < 0:
+        return Step("exists", True, by, f"the topic is there{partitions and f' with {partitions}'}")
+    base, record = topic.partitioned_name.local, known.record
+    if number < known.partitions if record is None else number in record.listed:
+        return Step("exists", True, by, f"{base} is there, and has a partition {number}")
+    has = f"it has {partitions}, counted from 0" if partitions else "it is not partitioned"
+    needs = f"partition {number} of the topic must be made" if partitions else f"the name {base}"
+    return Step("exists", False, by, f"{base} has no partition {number}: {has}", needs)
 
 
 def _mode(question: ListingRequest, topic: TopicName) -> Step:
@@ -151,10 +163,15 @@ def _mode(question: ListingRequest, topic: TopicName) -> Step:
     )
 
 
+def _selecting(pipeline: Pipeline, question: ListingRequest) -> dict[str, str]:
+    """The properties of the question that select topics."""
+    keys = pipeline.options.selecting_keys
+    return {key: value for key, value in question.properties.items() if key in keys}
+
+
 def _properties(pipeline: Pipeline, question: ListingRequest, known: Known) -> Step:
     """What the selecting properties of the question make of those of the topic."""
-    keys = pipeline.options.selecting_keys
-    asked = {key: value for key, value in question.properties.items() if key in keys}
+    asked = _selecting(pipeline, question)
     ignored = ", ".join(sorted(set(question.properties) - asked.keys()))
     said = f"; nothing selects by {ignored}" if ignored else ""
     if not asked:
@@ -196,7 +213,7 @@ def _pattern(question: ListingRequest, topic: TopicName) -> Step:
 
 async def _masks(pipeline: Pipeline, question: ListingRequest, topic: TopicName, known: Known) -> Step:
     """What the masks show of the names of the topic; each plugin is asked, so the first that hides all is known."""
-    columns = list(known.masked(topic))
+    columns = list(known.masked(topic)) if topic.partition < 0 else []
     names = columns[0][:_MOST_NAMES] if columns else pa.array([str(topic)], pa.large_string())
     steps: list[ChainStep] = []
     plugins = ", ".join(pipeline.dispatcher.mask_hook.plugins(topic.namespace))
@@ -230,9 +247,11 @@ async def _listing(
         return None, _failed("listing", failure)
     try:
         assert answer.selection is not None  # the question has no hash
-        only = compile_pattern(re.escape(f"{topic.namespace}/{topic.local}"), remember=False)
-        names = await pipeline.workers.matching(question.asker, answer.selection, only)
-        listed = pc.any(pc.starts_with(names.names, f"{topic.domain}://")).as_py() is True
+        base = topic.partitioned_name
+        only = compile_pattern(re.escape(f"{base.namespace}/{base.local}"), remember=False)
+        names = (await pipeline.workers.matching(question.asker, answer.selection, only)).names
+        own = pc.starts_with(names, f"{topic.domain}://") if base == topic else pc.equal(names, str(topic))
+        listed = pc.any(own).as_py() is True
     finally:
         answer.release()
     if listed:

@@ -24,7 +24,7 @@ PICTURES: Final = {
     "namespaces": ("namespaces", "public/default"),
     "topics": ("topics/public/default?q=orders-(.*)&p=region=eu", "orders-eu-partition-2"),
     "why": ("why/public/default?q=orders-.*&p=region=eu&topic=orders-us", "What it would take:"),
-    "topic": ("topic/public/default/orders-eu", "no plugin authorizes here"),
+    "topic": ("topic/public/default/orders-eu", "no plugin decides about it"),
     "server": ("server", "Memory under permits"),
 }
 #: A plugin that lists the names of a file, which somebody cuts off.

@@ -17,7 +17,7 @@ TOPIC_PATH: Final = "/v1/namespaces/{tenant}/{namespace}/topics/{topic}"
 TOPIC: Final = Parameter(
     "topic",
     "The local name of a persistent topic, or the full name of any; percent-encoded, a `/` too. The name of a "
-    "partition is about its topic, unless it is to be made or deleted.",
+    "partition is about its topic, unless it is to be made, deleted or asked why.",
     within="path",
     example="orders",
 )

@@ -91,7 +91,7 @@ def operations(services: ApiServices) -> list[Operation]:
 
 
 async def _why(request: ApiRequest) -> web.StreamResponse:
-    topic = topic_of(request).partitioned_name
+    topic = topic_of(request)
     asked = AskedQuestion.read(await request.json())
     async with refused_parts_shown(request, asked.pattern):
         question = await read_asked(request, asked)
@@ -101,7 +101,7 @@ async def _why(request: ApiRequest) -> web.StreamResponse:
         _Step(step=each.step, passes=each.passes, by=each.by, says=each.says, needs=each.needs)
         for each in why.steps
     ]
-    rules = services.pipeline.authorization.rules_about(str(topic.namespace), topic.local)
+    rules = services.pipeline.authorization.rules_about(str(topic.namespace), topic.partitioned_name.local)
     return _Why(
         topic=str(topic), listed=why.listed, blocked_by=why.blocked_by, steps=steps, rules=rules
     ).response()

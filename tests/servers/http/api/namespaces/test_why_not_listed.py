@@ -26,6 +26,13 @@ async def why(served: ApiServed, topic: str, **question: Any) -> Any:
         ("bills", {"pattern": "public/default/b.*", "properties": {"region": "us"}}, None, None),
         ("orders-partition-1", {}, None, None),
         ("bill", {}, "exists", "there is no topic persistent://public/default/bill"),
+        (
+            "orders-partition-2",
+            {},
+            "exists",
+            "orders has no partition 2: it has 2 partitions, counted from 0",
+        ),
+        ("bills-partition-0", {}, "exists", "bills has no partition 0: it is not partitioned"),
         ("bills", {"pattern": "public/default/o.*"}, "pattern", "it does not match public/default/bills"),
         ("bills", {"mode": "non_persistent"}, "mode", "the mode non_persistent has no persistent topics"),
         (
@@ -48,6 +55,12 @@ async def test_the_step_that_takes_a_topic_away(
         step = next(each for each in found["steps"] if each["step"] == blocked_by)
         assert (step["passes"], step["says"]) == (False, says)
         assert step["needs"]
+
+
+async def test_a_topic_that_is_not_there_needs_the_properties_that_select(served: ApiServed) -> None:
+    found = await why(served, "bill", properties={"region": "eu", "color": "red"})
+    assert found["steps"][1]["needs"] == "the topic must be made, with region=eu"
+    assert (await why(served, "orders-partition-1"))["topic"].endswith("/orders-partition-1")
 
 
 async def test_plugins_that_hide_or_refuse_are_named(tmp_path: Path) -> None:
