@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -89,13 +90,14 @@ class Following:
         settings = {"http": {"listen": self.http}, "catalog": {"path": str(self.catalogue)}}
         self.server = Served(folder / "server", settings)
         self.process: subprocess.Popen[bytes] | None = None
+        self.python = forked_program("python")
 
     def start(self, *options: str) -> subprocess.Popen[bytes]:
         words = [f"http://{self.http}", NAMESPACE, self.receiver.url, "--position", str(self.position)]
         with self.errors.open("ab") as errors:
             self.process = subprocess.Popen(
                 [
-                    forked_program("python"),
+                    self.python,
                     "-W",
                     "error",
                     str(PROGRAM),
@@ -194,6 +196,7 @@ async def test_what_was_sent_and_not_saved_comes_again_with_its_id(
     assert await following.once() == 0
     following.change("a", "b")
     before = following.saved
+    following.python = sys.executable  # a forked one would outlive what stands for it here
 
     def kill_at_the_last(event: dict[str, Any]) -> None:
         if event.get("subject", "").endswith("/b"):
