@@ -98,7 +98,9 @@ class _Followed(_Asked):
 
 
 class _FollowedQuestions(JsonObject):
-    items: list[_Followed] = Field(description="Those of namespaces that the client may list.")
+    items: list[_Followed] = Field(
+        description="Those of namespaces in which the client may `monitor` and that gates let it list."
+    )
     total: int = Field(description="How many these are, shown or not.")
     watchers: int = Field(description="Of all namespaces, as the next one.")
     streams: int
@@ -287,7 +289,7 @@ def operations(_services: ApiServices) -> list[Operation]:
         ),
         operation(
             "watchers",
-            "The questions that clients follow, the most followed first.",
+            "The questions that clients follow, the most followed first; 403 without `http.questions`.",
             _watchers,
             _FollowedQuestions,
             limit_parameter("Questions at the most."),
@@ -333,12 +335,17 @@ def _samples(registry: CollectorRegistry, prefixes: tuple[str, ...]) -> Iterator
             }
 
 
-async def _questions(request: ApiRequest) -> web.StreamResponse:
-    services = request.services
+def _check_shown(services: ApiServices) -> None:
+    """Refuse what clients ask, patterns and properties, if the settings do not show it."""
     if not services.http.questions and services.authenticator is not None:
         raise refused(
             403, "questions are not shown: set questions = true in the table [http] of the settings"
         )
+
+
+async def _questions(request: ApiRequest) -> web.StreamResponse:
+    services = request.services
+    _check_shown(services)
     known = services.pipeline.questions.most_asked()
     found = await AllowedQuestions(services.pipeline)(known, request.asker)
     order = _ORDERS[request.values["order"]]
@@ -355,6 +362,7 @@ def _rendered_questions(first: list[QuestionCount], total: int) -> web.Response:
 
 async def _watchers(request: ApiRequest) -> web.StreamResponse:
     services = request.services
+    _check_shown(services)
     known = [] if services.feeds is None else await services.feeds.followed()
     found = await AllowedQuestions(services.pipeline)(known, request.asker)
     first = sorted(found, key=lambda each: each.followers.total(), reverse=True)[: request.values["limit"]]

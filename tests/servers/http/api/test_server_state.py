@@ -66,6 +66,7 @@ async def test_questions_come_by_their_number_or_their_time(tmp_path: Path) -> N
     (tmp_path / "off").mkdir()
     async with api_served(tmp_path / "off") as served:
         assert (await served.ask("/v1/server/questions")).status == 403
+        assert (await served.ask("/v1/server/watchers")).status == 403
 
 
 async def test_questions_of_what_a_gate_refuses_are_left_out(tmp_path: Path) -> None:
@@ -92,7 +93,7 @@ async def test_permits_and_the_last_hour(served: ApiServed) -> None:
 
 async def test_followed_questions_with_those_that_follow(tmp_path: Path) -> None:
     pattern = "public/default/o.*"
-    async with api_served(tmp_path, catalog={"property_keys": []}) as served:
+    async with api_served(tmp_path, catalog={"property_keys": []}, http={"questions": True}) as served:
         watching = await WatchingClient.open(served.broker.pulsar_address)
         await watching.watch(f"persistent://{pattern}", namespace="public/default")
         headers = {"Accept": "text/event-stream"}
@@ -128,7 +129,8 @@ async def test_a_followed_question_without_an_answer_says_why(tmp_path: Path) ->
         if fails:
             raise RuntimeError("a secret")
 
-    async with api_served(tmp_path, plugins={"p": PluginOf(list_topics=list_topics)}) as served:
+    plugins = {"p": PluginOf(list_topics=list_topics)}
+    async with api_served(tmp_path, plugins=plugins, http={"questions": True}) as served:
         headers = {"Accept": "text/event-stream"}
         async with served.session.get(served.url + LISTING, headers=headers) as stream:
             await stream.content.readuntil(b"snapshot")
@@ -150,7 +152,10 @@ async def test_questions_of_namespaces_that_a_gate_closes_are_not_shown(tmp_path
         return Refused("closed") if closed and access.asker.transport == "http" else None
 
     async with api_served(
-        tmp_path, plugins={"gate": PluginOf(authorize=gate)}, catalog={"property_keys": []}
+        tmp_path,
+        plugins={"gate": PluginOf(authorize=gate)},
+        catalog={"property_keys": []},
+        http={"questions": True},
     ) as served:
         watching = await WatchingClient.open(served.broker.pulsar_address)
         await watching.watch("persistent://public/default/o.*", namespace="public/default")
