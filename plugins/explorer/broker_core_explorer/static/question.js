@@ -61,12 +61,19 @@ export function bodyOf(question) {
   };
 }
 
+/** What `curl` authenticates with as the page does. @param {{signedIn: boolean, user: string}} api */
+const credentialsOf = ({ signedIn, user }) => (user ? [`-u ${quoted(user)}`] : signedIn ? ['-H "Authorization: Bearer $TOKEN"'] : []);
+
+/** The command of a change on the server that runs. @param {Api} api @param {string} method @param {string} path @param {{body?: any, type?: string}} [options] */
+export const commandOf = (api, method, path, { body, type = 'application/json' } = {}) => [`curl -sS -X ${method}`, ...credentialsOf(api),
+  ...(body ? [`-H 'Content-Type: ${type}'`, `-d ${quoted(JSON.stringify(body))}`] : []), quoted(address(path).href)].join(' \\\n  ');
+
 /** @param {Question} question @param {Api} api @returns {[string, string][]} the name of a form, and its text */
 export function formsOf(question, { signedIn, user }) {
   const path = `${ofNamespace(question.namespace)}/topics`;
   const url = address(path).href;
   const pairs = [...new URL(address(path, parametersOf(question))).searchParams];
-  const curl = ['curl -sS -G', '-H \'Accept: text/plain\'', ...(user ? [`-u ${quoted(user)}`] : signedIn ? ['-H "Authorization: $AUTHORIZATION"'] : []),
+  const curl = ['curl -sS -G', '-H \'Accept: text/plain\'', ...credentialsOf({ signedIn, user }),
     ...pairs.map((pair) => `--data-urlencode ${quoted(pair.join('='))}`), quoted(url)];
   const command = [`broker-core list ${quoted(question.namespace)}`];
   const { full } = fullPattern(question.typed, question.namespace);
@@ -76,10 +83,11 @@ export function formsOf(question, { signedIn, user }) {
   if (signedIn) command.push(user ? `--user ${quoted(user)} --password-file FILE` : '--token-file FILE');
   command.push(`--url ${quoted(ROOT.href.replace(/\/$/, ''))}`);
   const python = [
-    'import json', ...(signedIn ? ['import os'] : []), 'from urllib.parse import urlencode', 'from urllib.request import Request, urlopen', '',
+    ...(user ? ['import base64'] : []), 'import json', ...(signedIn ? ['import os'] : []), 'from urllib.parse import urlencode', 'from urllib.request import Request, urlopen', '',
     `question = [${pairs.map((pair) => `(${pair.map(text).join(', ')})`).join(', ')}]`,
     `request = Request(${text(url)} + "?" + urlencode(question))`,
-    ...(signedIn ? ['request.add_header("Authorization", os.environ["AUTHORIZATION"])'] : []),
+    ...(user ? [`pair = ${text(`${user}:`)} + os.environ["PASSWORD"]`] : []),
+    ...(signedIn ? [`request.add_header("Authorization", ${user ? '"Basic " + base64.b64encode(pair.encode()).decode()' : '"Bearer " + os.environ["TOKEN"]'})`] : []),
     'with urlopen(request) as answer:', '    topics = json.load(answer)["items"]', 'print(*topics, sep="\\n")',
   ];
   return [['curl', curl.join(' \\\n  ')], ['broker-core list', command.join(' \\\n  ')], ['Python', python.join('\n')]];

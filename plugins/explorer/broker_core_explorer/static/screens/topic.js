@@ -1,8 +1,8 @@
 // One topic: what it is, what the change log knows of it, and changes of it. And topics as they come and go.
-import { ROOT, go, html, linkIn, ofNamespace, part, useAsk, useEffect, useGet, usePage, useRef, useSettled, useState, useVisible } from '../page.js';
+import { go, html, linkIn, ofNamespace, part, useAsk, useEffect, useGet, usePage, useRef, useSettled, useState, useVisible } from '../page.js';
 import { Answer, Badge, Command, Copy, Dialog, Empty, Facts, Failure, Field, Pairs, Table, TextInput } from '../parts.js';
-import { ago, anything, clockTime, counted, number, quoted, shortName, time } from '../format.js';
-import { QuestionForm, parametersOf, queryOf, questionOf } from '../question.js';
+import { ago, anything, clockTime, counted, number, shortName, time } from '../format.js';
+import { QuestionForm, commandOf, parametersOf, queryOf, questionOf } from '../question.js';
 import { Head, topicLink } from './topics.js';
 
 /** @param {{place: Place}} props */
@@ -46,8 +46,8 @@ export function Topic({ place }) {
           </section>
         </div>
         <${Changing} may=${may} me=${me} set=${set} />
-        ${doing === 'change' ? html`<${Change} topic=${topic} path=${path} name=${shortName(namespace, topic.name)} close=${close} done=${done} />` : null}
-        ${doing === 'delete' ? html`<${Delete} topic=${topic} path=${path} name=${shortName(namespace, topic.name)} close=${close} done=${() => go(linkIn('topics', namespace))} />` : null}
+        ${doing ? html`<${doing === 'change' ? Change : Delete} topic=${topic} namespace=${namespace} name=${shortName(namespace, topic.name)} close=${close}
+          done=${doing === 'change' ? done : () => go(linkIn('topics', namespace))} />` : null}
       `}<//>`}
     <section aria-label="History"><h2>History</h2>
       ${history.error?.status === 409 ? html`<p class="muted">Not shown here: ${history.error.message}.</p>`
@@ -129,48 +129,49 @@ function Names({ namespace, name, me }) {
       : acls.data ? html`<p class="muted">No access control list of Kafka is about it.</p>` : null}</section>`;
 }
 
-function Change({ topic, path, name, close, done }) {
+function Change({ topic, name, ...rest }) {
   const [pairs, setPairs] = useState(/** @type {[string, string][]} */ (Object.entries(topic.properties || {})));
   const [partitions, setPartitions] = useState(String(topic.partitions));
+  const keys = pairs.map(([key]) => key);
+  const twice = keys.find((key, at) => key && keys.indexOf(key) < at);
   /** @type {Record<string, string | null>} */
   const properties = {};
   for (const [key, value] of pairs) if (key && topic.properties?.[key] !== value) properties[key] = value;
-  for (const key of Object.keys(topic.properties || {})) if (!pairs.some(([each]) => each === key)) properties[key] = null;
+  for (const key of Object.keys(topic.properties || {})) if (!keys.includes(key)) properties[key] = null;
   const more = Number(partitions) > topic.partitions;
   const body = { ...(Object.keys(properties).length ? { properties } : {}), ...(more ? { partitions: Number(partitions) } : {}) };
   const changed = Object.keys(body).length > 0;
   const set = (index, pair) => setPairs(pairs.map((each, at) => (at === index ? pair : each)));
-  const command = Object.keys(properties).length && !more
-    ? `broker-core topics set-properties ${quoted(topic.name)} ${Object.entries(properties).map(([key, value]) => quoted(`${key}=${value ?? ''}`)).join(' ')}`
-    : `curl -sS -X PATCH -H 'Content-Type: application/merge-patch+json' -d ${quoted(JSON.stringify(body))} \\\n  ${new URL(`v1/${path}`, ROOT).href}`;
-  return html`<${Doing} title=${`Change ${name}`} button="Change the topic" kind="primary" ready=${changed} command=${changed && command} said=${`${name} is changed`}
-      topic=${topic} ask=${['PATCH', path, { body, type: 'application/merge-patch+json' }]} close=${close} done=${done}>
+  return html`<${Doing} title=${`Change ${name}`} button="Change the topic" kind="primary" ready=${changed && twice === undefined} said=${`${name} is changed`}
+      topic=${topic} name=${name} ask=${['PATCH', { body, type: 'application/merge-patch+json' }]} ...${rest}>
     <fieldset><legend>Properties</legend>${pairs.map(([key, value], index) => html`<div class="line" key=${index}>
       <${Field} label="Name"><${TextInput} value=${key} set=${(text) => set(index, [text, value])} /><//>
       <${Field} label="Value" class="grows"><${TextInput} value=${value} set=${(text) => set(index, [key, text])} /><//>
       <button type="button" class="quiet" aria-label=${`Take ${key || 'it'} away`} onClick=${() => setPairs(pairs.filter((_, at) => at !== index))}>✕</button></div>`)}
       <button type="button" class="quiet" onClick=${() => setPairs([...pairs, ['', '']])}>Add a property</button></fieldset>
-    <${Field} label="Partitions" hint="They only grow."><input type="number" min=${topic.partitions} max="1000000" value=${partitions} onInput=${(event) => setPartitions(event.target.value)} /><//>
+    ${twice === undefined ? null : html`<p class="notice bad" role="alert">The property <b><bdi>${twice}</bdi></b> stands here twice.</p>`}
+    ${topic.partitions ? html`<${Field} label="Partitions" hint="They only grow."><input type="number" min=${topic.partitions} max="1000000" value=${partitions} onInput=${(event) => setPartitions(event.target.value)} /><//>`
+      : html`<p class="muted">A topic that is not partitioned stays so.</p>`}
   <//>`;
 }
 
-function Delete({ topic, path, name, close, done }) {
+function Delete({ topic, name, ...rest }) {
   const [typed, setTyped] = useState('');
-  return html`<${Doing} title="Delete a topic" button="Delete the topic" kind="danger" ready=${typed === name} command=${`broker-core topics delete ${quoted(topic.name)}`}
-      said=${`${name} is deleted`} topic=${topic} ask=${['DELETE', path, {}]} close=${close} done=${done}>
+  return html`<${Doing} title="Delete a topic" button="Delete the topic" kind="danger" ready=${typed === name}
+      said=${`${name} is deleted`} topic=${topic} name=${name} ask=${['DELETE', {}]} ...${rest}>
     <p><b><bdi class="breaks">${topic.name}</bdi></b> leaves the catalogue with ${topic.partitions ? `its ${number(topic.partitions)} partitions` : 'all that is known of it'}. Consumers by pattern unsubscribe from it. One that is made anew is another topic.</p>
     <${Field} label=${html`Type <b><bdi>${name}</bdi></b> to delete it`}><${TextInput} value=${typed} set=${setTyped} /><//>
   <//>`;
 }
 
 /** A change of the topic as somebody has looked at it, beside the command that makes it: one that was changed meanwhile stays. */
-function Doing({ title, button, kind, ready, command, said, topic, ask, close, done, children }) {
+function Doing({ title, button, kind, ready, said, topic, namespace, name, ask: [method, options], close, done, children }) {
   const { api, say } = usePage();
   const [error, setError] = useState('');
+  const path = `${ofNamespace(namespace)}/topics/${part(name)}`; // the name of a partition would be about that alone
   const send = async (event) => {
     event.preventDefault();
     if (!ready) return;
-    const [method, path, options] = ask;
     try {
       await api.request(method, path, { ...options, headers: topic.etag ? { 'If-Match': topic.etag } : {} });
       say(said);
@@ -181,7 +182,7 @@ function Doing({ title, button, kind, ready, command, said, topic, ask, close, d
     }
   };
   return html`<${Dialog} title=${title} close=${close} wide><form onSubmit=${send}>${children}
-    ${command ? html`<h3>As a command</h3><${Command} text=${command} />` : null}
+    ${ready || !options.body ? html`<h3>As a command</h3><${Command} text=${commandOf(api, method, path, options)} />` : null}
     ${error ? html`<p class="notice bad" role="alert">${error}</p>` : null}
     <div class="line end"><button type="button" onClick=${close}>Cancel</button><button type="submit" class=${kind} disabled=${!ready}>${button}</button></div>
   </form><//>`;
