@@ -167,8 +167,8 @@ class HttpSettings(Table):
     )
     hosts: tuple[Annotated[str, AfterValidator(_host_name)], ...] = Field(
         default=(),
-        description="Names, besides addresses and localhost, by which browsers may ask this server, without a port; "
-        "others are refused, since any page could stand behind them.",
+        description="Names, besides addresses and localhost, by which browsers, and programs without credentials, "
+        "may ask this server, without a port; others are refused, since any page could stand behind them.",
     )
     tls: HttpTlsSettings | None = None
 

@@ -202,7 +202,7 @@ class Clients:
     async def http(self, persona: Persona, request: HttpRequest, client: str) -> tuple[bytes, bytes]:
         """The head of an answer without its date, and the body; of a stream of events, the first one."""
         host = self.server.ready["http"]
-        headers = {"User-Agent": client, "Host": "broker.example", **_credentials(persona), **request.headers}
+        headers = {"User-Agent": client, "Host": "localhost", **_credentials(persona), **request.headers}
         url = URL(f"http://{host}{request.target}", encoded=True)
         try:
             async with asyncio.timeout(_PATIENCE):

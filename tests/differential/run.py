@@ -177,7 +177,7 @@ class _Run:
             data = draw.damaged(kafka_frame(draw, *asked, number, "differential")[0])
         else:
             request = v1_request(draw)
-            lines = [f"{request.method} {request.target} HTTP/1.1", "Host: x", "Connection: close"]
+            lines = [f"{request.method} {request.target} HTTP/1.1", "Host: localhost", "Connection: close"]
             data = draw.damaged("\r\n".join([*lines, "", ""]).encode())
         answers = await self._both(
             lambda each, at: each.alone(over, persona, _for(at, data, draw.holes), **options)

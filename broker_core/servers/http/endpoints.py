@@ -88,10 +88,10 @@ class Endpoints:
         self, path: str, needs: Needs, answer: Callable[[web.Request, Asker], Awaitable[web.Response]]
     ) -> web.RouteDef:
         async def admitted(request: web.Request) -> web.Response:
-            if not path.startswith("/-/"):  # probes may be of anything, and learn nothing
-                self._pages.check(request)
             access = self._access
             asker = asker_of(request) if access is None else await access.admit(request, needs)
+            if not path.startswith("/-/"):  # probes may be of anything, and learn nothing
+                self._pages.check(request)
             return await answer(request, asker)
 
         return web.get(path, admitted)

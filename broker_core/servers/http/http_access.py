@@ -25,10 +25,12 @@ from broker_core.servers.http.http_asker import asker_of
 from broker_core.servers.http.http_credentials import challenges, read_credentials
 from broker_core.service import Admission, LoginAttempt
 
-__all__ = ["CREDENTIALS_END", "HttpAccess", "Needs", "ProtectedFromAll"]
+__all__ = ["CREDENTIALS_END", "PROVEN", "HttpAccess", "Needs", "ProtectedFromAll"]
 
 #: When the credentials of a request end, in seconds since 1970, as far as that is known.
 CREDENTIALS_END: Final = web.RequestKey("credentials end", float)
+#: Whether a request brought credentials that were verified.
+PROVEN: Final = web.RequestKey("proven", bool)
 #: The principal that a proxy asks for, as Pulsar's proxies name it to the brokers' web service.
 _ORIGINAL_PRINCIPAL: Final = "X-Original-Principal"
 
@@ -130,6 +132,7 @@ class HttpAccess:
         admitted = admission.now(attempt) or await admission.later(attempt)
         if admitted.principal.expires_at is not None:
             request[CREDENTIALS_END] = admitted.principal.expires_at
+        request[PROVEN] = method is not None and admitted.principal is not admission.authenticator.anonymous
         asker = replace(asker, role=admitted.role, original_principal=admitted.original_principal)
         if admission.sessions is not None and method is not None:
             # The next request of a connection may be another client's, behind a proxy: nothing of the last one stays.

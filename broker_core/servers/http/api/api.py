@@ -118,10 +118,10 @@ class Api:
     async def _operate(
         self, operation: Operation, request: web.Request, attempt: Attempt
     ) -> web.StreamResponse:
-        self._services.pages.check(request, changes=operation.changes is not None)
         admit = partial(self._admit, request, _NEEDS.get(operation.needs, Needs.CREDENTIALS))
         asker = await admit()
         attempt.asker = asker
+        self._services.pages.check(request, changes=operation.changes is not None)
         if (client := client_of(request)) is not None:
             client.identified(asker)
         if operation.question is None:

@@ -2,8 +2,11 @@
 
 A page of any site can have a browser send requests here, and one whose name an attacker lets stand for this server's
 address (DNS rebinding) passes for a page of the server itself: then ``Origin`` and ``Host`` are equal, and both have
-that name. So requests of browsers are for hosts that no stranger can name: addresses, ``localhost``, and those of
-``[http] hosts``. A program that is no browser may ask by any name. docs/how-to/secure.md#browsers
+that name. Over plain http a read of such a page has neither ``Origin`` nor ``Sec-Fetch-Site``, and its script sets
+``User-Agent``, so it is told from no program. ``Host`` is what no script sets: so requests are for hosts that no
+stranger can name, which are addresses, ``localhost``, and those of ``[http] hosts``. Reads are answered by any name if
+such a page cannot have asked: with credentials that were verified, over TLS, whose certificate the browser compares
+with the name, and by the socket of the operator. docs/how-to/secure.md#browsers
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from aiohttp import hdrs, web
 from broker_core.errors import Cause
 from broker_core.redaction.quoted import quoted
 from broker_core.servers.http.api.problem_details import RequestRefused, refused
+from broker_core.servers.http.http_access import PROVEN
 
 __all__ = ["WebPages"]
 
@@ -42,9 +46,12 @@ class WebPages:
         self.may_change = may_change
 
     def check(self, request: web.Request, *, changes: bool = False) -> None:
-        """Refuse what a page may not ask: the errors 403 and 421. ``changes``: the request changes something."""
+        """Refuse what a page may not ask: the errors 403 and 421. ``changes``: the request changes something.
+
+        The asker has been admitted: credentials that nobody has looked at count for nothing.
+        """
         if request.method in _READS:
-            if _is_of_browser(request):
+            if not (request.get(PROVEN) or _is_safe_from_rebinding(request)):
                 self.check_host(request)
             return
         site = request.headers.get(_FETCH_SITE, "none")
@@ -70,20 +77,19 @@ class WebPages:
         if host is None or not (_is_address(host) or host in self._names):
             raise refused(
                 421,
-                "browsers ask this server by an address, as localhost, or by a name of [http] hosts, "
+                "this server is asked by an address, as localhost, or by a name of [http] hosts, "
                 f"and not as {quoted(host or '')}",
                 Cause.NOT_ALLOWED,
             )
 
 
-def _is_of_browser(request: web.Request) -> bool:
-    """Whether a request is of a browser; one that reads, by plain http, may be known by its ``User-Agent`` alone."""
-    headers = request.headers
-    return (
-        hdrs.ORIGIN in headers
-        or headers.get(_FETCH_SITE, "none") != "none"
-        or headers.get(hdrs.USER_AGENT, "").startswith("Mozilla/")
-    )
+def _is_safe_from_rebinding(request: web.Request) -> bool:
+    """Whether a request came over TLS, by a unix socket, or without ``Host``, which no browser leaves out."""
+    transport = request.transport
+    if transport is None or hdrs.HOST not in request.headers:
+        return True
+    over_tls = transport.get_extra_info("ssl_object") is not None
+    return over_tls or not isinstance(transport.get_extra_info("peername"), tuple)
 
 
 def _host(request: web.Request) -> str | None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from broker_core import HttpSite, hookimpl
 from tests.support.api_serving import NAMESPACE, ApiServed, api_served
+from tests.support.tokens import data_url, der, rsa_key, token
 
 LISTING = f"{NAMESPACE}/topics"
 EXPLAIN = f"{NAMESPACE}/explain"
@@ -89,12 +91,11 @@ async def test_a_name_that_an_attacker_lets_stand_for_the_server(tmp_path: Path,
                 status, detail = await put(served, of_page(served, host, site=fetched))
                 assert (status, "[http] hosts" in detail) == (421, True), host
                 assert await explain(served, of_page(served, host, site=fetched)) == 421
-            # By plain http, a request that only reads has neither an Origin nor Sec-Fetch-Site.
-            for path in ("/", LISTING, "/v1/openapi.json", "/metrics", "/questions", "/plugins"):
-                said = await served.ask(
-                    path, headers={"Host": host, "User-Agent": "Mozilla/5.0 (X11; Linux)"}
-                )
-                assert said.status == 421, (host, path)
+            # By plain http, a request that only reads has no Origin and no Sec-Fetch-Site, and scripts set the rest.
+            for path in ("/", LISTING, "/v1/me", "/v1/openapi.json", "/metrics", "/questions", "/plugins"):
+                for forged in ({}, {"User-Agent": "curl/8.5.0", "Authorization": "Bearer x"}):
+                    said = await served.ask(path, headers={"Host": host, **forged})
+                    assert said.status == 421, (host, path)
         assert (await served.ask(LISTING)).json["items"] == [
             "persistent://public/default/bills",
             "persistent://public/default/orders-partition-0",
@@ -132,12 +133,32 @@ async def test_pages_that_only_read_change_nothing(tmp_path: Path, site: Path) -
         assert await explain(served, of_page(served, "127.0.0.1")) == 403
 
 
-async def test_a_program_asks_by_any_name(tmp_path: Path, site: Path) -> None:
+async def test_a_program_changes_by_any_name_and_reads_by_any_with_credentials(
+    tmp_path: Path, site: Path
+) -> None:
+    name = {"Host": "topics.internal"}
     async with api_served(tmp_path, plugins={"page": Page(site, changes=True)}) as served:
-        headers = {"Host": "topics.internal", "User-Agent": "curl/8.5.0"}
-        assert (await put(served, headers))[0] == 201
-        assert (await served.ask(LISTING, headers=headers)).status == 200
-        assert (await served.ask("/-/live", headers=headers | {"User-Agent": "Mozilla/5.0"})).status == 200
-        # A page is for browsers, whatever they say that they are.
-        assert (await served.ask("/", headers=headers)).status == 421
+        assert (await put(served, name))[0] == 201
+        assert (await served.ask("/-/live", headers=name)).status == 200
         assert (await served.raw(b"GET / HTTP/1.0\r\n\r\n")).startswith(b"HTTP/1.0 421 ")
+    tables: dict[str, Any] = {
+        "authentication": {
+            "methods": ["token"],
+            "anonymous_role": "anybody",
+            "token": {"key": data_url(der(rsa_key()))},
+        },
+        "authorization": {
+            "rules": [{"roles": ["*"], "namespaces": ["*"], "actions": ["list", "monitor"]}],
+        },
+    }
+    plugins = {"page": Page(site, changes=True)}
+    async with api_served(tmp_path, topics={}, plugins=plugins, **tables) as served:
+        known = name | {"Authorization": f"Bearer {token({'sub': 'somebody'}).decode()}"}
+        for path in (LISTING, "/v1/me", "/plugins"):
+            assert (await served.ask(path, headers=known)).status == 200
+            assert (await served.ask(path, headers=name)).status == 421, path
+            # The role of clients without credentials, which a wrong scheme does not change.
+            assert (await served.ask(path, headers=name | {"Authorization": "Odd x"})).status == 421, path
+        # What is open to all looks at no credentials. A page is for browsers.
+        assert (await served.ask("/metrics", headers=known)).status == 421
+        assert (await served.ask("/", headers=known)).status == 421

@@ -55,7 +55,7 @@ def _request(
     target: str | bytes, *lines: str, method: str = "GET", body: bytes | None = None, close: bool = True
 ) -> bytes:
     head = [b"%s %s HTTP/1.1" % (method.encode(), target.encode() if isinstance(target, str) else target)]
-    head += [b"Host: x", *(line.encode(errors="surrogateescape") for line in lines)]
+    head += [b"Host: localhost", *(line.encode(errors="surrogateescape") for line in lines)]
     if close:
         head.append(b"Connection: close")
     if body is not None:

@@ -366,7 +366,7 @@ async def test_a_slow_reader_that_is_refused_is_cut_off_in_the_middle(
         await asyncio.get_running_loop().sock_connect(sock, broker.broker.http_address)
         reader, writer = await asyncio.open_connection(sock=sock, limit=1024)
         writer.write(
-            f"GET {NAMESPACE}/topics HTTP/1.1\r\nHost: h\r\nAccept: text/event-stream\r\n"
+            f"GET {NAMESPACE}/topics HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n"
             f"Authorization: Bearer {ends}\r\n\r\n".encode()
         )
         assert (await reader.read(100)).startswith(b"HTTP/1.1 200")
@@ -474,7 +474,7 @@ async def test_a_client_that_does_not_read_is_cut_off(tmp_path: Path) -> None:
     ) as served:
         host, port = served.broker.http_address or ("", 0)
         _, writer = await asyncio.open_connection(host, port, limit=1024)
-        writer.write(f"GET {PATH} HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n".encode())
+        writer.write(f"GET {PATH} HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n".encode())
         await eventually(lambda: served.sample("http_streams") == 1)
         await eventually(lambda: served.sample("http_streams") == 0)
         writer.close()

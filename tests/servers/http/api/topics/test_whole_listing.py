@@ -103,7 +103,7 @@ async def test_gzip_of_a_small_one_is_whole(tmp_path: Path) -> None:
     }
     async with api_served(tmp_path, topics=topics) as served:
         reader = await served.raw(
-            f"GET {LISTING} HTTP/1.1\r\nHost: x\r\nAccept: text/plain\r\n"
+            f"GET {LISTING} HTTP/1.1\r\nHost: localhost\r\nAccept: text/plain\r\n"
             "Accept-Encoding: gzip\r\nConnection: close\r\n\r\n".encode()
         )
         head, _, body = reader.partition(b"\r\n\r\n")
