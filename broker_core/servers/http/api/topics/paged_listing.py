@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-import pyarrow as pa
 from aiohttp import web
 
 from broker_core.access.asker import Asker
@@ -17,12 +16,11 @@ from broker_core.names import DOMAINS, NamespaceName
 from broker_core.pipeline import Answer, pattern_facts
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.servers.http.api.api_request import ApiRequest
-from broker_core.servers.http.api.body_writer import RenderedBody, write_body
+from broker_core.servers.http.api.body_writer import RenderedBody
 from broker_core.servers.http.api.etag import KNOWN, EntityTags, listing_etag
 from broker_core.servers.http.api.listing_outcome import sending
-from broker_core.servers.http.api.listing_warnings import warning_headers, warning_members
+from broker_core.servers.http.api.listing_warnings import warning_members
 from broker_core.servers.http.api.namespaces.plugin_views import is_plain
-from broker_core.servers.http.api.negotiation import VARY
 from broker_core.servers.http.api.services import ApiServices
 from broker_core.servers.http.api.topics.cursor import cursor_of
 from broker_core.servers.http.api.topics.forms import (
@@ -57,8 +55,6 @@ async def paged_listing(
     total = None
     if asked.page is not None and (asked.count or asked.offset is not None):
         total = await counted(request, question, uncompiled, asked.offset)
-        if asked.offset is not None and total.start is None:
-            return await _nothing(request, total, asked, version, media_type)
         if asked.offset is not None:
             asked = replace(asked, page=Page(total.start, asked.page.limit))
     answer = await answer_to(request, asked.of(question), uncompiled)
@@ -84,16 +80,6 @@ async def paged_listing(
             more["plan"] = await _plan(request, question, answer.plan, began)
         end = ListingEnd(filtered=answer.filtered, next=following, **more, **warning_members(answer.warnings))
         return await write_listing(request, _body(media_type, answer, asked, end), headers, answer)
-
-
-async def _nothing(
-    request: ApiRequest, total: Counted, asked: Asked, version: str | None, media_type: str
-) -> web.StreamResponse:
-    """The page behind the last name."""
-    more = _counts(total, version) if asked.count else {}
-    end = ListingEnd(filtered=total.filtered, next=None, **more, **warning_members(total.warnings))
-    body = names_body(media_type, pa.array([], pa.large_string()), 0, end)
-    return await write_body(request, body, {"Vary": VARY} | warning_headers(total.warnings))
 
 
 def _counts(total: Counted, version: str | None) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from broker_core.listing.page import Page, Position
 from broker_core.listing.page_walk import PageWalk
 from broker_core.listing.rendered.details import SHOWN_DETAILS
 from broker_core.names import NamespaceName
+from broker_core.names.partition_suffix import MAX_PARTITION_INDEX
 from broker_core.pipeline import Answer, QuestionWarning
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.redaction.quoted import quoted
@@ -157,7 +158,7 @@ class Counted:
     topics_hash: str
     filtered: bool = False
     warnings: tuple[QuestionWarning, ...] = ()
-    #: Where the name at the offset is, if that was asked and is there.
+    #: Where the name at the offset is, or the end if that is before the offset; ``None``: no name, or not asked.
     start: Position | None = None
 
     @classmethod
@@ -176,8 +177,19 @@ async def counted(
         if offset is not None and answer.selection is not None:
             walk = PageWalk(answer.selection)
             start = await request.services.pipeline.workers.call(
-                request.asker, partial(walk.position, offset)
+                request.asker, partial(_place, walk, offset, answer.topics)
             )
         return Counted.of(answer, start)
     finally:
         answer.release()
+
+
+def _place(walk: PageWalk, offset: int, total: int) -> Position | None:
+    """The position of the name with so many before it, or behind the last one of ``total``; ``None`` of no names."""
+    if offset < total or not total:
+        return walk.position(offset)
+    last = walk.position(total - 1)
+    assert last is not None
+    if last.partition < MAX_PARTITION_INDEX:
+        return Position(last.base, last.partition + 1)
+    return Position(f"{last.base}!")

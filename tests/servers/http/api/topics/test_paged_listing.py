@@ -59,6 +59,20 @@ async def test_a_page_begins_behind_any_number_of_names(served: ApiServed) -> No
         assert (await served.ask(LISTING, params=wrong)).status == 400
 
 
+async def test_a_page_behind_the_last_name_is_a_page(served: ApiServed) -> None:
+    for empty in ({"offset": 3}, {"offset": 10**9}, {"offset": 0, "pattern": "public/default/none"}):
+        asked = {**empty, "limit": 5, "plan": "true", "count": "true"}
+        said = await served.ask(LISTING, params=asked)
+        assert (said.json["items"], said.json["next"]) == ([], None)
+        assert said.json["plan"]["how"]
+        again = await served.ask(LISTING, params=asked, headers={"If-None-Match": said.headers["ETag"]})
+        assert again.status == 304
+        arrow = {"Accept": "application/vnd.apache.arrow.stream"}
+        columns = await served.ask(LISTING, params={**asked, "detail": "partitions"}, headers=arrow)
+        table = pa.ipc.open_stream(columns.body).read_all()
+        assert (table.num_rows, "partitions" in table.column_names) == (0, True)
+
+
 async def test_a_page_behind_names_that_a_mask_hides(tmp_path: Path) -> None:
     def visible(topics: pa.LargeStringArray) -> Any:
         return pc.invert(pc.match_substring(topics, "bills"))
