@@ -120,8 +120,8 @@ class Api:
     ) -> web.StreamResponse:
         admit = partial(self._admit, request, _NEEDS.get(operation.needs, Needs.CREDENTIALS))
         asker = await admit()
-        attempt.asker = asker
         self._services.pages.check(request, changes=operation.changes is not None)
+        attempt.asker = asker
         if (client := client_of(request)) is not None:
             client.identified(asker)
         if operation.question is None:
