@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from ipaddress import ip_address
 from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import Field, PlainValidator, WithJsonSchema
@@ -13,6 +14,7 @@ from broker_core.access.remote_address import host_of
 from broker_core.names import Mode
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.quantities import ListenAddress
+from broker_core.redaction.quoted import quoted
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import Text
 from broker_core.servers.http.api.operation import Body
@@ -114,18 +116,29 @@ async def read_asked(request: ApiRequest, asked: AskedQuestion) -> ListingReques
     )
 
 
+def _address(text: str) -> str:
+    """``ADDRESS:PORT`` of an address with or without a port; the error 400 of anything else."""
+    has_port = host_of(text) != text
+    try:
+        found = ListenAddress.parse(text if has_port else f"[{text.removeprefix('[').removesuffix(']')}]:0")
+        ip_address(found.host)
+    except ValueError:
+        raise refused(
+            400,
+            f"the body: as.address is no IP address such as 192.0.2.7 or 192.0.2.7:53211: {quoted(text)}",
+        ) from None
+    return str(found)
+
+
 def _asker(given: dict[str, str | None]) -> Asker:
     for name, value in given.items():
         if name not in _MEMBERS:
             raise refused(400, f"the body: as has {', '.join(_MEMBERS)}, and no {name!r:.100}")
         if value is not None and len(value) > _LONGEST:
             raise refused(400, f"the body: as.{name} has more than {_LONGEST} characters")
-    address = given.get("address") or "127.0.0.1"
-    if host_of(address) == address:
-        address = str(ListenAddress(address.removeprefix("[").removesuffix("]"), 0))
     return Asker(
         role=given.get("role") or None,
         original_principal=given.get("original_principal") or None,
-        remote_address=address,
+        remote_address=_address(given.get("address") or "127.0.0.1"),
         client_version=given.get("client_version") or "",
     )

@@ -90,3 +90,27 @@ async def test_an_answer_is_that_of_the_other_client(tmp_path: Path) -> None:
 async def test_other_bodies_are_refused(served: ApiServed, body: Any, detail: str) -> None:
     said = await served.ask(EXPLAIN, "POST", json=body)
     assert (said.status, said.json["detail"]) == (400, f"the body: {detail}")
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["nonsense", "nonsense:1", "localhost:1", "192.0.2.7:99999", "192.0.2.256", "[::1", "/run/socket"],
+)
+async def test_an_address_that_is_none_is_refused(served: ApiServed, address: str) -> None:
+    said = await served.ask(EXPLAIN, "POST", json={"as": {"address": address}})
+    assert (said.status, said.json["cause"]) == (400, "BAD_REQUEST")
+    assert "as.address is no IP address" in said.json["detail"]
+
+
+@pytest.mark.parametrize(
+    ("given", "asked"),
+    [
+        ("::1", "[::1]:0"),
+        ("[::1]", "[::1]:0"),
+        ("[2001:db8::1]:80", "[2001:db8::1]:80"),
+        ("192.0.2.7:1", "192.0.2.7:1"),
+    ],
+)
+async def test_an_address_has_a_port_or_none(served: ApiServed, given: str, asked: str) -> None:
+    said = await served.ask(EXPLAIN, "POST", json={"as": {"address": given}})
+    assert said.json["asker"]["address"] == asked
