@@ -10,9 +10,16 @@ from typing import Any, Final
 __all__ = ["ascii_json", "ascii_text", "compact_json", "json_encoder", "keys_once", "read_json"]
 
 
-def json_encoder(*, ascii_only: bool, default: Callable[[Any], object] | None = None) -> Callable[[Any], str]:
-    """A function from a value to its JSON; ``default`` makes a value of JSON of any other."""
-    return json.JSONEncoder(ensure_ascii=ascii_only, separators=(",", ":"), default=default).encode
+def json_encoder(
+    *, ascii_only: bool, finite: bool = False, default: Callable[[Any], object] | None = None
+) -> Callable[[Any], str]:
+    """A function from a value to its JSON; ``default`` makes a value of JSON of any other.
+
+    With ``finite`` it raises :exc:`ValueError` for numbers that JSON does not have.
+    """
+    return json.JSONEncoder(
+        ensure_ascii=ascii_only, allow_nan=not finite, separators=(",", ":"), default=default
+    ).encode
 
 
 #: A value as JSON for people, files and databases: text stays as it is.

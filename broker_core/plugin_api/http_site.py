@@ -19,6 +19,11 @@ __all__ = ["PLACEHOLDER", "HttpRequest", "HttpRoute", "HttpScreen", "HttpSite"]
 PLACEHOLDER: Final = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 _PREFIX: Final = re.compile(r"(/[A-Za-z0-9_~][A-Za-z0-9._~-]*)+")
 _PATH: Final = re.compile(r"(/([A-Za-z0-9_~][A-Za-z0-9._~-]*|\{[a-z][a-z0-9_]*\}))+")
+#: RFC 9110, section 8.3: a type, a subtype, and parameters that are tokens or quoted strings, in ASCII.
+_TOKEN: Final = r"[A-Za-z0-9!#$%&'*+.^_`|~-]+"
+_CONTENT_TYPE: Final = re.compile(
+    rf"{_TOKEN}/{_TOKEN}([ \t]*;[ \t]*{_TOKEN}=({_TOKEN}|\"[ !#-\[\]-~]*\"))*", re.ASCII
+)
 _METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _SCREEN: Final = re.compile(r"[a-z][a-z0-9-]{0,63}")
 _OF_SERVER: Final = ("nothing", "credentials", "monitor", "admin", "super")
@@ -122,6 +127,10 @@ class HttpSite:
         arguments = list(inspect.signature(handler).parameters)
         if len(arguments) != 1:
             raise TypeError(f"the handler of {path} must take one argument, the request")
+        if not isinstance(content_type, str) or not _CONTENT_TYPE.fullmatch(content_type):
+            raise ValueError(
+                f"the content_type of {path} must be such as text/plain; charset=utf-8, not {content_type!r:.100}"
+            )
         route = HttpRoute(method, path, handler, arguments[0], needs, content_type)
         known = (*_OF_SERVER, *_OF_NAMESPACE[:1]) if route.has_namespace else _OF_SERVER
         if needs not in known:
@@ -139,6 +148,8 @@ class HttpSite:
             raise ValueError(f"the title of a screen has 1 to 100 characters, not {title!r:.200}")
         if needs not in _OF_SERVER:
             raise ValueError(f"a screen needs one of {', '.join(_OF_SERVER)}, not {needs!r:.100}")
+        if any(each.name == name for each in self.screens):
+            raise ValueError(f"there are two screens {name!r}")
         if self.files is None:
             raise ValueError(f"the screen {name!r} has a module, and the site no files")
         self.screens.append(HttpScreen(name, title, module, needs))

@@ -117,8 +117,8 @@ def _site_checks(plugin: LoadedPlugin, sites: list[PluginSite]) -> list[Check]:
 
     site = site_of(plugin, sites)
     if site is not None:
+        check_files([*sites, site])
         sites.append(site)
-        check_files(site)
     return []
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, Final
 
-from broker_core.plugin_api.http_site import HttpRequest, HttpRoute, HttpSite
+from broker_core.plugin_api.http_site import PLACEHOLDER, HttpRequest, HttpRoute, HttpSite
 from broker_core.plugins.call.hook_caller import HookCaller
 from broker_core.plugins.call.plugin_runner import PluginRunner
 from broker_core.plugins.failures import PluginLoadError
@@ -80,8 +80,11 @@ def _problems(site: object, others: Sequence[PluginSite]) -> Iterator[str]:
         yield f"returned {shown(site)} from {_HOOK}, not a broker_core.HttpSite"
         return
     for path in (site.prefix, *(site.at(route.path) for route in site.routes)):
-        if PurePosixPath(path).parts[1:2] and PurePosixPath(path).parts[1] in _RESERVED:
+        first = PurePosixPath(path).parts[1:2]
+        if first and first[0] in _RESERVED:
             yield f"has a site at {path}, which the server has itself"
+        if first and PLACEHOLDER.fullmatch(first[0]):
+            yield f"has a route at {path}, where the server has /v1 and others: its first part must be a name"
     for other in others:
         if other.site.prefix == site.prefix:
             yield f"has a site at {site.prefix}, and so has plugin {other.plugin!r}"

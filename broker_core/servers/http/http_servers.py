@@ -32,7 +32,7 @@ from broker_core.servers.http.http_access import HttpAccess, Needs
 from broker_core.servers.http.http_asker import operator_of
 from broker_core.servers.http.plugin_routes import routes_of_plugin
 from broker_core.servers.http.server import HttpServer
-from broker_core.servers.http.site_files import SiteFiles
+from broker_core.servers.http.site_files import read_sites
 from broker_core.service import Admission
 from broker_core.settings import HttpSettings
 from broker_core.sighup_reloads import Reloads
@@ -93,7 +93,7 @@ class HttpServers:
             may_change=any(each.site.changes for each in of_plugins),
         )
         services = replace(self._services, pages=pages)
-        sites = await asyncio.to_thread(lambda: [SiteFiles(each, pages) for each in of_plugins])
+        sites = await asyncio.to_thread(read_sites, of_plugins, pages)
         access = HttpAccess(
             admission,
             lambda: pipeline.authorization,

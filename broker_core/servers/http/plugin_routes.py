@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from aiohttp import hdrs, web
 
-from broker_core.compact_json import ascii_json
+from broker_core.compact_json import json_encoder
 from broker_core.errors import Cause
 from broker_core.plugin_api.http_site import PLACEHOLDER, HttpRequest, HttpRoute
 from broker_core.plugins import PluginFailed, PluginSite
@@ -19,6 +19,7 @@ from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.negotiation import takes_gzip
 from broker_core.servers.http.api.operation import Body, Operation, Parameter, Reply, Right
 from broker_core.servers.http.api.parameters import read_query
+from broker_core.servers.http.site_files import PAGE_HEADERS
 
 __all__ = ["routes_of_plugin"]
 
@@ -26,6 +27,8 @@ __all__ = ["routes_of_plugin"]
 _MOST_BODY: Final = 1024 * 1024
 _MOST_ANSWER: Final = 16 * 1024 * 1024
 _LEAST_GZIP: Final = 1024
+#: As any JSON of HTTP; infinity and "not a number" are none.
+_JSON: Final = json_encoder(ascii_only=True, finite=True)
 _RIGHTS: Final[Mapping[str, Right]] = {
     "nothing": Right.NOTHING,
     "credentials": Right.CREDENTIALS,
@@ -77,7 +80,7 @@ async def _answer(of_plugin: PluginSite, route: HttpRoute, request: ApiRequest) 
     )
     packs = takes_gzip(request.http)
     content, packed = await asyncio.to_thread(_content, of_plugin.plugin, answer, packs=packs)
-    headers = {hdrs.CONTENT_TYPE: route.content_type, "X-Content-Type-Options": "nosniff"}
+    headers = {**PAGE_HEADERS, hdrs.CONTENT_TYPE: route.content_type}
     if packed:
         headers[hdrs.CONTENT_ENCODING] = "gzip"
     return web.Response(body=content, headers=headers)
@@ -86,7 +89,7 @@ async def _answer(of_plugin: PluginSite, route: HttpRoute, request: ApiRequest) 
 def _content(plugin: str, answer: object, *, packs: bool) -> tuple[bytes, bool]:
     """The bytes of an answer, and whether they are compressed. Raises :exc:`~broker_core.plugins.PluginFailed`."""
     try:
-        content = answer if isinstance(answer, bytes) else f"{ascii_json(answer)}\n".encode()
+        content = answer if isinstance(answer, bytes) else f"{_JSON(answer)}\n".encode()
     except (TypeError, ValueError, RecursionError):
         raise PluginFailed(plugin, "gave an answer that is no JSON", reason="plugin_answer") from None
     if len(content) > _MOST_ANSWER:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -24,7 +24,7 @@ from broker_core.servers.http.api.negotiation import takes_gzip
 from broker_core.servers.http.api.screens import ScreenObject
 from broker_core.servers.http.api.web_pages import WebPages
 
-__all__ = ["SiteFiles", "check_files"]
+__all__ = ["PAGE_HEADERS", "SiteFiles", "check_files", "read_sites"]
 
 _MOST_FILES: Final = 500
 _MOST_BYTES: Final = 8 * 1024 * 1024
@@ -50,7 +50,8 @@ _TYPES: Final[Mapping[str, str]] = {
 #: Types that are small already.
 _COMPRESSED: Final = (".png", ".webp", ".woff2")
 _LEAST_GZIP: Final = 512
-_HEADERS: Final[Mapping[str, str]] = {
+#: What browsers may do with what a plugin's site answers, its files as well as its routes.
+PAGE_HEADERS: Final[Mapping[str, str]] = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "font-src 'self'; connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
@@ -88,8 +89,9 @@ class SiteFiles:
     """The files of one site, read when it is made. Raises :exc:`~broker_core.plugins.PluginLoadError`."""
 
     def __init__(self, of_plugin: PluginSite, pages: WebPages) -> None:
-        self._plugin = of_plugin.plugin
+        self.plugin = of_plugin.plugin
         self._site = of_plugin.site
+        self.prefix = of_plugin.site.prefix
         self._pages = pages
         files = dict(self._read()) if self._site.files is not None else {}
         together = hashlib.sha256()
@@ -107,6 +109,19 @@ class SiteFiles:
             if route.path.removeprefix("/") in self._files:
                 raise self._unusable(f"has a route and a file at {self._site.at(route.path)}")
 
+    def check_beside(self, other: SiteFiles) -> None:
+        """Raise the error for a path of one site that is within the other one."""
+        for path in self._paths_below(other.prefix):
+            raise self._unusable(f"has {path}, and plugin {other.plugin!r} a site at {other.prefix}")
+        for path in other._paths_below(self.prefix):
+            raise self._unusable(f"has a site at {self.prefix}, and plugin {other.plugin!r} has {path}")
+
+    def _paths_below(self, prefix: str) -> Iterator[str]:
+        """The files and routes of the site that are within a longer prefix."""
+        if len(prefix) > len(self.prefix):
+            paths = (*(f"/{name}" for name in self._files), *(route.path for route in self._site.routes))
+            yield from (path for path in map(self._site.at, paths) if _is_within(path, prefix))
+
     @property
     def screens(self) -> list[ScreenObject]:
         """The screens of the site; whether they are allowed is the client's."""
@@ -115,7 +130,7 @@ class SiteFiles:
             ScreenObject(
                 id=each.name,
                 title=each.title,
-                plugin=self._plugin,
+                plugin=self.plugin,
                 module=f"{below}@{self.hash}/{each.module}",
                 needs=each.needs,
                 allowed=False,
@@ -127,8 +142,8 @@ class SiteFiles:
         """The route of each file, and the one of all below the hash."""
         if self._index is not None:
             yield web.get(self._site.at("/"), self._show_index)
-            if self._site.prefix != "/":
-                yield web.get(self._site.prefix, self._to_index)
+            if self.prefix != "/":
+                yield web.get(self.prefix, self._to_index)
         for name, file in self._files.items():
             yield web.get(self._site.at(f"/{name}"), self._handler(file))
         yield web.get(self._site.at(f"/@{self.hash}/{{name:.+}}"), self._show_for_ever)
@@ -139,8 +154,8 @@ class SiteFiles:
 
     async def _to_index(self, request: web.Request) -> web.Response:
         self._pages.check_host(request)
-        last = self._site.prefix.rpartition("/")[2]
-        return web.Response(status=308, headers={**_HEADERS, hdrs.LOCATION: f"{last}/"})
+        last = self.prefix.rpartition("/")[2]
+        return web.Response(status=308, headers={**PAGE_HEADERS, hdrs.LOCATION: f"{last}/"})
 
     def _handler(self, file: _File) -> Callable[[web.Request], Awaitable[web.Response]]:
         async def show(request: web.Request) -> web.Response:
@@ -158,7 +173,7 @@ class SiteFiles:
         self._pages.check_host(request)
         packed = file.packed if takes_gzip(request) else None
         etag = f'"{file.etag}{"" if packed is None else "-gzip"}"'
-        headers = {**_HEADERS, hdrs.ETAG: etag, hdrs.CACHE_CONTROL: cached}
+        headers = {**PAGE_HEADERS, hdrs.ETAG: etag, hdrs.CACHE_CONTROL: cached}
         if _has(request, etag):
             return web.Response(status=304, headers=headers)
         headers[hdrs.CONTENT_TYPE] = file.content_type
@@ -167,7 +182,7 @@ class SiteFiles:
         return web.Response(body=file.content if packed is None else packed, headers=headers)
 
     def _addressed(self, index: bytes) -> bytes:
-        up = "../" * self._site.prefix.count("/") if self._site.prefix != "/" else "./"
+        up = "../" * self.prefix.count("/") if self.prefix != "/" else "./"
         return index.replace(b"@files/", f"@{self.hash}/".encode()).replace(b"@root/", up.encode())
 
     def _read(self) -> Iterator[tuple[str, bytes]]:
@@ -206,12 +221,31 @@ class SiteFiles:
                 yield path
 
     def _unusable(self, problem: str) -> PluginLoadError:
-        return PluginLoadError(self._plugin, None, problem)
+        return PluginLoadError(self.plugin, None, problem)
 
 
-def check_files(of_plugin: PluginSite) -> None:
-    """Read the files of a site as the start does. Raises :exc:`~broker_core.plugins.PluginLoadError`."""
-    SiteFiles(of_plugin, WebPages())
+def read_sites(of_plugins: Iterable[PluginSite], pages: WebPages) -> list[SiteFiles]:
+    """The files of sites; raises :exc:`~broker_core.plugins.PluginLoadError` for two plugins at one path, too."""
+    found: list[SiteFiles] = []
+    for of_plugin in of_plugins:
+        files = SiteFiles(of_plugin, pages)
+        for other in found:
+            files.check_beside(other)
+        found.append(files)
+    return found
+
+
+def check_files(of_plugins: Iterable[PluginSite]) -> None:
+    """Read the files of sites as the start does. Raises :exc:`~broker_core.plugins.PluginLoadError`."""
+    read_sites(of_plugins, WebPages())
+
+
+def _is_within(path: str, prefix: str) -> bool:
+    """Whether a path, of which parts may be placeholders, may be at a prefix or below it."""
+    parts, wanted = path.split("/"), prefix.split("/")
+    return len(parts) >= len(wanted) and all(
+        part == name or part.startswith("{") for part, name in zip(parts, wanted, strict=False)
+    )
 
 
 def _has(request: web.Request, etag: str) -> bool:

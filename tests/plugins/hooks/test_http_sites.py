@@ -42,6 +42,7 @@ def test_sites_are_those_of_the_plugins_in_their_order() -> None:
         ({"p": HttpSite("/v1")}, "plugin 'p' has a site at /v1, which the server has itself"),
         ({"p": HttpSite("/metrics/mine")}, "plugin 'p' has a site at /metrics/mine, which the server has"),
         ({"p": with_route("/", "/admin/x")}, "plugin 'p' has a site at /admin/x, which the server has"),
+        ({"p": with_route("/", "/{a}/{b}")}, "plugin 'p' has a route at /{a}/{b}, where the server has /v1"),
         ({"p": HttpSite("/a"), "q": HttpSite("/a")}, "plugin 'q' has a site at /a, and so has plugin 'p'"),
         (
             {"p": with_screen("/a"), "q": with_screen("/b")},
@@ -52,6 +53,25 @@ def test_sites_are_those_of_the_plugins_in_their_order() -> None:
 def test_a_clash_stops_the_start(plugins: dict[str, Any], problem: str) -> None:
     with pytest.raises(PluginLoadError, match=problem):
         sites(**plugins)
+
+
+def test_a_site_has_no_screen_twice_and_no_content_type_that_is_none() -> None:
+    with pytest.raises(ValueError, match="there are two screens 'status'"):
+        with_screen("/a").screen("status", "Status", "b.js")
+    for wrong in (
+        "text/html\r\nX: y",
+        "html",
+        "text/html; charset",
+        "text/ht\u00fcml",
+        "text/html\n",
+        5,
+        None,
+    ):
+        with pytest.raises(ValueError, match="the content_type of /x must be"):
+            HttpSite("/a").route("GET", "/x", lambda _request: b"", content_type=wrong)
+    HttpSite("/a").route(
+        "GET", "/x", lambda _request: b"", content_type='text/csv;header="a b"; charset=utf-8'
+    )
 
 
 def test_a_hook_that_raises_stops_the_start() -> None:

@@ -53,6 +53,10 @@ def _routes(site: HttpSite) -> None:
     site.route("GET", "/me", blocking, needs="nothing")
     site.route("GET", "/fails", failing, needs="nothing")
     site.route("GET", "/text", lambda _request: b"plain " * 1000, needs="nothing", content_type="text/plain")
+    site.route(
+        "GET", "/page", lambda _request: b"<p>", needs="nothing", content_type="text/html; charset=utf-8"
+    )
+    site.route("GET", "/inf", lambda _request: {"rate": float("inf")}, needs="nothing")
     site.route("GET", "/object", lambda _request: object(), needs="nothing")
     site.route("GET", "/slow", lambda _request: asyncio.sleep(60), needs="nothing")
 
@@ -65,10 +69,16 @@ async def test_what_a_handler_returns_is_the_answer(tmp_path: Path) -> None:
         assert (await served.ask("/mine/me")).json == {"role": None, "transport": "http"}
         said = await served.ask("/mine/text", headers={"Accept-Encoding": "gzip"})
         assert (said.headers["Content-Encoding"], said.body) == ("gzip", b"plain " * 1000)
+        for path in ("/mine/page", "/mine/of/x"):
+            policy = (await served.ask(path)).headers["Content-Security-Policy"]
+            assert "default-src 'none'" in policy
+            assert "frame-ancestors 'none'" in policy
+            assert "unsafe" not in policy
         for path, status, detail in (
             ("/mine/fails?missing=", 404, "plugin 'p' failed: there is no such thing"),
             ("/mine/fails", 502, "plugin 'p' failed: RuntimeError"),
             ("/mine/object", 502, "plugin 'p' gave an answer that is no JSON"),
+            ("/mine/inf", 502, "plugin 'p' gave an answer that is no JSON"),
             ("/mine/slow", 502, "plugin 'p' did not answer within 0.2 s"),
             ("/mine/of/x?%ff", 400, "the query is not in UTF-8"),
         ):

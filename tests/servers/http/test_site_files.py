@@ -40,6 +40,31 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.parametrize(
+    ("prefixes", "problem"),
+    [
+        (("/", "/parts"), "plugin 'q' has a site at /parts, and plugin 'p' has /parts/tiny.css"),
+        (("/app.js", "/"), "plugin 'q' has /app.js, and plugin 'p' a site at /app.js"),
+        (("/x", "/x/of/it"), "plugin 'q' has a site at /x/of/it, and plugin 'p' has /x/of/{it}"),
+    ],
+)
+async def test_two_plugins_at_one_path_stop_the_start(
+    tmp_path: Path, folder: Path, prefixes: tuple[str, str], problem: str
+) -> None:
+    plugins = {name: Site(prefix, folder) for name, prefix in zip("pq", prefixes, strict=True)}
+    if prefixes[0] == "/x":
+        plugins["p"].site.route("GET", "/of/{it}", lambda _request: None)
+    with pytest.raises(PluginLoadError) as raised:
+        async with api_served(tmp_path, plugins=plugins):
+            pass
+    assert problem in str(raised.value)
+
+
+async def test_a_site_within_another_that_has_nothing_there(tmp_path: Path, folder: Path) -> None:
+    async with api_served(tmp_path, plugins={"p": Site("/", folder), "q": Site("/q", folder)}) as served:
+        assert (await served.ask("/q/app.js")).status == 200
+
+
 async def index_of(served: ApiServed, path: str) -> tuple[str, str]:
     """The page at a path, and the address of its script there."""
     page = (await served.ask(path)).body.decode()
