@@ -157,6 +157,49 @@ def test_what_a_new_user_asks(page_of: Open, served: Served) -> None:
     step = page.page.locator(".steps li.bad")
     assert "Properties" in step.text_content()
     assert "region=eu" in step.locator(".needs").text_content()
+    page.go("why/public/default?p=region=eu&topic=orders-77")
+    page.see("the topic must be made, with region=eu")
+    assert """-d '{"properties":{"region":"eu"}}'""" in page.page.locator(".steps code").text_content()
+    page.go("why/public/default?topic=other/ns/payments")
+    assert (
+        page.page.get_by_role("link", name="Ask in other/ns").get_attribute("href")
+        == "#/why/other/ns?topic=payments"
+    )
+
+
+def test_what_a_question_may_have_meant_instead(page_of: Open, served: Served) -> None:
+    page = page_of(served)
+    for typed, meant in {
+        "sensor-00-partition-0": "sensor-00",
+        "orders-*": "orders-.*",
+        "orders-1 ": "orders-1",
+        "^orders-1|^orders-2": "^orders-1|orders-2",
+        "orders": ".*orders.*",
+    }.items():
+        page.page.evaluate(
+            "(typed) => { location.hash = `#/topics/public/default?q=${encodeURIComponent(typed)}`; }", typed
+        )
+        page.page.locator("form .hint .link", has_text=re.compile(f"^{re.escape(meant)}$")).click()
+        page.holds(f"document.querySelector('[data-search]').value === {json.dumps(meant)}")
+    page.see(re.compile("^40 names"))
+    assert not page.page.locator("form .hint .link").count()
+    page.page.get_by_label("Property region").fill("EU")
+    page.page.locator(".empty").get_by_role("link", name="eu").click()
+    page.see(re.compile("^39 names"))
+
+
+def test_a_list_comes_back_as_it_was_left(page_of: Open, served: Served) -> None:
+    page = page_of(served, "topics/public/default")
+    page.see(re.compile("^60 names"))
+    row = page.page.locator(".scroller .row", has_text="sensor-07-partition-1")
+    page.page.locator(".scroller").evaluate("(box) => { box.scrollTop = 1200; }")
+    row.click()
+    page.see("Full name")
+    page.page.go_back()
+    page.holds(
+        "document.querySelector('[aria-selected=true] .topic')?.textContent === 'sensor-07-partition-1'"
+    )
+    page.holds("document.querySelector('.scroller').scrollTop > 600")
 
 
 def test_the_values_of_a_property_are_suggested_with_their_topics(page_of: Open, served: Served) -> None:

@@ -1,5 +1,4 @@
-// The question of a listing: in the address, to the API, as others write it; its form, with the values that properties have and
-// somebody else as the one who asks; and the pattern: its full form, and which part of a name is literal and which was captured.
+// The question of a listing: in the address, to the API, as others write it; its form; its pattern.
 import { ROOT, address, go, html, linkIn, ofNamespace, params, part, split, useGet, usePage, useState } from './page.js';
 import { counted, quoted } from './format.js';
 import { Field, TextInput } from './parts.js';
@@ -36,7 +35,7 @@ export function queryOf(question, more = {}) {
   });
 }
 
-/** Properties that are asked with: one whose value is not typed yet is none. @param {Question} question */
+/** Properties that are asked with: one whose value is not typed yet is none. */
 const asked = (question) => question.properties.filter(([key, value]) => key !== '' && value !== '');
 
 /** @param {Question} question */
@@ -61,7 +60,7 @@ export function bodyOf(question) {
   };
 }
 
-/** What `curl` authenticates with as the page does. @param {{signedIn: boolean, user: string}} api */
+/** What `curl` authenticates with. */
 const credentialsOf = ({ signedIn, user }) => (user ? [`-u ${quoted(user)}`] : signedIn ? ['-H "Authorization: Bearer $TOKEN"'] : []);
 
 /** The command of a change on the server that runs. @param {Api} api @param {string} method @param {string} path @param {{body?: any, type?: string}} [options] */
@@ -83,22 +82,21 @@ export function formsOf(question, { signedIn, user }) {
   if (signedIn) command.push(user ? `--user ${quoted(user)} --password-file FILE` : '--token-file FILE');
   command.push(`--url ${quoted(ROOT.href.replace(/\/$/, ''))}`);
   const python = [
-    ...(user ? ['import base64'] : []), 'import json', ...(signedIn ? ['import os'] : []), 'from urllib.parse import urlencode', 'from urllib.request import Request, urlopen', '',
+    'import json', ...(signedIn ? ['import os'] : []), 'from urllib.parse import urlencode', 'from urllib.request import Request, urlopen', '',
     `question = [${pairs.map((pair) => `(${pair.map(text).join(', ')})`).join(', ')}]`,
     `request = Request(${text(url)} + "?" + urlencode(question))`,
-    ...(user ? [`pair = ${text(`${user}:`)} + os.environ["PASSWORD"]`] : []),
-    ...(signedIn ? [`request.add_header("Authorization", ${user ? '"Basic " + base64.b64encode(pair.encode()).decode()' : '"Bearer " + os.environ["TOKEN"]'})`] : []),
+    ...(signedIn ? ['request.add_header("Authorization", os.environ["AUTHORIZATION"])  # Bearer TOKEN, or Basic with USER:PASSWORD in base64'] : []),
     'with urlopen(request) as answer:', '    topics = json.load(answer)["items"]', 'print(*topics, sep="\\n")',
   ];
   return [['curl', curl.join(' \\\n  ')], ['broker-core list', command.join(' \\\n  ')], ['Python', python.join('\n')]];
 }
 
-/** A text as Python writes it; JSON's escapes are Python's. @param {string} value */
+/** As Python writes it. */
 const text = (value) => JSON.stringify(value);
 
 const SAVED = 'broker-core.saved';
 
-/** Questions that somebody kept in this browser: names and addresses, newest first. @returns {{name: string, hash: string}[]} */
+/** Kept in this browser, newest first. @returns {{name: string, hash: string}[]} */
 export function savedQuestions() {
   try {
     const found = JSON.parse(localStorage.getItem(SAVED) || '[]');
@@ -108,7 +106,7 @@ export function savedQuestions() {
   }
 }
 
-/** @param {string} name @param {string | null} hash `null`: forget it @returns {boolean} whether the browser keeps it */
+/** @param {string} name @param {string | null} hash `null`: forget it */
 export function save(name, hash) {
   const others = savedQuestions().filter((each) => each.name !== name);
   try {
@@ -136,6 +134,7 @@ export function QuestionForm({ screen, question, error, more = {}, asks = true }
   const others = properties.filter(([key]) => !known.includes(key));
   const { full } = fullPattern(typed, namespace);
   const refused = error?.cause_ === 'PATTERN' ? error : null;
+  const doubt = DOUBTS.map(([found, better, says]) => [says, typed.replace(found, better)]).find(([, better]) => better !== typed);
   return html`<form class="question" role="search" onSubmit=${(event) => event.preventDefault()}>
     <div class="line">
       <${Field} label="Pattern of names" class="grows" bad=${refused && html`<${Refused} error=${refused} question=${question} />`}
@@ -152,19 +151,20 @@ export function QuestionForm({ screen, question, error, more = {}, asks = true }
       ${known.map((key) => html`<${PropertyField} key=${key} name=${key} question=${question}
         value=${valueOf(key)} set=${(value) => setProperty(key, value)} />`)}
     </div>
-    ${typed !== '' && isPlain(typed) && !refused ? html`<p class="hint">Only the topic with exactly this name matches.
-      <button type="button" class="link" onClick=${() => set({ typed: `.*${literal(typed)}.*` })}>Names that contain it</button></p>` : null}
+    ${doubt && !refused ? html`<p class="hint">${doubt[0]} <button type="button" class="link" onClick=${() => set({ typed: doubt[1] })}><bdi>${doubt[1]}</bdi></button></p>` : null}
     ${others.length ? html`<p class="hint">Also asked with ${others.map(([key, value]) => html`<span class="pair"><bdi>${key}</bdi>=<bdi>${value}</bdi>
       <button type="button" class="quiet icon" aria-label=${`Take ${key} away`} onClick=${() => setProperty(key, '')}>✕</button></span> `)}</p>` : null}
     <${MoreOfQuestion} question=${question} set=${set} asks=${asks} />
   </form>`;
 }
 
-/** @param {{name: string, value: string, set: (value: string) => void, question: any}} props */
+/** @param {Question} question @param {string} name */
+export const valuesOf = ({ namespace }, name) => `${ofNamespace(namespace)}/properties/${part(name)}`;
+
 function PropertyField({ name, value, set, question }) {
   const [wanted, want] = useState(false);
   const list = `values-of-${name}`;
-  const found = useGet(wanted ? `${ofNamespace(question.namespace)}/properties/${part(name)}` : null,
+  const found = useGet(wanted ? valuesOf(question, name) : null,
     { mode: question.mode, pattern: patternOf(question), limit: 50 });
   const items = found.data?.items || [];
   return html`<${Field} label=${html`Property <bdi>${name}</bdi>`} class="property">
@@ -221,18 +221,24 @@ function Refused({ error, question }) {
 
 const META = /[\\^$.*+?()[\]{}|]/;
 /** What a pattern is not asked of. */
-const PARTITION = /-partition-\d+$/;
+export const PARTITION = /-partition-\d+$/;
 const SCHEME = /^(?:non-)?persistent:\/\//;
 
 /** @param {string} text */
 export const literal = (text) => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
 
-/** Whether a text means only itself. @param {string} text */
-const isPlain = (text) => !META.test(text);
+export const SPACE = 'It begins or ends with a space.';
+/** What may be a mistake, what is meant then, and why. @type {[RegExp, string, string][]} */
+const DOUBTS = [
+  [/^\s+|\s+$/g, '', `${SPACE} Without it:`],
+  [PARTITION, '', 'A pattern is asked of names without -partition-N:'],
+  [/\|\^/g, '|', 'A ^ after | matches no name:'],
+  [/(^|[^\\.)\]}*+?])\*/g, '$1.*', '* repeats what stands before it. Did you mean'],
+  [/^[^\\^$.*+?()[\]{}|]+$/, '.*$&.*', 'Only the topic with exactly this name matches. Names that contain it:'],
+];
 
 /**
- * What is asked for a text that was typed, and where the text begins in it. A name is matched with `tenant/namespace/`
- * before it, which nobody likes to type.
+ * What is asked for a typed text, and where it begins in it: names are matched with `tenant/namespace/` before them.
  * @param {string} typed
  * @param {string} namespace
  * @returns {{full: string, shift: number}}
@@ -243,20 +249,11 @@ export function fullPattern(typed, namespace) {
   const before = `${literal(namespace)}/`;
   if (body.startsWith(before) || body.startsWith(`${namespace}/`)) return { full: typed, shift: 0 };
   if (SCHEME.test(typed)) return { full: typed, shift: 0 };
-  const open = topLevelChoice(body) ? '(?:' : '';
+  const open = atoms(body).some((atom) => atom.text === '|') ? '(?:' : '';
   return { full: before + open + body + (open && ')'), shift: before.length + open.length - (typed.length - body.length) };
 }
 
-/** Whether a pattern has a `|` outside of groups and classes. @param {string} pattern */
-function topLevelChoice(pattern) {
-  return atoms(pattern).some((atom) => atom.text === '|');
-}
-
-/**
- * The parts of a pattern from left to right: literal characters, groups, classes, dots, each with what repeats it.
- * @param {string} pattern
- * @returns {{text: string, plain: boolean}[]}
- */
+/** The parts of a pattern: literal characters, groups, classes, dots, each with what repeats it. */
 function atoms(pattern) {
   const found = [];
   let at = 0;
@@ -283,7 +280,6 @@ function atoms(pattern) {
   return found;
 }
 
-/** @param {string} pattern @param {number} at */
 function closing(pattern, at) {
   let depth = 0;
   while (at < pattern.length) {
@@ -299,7 +295,6 @@ function closing(pattern, at) {
   return at;
 }
 
-/** @param {string} pattern @param {number} at */
 function endOfClass(pattern, at) {
   at += 1;
   if (pattern[at] === '^') at += 1;
@@ -308,14 +303,14 @@ function endOfClass(pattern, at) {
   return at + 1;
 }
 
-/** The longest name that is marked, and how often a pattern may repeat: a link can bring any pattern, and RE2 is not here. */
+/** A link can bring any pattern, and RE2 is not here. */
 const MOST_MARKED = 300;
 const MOST_REPEATS = 3;
 const LONGEST_MS = 20;
 
 /**
- * A function from the full name of a topic to its marked parts, `[start, end, captured]`; the rest is as it is. RE2
- * decides on the server what matches; this colours what the server sent, so whatever is doubtful has no colour.
+ * A function from the full name of a topic to its marked parts, `[start, end, captured]`. RE2 decides on the server what
+ * matches: whatever is doubtful here has no colour.
  * @param {string} full
  * @returns {(name: string) => [number, number, boolean][]}
  */
@@ -327,14 +322,12 @@ export function marker(full) {
   if (parts.some((part) => part.text === '|')) return none;
   const repeats = pattern.match(/[*+]|\{\d+,/g) || [];
   if (repeats.length > MOST_REPEATS || parts.some((part) => /^\(.*[*+{].*\)[*+{]/s.test(part.text))) {
-    // Only what comes before the first doubtful part is sure.
     const first = parts.findIndex((part) => !part.plain);
     return compiled(first < 0 ? parts : parts.slice(0, first), true) || none;
   }
   return compiled(parts, false) || none;
 }
 
-/** @param {{text: string, plain: boolean}[]} parts @param {boolean} open whether names go on after the last part */
 function compiled(parts, open) {
   /** @type {{text: string, plain: boolean}[]} */
   const runs = [];
@@ -350,7 +343,7 @@ function compiled(parts, open) {
   } catch {
     return null; // RE2 knows it, JavaScript does not
   }
-  // A group of the pattern is numbered too: ours are found by counting the opening ones before them.
+  // Groups of the pattern are numbered too.
   const ours = [];
   let group = 1;
   for (const run of runs) {

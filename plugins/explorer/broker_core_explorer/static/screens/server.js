@@ -1,5 +1,4 @@
-// The server: its last hour, permits, caches, connections, questions, metrics, what the check says; its plugins in the order in
-// which they are asked, and the screens that they bring; Kafka, followed questions and held listings, as such screens.
+// The server; its plugins and their screens; Kafka, followed questions and held listings, as such screens.
 import { Fragment, ROOT, go, h, html, link, linkIn, ofNamespace, useAsk, useEffect, useErrorBoundary, useGet, useId, useMemo, usePage, useRef, useState } from '../page.js';
 import { Answer, Badge, Empty, Facts, Failure, Field, QuestionLink, Table, TextInput, Waiting } from '../parts.js';
 import { ago, anything, clockTime, counted, date, duration, number, percent, size, time } from '../format.js';
@@ -51,21 +50,20 @@ function Hour({ data }) {
     <p class="muted small">A value each ${duration(data.interval_s)}, up to ${time(until)}.</p>`;
 }
 
-/** What one path of the API says of the server, below its heading. @param {PartOf} props */
+/** What one path of the API says of the server, below its heading. */
 function Part({ title, path, query, what, every = EVERY, rights = MONITOR, tools, children }) {
   const ask = useGet(path, query, every);
   return html`<section aria-label=${title}><div class="bar"><h2>${title}</h2>${tools?.(ask)}</div>
     ${path === null ? null : html`<${Answer} ask=${ask} what=${what} rights=${rights}>${children}<//>`}</section>`;
 }
 
-/** A choice that the address has. @param {{label: string, name: string, value: string, options: [string, string][]}} props */
 const Choice = ({ label, name, value, options }) => html`<${Field} label=${label} class="inline"><select value=${value}
   onChange=${(event) => go(link(['server'], { [name]: event.target.value }), { replace: true })}>${options.map(([each, text]) => html`<option value=${each}>${text}</option>`)}</select><//>`;
 
 const Caches = () => html`<${Part} title="Caches" path="server/caches" what="the caches">${(data) => html`<${Table} caption="Each cache" numeric=${[1, 2, 3]} head=${['cache', 'entries', 'memory', 'at most']}
   rows=${data.items.map((each) => [each.name, number(each.entries), size(each.bytes), each.limit_bytes === null ? 'no bound' : size(each.limit_bytes)])} />`}<//>`;
 
-/** What `/metrics` has, asked for by a button too: values since the start, how fast they grow, and the mean of what is measured. */
+/** Values since the start, how fast they grow, and means. */
 function Metrics() {
   const [asked, setAsked] = useState(false);
   const [find, setFind] = useState('');
@@ -92,7 +90,7 @@ function Values({ data, find }) {
     })} /><p class="muted small">${number(Math.min(200, found.length))} of ${number(found.length)}</p>`;
 }
 
-/** What `broker-core check` says of the settings files of this server: asked for by a button, since it looks at all of it. */
+/** Asked for by a button, since it looks at all of the server. */
 function Check() {
   const [asked, setAsked] = useState(false);
   const kinds = { ok: 'good', warning: 'warn', error: 'bad' };
@@ -109,7 +107,6 @@ const Permits = () => html`<${Part} title="Memory under permits" path="server/pe
       <span>${size(each.used_bytes)}${each.limit_bytes ? html` <span class="muted">of ${size(each.limit_bytes)}</span>` : null}</span>
       <span class="muted small">${each.waiting ? `${number(each.waiting)} waiting` : ''}</span></li>`)}</ul>`}<//>`;
 
-/** @param {{order: string}} props */
 function Clients({ order }) {
   const [all, showAll] = useState(false);
   return html`<${Part} title="Connections" path="server/clients" query=${{ order, limit: 10_000 }} what="the connections" tools=${() => html`<${Choice} label="First those with"
@@ -137,9 +134,8 @@ function Clients({ order }) {
     }}<//>`;
 }
 
-/** @param {{order: string}} props */
 function Questions({ order }) {
-  return html`<${Part} title="Questions" path="server/questions" query=${{ order, limit: 25 }} what="the questions" rights="monitor" tools=${() => html`<${Choice} label="First"
+  return html`<${Part} title="Questions" path="server/questions" query=${{ order, limit: 25 }} what="the questions" rights=${MONITOR} tools=${() => html`<${Choice} label="First"
       name="questions" value=${order} options=${[['count', 'the most frequent'], ['seconds', 'those that took longest']]} />`}>${(data) => (data.items.length === 0 ? html`<p class="muted">Nobody has asked yet.</p>`
       : html`<${Table} caption="Each question" numeric=${[2, 3, 4]} head=${['namespace', 'question', 'asked', 'mean', 'in all', 'last']}
         rows=${data.items.map((each) => [html`<bdi>${each.namespace}</bdi>`,
@@ -147,12 +143,10 @@ function Questions({ order }) {
           number(each.count), duration(typeof each.mean_ms === 'number' ? each.mean_ms / 1000 : undefined), duration(each.seconds), time(each.last_asked)])} />`)}<//>`;
 }
 
-// Lines over time, as SVG: one series, its greatest value, and the value under the pointer.
 
 const WIDTH = 600;
 const HEIGHT = 120;
 
-/** @param {ChartOf} props */
 function Chart({ title, values, until, interval, format, samples = 360 }) {
   const id = useId();
   const svg = useRef(/** @type {SVGElement | null} */ (null));
@@ -195,7 +189,7 @@ export function Plugins() {
   const { api, screens } = usePage();
   const ask = useGet('server/plugins', {}, { every: 5000 });
   return html`<div class="head"><h1 tabindex="-1">Plugins</h1></div>
-    <${Answer} ask=${ask} what="the plugins" rights="monitor">${(data) => (data.items.length === 0
+    <${Answer} ask=${ask} what="the plugins" rights=${MONITOR}>${(data) => (data.items.length === 0
       ? html`<${Empty} title="No plugin is enabled"><p>The catalogue answers all listings. Plugins are named in <code>[plugins] enabled</code> of the settings.</p><//>`
       : html`<p class="muted">In the order in which they are asked: the first that answers ends it.</p>
         <ol class="plugins">${data.items.map((each) => html`<${Plugin} key=${each.name} plugin=${each} brought=${screens.filter((one) => one.plugin === each.name && one.allowed)} />`)}</ol>`)}<//>`;
@@ -258,7 +252,7 @@ export function PluginScreen({ place }) {
       <${Empty} title="No plugin brings this screen"><p>The plugin may have been disabled since.</p><//>`}<//>`;
   }
   const title = html`<div class="head"><h1 tabindex="-1"><bdi>${screen.title}</bdi></h1>${screen.plugin === 'explorer' ? null : html`<p class="muted">A screen of the plugin <bdi>${screen.plugin}</bdi></p>`}</div>`;
-  if (!screen.allowed) return html`${title}<div class="state denied"><h2>You may not see this screen</h2><p>It needs <b>${screen.needs}</b>.</p></div>`;
+  if (!screen.allowed) return html`${title}<div class="state denied"><h2>You may not see this screen</h2><p>It needs <b>${screen.needs === 'monitor' ? MONITOR : screen.needs}</b>.</p></div>`;
   const failed = crash || loaded?.error;
   if (failed?.status !== undefined) return html`${title}<${Failure} error=${failed} what="the screen" />`;
   if (failed) return html`${title}<div class="state failed" role="alert"><h2>The screen of the plugin failed</h2><p>${String(failed.message || failed)}</p><button type="button" onClick=${() => {

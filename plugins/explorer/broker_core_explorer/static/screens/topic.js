@@ -1,4 +1,4 @@
-// One topic: what it is, what the change log knows of it, and changes of it. And topics as they come and go.
+// One topic, its history, and changes of it; topics as they come and go.
 import { go, html, linkIn, ofNamespace, part, useAsk, useEffect, useGet, usePage, useRef, useSettled, useState, useVisible } from '../page.js';
 import { Answer, Badge, Command, Copy, Dialog, Empty, Facts, Failure, Field, Pairs, Table, TextInput } from '../parts.js';
 import { ago, anything, clockTime, counted, number, shortName, time } from '../format.js';
@@ -55,7 +55,6 @@ export function Topic({ place }) {
     <${Names} namespace=${namespace} name=${name} me=${me} />`;
 }
 
-/** @param {{path: string}} props */
 function Configs({ path }) {
   const ask = useGet(`${path}/configs`);
   const [all, showAll] = useState(false);
@@ -69,7 +68,6 @@ function Configs({ path }) {
   }}<//>`;
 }
 
-/** @param {{may: boolean, me: any, set: (what: string) => void}} props */
 function Changing({ may, me, set }) {
   const server = me?.server;
   const reason = server?.topics === 'upstream' ? 'Brokers hold this topic: change it there.'
@@ -95,7 +93,6 @@ function History({ found }) {
   })}</ol>${found.complete ? null : html`<p class="muted">Older changes are no longer in the log.</p>`}`;
 }
 
-/** What changed. */
 function Difference({ before, after }) {
   if (!before || !after) {
     const state = after || before;
@@ -112,7 +109,6 @@ function Difference({ before, after }) {
   return html`<ul class="difference">${rows.map(([key, old, now]) => html`<li><bdi>${key}</bdi>: ${old === undefined ? html`<i>none</i>` : html`<del><bdi>${anything(old)}</bdi></del>`} → ${now === undefined ? html`<i>none</i>` : html`<ins><bdi>${anything(now)}</bdi></ins>`}</li>`)}</ul>`;
 }
 
-/** Which rules, masks and access control lists are about it. @param {{namespace: string, name: string, me: any}} props */
 function Names({ namespace, name, me }) {
   const { api } = usePage();
   const why = useAsk((signal) => api.post(`${ofNamespace(namespace)}/topics/${part(name)}:why`, { mode: 'all' }, signal), [namespace, name]);
@@ -164,7 +160,7 @@ function Delete({ topic, name, ...rest }) {
   <//>`;
 }
 
-/** A change of the topic as somebody has looked at it, beside the command that makes it: one that was changed meanwhile stays. */
+/** A change of the topic as it was seen, beside its command: one that was changed meanwhile stays. */
 function Doing({ title, button, kind, ready, said, topic, namespace, name, ask: [method, options], close, done, children }) {
   const { api, say } = usePage();
   const [error, setError] = useState('');

@@ -1,7 +1,7 @@
 // The listing of a namespace: a question, what matches, and why a topic does not.
-import { ApiError, go, html, link, linkIn, ofNamespace, part, useAsk, useEffect, useLayoutEffect, useMemo, usePage, useRef, useSettled, useState } from '../page.js';
+import { ApiError, go, html, link, linkIn, ofNamespace, part, useAsk, useEffect, useLayoutEffect, useMemo, usePage, useGet, useRef, useSettled, useState } from '../page.js';
 import { Answer, Badge, Command, Copy, Dialog, Empty, Facts, Field, NamespaceTabs, TextInput, download } from '../parts.js';
-import { QuestionForm, bodyOf, formsOf, marker, parametersOf, patternOf, queryOf, questionOf, save } from '../question.js';
+import { QuestionForm, PARTITION, SPACE, bodyOf, commandOf, formsOf, marker, parametersOf, patternOf, queryOf, questionOf, save, valuesOf } from '../question.js';
 import { counted, duration, number, shortName } from '../format.js';
 
 /** Rows of a request, and what is said of each besides its name. */
@@ -25,7 +25,6 @@ export function Topics({ place }) {
     return found === known ? known : { ...found, key, question, took: (performance.now() - before) / 1000 };
   }, [question.namespace, key], { every: renewed ? RENEWED_MS : 0 });
   const { data, error, loading } = ask;
-  /** @param {Record<string, any>} changed */
   const view = (changed) => go(linkIn('topics', question.namespace, queryOf(question, { ...shown, ...changed })), { replace: true });
   const refused = error?.cause_ === 'PATTERN' && !loading;
   return html`<${Head} namespace=${question.namespace} now="topics" />
@@ -55,11 +54,9 @@ export function Topics({ place }) {
     ${keeping ? html`<${Keep} question=${question} total=${data?.total} close=${() => keep(false)} />` : null}`;
 }
 
-/** @param {{namespace: string, now: string}} props */
 export const Head = ({ namespace, now }) => html`<div class="head"><h1 tabindex="-1"><bdi>${namespace}</bdi></h1>
   <${NamespaceTabs} namespace=${namespace} now=${now} /></div>`;
 
-/** The answer; the one before, if it is still that. @param {Api} api @param {any} question @param {AbortSignal} signal @param {any} known */
 async function listing(api, question, signal, known) {
   const response = await api.request('GET', `${ofNamespace(question.namespace)}/topics`, {
     query: { ...parametersOf(question), limit: PAGE, count: true, plan: true, detail: DETAIL }, headers: known?.etag ? { 'If-None-Match': known.etag } : {}, signal,
@@ -67,7 +64,6 @@ async function listing(api, question, signal, known) {
   return response.status === 304 ? known : { ...(await api.read(response)), etag: response.headers.get('ETag') };
 }
 
-/** @param {Api} api @param {any} question @param {AbortSignal} signal */
 async function asSomebody(api, question, signal) {
   const found = await api.post(`${ofNamespace(question.namespace)}/explain`, { ...bodyOf(question), names: AS_NAMES }, signal);
   if (found.error) {
@@ -77,7 +73,6 @@ async function asSomebody(api, question, signal) {
   return { ...found, items: found.names, total: found.topics, plan: { how: found.plan, ms: found.ms }, explained: found };
 }
 
-/** @param {{found: any, load: Api | null, stale: boolean, last: boolean, turn: () => void}} props */
 function Listing({ found, load, stale, last, turn }) {
   const { question } = found;
   const marks = useMemo(() => marker(patternOf(question)), [patternOf(question)]);
@@ -94,7 +89,8 @@ function Listing({ found, load, stale, last, turn }) {
     ${moved === found ? html`<p class="notice">Topics have changed since: the rows below may be of two states.${' '}
       <button type="button" class="link" onClick=${() => dispatchEvent(new Event('ask-again'))}>Look again</button></p>` : null}
     ${total < found.total ? html`<p class="notice">These are the first ${number(total)} of ${number(found.total)}.</p>` : null}
-    <div class="row columns"><button type="button" class="link" onClick=${turn}>Name <span aria-hidden="true">${last ? '▼' : '▲'}</span><span class="hidden-text">${last ? ', descending' : ', ascending'}</span></button><span class="number">Partitions</span><span>Properties</span></div>
+    <div class="row columns"><button type="button" class="link" onClick=${turn}>Name <span aria-hidden="true">${last ? '▼' : '▲'}</span><span class="hidden-text">${last ? ', descending' : ', ascending'}</span></button>${load ? html`<span class="number">Partitions</span><span>Properties</span>` : null}</div>
+    <p class="hint narrow">Properties: on the page of a topic, or a wider screen.</p>
     <${Rows} label=${`Topics of ${question.namespace}`} of=${`${question.namespace}?${found.key} ${last}`} state=${found.topics_hash} last=${last} total=${total} first=${found.items} load=${fetchPage}
       href=${(item) => topicLink(question.namespace, item.name || item)}
       row=${(item) => html`<${Name} name=${item.name || item} namespace=${question.namespace} marks=${marks} />${item.partitions ? html`<span class="number"><span class="hidden-text">, partitions: </span>${number(item.partitions)}</span>` : null}${
@@ -107,7 +103,7 @@ export function topicLink(namespace, name) {
   return link(['topic', ...namespace.split('/'), shortName(namespace, name)]);
 }
 
-/** A name with its literal and captured parts. @param {{name: string, namespace: string, marks: (name: string) => any[]}} props */
+/** A name with its literal and captured parts. */
 function Name({ name, namespace, marks }) {
   const shown = name.length - shortName(namespace, name).length;
   const found = marks(name);
@@ -128,9 +124,20 @@ function NoTopics({ question }) {
   const narrowed = question.typed || question.properties.length || question.mode !== 'persistent' || question.as;
   const all = linkIn('topics', question.namespace, { mode: 'all' });
   return narrowed ? html`<${Empty} title="No topic matches">
+      ${question.as ? null : question.properties.map(([key, value]) => html`<${ValuesOf} key=${key} name=${key} value=${value} question=${question} />`)}
       <p>Is there one that should be here? Type its name under “Why not?”, and the server says which step takes it away.</p>
       <p><a href=${all}>Show all topics of the namespace</a></p><//>`
-    : html`<${Empty} title="No persistent topics here"><p>The namespace holds none that you may see. <a href=${all}>Show non-persistent ones too</a></p><//>`;
+    : html`<${Empty} title="No persistent topics here"><p>A namespace is there while it has topics, and you may see none of this one. <a href=${all}>Show non-persistent ones too</a></p><//>`;
+}
+
+/** The values of a property, if no topic has the one that is asked. */
+function ValuesOf({ name, value, question }) {
+  const { data } = useGet(valuesOf(question, name), { mode: question.mode, pattern: patternOf(question), limit: 50 });
+  if (!data || data.items.some((each) => each.value === value)) return null;
+  const others = question.properties.filter(([key]) => key !== name);
+  return html`<p>${data.items.length ? html`No topic has <bdi>${name}=${value}</bdi>, but: ${data.items.map((each) => html`<a
+    href=${linkIn('topics', question.namespace, queryOf({ ...question, properties: [...others, [name, each.value]] }))}><bdi>${each.value}</bdi></a> `)}`
+    : html`No topic has a property <bdi>${name}</bdi>.`}</p>`;
 }
 
 function WhyBox({ question }) {
@@ -166,7 +173,6 @@ function Cost({ data }) {
     ])} /></section>`;
 }
 
-/** @param {{question: any, total: number | undefined, close: () => void}} props */
 function Keep({ question, total, close }) {
   const { api, say } = usePage();
   const [name, setName] = useState(question.typed || question.namespace);
@@ -207,11 +213,10 @@ function Keep({ question, total, close }) {
   <//>`;
 }
 
-// Why a topic is not in a listing: each step that could take it away, and what it would take.
 
 const STEPS = /** @type {Record<string, string>} */ ({
   rules: 'Rules', gates: 'Gates of plugins', exists: 'Existence', mode: 'Mode', properties: 'Properties', plugins: 'Plugins',
-  pattern: 'Pattern', masks: 'Masks of plugins', held: 'Held listings',
+  pattern: 'Pattern', masks: 'Masks of plugins', held: 'Held listings', listing: 'The listing itself',
 });
 
 /** @param {{place: Place}} props */
@@ -220,19 +225,22 @@ export function Why({ place }) {
   const question = questionOf(place);
   const topic = place.query.get('topic') || '';
   const settled = useSettled(topic, 150);
+  const [, scheme = '', other = question.namespace, local = settled] = /^([\w-]+:\/\/)?([^/]+\/[^/]+)\/(.+)$/s.exec(settled) || [];
+  const elsewhere = other !== question.namespace;
   const key = queryOf(question).toString();
-  const ask = useAsk(settled === '' ? null : (signal) => api.post(
-    `${ofNamespace(question.namespace)}/topics/${part(settled.replace(`${question.namespace}/`, (all, at) => (at ? all : '')))}:why`, bodyOf(question), signal,
+  const ask = useAsk(settled === '' || elsewhere ? null : (signal) => api.post(
+    `${ofNamespace(question.namespace)}/topics/${part(scheme ? settled : local)}:why`, bodyOf(question), signal,
   ), [question.namespace, key, settled], { keep: false, delay: 60 });
   return html`<${Head} namespace=${question.namespace} now="why" />
     <form class="line" onSubmit=${(event) => event.preventDefault()}>
-      <${Field} label="The topic that is missing" class="grows" hint="Its name, without tenant/namespace; the question stands below.">
+      <${Field} label="The topic that is missing" class="grows" hint=${topic.trim() !== topic ? SPACE : 'Its name; the question stands below.'}>
         <${TextInput} value=${topic} placeholder="orders-7" data-search set=${(text) => go(
           linkIn('why', question.namespace, queryOf(question, { topic: text })), { replace: true },
         )} /><//>
     </form>
     <${QuestionForm} screen="why" question=${question} more=${{ topic }} error=${ask.loading ? null : ask.error} />
     ${topic === '' ? html`<${Empty} title="Which topic?"><p>Type its name above. The server asks each step that could take it away, with the question as it stands.</p><//>`
+      : elsewhere ? html`<${Empty} title="It is of another namespace"><p><a href=${linkIn('why', other, { topic: scheme ? settled : local })}>Ask in <bdi>${other}</bdi></a></p><//>`
       : ask.error?.cause_ === 'PATTERN' && !ask.loading ? html`<${NotTaken} />`
       : html`<${Answer} ask=${ask} what="why a topic is not listed" rights="admin in this namespace">${(found) => html`
         <${Verdict} found=${found} question=${question} />`}<//>`}`;
@@ -241,10 +249,14 @@ export function Why({ place }) {
 const NotTaken = () => html`<${Empty} title="RE2 does not take this pattern"><p>What is wrong stands below the pattern. Clients filter by themselves then, at the price of all names.</p><//>`;
 
 function Verdict({ found, question }) {
+  const { api, me } = usePage();
+  const name = shortName(question.namespace, found.topic);
+  const missing = found.steps.some((each) => each.step === 'exists' && each.passes === false && !PARTITION.test(name));
+  const properties = bodyOf(question).properties;
   const asks = question.as?.role ? html`the role <b><bdi>${question.as.role}</bdi></b>` : question.as ? 'this client' : 'you';
   return html`<section aria-label="The answer">
     <div class=${`verdict ${found.listed ? 'good' : 'bad'}`} role="status">
-      <h2><bdi>${shortName(question.namespace, found.topic)}</bdi> is ${found.listed ? '' : 'not '}listed for ${asks}</h2>
+      <h2><bdi>${name}</bdi> is ${found.listed ? '' : 'not '}listed for ${asks}</h2>
       <p>${found.listed ? 'No step takes it away.' : html`Taken away by: <b>${STEPS[found.blocked_by] || found.blocked_by || 'a step that is not known'}</b>.`}
         ${found.steps.some((each) => each.step === 'exists' && each.passes) ? html` <a href=${topicLink(question.namespace, found.topic)}>Look at the topic</a>` : null}</p>
     </div>
@@ -255,34 +267,26 @@ function Verdict({ found, question }) {
         ${each.by ? html`<span class="muted"><bdi>${each.by}</bdi></span>` : null}</div>
       <p>${each.says}</p>
       ${each.needs ? html`<p class="needs"><b>What it would take:</b> ${each.needs}</p>` : null}
+      ${each.step === 'exists' && missing && me?.server?.writes && me.server.topics !== 'upstream'
+        ? html`<${Command} text=${commandOf(api, 'PUT', `${ofNamespace(question.namespace)}/topics/${part(name)}`, { body: { properties } })} />` : null}
     </li>`)}</ol></section>`;
 }
 
 
 
-// A list of any length: what is seen of it is drawn, and fetched by pages.
+// A list of any length: what is seen of it is fetched and drawn.
 
 const ROW = 30; // pixels, as in app.css
 const MOST_PAGES = 40;
-const BEYOND = 6; // rows drawn above and below what is seen
-/** Milliseconds until a page is asked for: one that is scrolled past is not. */
+const BEYOND = 6; // rows around what is seen
+/** Milliseconds: a page that is scrolled past is not asked for. */
 const PAUSE_MS = 30;
 
-/** How high an element may be: browsers stop at 17 or 33 million pixels. */
-let tallest = 0;
-function mostHeight() {
-  if (!tallest) {
-    const probe = document.createElement('div');
-    probe.className = 'probe';
-    probe.style.height = '33000000px';
-    document.body.append(probe);
-    tallest = probe.getBoundingClientRect().height > 32e6 ? 32e6 : 15e6;
-    probe.remove();
-  }
-  return tallest;
-}
+/** Pixels that a list may be high: browsers stop at 17 or 33 million. */
+const TALLEST = 15e6;
+/** The list that was seen last: it comes back as it was left. */
+let left = { of: '', top: 0, active: -1 };
 
-/** @param {RowsOf} props */
 function Rows({ label, of, state, last, total, first, load, row, href }) {
   const box = useRef(/** @type {HTMLDivElement | null} */ (null));
   const [top, setTop] = useState(0);
@@ -307,9 +311,10 @@ function Rows({ label, of, state, last, total, first, load, row, href }) {
   }
 
   useLayoutEffect(() => {
-    if (box.current) box.current.scrollTop = 0;
-    setTop(0);
-    setActive(-1);
+    if (left.of !== of) left = { of, top: 0, active: -1 };
+    if (box.current) box.current.scrollTop = left.top;
+    setTop(left.top);
+    setActive(left.active);
     setFailed(null);
   }, [of]);
   useLayoutEffect(() => {
@@ -320,7 +325,7 @@ function Rows({ label, of, state, last, total, first, load, row, href }) {
   useEffect(() => () => running.current.forEach((each) => each.abort()), []);
 
   const whole = total * ROW;
-  const tall = Math.min(whole, mostHeight());
+  const tall = Math.min(whole, TALLEST);
   const ratio = tall > height && whole > tall ? (whole - height) / (tall - height) : 1;
   const at = top * ratio;
   const from = Math.max(0, Math.floor(at / ROW) - BEYOND);
@@ -361,10 +366,14 @@ function Rows({ label, of, state, last, total, first, load, row, href }) {
   }, [firstPage, lastPage, content, total, failed === null]);
 
   const item = (index) => pages.current.get(Math.floor(place(index) / PAGE))?.[place(index) % PAGE];
+  const choose = (index) => {
+    left.active = index;
+    setActive(index);
+  };
   const show = (index) => {
     const node = box.current;
     if (!node) return;
-    setActive(index);
+    choose(index);
     const y = index * ROW;
     if (y < at) node.scrollTop = y / ratio;
     else if (y + ROW > at + height) node.scrollTop = Math.ceil((y + ROW - height) / ratio);
@@ -388,7 +397,7 @@ function Rows({ label, of, state, last, total, first, load, row, href }) {
     const found = item(index);
     rows.push(html`<a key=${index} id=${`row-${index}`} role="option" tabindex="-1" class="row"
       aria-posinset=${index + 1} aria-setsize=${total} aria-selected=${index === active}
-      href=${found === undefined ? undefined : href(found)}>${found === undefined
+      onClick=${() => choose(index)} href=${found === undefined ? undefined : href(found)}>${found === undefined
         ? html`<span class="ghost">${failed === null ? '…' : 'not loaded'}</span>` : row(found)}</a>`);
   }
   return html`<div class="rows">
@@ -396,7 +405,7 @@ function Rows({ label, of, state, last, total, first, load, row, href }) {
       <button type="button" onClick=${() => setFailed(null)}>Try again</button></p>`}
     <div ref=${box} class="scroller" style=${{ '--rows': total }} role="listbox" tabindex="0" aria-label=${label}
         aria-activedescendant=${active >= from && active < to ? `row-${active}` : undefined}
-        onScroll=${(event) => setTop(event.currentTarget.scrollTop)} onKeyDown=${key}>
+        onScroll=${(event) => setTop(left.top = event.currentTarget.scrollTop)} onKeyDown=${key}>
       <div class="tall" role="presentation" style=${{ height: `${tall}px` }}>
         <div class="window" role="presentation" style=${{ transform: `translateY(${from * ROW - at + top}px)` }}>${rows}</div>
       </div>
