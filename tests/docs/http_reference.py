@@ -161,7 +161,7 @@ $ curl -sS http://127.0.0.1:8080/v1/server/permits
 """,
     "showServerWatchers": """\
 $ curl -sS http://127.0.0.1:8080/v1/server/watchers
-{"items":[],"total":0,"watchers":0,"streams":0,"enabled":true,"most_watchers":100000}
+{"type":"about:blank","title":"Forbidden","status":403,"detail":"questions are not shown: set questions = true in the table [http] of the settings","cause":"DENIED"}
 """,
     "showServerCaches": """\
 $ curl -sS http://127.0.0.1:8080/v1/server/caches
