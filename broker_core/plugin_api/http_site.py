@@ -79,8 +79,9 @@ class HttpSite:
     """What a plugin serves over HTTP below ``prefix`` (``/``, or ``/name``): files of a folder, routes, screens.
 
     ``files`` is a folder of the plugin's package, which is read when the server starts; ``index.html`` in it is what is
-    at the prefix itself. With ``changes``, pages of this server may change something in the browser of a client that
-    has the right to. Raises :exc:`ValueError` and :exc:`TypeError` for what is none.
+    at the prefix itself. With ``changes``, pages of this server may change something by the routes of the site, in the
+    browser of a client that has the right to; with that of the site at ``/``, also topics by ``/v1``. Raises
+    :exc:`ValueError` and :exc:`TypeError` for what is none.
     """
 
     def __init__(self, prefix: str, files: Path | str | None = None, *, changes: bool = False) -> None:
@@ -111,7 +112,7 @@ class HttpSite:
 
         ``needs`` is ``"nothing"``, ``"credentials"``, ``"monitor"`` or ``"admin"`` (both in all namespaces),
         ``"super"``, and of a path with ``{tenant}/{namespace}`` ``"list"`` or ``"admin"`` there. What is not ``GET``
-        is a change: its body is JSON, it is in the audit log, and pages may ask it only if the site has ``changes``.
+        is a change: its body is JSON, it is in the audit log, and pages may ask it only if this site has ``changes``.
         What the handler returns is sent as JSON, or as it is if it is ``bytes``, under ``content_type``.
         """
         if method not in _METHODS:

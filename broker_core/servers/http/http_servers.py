@@ -90,7 +90,7 @@ class HttpServers:
         pages = WebPages(
             settings.hosts,
             has_pages=bool(of_plugins),
-            may_change=any(each.site.changes for each in of_plugins),
+            may_change=any(each.site.changes for each in of_plugins if each.site.prefix == "/"),
         )
         services = replace(self._services, pages=pages)
         sites = await asyncio.to_thread(read_sites, of_plugins, pages)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -42,6 +43,7 @@ _RIGHTS: Final[Mapping[str, Right]] = {
 def routes_of_plugin(of_plugin: PluginSite, services: ApiServices, admit: Admit) -> list[web.RouteDef]:
     """The routes of a site. ``admit`` gives the asker."""
     operations = [_operation(of_plugin, route) for route in of_plugin.site.routes]
+    services = replace(services, pages=services.pages.of_site(may_change=of_plugin.site.changes))
     return (
         Api(of_plugin.site.at("/"), operations, services, admit, read=_values).routes() if operations else []
     )

@@ -37,7 +37,7 @@ class _Server(JsonObject):
     writes: bool = Field(
         description="Whether topics can be changed over HTTP: those of the namespace of the question, if it has one."
     )
-    page_changes: bool = Field(description="Whether pages of this server may change anything.")
+    page_changes: bool = Field(description="Whether pages of this server may change topics.")
     questions: bool = Field(description="Whether it shows the frequent questions.")
     property_keys: list[str] = Field(description="The properties that select topics.")
 

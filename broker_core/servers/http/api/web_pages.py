@@ -34,7 +34,9 @@ class WebPages:
     """The rules for requests of browsers.
 
     ``hosts`` are those of ``[http] hosts``. ``has_pages`` says whether the server has pages at all, ``may_change``
-    whether these may change anything; without pages, browsers only read.
+    whether these may change anything; without pages, browsers only read. To a browser all pages of a server are one
+    origin, so it is not the page that decides, but what is asked: the site at ``/`` says whether pages may change
+    what the server has itself, and each site whether they may by its own routes.
     """
 
     def __init__(
@@ -44,6 +46,10 @@ class WebPages:
         self._names = {"localhost", *(host.lower() for host in self.hosts)}
         self.has_pages = has_pages
         self.may_change = may_change
+
+    def of_site(self, *, may_change: bool) -> WebPages:
+        """The rules for the routes of a site."""
+        return WebPages(self.hosts, has_pages=self.has_pages, may_change=may_change)
 
     def check(self, request: web.Request, *, changes: bool = False) -> None:
         """Refuse what a page may not ask: the errors 403 and 421. ``changes``: the request changes something.

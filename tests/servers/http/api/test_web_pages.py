@@ -19,14 +19,17 @@ EXPLAIN = f"{NAMESPACE}/explain"
 class Page:
     """A plugin with a page."""
 
-    def __init__(self, folder: Path, *, changes: bool) -> None:
+    def __init__(self, folder: Path, *, changes: bool, prefix: str = "/") -> None:
         self.folder = folder
         self.changes = changes
+        self.prefix = prefix
         (folder / "index.html").write_text("<title>Topics</title>")
 
     @hookimpl
     def broker_core_http_routes(self) -> HttpSite:
-        return HttpSite("/", self.folder, changes=self.changes)
+        site = HttpSite(self.prefix, self.folder, changes=self.changes)
+        site.route("POST", "/of/it", lambda _request: "done", needs="nothing")
+        return site
 
 
 def of_page(
@@ -131,6 +134,24 @@ async def test_pages_that_only_read_change_nothing(tmp_path: Path, site: Path) -
         assert await explain(served, headers) == 200
     async with api_served(tmp_path, topics={}) as served:
         assert await explain(served, of_page(served, "127.0.0.1")) == 403
+
+
+@pytest.mark.parametrize("topics", [False, True])
+async def test_the_site_at_the_root_says_whether_pages_change_topics(
+    tmp_path: Path, site: Path, topics: bool
+) -> None:
+    """Whatever the site of another plugin says, whose own routes they may ask."""
+    plugins = {
+        "root": Page(site, changes=topics),
+        "other": Page(site, changes=not topics, prefix="/other"),
+    }
+    async with api_served(tmp_path, plugins=plugins) as served:
+        headers = of_page(served, "127.0.0.1")
+        assert (await put(served, headers))[0] == (201 if topics else 403)
+        assert (await served.ask("/v1/me")).json["server"]["page_changes"] is topics
+        for path, may in (("/of/it", topics), ("/other/of/it", not topics)):
+            said = await served.ask(path, "POST", json={}, headers=headers)
+            assert said.status == (200 if may else 403), path
 
 
 async def test_a_program_changes_by_any_name_and_reads_by_any_with_credentials(
