@@ -327,6 +327,8 @@ def test_live_shows_what_comes_and_goes(page_of: Open, served: Served) -> None:
     page.page.get_by_role("button", name="Go on").click()
     page.page.locator(".events .removed").wait_for()
     assert page.page.locator(".events li").count() == 2
+    page.page.get_by_role("button", name="Clear").click()
+    page.see("0 came, 0 went")
 
 
 def test_a_topic_is_changed_and_deleted(page_of: Open, served: Served) -> None:

@@ -3,7 +3,7 @@ import { go, html, linkIn, ofNamespace, part, useAsk, useEffect, useGet, usePage
 import { Answer, Badge, Command, Copy, Dialog, Empty, Facts, Failure, Field, Pairs, Table, TextInput } from '../parts.js';
 import { ago, anything, clockTime, counted, number, shortName, time } from '../format.js';
 import { QuestionForm, commandOf, parametersOf, queryOf, questionOf } from '../question.js';
-import { Head, topicLink } from './topics.js';
+import { Head, STEPS, topicLink } from './topics.js';
 
 /** @param {{place: Place}} props */
 export function Topic({ place }) {
@@ -118,7 +118,7 @@ function Names({ namespace, name, me }) {
   return html`<section aria-label="Rights"><h2>What decides who sees it</h2>
     ${why.error && !why.loading ? (why.error.status === 403 ? html`<p class="muted">To see rules and masks you need the right admin in this namespace.</p>`
       : why.error.status === 404 ? html`<p class="muted">Not known of this topic.</p>` : html`<${Failure} error=${why.error} what="the rules" />`)
-      : html`<ul class="plain">${steps.map((each) => html`<li><b>${each.by || each.step}</b>: ${each.says}</li>`)}</ul>
+      : html`<ul class="plain">${steps.map((each) => html`<li><b>${each.by || STEPS[each.step]}</b>: ${each.says}</li>`)}</ul>
         ${why.data?.rules?.length ? html`<h3>Rules about it, of whatever role</h3><ul class="plain">${why.data.rules.map((each) => html`<li><bdi>${each}</bdi></li>`)}</ul>` : null}`}
     ${acls.data?.items?.length ? html`<${Table} caption="Access control lists of Kafka" head=${['principal', 'may', 'operation', 'host', 'pattern']}
       rows=${acls.data.items.map((each) => [each.principal, each.permission, each.operation, each.host, `${each.pattern} ${each.name}`])} />`
@@ -205,11 +205,12 @@ export function Live({ place }) {
   const held = useRef(paused);
   held.current = paused;
 
-  useEffect(() => {
+  const clear = () => {
     setEvents([]);
     setCounts({ added: 0, removed: 0 });
     waiting.current = [];
-  }, [key]);
+  };
+  useEffect(clear, [key]);
   const flush = () => {
     const fresh = waiting.current;
     waiting.current = [];
@@ -275,7 +276,7 @@ export function Live({ place }) {
         : paused ? html`<${Badge} kind="warn">paused<//>` : html`<${Badge} kind="good">live<//>`}
         ${' '}<span class="muted">${number(counts.added)} came, ${number(counts.removed)} went${paused && waiting.current.length ? `, ${number(waiting.current.length)} since the pause` : ''}</span></p>
       <button type="button" aria-pressed=${paused} onClick=${() => pause(!paused)}>${paused ? 'Go on' : 'Pause'}</button>
-      <button type="button" disabled=${!events.length} onClick=${() => setEvents([])}>Clear</button>
+      <button type="button" disabled=${!events.length} onClick=${clear}>Clear</button>
     </div>
     ${state.error && state.error.status !== 0 && state.error.cause_ !== 'PATTERN' ? html`<${Failure} error=${state.error} what="the changes" rights="list" />` : null}
     ${shown.length ? html`<ol class="events" aria-label="Changes, newest first">${shown.map((each) => html`<li key=${each.id} class=${each.kind}>

@@ -214,7 +214,7 @@ function Keep({ question, total, close }) {
 }
 
 
-const STEPS = /** @type {Record<string, string>} */ ({
+export const STEPS = /** @type {Record<string, string>} */ ({
   rules: 'Rules', gates: 'Gates of plugins', exists: 'Existence', mode: 'Mode', properties: 'Properties', plugins: 'Plugins',
   pattern: 'Pattern', masks: 'Masks of plugins', held: 'Held listings', listing: 'The listing itself',
 });
