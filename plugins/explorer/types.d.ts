@@ -3,6 +3,21 @@ import type { Context } from './broker_core_explorer/static/vendor/preact.js';
 import type { Api as PageApi, ApiError } from './broker_core_explorer/static/page.js';
 
 declare global {
+  /** Values for an address or of an object of JSON, by their names. */
+  type Values = Record<string, any>;
+  interface RequestOf {
+    query?: Values;
+    body?: any;
+    type?: string;
+    headers?: Values;
+    signal?: AbortSignal;
+  }
+  /** `event` gets each event; those after `last` are asked for. */
+  interface EventsOf {
+    signal: AbortSignal;
+    last?: string;
+    event: (name: string, data: string, id: string) => void;
+  }
   type Api = PageApi;
   /** Where the page is: `path` is what follows the screen, decoded. */
   interface Place {

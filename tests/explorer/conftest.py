@@ -316,3 +316,17 @@ def explored() -> Iterator[Callable[..., Served]]:
     """Starts servers of a test's own."""
     with ExitStack() as stack:
         yield lambda *arguments, **options: stack.enter_context(serving(*arguments, **options))
+
+
+#: Changes a topic of public/default from within a page; its status.
+CHANGE: Final = """([method, name, body, by]) => fetch(`v1/namespaces/public/default/topics/${name}`, {
+  method, body, headers: body ? {...by, 'Content-Type': 'application/json'} : by,
+}).then((done) => done.status)"""
+
+
+def signed_in(page: WatchedPage, user: str) -> None:
+    dialog = page.page.get_by_role("dialog", name="Sign in")
+    dialog.get_by_label("User").fill(user)
+    dialog.get_by_label("Password").fill("secret")
+    dialog.get_by_role("button", name="Sign in").click()
+    dialog.wait_for(state="hidden")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from tests.explorer.conftest import HOSTILE, HOSTILE_NAMES
+from tests.explorer.conftest import CHANGE, HOSTILE, HOSTILE_NAMES, signed_in
 from tests.support.eventually import eventually_sync
 from tests.support.served import Served
 from tests.support.watched_page import WatchedPage
@@ -261,18 +261,13 @@ def test_a_question_as_others_write_it(page_of: Open, served: Served) -> None:
     dialog.wait_for(state="hidden")
 
 
-_CHANGE: Final = """([method, name, body]) => fetch(`v1/namespaces/public/default/topics/${name}`, {
-  method, body, headers: body ? {'Content-Type': 'application/json'} : {},
-}).then((done) => done.status)"""
-
-
 def made(page: WatchedPage, name: str, **topic: Any) -> None:
     """Make a topic from within a page."""
-    assert page.page.evaluate(_CHANGE, ["PUT", name, json.dumps(topic)]) == 201
+    assert page.page.evaluate(CHANGE, ["PUT", name, json.dumps(topic), {}]) == 201
 
 
 def deleted(page: WatchedPage, name: str) -> None:
-    assert page.page.evaluate(_CHANGE, ["DELETE", name, None]) == 204
+    assert page.page.evaluate(CHANGE, ["DELETE", name, None, {}]) == 204
 
 
 def test_a_list_either_way_round_that_refreshes_itself(page_of: Open, served: Served) -> None:
@@ -284,10 +279,10 @@ def test_a_list_either_way_round_that_refreshes_itself(page_of: Open, served: Se
     assert first.text_content() == "sensor-00-partition-0, partitions: 2, region=us"
     page.page.get_by_role("button", name="Name , ascending").click()
     page.page.get_by_role("button", name="Name , descending").wait_for()
-    page.holds("document.querySelector('.topic').textContent === 'sensor-09-partition-1'")
+    page.holds("document.querySelector('.topic')?.textContent === 'sensor-09-partition-1'")
     page.page.locator(".scroller").press("End")
     page.holds(
-        "document.querySelector('[aria-selected=true] .topic').textContent === 'sensor-00-partition-0'"
+        "document.querySelector('[aria-selected=true] .topic')?.textContent === 'sensor-00-partition-0'"
     )
     page.page.locator(".scroller").press("Home")
     page.page.get_by_label("Refresh every 5 s").check()
@@ -302,7 +297,7 @@ def test_a_list_either_way_round_that_refreshes_itself(page_of: Open, served: Se
     made(page, "sensor-10")
     asked_again(200)
     page.see(re.compile("^21 names"))
-    page.holds("document.querySelector('.topic').textContent === 'sensor-10'")
+    page.holds("document.querySelector('.topic')?.textContent === 'sensor-10'")
     deleted(page, "sensor-10")
     asked: list[str] = []
     page.page.on("request", lambda request: asked.append(request.url))
@@ -365,14 +360,6 @@ def test_a_topic_is_changed_and_deleted(page_of: Open, served: Served) -> None:
     page.go("topic/public/default/spare")
     page.see("There is no such topic now")
     page.see("Deleted")
-
-
-def signed_in(page: WatchedPage, user: str) -> None:
-    dialog = page.page.get_by_role("dialog", name="Sign in")
-    dialog.get_by_label("User").fill(user)
-    dialog.get_by_label("Password").fill("secret")
-    dialog.get_by_role("button", name="Sign in").click()
-    dialog.wait_for(state="hidden")
 
 
 def test_the_question_of_somebody_else_and_each_step_that_takes_a_topic_away(
@@ -454,7 +441,7 @@ def test_names_of_hostile_clients_are_text(page_of: Open, hostile: Served) -> No
     seen: dict[str, str] = {}
     for _ in range(40):
         rows = page.page.locator(".scroller .row:has(.topic)").evaluate_all(
-            "(all) => all.map((each) => [each.querySelector('.topic').textContent, each.getAttribute('href')])"
+            "(all) => all.map((each) => [each.querySelector('.topic')?.textContent, each.getAttribute('href')])"
         )
         seen.update(rows)
         page.page.locator(".scroller").evaluate("(box) => { box.scrollTop += box.clientHeight - 30; }")

@@ -14,6 +14,7 @@ STATIC: Final = Path(plugin.__file__).parent / "static"
 
 
 def files() -> list[Path]:
+    """What a browser loads; licences and the README of what is vendored are served beside it, and never asked for."""
     return [path for path in STATIC.rglob("*") if path.suffix in {".html", ".css", ".js", ".svg"}]
 
 

@@ -76,19 +76,20 @@ class NamespaceCount:
 
 @dataclass(frozen=True, slots=True)
 class MeantNames:
-    """A filter of names of namespaces: those that begin with ``prefix`` and contain each of some texts."""
+    """A filter of names of namespaces: those that begin with ``prefix`` and contain each of some texts, in
+    large or small letters."""
 
     prefix: str = ""
     contains: tuple[str, ...] = ()
 
     def has(self, name: str) -> bool:
         """Whether a name is meant."""
-        return name.startswith(self.prefix) and all(part in name for part in self.contains)
+        return name.startswith(self.prefix) and all(part.lower() in name.lower() for part in self.contains)
 
     def clause(self, after: str) -> tuple[str, tuple[str, ...]]:
         """The rest of a statement for the names behind one, with its values."""
         # Names are ASCII: nothing that begins with the prefix sorts behind it and 0x7f.
-        clause = _MEANT.format(contains=" AND instr(name, ?)" * len(self.contains))
+        clause = _MEANT.format(contains=" AND instr(lower(name), lower(?))" * len(self.contains))
         return clause, (after, self.prefix, f"{self.prefix}\x7f", *self.contains)
 
 

@@ -1,6 +1,6 @@
 // The page: who asks, where it is, the screen of that place; the list of namespaces, which is the first one, and help.
 import { Api, Fragment, PageContext, ROOT, go, html, link, linkIn, render, useCallback, useEffect, useErrorBoundary, useGet, useId, useMemo, usePage, usePlace, useRef, useSettled, useState } from './page.js';
-import { Answer, Command, Dialog, Empty, Field, Table, TextInput } from './parts.js';
+import { Answer, Command, Dialog, Empty, Facts, Field, Table, TextInput } from './parts.js';
 import { save, savedQuestions } from './question.js';
 import { ago, counted, number, time } from './format.js';
 import { Topics, Why } from './screens/topics.js';
@@ -9,6 +9,7 @@ import { PluginScreen, Plugins, Server } from './screens/server.js';
 
 /** @type {Record<string, {screen: any, title: (path: string[]) => string, named?: boolean}>} */
 const SCREENS = {
+  __proto__: /** @type {any} */ (null), // `#/constructor` is no screen
   namespaces: { screen: Namespaces, title: () => 'Namespaces' },
   topics: { screen: Topics, title: (path) => path.join('/'), named: true },
   why: { screen: Why, title: (path) => `Why not? ${path.join('/')}`, named: true },
@@ -22,11 +23,22 @@ const SCREENS = {
 const AGAIN_MS = 2000;
 const THEMES = ['auto', 'light', 'dark'];
 
+/** The field, its text, and the scheme of a 401. */
+const SIGNS = [['token', 'By a token', 'bearer'], ['password', 'By a password', 'basic']];
+/** Of a question for namespaces. */
+const MOST_WORDS = 8;
+
 const api = new Api();
+/** Of the server that the page is from. @type {string} */
+let version;
+
+/** @param {string} text */
+const wordsOf = (text) => [...new Set(text.split(/\s+/).filter(Boolean))];
 
 function App() {
   const place = usePlace();
   const [epoch, setEpoch] = useState(0);
+  const [asker, setAsker] = useState(0);
   const [signing, sign] = useState(/** @type {any} */ (null));
   const [away, setAway] = useState(false);
   const [said, setSaid] = useState('');
@@ -43,7 +55,7 @@ function App() {
     addEventListener('ask-again', again);
     return () => removeEventListener('ask-again', again);
   }, []);
-  // A server that is away is asked by this alone; when it is back, every screen asks again.
+  // When the server is back, every screen asks again.
   useEffect(() => {
     if (!away) return undefined;
     const timer = setInterval(async () => {
@@ -59,11 +71,12 @@ function App() {
   }, [away]);
   const shared = useMemo(() => ({ api, me: null, epoch, say, screens: [], brought: null }), [epoch]);
   return html`<${PageContext.Provider} value=${shared}>
-    <${Shell} place=${place} away=${away} said=${said} signing=${signing} sign=${sign} again=${again} />
+    <${Shell} key=${asker} renew=${() => setAsker(asker + 1)} place=${place} away=${away} said=${said} signing=${signing} sign=${sign} again=${again} />
   <//>`;
 }
 
-function Shell({ place, away, said, signing, sign, again }) {
+/** What one asker sees; the next one begins with nothing of it. */
+function Shell({ renew, place, away, said, signing, sign, again }) {
   const page = usePage();
   const namespace = SCREENS[place.screen]?.named ? place.path.slice(0, 2).join('/') : '';
   const me = useGet('me', { namespace });
@@ -71,10 +84,10 @@ function Shell({ place, away, said, signing, sign, again }) {
   const [open, setOpen] = useState('');
   const [theme, setTheme] = useState(rememberedTheme);
   const main = useRef(/** @type {HTMLElement | null} */ (null));
-  const version = useRef(/** @type {any} */ (null));
   const server = me.data?.server;
-  if (server && version.current === null) version.current = server.version;
-  const renewed = server && version.current !== server.version;
+  if (server) version ??= server.version;
+  const renewed = server && version !== server.version;
+  const seen = me.error?.status === 401 ? undefined : me.data;
   const screens = brought.data?.items || [];
   const known = SCREENS[place.screen];
   const where = `${place.screen}/${place.path.join('/')}`;
@@ -91,7 +104,7 @@ function Shell({ place, away, said, signing, sign, again }) {
     document.title = title ? `${title} · broker-core` : 'broker-core';
   }, [title]);
   useEffect(() => {
-    // As a new page would: the heading has the focus, unless the page has just been opened or only the tab changed.
+    // As a new page would: the heading has the focus.
     if (before.current) {
       main.current?.querySelector('h1')?.focus();
       main.current?.scrollTo?.(0, 0);
@@ -126,7 +139,7 @@ function Shell({ place, away, said, signing, sign, again }) {
     return () => removeEventListener('keydown', key);
   }, []);
 
-  /** Where each link of the navigation leads, and its text. @type {[string[], string][]} */
+  /** @type {[string[], string][]} */
   const nav = [
     [['namespaces'], 'Namespaces'], [['plugins'], 'Plugins'], [['server'], 'Server'],
     ...screens.map((each) => /** @type {[string[], string]} */ ([['screen', each.id], each.title])), [['help'], 'Help'],
@@ -136,12 +149,12 @@ function Shell({ place, away, said, signing, sign, again }) {
     ...(namespace ? [['topics', 'Topics of'], ['why', 'Why not? in'], ['live', 'Live in']].map(([to, text]) => ({ text: `${text} ${namespace}`, run: () => go(linkIn(to, namespace)) })) : []),
     ...THEMES.map((each) => ({ text: `Colours: ${each}`, run: () => setTheme(each) })),
     { text: 'Patterns: what RE2 takes', run: () => go(link(['help', 'patterns'])) },
-    { text: api.signedIn ? 'Sign out' : 'Sign in', run: () => (api.signedIn ? signOut() : sign({ asked: true })) },
+    ...(seen?.authentication.length === 0 ? [] : [{ text: api.signedIn ? 'Sign out' : 'Sign in', run: () => (api.signedIn ? signOut() : sign({})) }]),
     { text: 'Ask everything again', run: again },
   ];
   const signOut = () => {
     api.signIn(null);
-    again();
+    renew();
   };
   const current = known?.named ? 'namespaces' : place.screen === 'screen' ? `screen/${place.path[0]}` : place.screen;
   const value = useMemo(() => ({ ...page, me: me.data ?? null, screens, brought }), [page, me.data, brought.data, brought.error, brought.loading]);
@@ -158,32 +171,32 @@ function Shell({ place, away, said, signing, sign, again }) {
       <div class="tools">
         <button type="button" class="quiet palette-button" onClick=${() => setOpen('palette')}>Go to… <kbd>Ctrl K</kbd></button>
         <button type="button" class="quiet" aria-label=${`Colours: ${theme}`} title=${`Colours: ${theme}`} onClick=${() => setTheme(THEMES[(THEMES.indexOf(theme) + 1) % 3])}>${{ auto: '◐', light: '☀', dark: '☾' }[theme]}</button>
-        <${WhoAmI} me=${me.data} open=${open === 'me'} set=${(shown) => setOpen(shown ? 'me' : '')} signIn=${() => sign({ asked: true })} signOut=${signOut} />
+        <${WhoAmI} me=${seen} refused=${me.error?.status === 401} open=${open === 'me'} set=${(shown) => setOpen(shown ? 'me' : '')} signIn=${() => sign({})} signOut=${signOut} />
       </div>
     </header>
     ${away ? html`<p class="notice bad wide" role="alert">The server does not answer. The page asks again every two seconds; what you see may be old.</p>` : null}
-    ${renewed ? html`<p class="notice warn wide" role="status">The server is now broker-core ${server.version}, and this page is of ${version.current}. <button type="button" class="link" onClick=${() => location.reload()}>Load the new page</button></p>` : null}
+    ${renewed ? html`<p class="notice warn wide" role="status">The server is now broker-core ${server.version}, and this page is of ${version}. <button type="button" class="link" onClick=${() => location.reload()}>Load the new page</button></p>` : null}
     <main ref=${main} id="main"><${Guard} key=${place.screen}>
       ${complete ? html`<${Screen} key=${known.named ? where : `${place.screen} ${place.screen === 'screen' ? place.path[0] : ''}`} place=${place} />`
         : html`<div class="head"><h1 tabindex="-1">Nothing is here</h1></div><p>The address names no screen. <a href="#/namespaces">All namespaces</a></p>`}
     <//></main>
     <p class="said" role="status" aria-live="polite">${said}</p>
     ${open === 'palette' ? html`<${Palette} commands=${commands} close=${() => setOpen('')} />` : null}
-    ${signing ? html`<${SignIn} why=${signing} me=${me.data} close=${() => sign(null)} done=${() => {
+    ${signing ? html`<${SignIn} why=${signing} me=${seen} close=${() => sign(null)} done=${(role) => {
       sign(null);
-      again();
+      (me.data?.role === role ? again : renew)();
     }} />` : null}
   <//>`;
 }
 
-/** The palette: any screen, namespace or command, by a few letters. @param {{commands: {text: string, run: () => void}[], close: () => void}} props */
 function Palette({ commands, close }) {
   const { api } = usePage();
   const [typed, set] = useState('');
   const [active, setActive] = useState(0);
   const list = useId();
-  const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
-  const namespaces = useGet('namespaces', { contains: typed.split(/\s+/).filter(Boolean), limit: 8 }, { delay: 40 });
+  const words = wordsOf(typed.toLowerCase());
+  const many = words.length > MOST_WORDS;
+  const namespaces = useGet(many ? null : 'namespaces', { contains: words, limit: 8 }, { delay: 40 });
   const to = (hash) => () => { location.hash = hash; };
   const found = [
     ...commands, ...savedQuestions().map((each) => ({ text: `Kept: ${each.name}`, run: to(each.hash) })),
@@ -213,7 +226,7 @@ function Palette({ commands, close }) {
       }} />
     <ul id=${list} role="listbox" aria-label="What there is" class="options">${found.slice(0, 30).map((each, at) => html`<li key=${each.text} id=${`${list}-${at}`} role="option"
       aria-selected=${at === index} onClick=${() => run(at)} onPointerMove=${() => setActive(at)}><bdi>${each.text}</bdi></li>`)}</ul>
-    ${found.length ? null : html`<p class="muted" role="status">Nothing has this in its name.</p>`}
+    ${found.length ? null : html`<p class="muted" role="status">${many ? `At most ${MOST_WORDS} words.` : 'Nothing has this in its name.'}</p>`}
   <//>`;
 }
 
@@ -224,27 +237,30 @@ function Guard({ children }) {
   return html`<div class="state failed" role="alert"><h1 tabindex="-1">This screen failed</h1><p>${String(error.message || error)}</p><button type="button" onClick=${reset}>Draw it again</button></div>`;
 }
 
-function WhoAmI({ me, open, set, signIn, signOut }) {
+function WhoAmI({ me, refused, open, set, signIn, signOut }) {
   const name = me === undefined ? 'Nobody yet' : me.role || (me.authentication.length ? 'Nobody' : 'Everybody');
-  const list = (rights) => (rights?.length ? rights.join(', ') : 'none');
+  const list = (rights) => (me.super ? 'all of them' : rights.join(', ') || 'none');
   return html`<button type="button" class="who" aria-haspopup="dialog" onClick=${() => set(true)}><span class="dot" aria-hidden="true"></span><bdi>${name}</bdi></button>
     ${open ? html`<${Dialog} title="Who asks" close=${() => set(false)}>
-      ${me === undefined ? html`<p class="muted">The server has not said yet.</p>` : html`<dl class="facts">
-        <div><dt>Role</dt><dd><bdi>${me.role || (me.authentication.length ? 'none' : 'none: this server asks nobody for credentials')}</bdi></dd></div>
-        ${me.original_principal ? html`<div><dt>For</dt><dd><bdi>${me.original_principal}</bdi></dd></div>` : null}
-        <div><dt>Address</dt><dd><code>${me.address}</code></dd></div>
-        <div><dt>Rights in all namespaces</dt><dd>${me.super ? 'all of them' : list(me.rights.everywhere)}</dd></div>
-        <div><dt>In some</dt><dd>${me.super ? 'all of them' : list(me.rights.somewhere)}</dd></div>
-        ${me.rights.namespace ? html`<div><dt>In this one</dt><dd>${me.super ? 'all of them' : list(me.rights.namespace)}</dd></div>` : null}
-        <div><dt>Until</dt><dd>${me.until ? `${time(me.until)} (${ago(me.until)})` : 'no end is known'}</dd></div></dl>`}
+      ${me === undefined ? html`<p class="muted">${refused ? 'Nobody has signed in.' : 'The server has not said yet.'}</p>` : html`<${Facts} items=${[
+        ['Role', me.role || (me.authentication.length ? 'none' : 'none: this server asks nobody for credentials')],
+        ...(me.original_principal ? [['For', me.original_principal]] : []),
+        ['Address', html`<code>${me.address}</code>`],
+        ['Rights in all namespaces', list(me.rights.everywhere)],
+        ['In some', list(me.rights.somewhere)],
+        ...(me.rights.namespace ? [['In this one', list(me.rights.namespace)]] : []),
+        ['Until', me.until ? `${time(me.until)} (${ago(me.until)})` : 'no end is known'],
+      ]} />`}
       <div class="line end">${api.signedIn ? html`<button type="button" onClick=${() => { set(false); signOut(); }}>Sign out</button>` : null}
         ${me?.authentication.length === 0 ? null : html`<button type="button" class="primary" onClick=${() => { set(false); signIn(); }}>${api.signedIn ? 'Sign in as somebody else' : 'Sign in'}</button>`}</div>
     <//>` : null}`;
 }
 
-function SignIn({ why, close, done }) {
-  const schemes = why.error?.schemes?.length ? why.error.schemes : ['bearer', 'basic'];
-  const [kind, setKind] = useState(schemes.includes('bearer') ? 'token' : 'password');
+function SignIn({ why, me, close, done }) {
+  const said = me?.authentication || api.schemes;
+  const taken = SIGNS.filter((each) => said.includes(each[0]) || said.includes(each[2]));
+  const signs = taken.length ? taken : SIGNS;
+  const [kind, setKind] = useState(signs[0][0]);
   const [error, setError] = useState(why.error && !why.first ? why.error.message : '');
   const [busy, setBusy] = useState(false);
   const send = async (event) => {
@@ -252,11 +268,14 @@ function SignIn({ why, close, done }) {
     const form = new FormData(event.target);
     const given = /** @type {any} */ (Object.fromEntries(form));
     if (kind === 'token') given.token = given.token.trim();
+    if (/[^!-~]/.test(given.token || '')) {
+      setError('A token is one word of ASCII: copy it anew.');
+      return;
+    }
     setBusy(true);
     api.signIn(given);
     try {
-      await api.get('me');
-      done();
+      done((await api.get('me')).role);
     } catch (failed) {
       if (failed.status === 401) api.signIn(null);
       setError(failed.message);
@@ -264,7 +283,7 @@ function SignIn({ why, close, done }) {
     }
   };
   return html`<${Dialog} title="Sign in" close=${close}><form onSubmit=${send}>
-    ${schemes.length > 1 ? html`<div class="line" role="radiogroup" aria-label="By">${[['token', 'By a token'], ['password', 'By a password']].map(([value, text]) => html`<label class="radio">
+    ${signs.length > 1 ? html`<div class="line" role="radiogroup" aria-label="By">${signs.map(([value, text]) => html`<label class="radio">
       <input type="radio" name="kind" checked=${kind === value} onChange=${() => setKind(value)} /> ${text}</label>`)}</div>` : null}
     ${kind === 'token' ? html`<${Field} label="Token" hint="A JSON Web Token, as clients of this server have."><textarea name="token" rows="4" required autofocus spellcheck=${false} autocomplete="off" class="code"></textarea><//>`
       : html`<${Field} label="User"><input name="user" required autofocus autocomplete="username" /><//><${Field} label="Password"><input name="password" type="password" required autocomplete="current-password" /><//>`}
@@ -276,14 +295,11 @@ function SignIn({ why, close, done }) {
 
 function rememberedTheme() {
   try {
-    const found = localStorage.getItem('broker-core.theme') || '';
-    return THEMES.includes(found) ? found : 'auto';
+    return THEMES.find((each) => each === localStorage.getItem('broker-core.theme')) || 'auto';
   } catch {
     return 'auto';
   }
 }
-
-// Keys, and what RE2 takes: the page is for servers without the internet.
 
 const KEYS = [
   ['/', 'to the search of the screen'], ['Ctrl K', 'the palette: any screen, namespace or command'], ['?', 'this help'], ['r', 'asks again for all that is shown'],
@@ -298,7 +314,6 @@ const SYNTAX = [
   ['a{2,4}', 'two to four'], ['\\.', 'a dot, in place of any character'], ['(?i)ORDERS', 'large and small letters alike'], ['\\p{Greek}+', 'letters of a script'],
 ];
 
-/** @param {{place: Place}} props */
 function Help({ place }) {
   const patterns = html`<section><h2>Patterns</h2>
     <p>A topics pattern is a regular expression of RE2, whose time is bounded by the length of a name, whatever the pattern. It matches the whole of <code>tenant/namespace/topic</code>, without the suffix of a partition. This page puts <code>tenant/namespace/</code> before what you type.</p>
@@ -308,19 +323,20 @@ function Help({ place }) {
   const keys = html`<section><h2>Keys</h2><${Table} caption="Keys" head=${['key', 'does']} rows=${KEYS.map(([key, does]) => [html`<kbd>${key}</kbd>`, does])} /></section>`;
   return html`<div class="head"><h1 tabindex="-1">Help</h1></div>
     <div class="prose">${place.path[0] === 'patterns' ? html`${patterns}${keys}` : html`${keys}${patterns}`}
-    <section><h2>What this page does</h2><p>It asks this server, by <code>/v1</code>, with your rights, and no other host. A token or password stays in the memory of the page: after a reload it asks again. What you ask is in the address after <code>#</code>, which reaches no server, so that a link shows the same question to others, with their rights.</p></section></div>`;
+    <section><h2>What this page does</h2><p>It asks this server, by <code>/v1</code>, with your rights, and no other host. What you ask is in the address after <code>#</code>, which reaches no server: a link shows the same question to others, with their rights.</p></section></div>`;
 }
 
 const NAMESPACES = 100;
+const MOST_NAMESPACES = 10_000;
 
-/** @param {{place: Place}} props */
 function Namespaces({ place }) {
   const { me } = usePage();
   const find = place.query.get('find') || '';
   const settled = useSettled(find, 60);
   const [limit, setLimit] = useState(NAMESPACES);
-  const words = settled.split(/\s+/).filter(Boolean);
-  const ask = useGet('namespaces', { contains: words, count: true, limit });
+  const words = wordsOf(settled);
+  const many = words.length > MOST_WORDS;
+  const ask = useGet('namespaces', { contains: words.slice(0, MOST_WORDS), count: true, limit });
   const behind = ask.error?.status === 501; // brokers hold the topics
   return html`<div class="head"><h1 tabindex="-1">Namespaces</h1>
     <form role="search" class="line" onSubmit=${(event) => {
@@ -329,7 +345,7 @@ function Namespaces({ place }) {
       if (/^[^/\s]+\/[^/\s]+$/.test(find) && (behind || !only)) go(linkIn('topics', find));
       else if (only) go(linkIn('topics', only.namespace));
     }}>
-      <${Field} label=${behind ? 'A namespace of the brokers' : 'Find a namespace'} class="grows"
+      <${Field} label=${behind ? 'A namespace of the brokers' : 'Find a namespace'} class="grows" bad=${many && `Only the first ${MOST_WORDS} words count.`}
           hint=${behind ? 'Brokers hold the topics: type tenant/namespace and press Enter.' : 'Parts of its name, in any order. Enter opens the first.'}>
         <${TextInput} value=${find} data-search placeholder=${behind ? 'public/default' : 'default'} set=${(text) => {
           setLimit(NAMESPACES);
@@ -350,10 +366,10 @@ function Namespaces({ place }) {
             each.source && each.source !== 'catalog' ? `from ${each.source}` : each.source ? 'from the catalogue' : '',
           ].filter(Boolean).join(', ')}${each.changed ? html`<span title=${time(each.changed)}>, changed ${ago(each.changed)}</span>` : null}</span>
         </a></li>`)}</ul>
-      ${data.next ? html`<p><button type="button" onClick=${() => setLimit(Math.min(10_000, limit * 5))}>Show more</button></p>` : null}`)}<//>`}`;
+      ${!data.next ? null : limit < MOST_NAMESPACES ? html`<p><button type="button" onClick=${() => setLimit(Math.min(MOST_NAMESPACES, limit * 5))}>Show more</button></p>`
+    : html`<p class="muted">No more are shown: find the others by their names.</p>`}`)}<//>`}`;
 }
 
-/** @param {{find: string, writes: boolean | undefined}} props */
 function None({ find, writes }) {
   if (find) return html`<${Empty} title="No namespace has this in its name"><p>Only namespaces that hold topics, and that you may list, are here.</p><//>`;
   const url = new URL('v1/namespaces/public/default/topics/orders', ROOT).href;

@@ -14,14 +14,8 @@ export const counted = (value, one, many = `${one}s`) => `${number(value)} ${plu
 
 export function size(bytes) {
   if (typeof bytes !== 'number') return '–';
-  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
-  let unit = 0;
-  let value = bytes;
-  while (value >= 1024 && unit < units.length - 1) {
-    value /= 1024;
-    unit += 1;
-  }
-  return `${unit ? some.format(value) : whole.format(value)} ${units[unit]}`;
+  const unit = Math.max(0, Math.min(4, Math.floor(Math.log2(bytes) / 10)));
+  return `${unit ? some.format(bytes / 1024 ** unit) : whole.format(bytes)} ${['B', 'KiB', 'MiB', 'GiB', 'TiB'][unit]}`;
 }
 
 export function duration(seconds) {
@@ -36,20 +30,16 @@ export function duration(seconds) {
 
 /** @param {any} value milliseconds, or text of ISO 8601 @returns {Date | null} */
 export function date(value) {
-  if (value === null || value === undefined || value === '') return null;
-  const found = new Date(value);
+  const found = new Date(value ?? '');
   return Number.isNaN(found.getTime()) ? null : found;
 }
 
-export function time(value) {
+const shown = (format) => (value) => {
   const found = date(value);
-  return found === null ? '–' : moment.format(found);
-}
-
-export function clockTime(value) {
-  const found = date(value);
-  return found === null ? '–' : clock.format(found);
-}
+  return found === null ? '–' : format.format(found);
+};
+export const time = shown(moment);
+export const clockTime = shown(clock);
 
 export function ago(value) {
   const found = date(value);
@@ -78,5 +68,12 @@ export function shortName(namespace, name) {
   return name.startsWith(before) ? name.slice(before.length) : name;
 }
 
-/** For a shell. @param {string} text */
-export const quoted = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`);
+/** A text whose controls and the like are as `how` writes them. @param {string} text @param {(each: string) => string} how */
+export const unseen = (text, how) => text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, how);
+
+/** For a shell; a terminal may run what is not escaped. @param {string} text */
+export function quoted(text) {
+  if (/^[\w@%+=:,./-]+$/.test(text)) return text;
+  const escaped = (each) => unseen(each, (one) => encodeURIComponent(one).replaceAll('%', '\\x'));
+  return escaped(text) === text ? `'${text.replaceAll("'", `'\\''`)}'` : `$'${escaped(text.replace(/[\\']/g, '\\$&'))}'`;
+}

@@ -10,10 +10,10 @@ export {
   h, render, Fragment, useState, useEffect, useLayoutEffect, useMemo, useRef, useCallback, useErrorBoundary, useId,
 };
 
-/** Markup as a template: what stands in `${}` is text or a component, never markup. */
+/** Markup as a template: what stands in `${}` is text, never markup. */
 export const html = htm.bind(h);
 
-// Where the page is, in the part of the address after `#`: what is asked stays in a link, and reaches no log of a server.
+// Where the page is, after `#` in the address: it stays in a link, and reaches no log of a server.
 
 /** @param {string} hash @returns {Place} */
 function placeOf(hash) {
@@ -31,26 +31,22 @@ function decoded(text) {
   }
 }
 
-/** The text before the first separator and the one after it, if there is one. @param {string} text @param {string} at @returns {[string, string?]} */
+/** The text before the first separator and behind it. @param {string} text @param {string} at @returns {[string, string?]} */
 export function split(text, at) {
   const index = text.indexOf(at);
   return index < 0 ? [text] : [text.slice(0, index), text.slice(index + 1)];
 }
 
-/**
- * A link within the page.
- * @param {string[]} parts
- * @param {URLSearchParams | Record<string, any>} [query]
- */
+/** A link within the page. @param {string[]} parts @param {Values} [query] */
 export function link(parts, query = {}) {
   const text = String(query instanceof URLSearchParams ? query : params(query));
   return `#/${parts.map(encodeURIComponent).join('/')}${text && `?${text}`}`;
 }
 
-/** A link to a screen of a namespace. @param {string} screen @param {string} namespace @param {URLSearchParams | Record<string, any>} [query] */
+/** A link to a screen of a namespace. @param {string} screen @param {string} namespace @param {Values} [query] */
 export const linkIn = (screen, namespace, query) => link([screen, ...namespace.split('/')], query);
 
-/** Values for an address: empty ones are left out, an array is a repeated parameter. @param {Record<string, any>} values */
+/** Values for an address: empty ones are left out, an array is a repeated parameter. @param {Values} values */
 export function params(values) {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(values)) {
@@ -59,7 +55,7 @@ export function params(values) {
   return query;
 }
 
-/** @param {string} to @param {{replace?: boolean}} [options] without a step for the button Back */
+/** @param {string} to @param {{replace?: boolean}} [options] `replace`: without a step for the button Back */
 export function go(to, { replace = false } = {}) {
   if (to === location.hash) return;
   if (replace) {
@@ -68,7 +64,7 @@ export function go(to, { replace = false } = {}) {
   } else location.hash = to;
 }
 
-/** @returns {Place} the place of the page now; the component is drawn again when it changes */
+/** The place of the page now. */
 export function usePlace() {
   const [hash, set] = useState(location.hash);
   useEffect(() => {
@@ -79,13 +75,12 @@ export function usePlace() {
   return placeOf(hash);
 }
 
-/** What the server said in place of an answer, or that it said nothing (`status` 0). */
+/** The status of what a browser cannot ask. */
+export const UNASKABLE = -1;
+
+/** `status` 0: the server said nothing. */
 export class ApiError extends Error {
-  /**
-   * @param {number} status
-   * @param {Record<string, any>} problem the body, RFC 9457
-   * @param {string[]} schemes how a client may authenticate, of a 401
-   */
+  /** @param {number} status @param {Values} problem the body, RFC 9457 @param {string[]} schemes of a 401 */
   constructor(status, problem, schemes = []) {
     super(String(problem.detail || problem.title || `the server answered with ${status}`));
     this.status = status;
@@ -95,45 +90,48 @@ export class ApiError extends Error {
   }
 }
 
-/** The root of the server as the browser sees it: behind a proxy it has a prefix, which the server does not know. */
+/** The root of the server as the browser sees it, behind a prefix of a proxy. */
 export const ROOT = new URL(
   document.querySelector('meta[name=root]')?.getAttribute('content') || './',
   location.href.replace(/#.*/s, ''),
 );
 
-/** @param {string} text a part of a path, whatever is in it */
+/** A part of a path, whatever is in it. @param {string} text */
 export const part = (text) => encodeURIComponent(text);
 
-/**
- * The path of a namespace below `/v1`.
- * @param {string} namespace
- */
+/** The path of a namespace below `/v1`. @param {string} namespace */
 export function ofNamespace(namespace) {
-  const [tenant = '', name = ''] = namespace.split('/');
+  const [tenant, name = ''] = split(namespace, '/');
   return `namespaces/${part(tenant)}/${part(name)}`;
 }
 
 /**
+ * The only place where addresses of requests are made. What the browser, or a proxy that decodes it, reads as another
+ * address (`..` leaves the prefix of the server, with its credentials) is not asked.
  * @param {string} path below `/v1/`; with a slash before it, below the root of the server
- * @param {Record<string, any>} [query]
+ * @param {Values} [query]
  */
 export function address(path, query = {}) {
-  const url = new URL(path.startsWith('/') ? path.slice(1) : `v1/${path}`, ROOT);
+  const below = path[0] === '/' ? path.slice(1) : `v1/${path}`;
+  const url = new URL(below, ROOT);
+  if (url.href !== ROOT.href + below || /(^|\/)\.\.?(\/|$)/.test(decoded(below))) throw new ApiError(UNASKABLE, { detail: 'Addresses lose parts that are . or ..: curl --path-as-is asks for them.' });
   url.search = String(params(query));
   return url;
 }
 
-/** The API with the credentials of whoever signed in, which are in memory alone. */
+/** The API, with credentials that are in memory alone. */
 export class Api {
   /** @type {string | null} */
   #credentials = null;
-  /** Called for each 401, with the error. @type {(error: ApiError) => void} */
+  /** Called for each 401. @type {(error: ApiError) => void} */
   onUnauthenticated = () => {};
-  /** Called after each request with whether the server answered. @type {(answered: boolean) => void} */
+  /** Called after each request. @type {(answered: boolean) => void} */
   onReached = () => {};
 
   /** The name that was given with a password. */
   user = '';
+  /** How a client may authenticate, as the last 401 said. @type {string[]} */
+  schemes = [];
 
   get signedIn() {
     return this.#credentials !== null;
@@ -150,19 +148,14 @@ export class Api {
     }
   }
 
-  /**
-   * @param {string} method
-   * @param {string} path
-   * @param {{query?: Record<string, any>, body?: any, type?: string, headers?: Record<string, string>,
-   *          signal?: AbortSignal}} [options]
-   * @returns {Promise<Response>}
-   */
+  /** @param {string} method @param {string} path @param {RequestOf} [options] */
   async request(method, path, { query, body, type = 'application/json', headers = {}, signal } = {}) {
-    /** @type {Record<string, string>} */
+    /** @type {Values} */
     const sent = { Accept: 'application/json', ...headers };
     if (this.#credentials !== null) sent.Authorization = this.#credentials;
     if (body !== undefined) sent['Content-Type'] = type;
-    const ask = () => fetch(address(path, query), {
+    const url = address(path, query);
+    const ask = () => fetch(url, {
       method,
       headers: sent,
       body: body === undefined ? undefined : JSON.stringify(body),
@@ -186,7 +179,10 @@ export class Api {
     }
     const failure = await failed(response);
     this.onReached(!(failure.status >= 502 && !failure.cause_));
-    if (failure.status === 401) this.onUnauthenticated(failure);
+    if (failure.status === 401) {
+      this.schemes = failure.schemes;
+      this.onUnauthenticated(failure);
+    }
     throw failure;
   }
 
@@ -205,33 +201,19 @@ export class Api {
     });
   }
 
-  /**
-   * @param {string} path
-   * @param {Record<string, any>} [query]
-   * @param {AbortSignal} [signal]
-   */
+  /** @param {string} path @param {Values} [query] @param {AbortSignal} [signal] */
   async get(path, query, signal) {
     return this.read(await this.request('GET', path, { query, signal }));
   }
 
-  /**
-   * @param {string} path
-   * @param {any} body
-   * @param {AbortSignal} [signal]
-   */
+  /** @param {string} path @param {any} body @param {AbortSignal} [signal] */
   async post(path, body, signal) {
     return this.read(await this.request('POST', path, { body, signal }));
   }
 
-  /**
-   * Server-sent events over `fetch`, which sends credentials where `EventSource` sends none. Ends with an
-   * {@link ApiError}, or when it is aborted.
-   * @param {string} path
-   * @param {Record<string, any>} query
-   * @param {{signal: AbortSignal, last?: string, event: (name: string, data: string, id: string) => void}} options
-   */
+  /** Server-sent events until an error; `EventSource` sends no credentials. @param {string} path @param {Values} query @param {EventsOf} options */
   async events(path, query, { signal, last, event }) {
-    /** @type {Record<string, string>} */
+    /** @type {Values} */
     const headers = { Accept: 'text/event-stream' };
     if (last) headers['Last-Event-ID'] = last;
     const response = await this.request('GET', path, { query, headers, signal });
@@ -259,9 +241,8 @@ export class Api {
           if (now.data.length) event(now.name, now.data.join('\n'), now.id);
           now = { name: 'message', data: [], id: now.id };
         } else {
-          const colon = line.indexOf(':');
-          const field = colon < 0 ? line : line.slice(0, colon);
-          const value = colon < 0 ? '' : line.slice(colon + 1).replace(/^ /, '');
+          const [field, given = ''] = split(line, ':');
+          const value = given.replace(/^ /, '');
           if (field === 'event') now.name = value;
           else if (field === 'data') now.data.push(value);
           else if (field === 'id') now.id = value;
@@ -293,13 +274,7 @@ export const usePage = () => useContext(PageContext);
 const SLOW_MS = 1000;
 const NOTHING = { data: undefined, error: null, loading: false, slow: false, old: false };
 
-/**
- * @template T
- * @param {((signal: AbortSignal) => Promise<T>) | null} ask `null`: nothing is asked
- * @param {any[]} key asked again when one of these is another
- * @param {Asking} [options]
- * @returns {Asked<T>}
- */
+/** @template T @param {((signal: AbortSignal) => Promise<T>) | null} ask @param {any[]} key @param {Asking} [options] @returns {Asked<T>} */
 export function useAsk(ask, key, { keep = true, delay = 0, every = 0 } = {}) {
   const { epoch } = usePage();
   const [turn, setTurn] = useState(0);
@@ -350,19 +325,13 @@ export function useAsk(ask, key, { keep = true, delay = 0, every = 0 } = {}) {
   return { ...state, again };
 }
 
-/**
- * What a path of the API has.
- * @param {string | null} path `null`: nothing is asked
- * @param {Record<string, any>} [query]
- * @param {Asking} [options]
- * @returns {Asked<any>}
- */
+/** What a path of the API has; `null`: nothing is asked. @param {string | null} path @param {Values} [query] @param {Asking} [options] */
 export function useGet(path, query, options) {
   const { api } = usePage();
   return useAsk(path === null ? null : (signal) => api.get(path, query, signal), [path, String(params(query || {}))], options);
 }
 
-/** A value that follows another one after a pause of typing. @template T @param {T} value @param {number} ms @returns {T} */
+/** A value after a pause of typing. @template T @param {T} value @param {number} ms @returns {T} */
 export function useSettled(value, ms) {
   const [settled, set] = useState(value);
   useEffect(() => {
@@ -372,7 +341,7 @@ export function useSettled(value, ms) {
   return settled;
 }
 
-/** Whether the tab is seen: streams are closed where it is not. */
+/** Whether the tab is seen. */
 export function useVisible() {
   const [visible, set] = useState(document.visibilityState === 'visible');
   useEffect(() => {

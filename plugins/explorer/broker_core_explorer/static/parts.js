@@ -1,11 +1,7 @@
 // The parts that screens are built of: states of a question, copies, dialogs, fields, tables.
-import { html, linkIn, useEffect, useId, useLayoutEffect, usePage, useRef, useState } from './page.js';
+import { UNASKABLE, html, linkIn, useEffect, useId, useLayoutEffect, usePage, useRef, useState } from './page.js';
 
-/**
- * The states of a question: waiting, slow, failed, and what it found.
- * @param {{ask: Asked<any>, what: string, children: (data: any) => any, rights?: string}} props
- * `what` is asked for, such as `the plugins`
- */
+/** The states of a question. @param {{ask: Asked<any>, what: string, children: (data: any) => any, rights?: string}} props */
 export function Answer({ ask, what, children, rights }) {
   const { data, error, loading, slow, again } = ask;
   if (error !== null && !loading) return html`<${Failure} error=${error} what=${what} again=${again} rights=${rights} />`;
@@ -13,7 +9,6 @@ export function Answer({ ask, what, children, rights }) {
   return children(data);
 }
 
-/** @param {{slow: boolean, what: string}} props */
 export function Waiting({ slow, what }) {
   return html`<div class="state" role="status">
     <span class="spinner" aria-hidden="true"></span>
@@ -21,11 +16,11 @@ export function Waiting({ slow, what }) {
   </div>`;
 }
 
-/** @param {{error: any, what: string, again?: () => void, rights?: string}} props */
 export function Failure({ error, what, again, rights }) {
   const { me } = usePage();
   if (error.status === 401) {
-    return html`<div class="state"><h2>Sign in to see ${what}</h2><p>${error.message}</p></div>`;
+    return html`<div class="state"><h2>Sign in to see ${what}</h2><p>${error.message}</p>
+      <button type="button" onClick=${() => dispatchEvent(new Event('ask-again'))}>Sign in</button></div>`;
   }
   if (error.status === 403) {
     const role = me?.role;
@@ -39,6 +34,7 @@ export function Failure({ error, what, again, rights }) {
   const held = /^The shrink guard holds/.test(error.message);
   const title = held ? 'Many topics are missing at once: the listing is held'
     : error.status === 0 ? 'The server does not answer'
+    : error.status === UNASKABLE ? `A browser cannot ask for ${what}`
     : error.status === 404 ? `There is no such thing: ${what}`
     : error.status === 429 ? 'A quota is used up'
     : error.status === 503 ? 'The server has no place for this now'
@@ -52,10 +48,8 @@ export function Failure({ error, what, again, rights }) {
   </div>`;
 }
 
-/** Nothing is there, and what to do about it. @param {{title: string, children?: any}} props */
 export const Empty = ({ title, children }) => html`<div class="state empty"><h2>${title}</h2>${children}</div>`;
 
-/** A command with a button that copies it. @param {{text: string, label?: string}} props */
 export function Command({ text, label = 'Copy' }) {
   return html`<div class="command"><pre tabindex="0"><code>${text}</code></pre><${Copy} text=${text} label=${label} /></div>`;
 }
@@ -70,7 +64,7 @@ export function Copy({ text, label, said = 'Copied' }) {
   return html`<button type="button" class="quiet" onClick=${copy}>${label}</button>`;
 }
 
-/** Over plain http there is no clipboard but for localhost. @param {string} text */
+/** Plain http has no clipboard. @param {string} text */
 export async function toClipboard(text) {
   try {
     await navigator.clipboard.writeText(text);
@@ -87,7 +81,7 @@ export async function toClipboard(text) {
   }
 }
 
-/** A file for the browser's folder of downloads. @param {string} name @param {string[]} chunks @param {string} type */
+/** @param {string} name @param {string[]} chunks @param {string} type */
 export function download(name, chunks, type) {
   const url = URL.createObjectURL(new Blob(chunks, { type }));
   const anchor = document.createElement('a');
@@ -98,7 +92,7 @@ export function download(name, chunks, type) {
 }
 
 /**
- * A modal dialog: the element of the browser, with its focus and Escape.
+ * A modal dialog.
  * @param {{title: string, close: () => void, children: any, wide?: boolean, bare?: boolean}} props
  */
 export function Dialog({ title, close, children, wide, bare }) {
@@ -108,7 +102,7 @@ export function Dialog({ title, close, children, wide, bare }) {
     const node = ref.current;
     node?.showModal();
     return () => {
-      // The browser gives the focus back, which it does not if the element is only taken away.
+      // Gives the focus back.
       node?.close();
       const at = document.activeElement;
       if (at === document.body || node?.contains(at)) document.querySelector('h1')?.focus();
@@ -124,7 +118,7 @@ export function Dialog({ title, close, children, wide, bare }) {
   </dialog>`;
 }
 
-/** A label over a control, which a hint describes. @param {{label: any, hint?: any, children: any, class?: string, bad?: any}} props */
+/** @param {{label: any, hint?: any, children: any, class?: string, bad?: any}} props */
 export function Field({ label, hint, children, class: className = '', bad }) {
   const id = useId();
   const box = useRef(/** @type {HTMLElement | null} */ (null));
@@ -138,7 +132,7 @@ export function Field({ label, hint, children, class: className = '', bad }) {
 }
 
 /**
- * A text field of which the address is the state: what is typed counts at once, what comes from the address too.
+ * A text field whose state is in the address.
  * @param {{value: string, set: (value: string) => void, [name: string]: any}} props
  */
 export function TextInput({ value, set, ...rest }) {
@@ -159,10 +153,7 @@ export function TextInput({ value, set, ...rest }) {
     spellcheck=${false} dir="auto" ...${rest} />`;
 }
 
-/**
- * A table that scrolls sideways where the screen is narrow.
- * @param {{caption: string, head: any[], rows: any[][], numeric?: number[]}} props `numeric`: columns to the right
- */
+/** @param {{caption: string, head: any[], rows: any[][], numeric?: number[]}} props `numeric`: columns to the right */
 export function Table({ caption, head, rows, numeric = [] }) {
   const kind = (index) => (numeric.includes(index) ? 'number' : '');
   return html`<div class="scrolls" tabindex="0" role="region" aria-label=${caption}><table>
@@ -174,12 +165,10 @@ export function Table({ caption, head, rows, numeric = [] }) {
   </table></div>`;
 }
 
-/** Names and values. @param {{items: [any, any][]}} props */
 export const Facts = ({ items }) => html`<dl class="facts">${items.map(
   ([name, value]) => html`<div><dt>${name}</dt><dd dir="auto">${value}</dd></div>`,
 )}</dl>`;
 
-/** Properties of a topic. @param {{of: Record<string, string> | null | undefined}} props */
 export const Pairs = ({ of }) => {
   const entries = Object.entries(of || {});
   return entries.length
@@ -187,7 +176,7 @@ export const Pairs = ({ of }) => {
     : html`<span class="muted">none</span>`;
 };
 
-/** The topics of a question that somebody asks. @param {{of: {namespace: string, mode: string, pattern: string, properties: any}}} props */
+/** The topics of a question that somebody asks. @param {{of: any}} props */
 export function QuestionLink({ of }) {
   const pairs = Object.entries(of.properties || {});
   const mode = String(of.mode).toLowerCase();
@@ -195,10 +184,8 @@ export function QuestionLink({ of }) {
     ${' '}${mode === 'persistent' ? null : html`<${Badge} kind="plain">${mode.replace('_', '-')}<//> `}${pairs.length ? html`<${Pairs} of=${of.properties} />` : null}`;
 }
 
-/** @param {{kind: 'good' | 'warn' | 'bad' | 'plain', children: any}} props */
 export const Badge = ({ kind, children }) => html`<span class=${`badge ${kind}`}>${children}</span>`;
 
-/** The screens of one namespace. @param {{namespace: string, now: string}} props */
 export function NamespaceTabs({ namespace, now }) {
   const tabs = [['topics', 'Topics'], ['why', 'Why not?'], ['live', 'Live']];
   return html`<nav class="tabs" aria-label="Of this namespace">${tabs.map(([screen, text]) => html`<a

@@ -1,6 +1,6 @@
 // The question of a listing: in the address, to the API, as others write it; its form; its pattern.
 import { ROOT, address, go, html, linkIn, ofNamespace, params, part, split, useGet, usePage, useState } from './page.js';
-import { counted, quoted } from './format.js';
+import { counted, quoted, unseen } from './format.js';
 import { Field, TextInput } from './parts.js';
 
 export const MODES = [['persistent', 'Persistent'], ['non_persistent', 'Non-persistent'], ['all', 'All']];
@@ -74,13 +74,15 @@ export function formsOf(question, { signedIn, user }) {
   const pairs = [...new URL(address(path, parametersOf(question))).searchParams];
   const curl = ['curl -sS -G', '-H \'Accept: text/plain\'', ...credentialsOf({ signedIn, user }),
     ...pairs.map((pair) => `--data-urlencode ${quoted(pair.join('='))}`), quoted(url)];
-  const command = [`broker-core list ${quoted(question.namespace)}`];
+  const option = question.namespace[0] === '-'; // the command would take it for one
+  const command = [`broker-core list${option ? '' : ` ${quoted(question.namespace)}`}`];
   const { full } = fullPattern(question.typed, question.namespace);
   if (full) command.push(`--pattern ${quoted(full)}`);
   if (question.mode !== 'persistent') command.push(`--mode ${question.mode.replace('_', '-')}`);
   for (const [key, value] of asked(question)) command.push(`--property ${quoted(`${key}=${value}`)}`);
   if (signedIn) command.push(user ? `--user ${quoted(user)} --password-file FILE` : '--token-file FILE');
   command.push(`--url ${quoted(ROOT.href.replace(/\/$/, ''))}`);
+  if (option) command.push(`-- ${quoted(question.namespace)}`);
   const python = [
     'import json', ...(signedIn ? ['import os'] : []), 'from urllib.parse import urlencode', 'from urllib.request import Request, urlopen', '',
     `question = [${pairs.map((pair) => `(${pair.map(text).join(', ')})`).join(', ')}]`,
@@ -91,8 +93,8 @@ export function formsOf(question, { signedIn, user }) {
   return [['curl', curl.join(' \\\n  ')], ['broker-core list', command.join(' \\\n  ')], ['Python', python.join('\n')]];
 }
 
-/** As Python writes it. */
-const text = (value) => JSON.stringify(value);
+/** As Python writes it. @param {any} value */
+const text = (value) => unseen(JSON.stringify(value), (each) => `\\U${Number(each.codePointAt(0)).toString(16).padStart(8, '0')}`);
 
 const SAVED = 'broker-core.saved';
 

@@ -134,7 +134,8 @@ _PREFIX: Final = Parameter(
 )
 _CONTAINS: Final = Parameter(
     "contains",
-    f"Only those whose names contain this; may be repeated, {_MOST_PARTS} times at the most: then all of it.",
+    "Only those whose names contain this, in large or small letters; may be repeated,"
+    f" {_MOST_PARTS} times at the most: then all of it.",
     read=_part,
     schema={
         "type": "array",

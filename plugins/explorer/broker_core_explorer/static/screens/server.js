@@ -6,7 +6,7 @@ import * as text from '../format.js';
 
 const EVERY = { every: 10_000 };
 const MONITOR = 'monitor in all namespaces';
-/** Titles of series in the order of the page: what clients notice is first. @type {[string, string, (value: number) => string][]} */
+/** What clients notice is first. @type {[string, string, (value: number) => string][]} */
 const SERIES = [
   ['listings_per_s', 'Listings a second', anything],
   ['listing_ms', 'Time of a listing', (value) => duration(value / 1000)],
@@ -22,7 +22,6 @@ const SERIES = [
   ['snapshots_used', 'Snapshots', size],
 ];
 
-/** @param {{place: Place}} props */
 export function Server({ place }) {
   const { me } = usePage();
   const history = useGet('server/history', {}, EVERY);
@@ -111,7 +110,6 @@ function Clients({ order }) {
   const [all, showAll] = useState(false);
   return html`<${Part} title="Connections" path="server/clients" query=${{ order, limit: 10_000 }} what="the connections" tools=${() => html`<${Choice} label="First those with"
       name="order" value=${order} options=${[['age', 'the longest time'], ['requests', 'most requests'], ['bytes', 'most bytes'], ['memory', 'most memory']]} />`}>${(data) => {
-      /** @type {Map<string, {role: string, transport: string, count: number, requests: number, bytes: number}>} */
       const groups = new Map();
       for (const each of data.items) {
         const role = each.role ?? '';
@@ -220,7 +218,6 @@ function Plugin({ plugin, brought }) {
   </li>`;
 }
 
-/** A screen that a plugin brings: an ES module, which gets the framework and the API of this page. @param {{place: Place}} props */
 export function PluginScreen({ place }) {
   const { api, brought, screens, epoch } = usePage();
   const [id] = place.path;
@@ -232,7 +229,7 @@ export function PluginScreen({ place }) {
   useEffect(() => {
     if (!screen?.allowed || loaded?.module) return;
     const url = new URL(screen.module, ROOT);
-    // Browsers keep that a module did not come: it is asked for at another address when the server is back.
+    // Browsers keep that a module did not come.
     if (loaded) url.search = `${epoch}`;
     import(url.href).then((module) => set({ module }), async (error) => {
       set({ error: await api.get('me').then(() => error, (away) => away) });

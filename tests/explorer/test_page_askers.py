@@ -1,0 +1,110 @@
+"""Whose page it is in Chromium: signing in and out, links of attackers, names that are copied into a shell."""
+
+from __future__ import annotations
+
+import subprocess
+from base64 import b64encode
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from tests.explorer.conftest import CHANGE, TOPICS, signed_in
+from tests.support.served import Served
+from tests.support.tokens import SECRET, data_url, token
+from tests.support.watched_page import WatchedPage
+
+Open = Callable[..., WatchedPage]
+
+#: A function of a module of the page, with what it gives, or the message of its error.
+_GIVES: Final = """async ([module, name, given]) => {
+  const found = await import(document.querySelector('script[type=module]').src.replace('app.js', module));
+  try { return String(found[name](...given)); } catch (error) { return `${error.name} ${error.message}`; }
+}"""
+
+
+def test_links_of_attackers_and_what_is_copied_of_their_names(page_of: Open, guarded: Served) -> None:
+    page = page_of(guarded, "constructor")
+    page.see("The address names no screen.")
+    signed_in(page, "chief")
+    page.page.get_by_role("button", name="chief").wait_for()
+    asked: list[str] = []
+    page.page.on("request", lambda request: asked.append(request.url))
+    page.go("topic/a%2F..%2F..%2F..%2F..%2F..%2Fotherapp/b/c")
+    page.see("A browser cannot ask for this topic")
+    page.go("topic/public/default/..")
+    page.see("A browser cannot ask for this topic")
+    assert not [url for url in asked if "otherapp" in url.replace("%2Fotherapp", "")]
+
+    def gives(module: str, name: str, *given: str) -> Any:
+        return page.page.evaluate(_GIVES, [module, name, given])
+
+    assert gives("page.js", "address", "namespaces/a/b%20c") == f"{page.root}v1/namespaces/a/b%20c"
+    for path in ("a/../b", "a/%2e%2E", "a/..%2Fb", "//other/x", "/https://other/x", ".", "a\\..\\b"):
+        assert gives("page.js", "address", path).startswith("Error Addresses lose parts"), path
+    for name in ("a'b\x1b[31m\\\n\u0085\u202e", "it's", "plain", "x \x00\x03f"):
+        shell = gives("format.js", "quoted", name)
+        assert shell.isprintable()
+        told = subprocess.run(["bash", "-c", f"printf %s {shell}"], capture_output=True, check=True)
+        assert told.stdout == name.partition("\0")[0].encode()
+    page.go("topics/-a/b?q=%1B%F3%A0%80%81")
+    page.page.get_by_role("button", name="Keep, copy, export").click()
+    text = page.page.get_by_role("dialog").text_content()
+    assert r"-a/b/\\U0000001b" not in text
+    assert r"-a/b/\u001b\U000e0001" in text
+    assert r"$'-a/b/\x1B\xF3\xA0\x80\x81'" in text
+    assert "-- -a/b" in text
+
+
+def test_what_was_shown_goes_with_the_one_who_signs_out(page_of: Open, guarded: Served) -> None:
+    page = page_of(guarded, "live/public/default")
+    page.page.get_by_role("dialog", name="Sign in").wait_for()
+    page.page.keyboard.press("Escape")
+    page.page.get_by_role("main").get_by_role("button", name="Sign in").first.click()
+    signed_in(page, "chief")
+    page.see("Nothing has changed yet")
+    by = {"Authorization": "Basic " + b64encode(b"chief:secret").decode()}
+    assert page.page.evaluate(CHANGE, ["PUT", "fleeting", "{}", by]) == 201
+    page.see("persistent://public/default/fleeting")
+    assert page.page.evaluate(CHANGE, ["DELETE", "fleeting", None, by]) == 204
+    page.page.get_by_role("button", name="chief").click()
+    page.page.get_by_role("button", name="Sign out").click()
+    page.page.get_by_role("dialog", name="Sign in").wait_for()
+    page.holds("!/fleeting|chief/.test(document.body.textContent)")
+    page.page.keyboard.press("Escape")
+    page.page.get_by_role("button", name="Nobody yet").click()
+    page.see("Nobody has signed in.")
+
+
+def test_a_token_that_no_header_can_have(
+    page_of: Open, explored: Callable[..., Served], tmp_path: Path
+) -> None:
+    key = {"key": data_url(SECRET), "algorithms": ["HS256"]}
+    given = token({"sub": "chief"}, key=SECRET, by="HS256").decode()
+    guard: dict[str, Any] = {
+        "authentication": {"methods": ["token"], "token": key},
+        "authorization": {"super_roles": ["chief"]},
+    }
+    page = page_of(explored(tmp_path, TOPICS, guard))
+    dialog = page.page.get_by_role("dialog", name="Sign in")
+    dialog.wait_for()
+    assert dialog.get_by_role("radio").count() == 0
+    dialog.get_by_label("Token").fill("one\ntwo")
+    dialog.get_by_role("button", name="Sign in").click()
+    page.see("A token is one word of ASCII")
+    dialog.get_by_label("Token").fill(f"\n {given}\n")
+    dialog.get_by_role("button", name="Sign in").click()
+    dialog.wait_for(state="hidden")
+    page.see("1 namespace")
+
+
+def test_finding_by_many_words(page_of: Open, served: Served) -> None:
+    page = page_of(served, "namespaces?find=d+e+f+a+u+l+t+p+b")
+    page.see("Only the first 8 words count.")
+    page.see("1 namespace")
+    page.page.keyboard.press("Control+k")
+    page.see("Colours: dark")
+    assert page.page.get_by_role("option", name="Sign in").count() == 0
+    page.page.keyboard.type("d e f a u l t p b")
+    page.see("At most 8 words.")
+    page.page.get_by_role("combobox").fill("DEFAULT")
+    page.page.get_by_role("option", name="public/default").wait_for()
