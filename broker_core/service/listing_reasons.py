@@ -18,7 +18,7 @@ from broker_core.access.access import Access
 from broker_core.access.asker import Asker
 from broker_core.counted import counted
 from broker_core.errors import ListingFailed
-from broker_core.names import TopicName
+from broker_core.names import NON_PERSISTENT, PERSISTENT, TopicName
 from broker_core.patterns import compile_pattern
 from broker_core.pipeline import Pipeline
 from broker_core.plugin_api.listing_request import ListingRequest
@@ -31,6 +31,7 @@ __all__ = ["Step", "Why", "why_listed"]
 
 #: Names of a topic that masks are asked about: those of its first partitions.
 _MOST_NAMES: Final = 1000
+_OTHER: Final = {PERSISTENT: NON_PERSISTENT, NON_PERSISTENT: PERSISTENT}
 _WANTS: Final = frozenset({"partitions", "properties"})
 
 
@@ -73,7 +74,9 @@ async def why_listed(pipeline: Pipeline, find: Find, question: ListingRequest, t
     asked = Asked(asker=asker, action=None, wants=_WANTS, deadline=question.deadline)
     try:
         known = await find.there(asked, base)
-        steps.append(_existence(pipeline, question, topic, known))
+        twin = TopicName(_OTHER[base.domain], base.namespace, base.local)
+        is_other = not known.exists and (await find.there(asked, twin)).exists
+        steps.append(_existence(pipeline, question, topic, known, twin if is_other else None))
     except ListingFailed as failure:
         known = Known(exists=False)
         steps.append(_failed("exists", failure))
@@ -128,8 +131,14 @@ async def _gates(pipeline: Pipeline, question: ListingRequest) -> Step:
     return Step("gates", True, asked or None, "let it pass" if asked else "no plugin decides about it")
 
 
-def _existence(pipeline: Pipeline, question: ListingRequest, topic: TopicName, known: Known) -> Step:
+def _existence(
+    pipeline: Pipeline, question: ListingRequest, topic: TopicName, known: Known, twin: TopicName | None
+) -> Step:
+    """Whether there is the topic or partition; ``twin`` has its name in the other domain, if there is one."""
     by = ", ".join([*pipeline.dispatcher.lister_hook.plugins(topic.namespace), pipeline.lister.name])
+    if twin is not None:
+        says = f"there is no topic {topic.partitioned_name}, but {twin} is there"
+        return Step("exists", False, by, says, f"its full name, {twin}")
     if not known.exists:
         asked = " and ".join(
             f"{key}={value}" for key, value in sorted(_selecting(pipeline, question).items())

@@ -164,6 +164,11 @@ def test_what_a_new_user_asks(page_of: Open, served: Served) -> None:
     said = subprocess.run(["bash", "-c", command], check=True, capture_output=True, text=True).stdout
     assert json.loads(said)["properties"] == {"region": "eu"}
     deleted(page, "orders-77")
+    page.go("topic/public/default/sensor-00-partition-1")
+    page.see("A partition of")
+    page.go("topics/public/default?q=orders-.*&p=region=eu")
+    tab = page.page.locator(".tabs").get_by_role("link", name="Why not?")
+    assert tab.get_attribute("href") == "#/why/public/default?q=orders-.*&p=region%3Deu"
     page.go("why/public/default?topic=other/ns/payments")
     assert (
         page.page.get_by_role("link", name="Ask in other/ns").get_attribute("href")

@@ -185,9 +185,3 @@ export function QuestionLink({ of }) {
 }
 
 export const Badge = ({ kind, children }) => html`<span class=${`badge ${kind}`}>${children}</span>`;
-
-export function NamespaceTabs({ namespace, now }) {
-  const tabs = [['topics', 'Topics'], ['why', 'Why not?'], ['live', 'Live']];
-  return html`<nav class="tabs" aria-label="Of this namespace">${tabs.map(([screen, text]) => html`<a
-    href=${linkIn(screen, namespace)} aria-current=${now === screen ? 'page' : undefined}>${text}</a>`)}</nav>`;
-}

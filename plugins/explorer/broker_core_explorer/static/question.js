@@ -160,14 +160,14 @@ export function QuestionForm({ screen, question, error, more = {}, asks = true }
   </form>`;
 }
 
-/** @param {Question} question @param {string} name */
-export const valuesOf = ({ namespace }, name) => `${ofNamespace(namespace)}/properties/${part(name)}`;
+/** The values of a property by the rest of the question. @param {Question} question @param {string} name @param {string | null} prefix */
+export const useValues = (question, name, prefix) => useGet(prefix === null ? null : `${ofNamespace(question.namespace)}/properties/${part(name)}`,
+  { ...parametersOf({ ...question, properties: question.properties.filter(([key]) => key !== name) }), prefix, limit: 50 });
 
 function PropertyField({ name, value, set, question }) {
   const [wanted, want] = useState(false);
   const list = `values-of-${name}`;
-  const found = useGet(wanted ? valuesOf(question, name) : null,
-    { mode: question.mode, pattern: patternOf(question), limit: 50 });
+  const found = useValues(question, name, wanted ? value : null);
   const items = found.data?.items || [];
   return html`<${Field} label=${html`Property <bdi>${name}</bdi>`} class="property">
     <${TextInput} value=${value} set=${set} list=${list} placeholder="any" onFocus=${() => want(true)} onPointerEnter=${() => want(true)} />
@@ -209,7 +209,6 @@ function MoreOfQuestion({ question, set, asks }) {
   </details>`;
 }
 
-/** Where in the text RE2 refuses, and why. */
 function Refused({ error, question }) {
   const { reason, offset, length } = error.problem.error || {};
   const { shift } = fullPattern(question.typed, question.namespace);

@@ -20,18 +20,18 @@ export function Topic({ place }) {
   const gone = ask.error?.status === 404 && !ask.loading;
   const rights = me?.rights?.namespace;
   const may = me === null || me.super || rights === null || rights === undefined || rights.includes('admin');
-  const close = () => set('');
-  const done = () => {
-    close();
+  const close = () => {
+    set('');
     ask.again();
     history.again();
   };
   return html`<nav class="crumbs" aria-label="Where it is"><a href=${linkIn('topics', namespace)}><bdi>${namespace}</bdi></a></nav>
     <div class="head"><h1 tabindex="-1"><bdi class="breaks">${name}</bdi></h1>
       <div class="line"><${Copy} text=${() => ask.data?.name || `persistent://${namespace}/${name}`} label="Copy the full name" />
-        <a class="button quiet" href=${linkIn('why', namespace, { topic: name })}>Why is it not listed?</a></div></div>
+        <a class="button quiet" href=${linkIn('why', namespace, { topic: name, mode: name.startsWith('non-') ? 'all' : '' })}>Why is it not listed?</a></div></div>
     ${gone ? html`<${Empty} title="There is no such topic now"><p>It may have been deleted, or you may not see it. What is known of it stands below.</p><//>`
       : html`<${Answer} ask=${ask} what="this topic" rights="list">${(topic) => html`
+        ${shortName(namespace, topic.name) === name ? null : html`<p class="notice">A partition of <a href=${topicLink(namespace, topic.name)}><bdi>${topic.name}</bdi></a>, shown here.</p>`}
         <div class="columns">
           <section class="panel"><h2>What it is</h2><${Facts} items=${[
             ['Full name', html`<code class="breaks">${topic.name}</code>`],
@@ -47,7 +47,7 @@ export function Topic({ place }) {
         </div>
         <${Changing} may=${may} me=${me} set=${set} />
         ${doing ? html`<${doing === 'change' ? Change : Delete} topic=${topic} namespace=${namespace} name=${shortName(namespace, topic.name)} close=${close}
-          done=${doing === 'change' ? done : () => go(linkIn('topics', namespace))} />` : null}
+          done=${doing === 'change' ? close : () => go(linkIn('topics', namespace))} />` : null}
       `}<//>`}
     <section aria-label="History"><h2>History</h2>
       ${history.error?.status === 409 ? html`<p class="muted">Not shown here: ${history.error.message}.</p>`
@@ -173,7 +173,7 @@ function Doing({ title, button, kind, ready, said, topic, namespace, name, ask: 
       say(said);
       done();
     } catch (failed) {
-      setError(failed.status === 412 ? 'Somebody changed the topic meanwhile: close this, and look at it again.'
+      setError(failed.status === 412 ? 'Somebody changed the topic meanwhile: close this to see it.'
         : failed.status === 0 ? 'No answer came: it may be changed or not. Close this, and look at it again.' : failed.message);
     }
   };
@@ -184,7 +184,6 @@ function Doing({ title, button, kind, ready, said, topic, namespace, name, ask: 
   </form><//>`;
 }
 
-/** Changes that are kept and shown: older ones are counted alone. */
 const KEPT = 500;
 const SHOWN = 60;
 const AGAIN_MS = 3000;
@@ -268,7 +267,7 @@ export function Live({ place }) {
   }, [key, visible, epoch]);
 
   const shown = events.slice(0, SHOWN);
-  return html`<${Head} namespace=${question.namespace} now="live" />
+  return html`<${Head} question=${question} now="live" />
     <${QuestionForm} screen="live" question=${question} error=${state.error} asks=${false} />
     <div class="bar">
       <p class="result" role="status">${state.error ? html`<${Badge} kind="bad">${state.error.status === 0 ? 'not connected, trying again' : 'stopped'}<//>`

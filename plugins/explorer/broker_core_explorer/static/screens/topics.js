@@ -1,7 +1,7 @@
 // The listing of a namespace: a question, what matches, and why a topic does not.
-import { ApiError, go, html, link, linkIn, ofNamespace, part, useAsk, useEffect, useLayoutEffect, useMemo, usePage, useGet, useRef, useSettled, useState } from '../page.js';
-import { Answer, Badge, Command, Copy, Dialog, Empty, Facts, Field, NamespaceTabs, TextInput, download } from '../parts.js';
-import { QuestionForm, PARTITION, SPACE, bodyOf, commandOf, formsOf, marker, parametersOf, patternOf, queryOf, questionOf, save, valuesOf } from '../question.js';
+import { ApiError, go, html, link, linkIn, ofNamespace, part, useAsk, useEffect, useLayoutEffect, useMemo, usePage, useRef, useSettled, useState } from '../page.js';
+import { Answer, Badge, Command, Copy, Dialog, Empty, Facts, Field, TextInput, download } from '../parts.js';
+import { QuestionForm, PARTITION, SPACE, bodyOf, commandOf, formsOf, marker, parametersOf, patternOf, queryOf, questionOf, save, useValues } from '../question.js';
 import { counted, duration, number, shortName } from '../format.js';
 
 /** Rows of a request, and what is said of each besides its name. */
@@ -27,7 +27,7 @@ export function Topics({ place }) {
   const { data, error, loading } = ask;
   const view = (changed) => go(linkIn('topics', question.namespace, queryOf(question, { ...shown, ...changed })), { replace: true });
   const refused = error?.cause_ === 'PATTERN' && !loading;
-  return html`<${Head} namespace=${question.namespace} now="topics" />
+  return html`<${Head} question=${question} now="topics" />
     <${QuestionForm} screen="topics" question=${question} more=${shown} error=${loading ? null : error} />
     <div class="split">
       <section class="main" aria-label="Topics that match">
@@ -54,8 +54,9 @@ export function Topics({ place }) {
     ${keeping ? html`<${Keep} question=${question} total=${data?.total} close=${() => keep(false)} />` : null}`;
 }
 
-export const Head = ({ namespace, now }) => html`<div class="head"><h1 tabindex="-1"><bdi>${namespace}</bdi></h1>
-  <${NamespaceTabs} namespace=${namespace} now=${now} /></div>`;
+export const Head = ({ question, now }) => html`<div class="head"><h1 tabindex="-1"><bdi>${question.namespace}</bdi></h1>
+  <nav class="tabs" aria-label="Of this namespace">${[['topics', 'Topics'], ['why', 'Why not?'], ['live', 'Live']].map(([screen, text]) => html`<a
+    href=${linkIn(screen, question.namespace, queryOf(question))} aria-current=${now === screen ? 'page' : undefined}>${text}</a>`)}</nav></div>`;
 
 async function listing(api, question, signal, known) {
   const response = await api.request('GET', `${ofNamespace(question.namespace)}/topics`, {
@@ -132,7 +133,7 @@ function NoTopics({ question }) {
 
 /** The values of a property, if no topic has the one that is asked. */
 function ValuesOf({ name, value, question }) {
-  const { data } = useGet(valuesOf(question, name), { mode: question.mode, pattern: patternOf(question), limit: 50 });
+  const { data } = useValues(question, name, '');
   if (!data || data.items.some((each) => each.value === value)) return null;
   const others = question.properties.filter(([key]) => key !== name);
   return html`<p>${data.items.length ? html`No topic has <bdi>${name}=${value}</bdi>, but: ${data.items.map((each) => html`<a
@@ -231,7 +232,7 @@ export function Why({ place }) {
   const ask = useAsk(settled === '' || elsewhere ? null : (signal) => api.post(
     `${ofNamespace(question.namespace)}/topics/${part(scheme ? settled : local)}:why`, bodyOf(question), signal,
   ), [question.namespace, key, settled], { keep: false, delay: 60 });
-  return html`<${Head} namespace=${question.namespace} now="why" />
+  return html`<${Head} question=${question} now="why" />
     <form class="line" onSubmit=${(event) => event.preventDefault()}>
       <${Field} label="The topic that is missing" class="grows" hint=${topic.trim() !== topic ? SPACE : 'Its name; the question stands below.'}>
         <${TextInput} value=${topic} placeholder="orders-7" data-search set=${(text) => go(
@@ -282,9 +283,9 @@ const BEYOND = 6; // rows around what is seen
 /** Milliseconds: a page that is scrolled past is not asked for. */
 const PAUSE_MS = 30;
 
-/** Pixels that a list may be high: browsers stop at 17 or 33 million. */
-const TALLEST = 15e6;
-/** The list that was seen last: it comes back as it was left. */
+/** Pixels that a list may be high: Firefox stops at 17 million, others at 33. */
+const TALLEST = CSS.supports('-moz-appearance', 'none') ? 15e6 : 32e6;
+/** The list as it was left. */
 let left = { of: '', top: 0, active: -1 };
 
 function Rows({ label, of, state, last, total, first, load, row, href }) {

@@ -32,6 +32,12 @@ async def why(served: ApiServed, topic: str, **question: Any) -> Any:
             "exists",
             "orders has no partition 2: it has 2 partitions, counted from 0",
         ),
+        (
+            "ticks",
+            {"mode": "all"},
+            "exists",
+            "there is no topic persistent://public/default/ticks, but non-persistent://public/default/ticks is there",
+        ),
         ("bills-partition-0", {}, "exists", "bills has no partition 0: it is not partitioned"),
         ("bills", {"pattern": "public/default/o.*"}, "pattern", "it does not match public/default/bills"),
         ("bills", {"mode": "non_persistent"}, "mode", "the mode non_persistent has no persistent topics"),
