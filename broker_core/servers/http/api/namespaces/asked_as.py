@@ -29,6 +29,16 @@ _MOST_PATTERN: Final = 64 * 1024
 _LONGEST: Final = 1024
 _MEMBERS: Final = ("role", "original_principal", "address", "client_version")
 _OR_NULL: Final = {"type": ["string", "null"], "maxLength": _LONGEST}
+_BYTE: Final = "(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+_PORT: Final = "(6553[0-5]|655[0-2][0-9]|65[0-4][0-9]{2}|6[0-4][0-9]{3}|[1-5][0-9]{4}|[0-9]{1,4})"
+_ADDRESS: Final = {
+    "description": "An address with or without a port, an IPv6 address with one in brackets: `[2001:db8::7]:53211`.",
+    "anyOf": [
+        {"type": ["string", "null"], "maxLength": 0},
+        {"type": "string", "pattern": rf"^({_BYTE}\.){{3}}{_BYTE}(:{_PORT})?$"},
+        {"type": "string", "format": "ipv6"},
+    ],
+}
 
 
 def _mode(value: Any) -> Mode:
@@ -67,7 +77,7 @@ class AskedQuestion(RequestObject):
             WithJsonSchema(
                 {
                     "type": ["object", "null"],
-                    "properties": dict.fromkeys(_MEMBERS, _OR_NULL),
+                    "properties": {**dict.fromkeys(_MEMBERS, _OR_NULL), "address": _ADDRESS},
                     "additionalProperties": False,
                 }
             ),
