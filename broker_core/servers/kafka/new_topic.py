@@ -12,7 +12,7 @@ from broker_core.servers.kafka.row_error import ChangeRefused, RowError
 from broker_core.settings import KafkaSettings
 from broker_core.wire.kafka import ErrorCode, Fields
 
-__all__ = ["NewTopic", "check_partitions", "new_topic", "wrong_name", "wrong_replicas"]
+__all__ = ["NewTopic", "check_partitions", "new_name", "new_topic", "wrong_replicas"]
 
 #: Partitions of all topics of a request.
 _MOST_PARTITIONS: Final = 10_000
@@ -44,31 +44,31 @@ def check_partitions(asked: Sequence[Fields], kafka: KafkaSettings) -> None:
             raise ChangeRefused(RowError(ErrorCode.POLICY_VIOLATION, text))
 
 
-def wrong_name(name: TopicName) -> RowError | None:
-    """Why no topic can be made by a name: Kafka cannot have it, or no listing can."""
-    illegal = why_illegal(name.local)
+def new_name(local: str, namespace: NamespaceName) -> TopicName | RowError:
+    """The name of a new topic, or why no topic can be made by it: Kafka cannot have it, or no listing can."""
+    illegal = why_illegal(local)
     if illegal is not None:
         return RowError(ErrorCode.INVALID_TOPIC_EXCEPTION, illegal)
+    name = TopicName(PERSISTENT, namespace, local)
     if name.partition >= 0:
         return RowError(
-            ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: '{name.local}' is that of a partition"
+            ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: '{local}' is that of a partition"
         )
     if name.is_system:
         return RowError(
             ErrorCode.INVALID_TOPIC_EXCEPTION,
-            f"Topic name is invalid: '{name.local}' is that of a system topic, which is not listed",
+            f"Topic name is invalid: '{local}' is that of a system topic, which is not listed",
         )
-    return None
+    return name
 
 
 def new_topic(
     row: Fields, namespace: NamespaceName, kafka: KafkaSettings, node_id: int
 ) -> NewTopic | RowError:
     """The topic of a row of CreateTopics, or the first thing that is wrong with it."""
-    name = TopicName(PERSISTENT, namespace, row["name"])
-    wrong = wrong_name(name)
-    if wrong is not None:
-        return wrong
+    name = new_name(row["name"], namespace)
+    if isinstance(name, RowError):
+        return name
     configs, wrong = _configs(row["configs"], kafka.configs)
     if wrong is not None:
         return wrong

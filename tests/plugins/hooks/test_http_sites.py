@@ -58,7 +58,7 @@ def test_a_clash_stops_the_start(plugins: dict[str, Any], problem: str) -> None:
 def test_a_site_has_no_screen_twice_and_no_content_type_that_is_none() -> None:
     with pytest.raises(ValueError, match="there are two screens 'status'"):
         with_screen("/a").screen("status", "Status", "b.js")
-    for wrong in (
+    wrongs: tuple[Any, ...] = (
         "text/html\r\nX: y",
         "html",
         "text/html; charset",
@@ -66,7 +66,8 @@ def test_a_site_has_no_screen_twice_and_no_content_type_that_is_none() -> None:
         "text/html\n",
         5,
         None,
-    ):
+    )
+    for wrong in wrongs:
         with pytest.raises(ValueError, match="the content_type of /x must be"):
             HttpSite("/a").route("GET", "/x", lambda _request: b"", content_type=wrong)
     HttpSite("/a").route(

@@ -123,15 +123,17 @@ async def leaders(
         failed: dict[TopicPartition, ClientError] = {}
         absent = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         for each in wanted:
-            one = known.get(each)
-            if code := topics.get(each.topic, absent):
-                failed[each] = kafka_error(code)
-            elif one is None:
-                failed[each] = kafka_error(absent, f"{each.topic} has no partition {each.partition}")
-            elif one["leader_id"] < 0:
+            one, text = known.get(each), None
+            code = topics.get(each.topic, absent)
+            if not code and one is None:
+                code, text = absent, f"{each.topic} has no partition {each.partition}"
+            elif not code and one is not None and one["leader_id"] < 0:
                 code = one["error_code"] or ErrorCode.LEADER_NOT_AVAILABLE
-                failed[each] = kafka_error(code, f"{each.topic}-{each.partition} has no leader now")
-            else:
+                text = f"{each.topic}-{each.partition} has no leader now"
+            error = kafka_error(code, text)
+            if error is not None:
+                failed[each] = error
+            elif one is not None:
                 found.setdefault(one["leader_id"], []).append(each)
         return found, failed
 

@@ -18,7 +18,7 @@ from broker_core.servers.kafka.gateway.hidden import are_some, denied, guarded, 
 from broker_core.servers.kafka.gateway.reads import Kept, by_coordinator
 from broker_core.servers.kafka.gateway.relay import ask
 from broker_core.servers.kafka.handler_row import AnswerLater, HandlerRow, audited, row_of
-from broker_core.servers.kafka.new_topic import wrong_name
+from broker_core.servers.kafka.new_topic import new_name
 from broker_core.servers.kafka.row_error import MESSAGES, RowError, error_row
 from broker_core.service import Action, AuditRow, right_to
 from broker_core.upstream.kafka import CONTROLLER, Coordinator, Target
@@ -202,7 +202,8 @@ def _name(thing: Fields) -> str:
 
 def _wrong_name(call: KafkaCall, thing: Fields) -> RowError | None:
     """Why listings could not have a new topic by its name; of what Kafka cannot have, the node says so."""
-    return wrong_name(call.topic(_name(thing))) if is_legal(_name(thing)) else None
+    name = new_name(_name(thing), call.namespace)
+    return name if isinstance(name, RowError) and is_legal(_name(thing)) else None
 
 
 def _named(thing: Fields, error: Fields) -> Fields:

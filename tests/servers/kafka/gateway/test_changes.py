@@ -13,6 +13,7 @@ from broker_core.client.kafka import (
     TopicExistsException,
     UnknownTopicOrPartitionException,
 )
+from broker_core.names import PERSISTENT, TopicName
 from broker_core.wire.kafka import CREATE_PARTITIONS, CREATE_TOPICS
 from tests.support.kafka_gateway import NAMESPACE, Cluster, gateway
 from tests.support.kafka_serving import ask_once
@@ -51,7 +52,10 @@ async def test_a_topic_that_no_listing_could_have_is_not_made(
     through: AdminClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The node itself does not refuse them so, as no node of Kafka does.
-    monkeypatch.setattr("broker_core.servers.kafka.new_topic.wrong_name", lambda _: None)
+    monkeypatch.setattr(
+        "broker_core.servers.kafka.new_topic.new_name",
+        lambda local, namespace: TopicName(PERSISTENT, namespace, local),
+    )
     names = ["orders-partition-7", "__change_events", "new"]
     made = await through.create_topics([NewTopic(name) for name in names])
     assert set(made.errors) == set(names[:2])

@@ -60,7 +60,8 @@ async def test_acls_of_hidden_topics_are_in_no_answer_nor_cursor(
         # A prefix, and every topic, name none.
         shown = [("*", 3), ("orders", 3), ("secret.", 4)]
         assert sorted((row["resource_name"], row["pattern_type"]) for row in rows) == shown
-        found, cursor = [], None
+        found: list[str] = []
+        cursor = None
         while not found or cursor is not None:
             page = await client.ask(
                 DESCRIBE_ACLS, 3, {**body, "response_pagination_limit": 1, "cursor": cursor}
