@@ -38,7 +38,7 @@ QUESTION: Mapping[str, Any] = {
 
 
 async def test_what_a_server_says(tmp_path: Path) -> None:
-    async with api_served(tmp_path) as served, ApiClient(served.url) as api:
+    async with api_served(tmp_path, http={"questions": True}) as served, ApiClient(served.url) as api:
         assert (await api.me("public/default"))["rights"]["namespace"]
         page = await api.namespaces(prefix="public/", contains=["def", "ault"], count=True, limit=1)
         assert ([each["namespace"] for each in page["items"]], page["total"]) == (["public/default"], 1)
