@@ -153,7 +153,7 @@ class Dispatcher:
     @property
     def listers(self) -> list[str]:
         """The names of the plugins that list topics, in the order of the chain."""
-        return [plugin.name for plugin in self.registry if LIST in plugin.implementations]
+        return [plugin.name for plugin in self.registry if plugin.lists]
 
     async def authenticate(self, method: str, data: bytes, peer: Peer) -> Principal | None:
         """Ask the plugins for the principal of a client; ``None`` if none knows it.

@@ -96,7 +96,7 @@ def names_lost_checks(settings: Settings) -> Iterator[Check]:
 def _listers(settings: Settings) -> Iterator[str]:
     """The plugins that list topics, by name; without those that cannot be loaded, which have an error of their own."""
     for plugin in loaded_plugins(settings.plugins):
-        if plugin is not None and "broker_core_list_topics" in plugin.implementations:
+        if plugin is not None and plugin.lists:
             yield plugin.name
     if settings.kafka is not None and settings.kafka.upstream is not None:
         from broker_core.upstream.kafka import CLUSTER_PLUGIN
