@@ -44,7 +44,9 @@ MESSAGES: Final[Mapping[ErrorCode, str]] = MappingProxyType(
 
 
 #: The codes that say that the server, or what it needs, could not.
-FAILURES: Final = frozenset({ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.REQUEST_TIMED_OUT})
+FAILURES: Final = frozenset(
+    {ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.COORDINATOR_NOT_AVAILABLE}
+)
 
 #: Characters of a message, which may quote what a client sent: a text of versions before the flexible ones has 32,767
 #: bytes at most.

@@ -11,7 +11,7 @@ from broker_core.servers.kafka.call import KafkaCall
 from broker_core.servers.kafka.handler_row import HandlerRow
 from broker_core.wire.kafka import OFFSET_FETCH, ErrorCode, Fields
 
-__all__ = ["OFFSET_FETCH_ROW"]
+__all__ = ["OFFSET_FETCH_ROW", "refused_offsets"]
 
 #: The first version with several groups, the first that names topics by id, and the first with an error of a group.
 _SEVERAL: Final = 8
@@ -35,19 +35,22 @@ async def _later(call: KafkaCall) -> Fields:
     if call.version >= _SEVERAL:
         return {"groups": rows}
     if call.version < _OF_GROUP and rows[0]["error_code"]:
-        failed = {"committed_offset": -1, "metadata": "", "error_code": rows[0]["error_code"]}
-        return {
-            "topics": [
-                {
-                    "name": row["name"],
-                    "partitions": [
-                        {"partition_index": index, **failed} for index in row["partition_indexes"]
-                    ],
-                }
-                for row in body["topics"] or ()
-            ]
-        }
+        return refused_offsets(body, rows[0]["error_code"])
     return {"topics": rows[0]["topics"], "error_code": rows[0]["error_code"]}
+
+
+def refused_offsets(body: Fields, code: ErrorCode) -> Fields:
+    """The answer with an error of the group before version 2: in the row of each partition that is asked for."""
+    failed = {"committed_offset": -1, "metadata": "", "error_code": code}
+    return {
+        "topics": [
+            {
+                "name": row["name"],
+                "partitions": [{"partition_index": index, **failed} for index in row["partition_indexes"]],
+            }
+            for row in body["topics"]
+        ]
+    }
 
 
 def _groups(call: KafkaCall, groups: Sequence[Fields], ids: Mapping[uuid.UUID, ErrorCode]) -> list[Fields]:

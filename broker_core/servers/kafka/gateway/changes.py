@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from broker_core.kafka.topic_names import is_legal
@@ -15,13 +15,13 @@ from broker_core.servers.kafka.apis.acls import none_created, none_deleted, told
 from broker_core.servers.kafka.apis.create_topics import collision
 from broker_core.servers.kafka.call import KafkaCall
 from broker_core.servers.kafka.gateway.hidden import are_some, denied, guarded, hidden, hidden_ids, refusal
-from broker_core.servers.kafka.gateway.reads import Kept, by_coordinator
+from broker_core.servers.kafka.gateway.reads import Kept, by_coordinator, of_one_group
 from broker_core.servers.kafka.gateway.relay import ask
 from broker_core.servers.kafka.handler_row import AnswerLater, HandlerRow, audited, row_of
 from broker_core.servers.kafka.new_topic import new_name
 from broker_core.servers.kafka.row_error import MESSAGES, RowError, error_row
 from broker_core.service import Action, AuditRow, right_to
-from broker_core.upstream.kafka import CONTROLLER, Coordinator, Target
+from broker_core.upstream.kafka import CONTROLLER
 from broker_core.wire.kafka import (
     ALTER_CONFIGS,
     ALTER_PARTITION_REASSIGNMENTS,
@@ -88,7 +88,8 @@ class _Change:
     row: Callable[[Any, Fields], Fields]
     told: Callable[[Fields], tuple[str, int]]
     code: ErrorCode = _OF_CLUSTER
-    target: Callable[[Fields], Target] = lambda _body: CONTROLLER
+    #: What asks the node that decides, with the things that are not refused; by default the controller.
+    relay: AnswerLater | None = None
     #: Whether the things are there already, so that what is hidden is not.
     are_there: bool = True
     #: Why there can be no such thing, whatever the cluster says.
@@ -105,7 +106,16 @@ class _Change:
         return error.fields_of(self.api.response.struct_at(self.errors or self.answered))
 
 
+def _by_controller(api: Api) -> AnswerLater:
+    async def answer(call: KafkaCall) -> Fields:
+        return await ask(call, api, target=CONTROLLER, again=False)
+
+    return answer
+
+
 def _handler(change: _Change) -> AnswerLater:
+    relay = change.relay or _by_controller(change.api)
+
     async def later(call: KafkaCall) -> Fields:
         things: Sequence[Any] = call.body[change.asked]
         wrong = {place: change.wrong(call, thing) for place, thing in enumerate(things)}
@@ -116,7 +126,7 @@ def _handler(change: _Change) -> AnswerLater:
         if refused and not left:
             return {change.answered: rows}
         body = {**call.body, change.asked: left}
-        answer = await _asked(call, change.api, body, target=change.target(call.body))
+        answer = await relay(replace(call, body=body))
         rows_of_node = answer[change.answered] or ()
         if are_some(call):
             rows_of_node = map(change.guarded, rows_of_node)
@@ -239,6 +249,17 @@ def _topic_of_resource(thing: Fields) -> str | None:
     return thing["resource_name"] if thing["resource_type"] == _TOPIC else None
 
 
+_offsets_of: Final = _with_partitions("partitions", "partition_index")
+
+
+def _not_committed(call: KafkaCall, error: RowError) -> Fields:
+    return {"topics": [_offsets_of(row, {"error_code": error.code}) for row in call.body["topics"]]}
+
+
+def _not_deleted(_call: KafkaCall, error: RowError) -> Fields:
+    return {"error_code": error.code, "topics": []}
+
+
 _CREATE: Final = _Change(
     api=CREATE_TOPICS,
     action="create_topic",
@@ -290,13 +311,13 @@ _OFFSETS: Final = [
         asked="topics",
         answered="topics",
         topic=lambda thing: thing.get("name") or None,
-        row=_with_partitions("partitions", "partition_index"),
+        row=_offsets_of,
         told=_of_partitions,
         errors="topics.partitions",
         code=_OF_GROUPS,
-        target=lambda body: Coordinator(body["group_id"]),
+        relay=of_one_group(api, refused, again=False),
     )
-    for api in (OFFSET_COMMIT, OFFSET_DELETE)
+    for api, refused in ((OFFSET_COMMIT, _not_committed), (OFFSET_DELETE, _not_deleted))
 ]
 
 
@@ -342,7 +363,7 @@ async def _delete_topics(call: KafkaCall) -> Fields:
     if refused and not left:
         return {"responses": refused}
     body = {**call.body, "topics": left, "topic_names": [row["name"] for row in left]}
-    answer = await _asked(call, DELETE_TOPICS, body, target=CONTROLLER)
+    answer = await _by_controller(DELETE_TOPICS)(replace(call, body=body))
     return answer | {"responses": [*answer["responses"], *refused]}
 
 
@@ -364,20 +385,6 @@ def _told_topics(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
         yield row_of("" if name is None else before + name, row["error_code"], numbers)
 
 
-async def _asked(
-    call: KafkaCall, api: Api, body: Fields | None = None, *, target: Target = CONTROLLER
-) -> Fields:
-    """The answer to a change."""
-    return await ask(call, api, body, target=target, again=False)
-
-
-def _acls(api: Api) -> AnswerLater:
-    async def answer(call: KafkaCall) -> Fields:
-        return await _asked(call, api)
-
-    return answer
-
-
 def _no_groups(call: KafkaCall, error: RowError) -> Fields:
     return {"results": [{"group_id": name, "error_code": error.code} for name in call.body["groups_names"]]}
 
@@ -385,10 +392,6 @@ def _no_groups(call: KafkaCall, error: RowError) -> Fields:
 def _told_groups(_call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
     for row in fields["results"]:
         yield row_of(shown(row["group_id"]), row["error_code"])
-
-
-async def _leave(call: KafkaCall) -> Fields:
-    return await ask(call, LEAVE_GROUP, target=Coordinator(call.body["group_id"]), again=False)
 
 
 def _nobody_leaves(_call: KafkaCall, error: RowError) -> Fields:
@@ -404,8 +407,9 @@ def _told_leaving(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
 _delete_groups: Final = by_coordinator(
     DELETE_GROUPS, Kept("groups_names", "", "results", "group_id"), _no_groups, again=False
 )
-_create_acls: Final = guarded(_acls(CREATE_ACLS), _OF_CLUSTER, none_created, "create_acl")
-_delete_acls: Final = guarded(_acls(DELETE_ACLS), _OF_CLUSTER, none_deleted, "delete_acl")
+_leave: Final = of_one_group(LEAVE_GROUP, _nobody_leaves, again=False)
+_create_acls: Final = guarded(_by_controller(CREATE_ACLS), _OF_CLUSTER, none_created, "create_acl")
+_delete_acls: Final = guarded(_by_controller(DELETE_ACLS), _OF_CLUSTER, none_deleted, "delete_acl")
 _remove_groups: Final = guarded(_delete_groups, _OF_GROUPS, _no_groups, "delete_group")
 _remove_members: Final = guarded(_leave, _OF_GROUPS, _nobody_leaves, "delete_group")
 

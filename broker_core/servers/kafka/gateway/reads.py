@@ -14,6 +14,7 @@ from itertools import chain
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from broker_core.client import ClientError
+from broker_core.servers.kafka.apis.offset_fetch import refused_offsets
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.config_resources import broker_id
 from broker_core.servers.kafka.gateway.hidden import (
@@ -58,7 +59,7 @@ from broker_core.wire.kafka import (
     read_raw_request,
 )
 
-__all__ = ["READ_ROWS", "Kept", "by_coordinator"]
+__all__ = ["READ_ROWS", "Kept", "by_coordinator", "of_one_group"]
 
 #: Makes the answer to a request that is refused, of its error.
 Refused: TypeAlias = Callable[[KafkaCall, RowError], Fields]
@@ -77,6 +78,8 @@ def _refused(api: Api, call: KafkaCall, error: RowError) -> Fields:
     """The answer to a client that may not ask it."""
     if api not in _PAGED:
         return error.fields_of(api.response)
+    if api is OFFSET_FETCH and call.version < _SEVERAL and not api.has_error_code(call.version):
+        return refused_offsets(call.body, error.code)
     shape = arrays_of(api, call.version)
     answer = refusal_of(api, shape, call.body, error.code, error.message or "")
     if api.has_error_code(call.version):
@@ -177,15 +180,25 @@ def by_coordinator(
     return answer
 
 
+def of_one_group(api: Api, refused: Refused, *, again: bool = True) -> AnswerLater:
+    """A handler of requests about one group, whose coordinator is asked at the listener's own port.
+
+    ``refused`` makes the answer if that does not answer.
+    """
+    gone = partial(_gone, refused, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+    async def answer(call: KafkaCall) -> Fields:
+        keeper = None if call.node.of_cluster is not None else Coordinator(call.body["group_id"])
+        return await part_of(call, api, keeper, None, gone, again=again)
+
+    return answer
+
+
 async def _offsets(call: KafkaCall) -> Fields:
     """OffsetFetch: before version 8 of one group alone."""
     if call.version >= _SEVERAL:
         return await _offsets_of_groups(call)
-    keeper = Coordinator(call.body["group_id"])
-    if call.node.of_cluster is not None or not OFFSET_FETCH.has_error_code(call.version):
-        return await ask(call, OFFSET_FETCH, target=keeper)
-    gone = partial(_gone, partial(_refused, OFFSET_FETCH), ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    return await part_of(call, OFFSET_FETCH, keeper, None, gone)
+    return await _offsets_of_group(call)
 
 
 def _by_leader(api: Api) -> AnswerLater:
@@ -396,6 +409,7 @@ _of_consumer_groups: Final = by_coordinator(
     CONSUMER_GROUP_DESCRIBE, Kept("group_ids", "", "groups", "group_id")
 )
 _offsets_of_groups: Final = by_coordinator(OFFSET_FETCH, Kept("groups", "group_id", "groups", "group_id"))
+_offsets_of_group: Final = of_one_group(OFFSET_FETCH, partial(_refused, OFFSET_FETCH))
 _of_coordinators: Final = by_coordinator(
     DESCRIBE_TRANSACTIONS,
     Kept("transactional_ids", "", "transaction_states", "transactional_id", 1),

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from broker_core.client.kafka import AdminClient, ConfigResource, UnknownTopicOrPartitionException
+from broker_core.settings import AuthenticationSettings, AuthorizationSettings
 from broker_core.wire.kafka import (
     CREATE_ACLS,
     DELETE_GROUPS,
@@ -14,15 +15,18 @@ from broker_core.wire.kafka import (
     DESCRIBE_CONFIGS,
     DESCRIBE_GROUPS,
     FIND_COORDINATOR,
+    LEAVE_GROUP,
     LIST_GROUPS,
     LIST_OFFSETS,
     LIST_PARTITION_REASSIGNMENTS,
     METADATA,
+    OFFSET_COMMIT,
+    OFFSET_DELETE,
     OFFSET_FETCH,
     Fields,
 )
 from tests.support.kafka_gateway import Cluster, address_of, gateway
-from tests.support.kafka_serving import RawKafkaClient, raw_client
+from tests.support.kafka_serving import RawKafkaClient, ask_once, raw_client
 from tests.support.ports import free_ports
 from tests.support.scripted_kafka import Asked, Handler, ScriptedKafka, metadata_of
 
@@ -100,7 +104,16 @@ def _handlers(nodes: list[ScriptedKafka], groups: Mapping[int, list[str]]) -> di
         FIND_COORDINATOR: coordinators,
         LIST_GROUPS: lambda _: {"groups": [{"group_id": name} for name in groups[number]]},
         **dict.fromkeys(
-            (CREATE_ACLS, DELETE_GROUPS, DESCRIBE_ACLS, LIST_PARTITION_REASSIGNMENTS, OFFSET_FETCH),
+            (
+                CREATE_ACLS,
+                DELETE_GROUPS,
+                DESCRIBE_ACLS,
+                LEAVE_GROUP,
+                LIST_PARTITION_REASSIGNMENTS,
+                OFFSET_COMMIT,
+                OFFSET_DELETE,
+                OFFSET_FETCH,
+            ),
             lambda _: {},
         ),
         DESCRIBE_GROUPS: described,
@@ -192,10 +205,39 @@ async def test_a_node_that_is_gone_makes_its_part_an_error(
     assert (found["error_code"], found["topics"]) == (15, [])
     found = await two_nodes.ask(DELETE_GROUPS, 2, {"groups_names": ["b"]})
     assert found["results"] == [{"group_id": "b", "error_code": 15}]
+    asked: Fields = {"topics": [{"name": "a", "partition_indexes": [0, 3]}]}
+    found = await two_nodes.ask(OFFSET_FETCH, 1, {"group_id": "b", **asked})
+    rows = [(each["partition_index"], each["error_code"]) for each in found["topics"][0]["partitions"]]
+    assert (found["topics"][0]["name"], rows) == ("a", [(0, 15), (3, 15)])
+    found = await two_nodes.ask(OFFSET_FETCH, 1, {"group_id": "a", **asked})
+    assert found["topics"] == []  # as the node that is there answers
+    offsets = [{"partition_index": index} for index in (0, 3)]
+    change: Fields = {"group_id": "b", "topics": [{"name": "a", "partitions": offsets}]}
+    found = await two_nodes.ask(OFFSET_COMMIT, 9, change)
+    rows = [(each["partition_index"], each["error_code"]) for each in found["topics"][0]["partitions"]]
+    assert (found["topics"][0]["name"], rows) == ("a", [(0, 15), (3, 15)])
+    found = await two_nodes.ask(OFFSET_DELETE, 0, change)
+    assert (found["error_code"], found["topics"]) == (15, [])
+    found = await two_nodes.ask(LEAVE_GROUP, 5, {"group_id": "b", "members": [{"member_id": "m"}]})
+    assert (found["error_code"], found["members"]) == (15, [])
     assert (await two_nodes.ask(LIST_GROUPS, 5, page))["error_code"] == 15
     await nodes[0].stop()
     two_nodes.send(DESCRIBE_GROUPS, 6, {"groups": ["a"]})
     assert await two_nodes.message() == b""
+
+
+async def test_old_versions_have_the_denial_of_a_group_in_each_partition(
+    tmp_path: Path, cluster: Cluster
+) -> None:
+    tables = {
+        "authentication": AuthenticationSettings(anonymous_role="anyone"),
+        "authorization": AuthorizationSettings(mode="rules"),
+    }
+    asked = {"group_id": "g", "topics": [{"name": "orders", "partition_indexes": [0, 3]}]}
+    async with gateway(tmp_path, cluster.address, tables=tables) as front:
+        (topic,) = (await ask_once(front, OFFSET_FETCH, 1, asked))["topics"]
+    rows = [(each["partition_index"], each["error_code"]) for each in topic["partitions"]]
+    assert (topic["name"], rows) == ("orders", [(0, 30), (3, 30)])
 
 
 @pytest.mark.parametrize("name", ["99", "9" * 30, "²", "x"])
