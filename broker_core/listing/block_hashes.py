@@ -1,6 +1,6 @@
-"""The CRC32C of blocks of rows: what makes the hash of a chunk after a change, or of a range, cost a block.
+"""CRC32C of blocks of rows, so that hashing a changed chunk, or a range, reads the names of one block only.
 
-The text of a block is each of its names behind a comma. The CRC of a text follows from the CRCs of its parts
+The text of a block is its names, each after a comma. The CRC of a text follows from the CRCs of its parts
 (:mod:`~broker_core.listing.crc_combine`), so that only a block that a change touched is hashed again.
 """
 
@@ -24,16 +24,16 @@ __all__ = ["BlockHashes", "crc_of_fields", "text_of_fields"]
 
 #: Rows of a block that is made anew; by changes it gets smaller, and larger up to twice as many.
 _BLOCK: Final = 256
-#: Bytes of what is known of a block, about.
+#: Bytes that the CRC of a block takes, about.
 _EACH: Final = 112
 #: Names that are decoded at a time.
 _HASHED: Final = 32 * 1024
 
 
 def text_of_fields(fields: pa.LargeBinaryArray, head: int | None = None) -> Iterator[memoryview]:
-    """The names of encoded fields, each behind a comma, some at a time.
+    """The names of encoded fields, each after a comma, some at a time.
 
-    ``head`` is how many bytes are in front of each name, if it is known that they are the same for all.
+    ``head`` is how many bytes precede each name, if it is known and the same for all.
     """
     for low in range(0, len(fields), _HASHED):
         some = fields.slice(low, _HASHED) if len(fields) > _HASHED else fields
@@ -55,7 +55,7 @@ def crc_of_fields(fields: pa.LargeBinaryArray, head: int | None = None) -> TextC
 class BlockHashes:
     """The CRCs of consecutive blocks of the rows of a chunk. Immutable.
 
-    ``ends`` is the row behind the last of each block.
+    ``ends`` has the row after the last one of each block.
     """
 
     __slots__ = ("_joined", "crcs", "ends", "sizes")
@@ -92,7 +92,7 @@ class BlockHashes:
 
     @staticmethod
     def expected_bytes(rows: int) -> int:
-        """Bytes that those of so many rows take."""
+        """Bytes that the CRCs of so many rows take."""
         return _EACH * (rows // _BLOCK + 1)
 
     def total(self) -> TextCrc:
@@ -102,7 +102,7 @@ class BlockHashes:
         return self._joined.total
 
     def between(self, fields: pa.LargeBinaryArray, low: int, high: int, head: int | None = None) -> TextCrc:
-        """The CRC of the rows from ``low`` to ``high`` of ``fields``, whose blocks these are; ``head`` as above."""
+        """The CRC of rows ``low`` to ``high`` of ``fields``, which these blocks were made of; ``head`` as above."""
         first, last = bisect_left([0, *self.ends], low), bisect_right(self.ends, high)
         if first >= last:
             return crc_of_fields(fields.slice(low, high - low), head)
@@ -118,9 +118,9 @@ class BlockHashes:
     def after(
         self, gone: Sequence[int], put: Sequence[int], fields: pa.LargeBinaryArray
     ) -> BlockHashes | None:
-        """The blocks of ``fields``: of the rows of these without ``gone``, with others in front of the rows ``put``.
+        """The blocks of ``fields``, made from the rows here without ``gone``, with new ones before the rows ``put``.
 
-        Both ascend. ``None`` where so much changed that making them anew is quicker.
+        Both ascend. ``None`` if so much changed that making them anew is quicker.
         """
         if 2 * (len(gone) + len(put)) > len(self.ends) + 2:
             return None
@@ -132,7 +132,7 @@ class BlockHashes:
                 changed[block] = changed.get(block, 0) + step
         if not changed:
             return self
-        # What is before the first of them and behind the last is taken as it is.
+        # Blocks before the first changed one and after the last are taken as they are.
         first, end = min(changed), max(changed) + 1
         ends: list[int] = []
         crcs: list[int] = []
@@ -161,7 +161,7 @@ class BlockHashes:
 
 
 def _cut(low: int, high: int) -> list[tuple[int, int]]:
-    """The rows of a changed block: none where they are gone, two halves where they are too many."""
+    """The rows of a changed block: no range if all are gone, several if they are too many."""
     if low >= high:
         return []
     if high - low <= 2 * _BLOCK:

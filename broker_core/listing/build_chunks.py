@@ -1,4 +1,4 @@
-"""Building the chunks of a listing: sorting local names, leaving out what no client sees, encoding, cutting by size."""
+"""Building the chunks of a listing: sorting local names, leaving out system topics, encoding, cutting by size."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _Array = np.ndarray[Any, Any]
 
 
 def checked_local_names(names: Any) -> pa.LargeStringArray:
-    """A column of local names as ``large_string``; raises :exc:`InvalidListing` for the first that cannot be one."""
+    """A column of local names as ``large_string``; raises :exc:`InvalidListing` for the first invalid one."""
     column = as_column(names)
     try:
         check_local_names(column)
@@ -45,7 +45,7 @@ def checked_local_names(names: Any) -> pa.LargeStringArray:
 
 
 def cuts_by_size(size: int, rows: int) -> list[int]:
-    """Where rows of so many bytes are cut into chunks of about the same number of rows: the first, ..., the end."""
+    """Bounds of chunks of about as many rows each, for ``rows`` of ``size`` bytes: 0, ..., ``rows``."""
     wanted = chunk_size()
     if size <= wanted.most and rows <= wanted.rows:
         return [0, rows]
@@ -60,10 +60,10 @@ def build_chunks(
     non_persistent: pa.LargeStringArray | None,
     properties: Mapping[str, Mapping[str, pa.LargeStringArray]] | None = None,
 ) -> list[Chunk]:
-    """The chunks of local names of either domain, which are checked, in any order and perhaps some twice.
+    """The chunks of local names of either domain, which are checked, in any order, duplicates allowed.
 
-    ``properties`` has for each domain the values (or nulls) of each key, in the order of its names, which then are each
-    there once.
+    ``properties`` has for each domain the values (or nulls) of each key, in the order of its names, which then have no
+    duplicates.
     """
     chunks: list[Chunk] = []
     # In the order of the hash all of "non-persistent://" comes before all of "persistent://".
@@ -79,7 +79,7 @@ def chunks_of_domain(
     names: pa.LargeStringArray,
     values: Mapping[str, pa.LargeStringArray],
 ) -> Iterator[Chunk]:
-    """The chunks of local names of one domain, which are checked, in any order and perhaps some twice."""
+    """The chunks of local names of one domain, which are checked, in any order, duplicates allowed."""
     rows, ordered = _ordered(names, namespace, domain)
     if rows is not None:
         values = {key: column.take(rows) for key, column in values.items()}
@@ -107,7 +107,7 @@ def _chunks(
 def _ordered(
     names: pa.LargeStringArray, namespace: NamespaceName, domain: str
 ) -> tuple[pa.Array[Any] | None, pa.LargeStringArray]:
-    """The rows of local names (``None``: all) in hash order, nothing twice, no system topics; and those names."""
+    """The rows of local names (``None``: all) in hash order, without duplicates and system topics; and the names."""
     rows: pa.Array[Any] | None = None
     key = hash_order_key(names)
     if not is_ascending(key):
@@ -126,7 +126,7 @@ def _ordered(
 
 
 def cut_chunk(chunk: Chunk) -> Sequence[Chunk]:
-    """The chunk, or parts of it where it is too large; none where it is empty."""
+    """The chunk, or parts of it if it is too large; nothing if it is empty."""
     if not chunk.size:
         return ()
     cuts = cuts_by_size(chunk.fields_size, chunk.size)

@@ -1,4 +1,4 @@
-"""Checking encoded names that a plugin or a file brings: every byte of the names that an answer sends."""
+"""Checks of encoded names that a plugin or a file brings: every byte of the names that an answer sends."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Array = np.ndarray[Any, Any]
 
 
 def checked_column(data: pa.Buffer, offsets: _Array, rows: _Array | None = None) -> pa.LargeBinaryArray:
-    """The column of these rows (all, if none are given), whose offsets were looked at before Arrow follows them."""
+    """The column of the given rows (``None``: all), whose offsets are checked before Arrow follows them."""
     starts, ends = (offsets[:-1], offsets[1:]) if rows is None else (offsets[rows], offsets[rows + 1])
     if len(starts) and (int(starts.min()) < 0 or int(ends.max()) > data.size or bool((ends <= starts).any())):
         raise InvalidListing("the offsets of encoded names do not ascend within their bytes")
@@ -36,7 +36,7 @@ def checked_column(data: pa.Buffer, offsets: _Array, rows: _Array | None = None)
 
 
 def check_fields(fields: pa.LargeBinaryArray, namespace: NamespaceName, mode: Mode) -> None:
-    """Raise :exc:`InvalidListing` unless these are encoded names as a listing of this namespace and mode has them."""
+    """Raise :exc:`InvalidListing` unless ``fields`` are encoded names of a listing of this namespace and mode."""
     if not len(fields):
         return
     fault = fields_fault(fields)

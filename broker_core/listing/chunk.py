@@ -2,11 +2,11 @@
 
 A chunk holds the encoded protobuf field of each name (tag 0x12, length, name), in the order of the hash (UTF-16 code
 units of the full name). A slice of them is a part of the body of a ``CommandGetTopicsOfNamespaceResponse``. All else is
-derived from the fields when it is first asked for: the CRC32C of the names, and what patterns match
-(:mod:`~broker_core.listing.chunk_forms`). The values of selecting properties are there where the catalogue gave them.
+derived from the fields when it is first needed: the CRC32C of the names, and the forms that patterns match
+(:mod:`~broker_core.listing.chunk_forms`). It has the values of selecting properties if the catalogue gave them.
 
 Chunks that were encoded elsewhere are checked once, before an answer sends their names (:meth:`Chunk.check`). A mapped
-chunk is one of these whose fields are a memory-mapped file.
+chunk is such a chunk whose fields are a memory-mapped file.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ __all__ = ["Chunk", "frozen", "rows_key"]
 _Array = np.ndarray[Any, Any]
 _NO_PROPERTIES: Final[Mapping[str, PropertyCodes]] = MappingProxyType({})
 
-#: Of so few rows in a row the names are joined one by one: as columns they take longer.
+#: Up to so many consecutive names are joined one by one: as columns they take longer.
 _ONE_BY_ONE: Final = 32
 #: Rows that are gathered at a time.
 _GATHERED: Final = 16 * 1024
-#: Rows that are checked together; of fewer than a part of that, only these.
+#: Rows that are checked together; if far fewer are needed, they alone.
 _CHECKED: Final = 4096
-#: Of so few rows all names are hashed: no blocks are made for them.
+#: Names of fewer rows than these are hashed as a whole, without blocks.
 _FEW: Final = 1024
 #: The part of its bytes that a chunk may use to remember what was found in it.
 _REMEMBERED: Final = 16
 #: A smaller chunk is searched as quickly as it is looked up.
 _SMALL: Final = 64 * 1024
-#: Bytes for what was checked of a smaller one.
+#: Bytes in which a smaller chunk remembers which rows were checked.
 _LEAST_REMEMBERED: Final = 8 * 1024
 #: Bytes of objects and of what is derived from a chunk, about.
 _OVERHEAD: Final = 2048
@@ -70,7 +70,7 @@ def rows_key(rows: _Array) -> bytes:
 
 
 class Chunk:
-    """Consecutive topics of one domain. Immutable but for what it derives and remembers; for any thread.
+    """Consecutive topics of one domain. Immutable except for what it derives and remembers; for any thread.
 
     ``fields`` and ``field_offsets`` (int64, one more than there are rows) are the encoded names. ``properties`` are the
     values of selecting properties by key.
@@ -108,11 +108,11 @@ class Chunk:
         offsets: _Array,
         properties: Mapping[str, PropertyCodes] = _NO_PROPERTIES,
     ) -> None:
-        """Of fields that the core itself encoded: in the order of the hash, each once, without system topics."""
+        """A chunk of fields that the core encoded: in the order of the hash, each once, without system topics."""
         self.namespace = namespace
         self.domain = domain
         self.fields = frozen(fields)
-        # They are handed out with the columns, so they are read-only too.
+        # Offsets are handed out with the columns, so they are read-only too.
         self.field_offsets = offsets.view()
         self.field_offsets.flags.writeable = False
         self.properties = properties
@@ -120,7 +120,7 @@ class Chunk:
         self.size = len(offsets) - 1
         #: Bytes of the encoded names.
         self.fields_size: int = offsets.item(-1) - offsets.item(0)
-        #: Whether the fields, and where each begins, are a file that is mapped.
+        #: Whether the fields, and their offsets, are a mapped file.
         self.is_mapped = self.offsets_mapped = False
         self._checked: _Array | None = None
         self._blocks: BlockHashes | None = None
@@ -145,14 +145,14 @@ class Chunk:
         mapped: bool = False,
         offsets_mapped: bool = False,
     ) -> Chunk:
-        """Of fields that were encoded elsewhere, in read-only memory: checked before they are sent."""
+        """A chunk of fields that were encoded elsewhere, in read-only memory: checked before they are sent."""
         chunk = cls(namespace, domain, fields, offsets)
         chunk.is_mapped, chunk.offsets_mapped = mapped, offsets_mapped
         chunk._checked = np.zeros(-(-chunk.size // _CHECKED), bool)
         return chunk
 
     def with_properties(self, properties: Mapping[str, PropertyCodes]) -> Chunk:
-        """A chunk of these topics with other values of properties: the columns are shared."""
+        """A chunk of the same topics with other values of properties: the columns are shared."""
         chunk = Chunk(self.namespace, self.domain, self.fields, self.field_offsets, properties)
         chunk.is_mapped, chunk.offsets_mapped = self.is_mapped, self.offsets_mapped
         chunk._checked, chunk._blocks, chunk._crc = self._checked, self._blocks, self._crc
@@ -167,7 +167,7 @@ class Chunk:
 
     @property
     def column_bytes(self) -> int:
-        """Bytes of the columns that are there; a file that is mapped takes none."""
+        """Bytes of the columns in memory; a mapped file takes none."""
         own = 0 if self.is_mapped else self.fields_size
         own += 0 if self.offsets_mapped else int(self.field_offsets.nbytes)
         own += 0 if self._forms is None else self._forms.nbytes
@@ -176,7 +176,7 @@ class Chunk:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the columns, and the room for all that may be derived from them and remembered: always the same."""
+        """Bytes of the columns and of all that may be derived from them and remembered; constant."""
         if self._nbytes is None:
             own = 0 if self.is_mapped else self.fields_size
             own += 0 if self.offsets_mapped else int(self.field_offsets.nbytes)
@@ -187,7 +187,7 @@ class Chunk:
 
     @property
     def memo_limit(self) -> int:
-        """Bytes of what it may remember."""
+        """Bytes of what the chunk may remember."""
         if self.fields_size >= _SMALL:
             codes = sum(int(codes.codes.nbytes) for codes in self.properties.values())
             return self.fields_size // _REMEMBERED + codes
@@ -195,7 +195,7 @@ class Chunk:
 
     @property
     def memo(self) -> BoundedCache[MemoKey, Any]:
-        """What was found in this chunk: rows by pattern, by properties, and which were checked."""
+        """Results remembered for this chunk: rows by pattern, rows by properties, which rows were checked."""
         if self._memo is None:
             self._memo = BoundedCache(self.memo_limit)
         return self._memo
@@ -220,7 +220,7 @@ class Chunk:
             self._check_few(np.arange(low, high) if rows is None else rows)
             return
         for start in todo.tolist():
-            # With the last name before them, and the first behind, so that the order holds across.
+            # With the last name before them and the first one after them, so that the order holds across.
             begin, end = max(start * _CHECKED - 1, 0), min((start + 1) * _CHECKED + 1, self.size)
             column = checked_column(self.fields, self.field_offsets[begin : end + 1])
             check_fields(column, self.namespace, self._mode)
@@ -239,7 +239,7 @@ class Chunk:
 
     @property
     def is_believed(self) -> bool:
-        """Whether no name of it has to be looked at any more."""
+        """Whether all names were checked."""
         return self.is_checked(0, self.size)
 
     @property
@@ -249,7 +249,7 @@ class Chunk:
     # -- names and their text
 
     def column(self, low: int, high: int, rows: _Array | None = None) -> pa.LargeBinaryArray:
-        """The fields of these rows; of a stretch nothing is copied."""
+        """The fields of the given rows; a range is not copied."""
         if rows is None:
             self.check(low, high)
             return binary_column(self.fields, self.field_offsets[low : high + 1])
@@ -259,12 +259,12 @@ class Chunk:
         return checked_column(self.fields, self.field_offsets, rows)
 
     def body(self, low: int, high: int) -> memoryview:
-        """The bytes of the fields of a stretch."""
+        """The bytes of the fields of a range of rows."""
         offsets = self.field_offsets
         return memoryview(self.fields)[offsets.item(low) : offsets.item(high)]
 
     def names(self, low: int, high: int, rows: _Array | None = None) -> pa.LargeStringArray:
-        """The full names of these rows."""
+        """The full names of the given rows."""
         return decode_fields(self.column(low, high, rows))
 
     def name(self, row: int) -> bytes:
@@ -274,9 +274,9 @@ class Chunk:
 
     @property
     def crc(self) -> TextCrc:
-        """The CRC of all names, each behind a comma; computed once."""
+        """The CRC of all names, each after a comma; computed once."""
         if self._crc is None:
-            # The blocks take no longer than the whole, and a change of the chunk asks for them.
+            # The blocks take no longer than the whole, and a change of the chunk needs them.
             is_small = self._blocks is None and self.size < _FEW
             self._crc = crc_of_fields(self.column(0, self.size)) if is_small else self.blocks.total()
         return self._crc
@@ -307,7 +307,7 @@ class Chunk:
         self._blocks = blocks
 
     def bytes_to_hash(self, low: int, high: int) -> int:
-        """Bytes of names that :meth:`text_crc` reads for a stretch."""
+        """Bytes of names that :meth:`text_crc` reads for a range of rows."""
         if high - low == self.size and self._crc is not None:
             return 0
         if self._blocks is not None:
@@ -320,7 +320,7 @@ class Chunk:
 
     @property
     def head(self) -> int | None:
-        """How many bytes are in front of each name in its field; ``None`` where they differ from name to name."""
+        """How many bytes precede each name in its field; ``None`` if that differs from name to name."""
         if self._head == -1:
             sizes = np.diff(self.field_offsets)
             head = name_start(int(sizes.min()))
@@ -328,7 +328,7 @@ class Chunk:
         return self._head
 
     def text_crc(self, low: int, high: int, rows: _Array | None = None) -> TextCrc:
-        """The CRC of the names of these rows, each behind a comma."""
+        """The CRC of the names of the given rows, each after a comma."""
         if rows is None:
             if high - low == self.size:
                 return self.crc
@@ -358,7 +358,7 @@ class Chunk:
 
     @property
     def is_plain(self) -> bool:
-        """Whether no name is a partition or sorts otherwise in UTF-8: then positions of forms are rows."""
+        """Whether no name is a partition or sorts otherwise in UTF-8: if so, positions of forms are rows."""
         if self._plain is None:
             self.check(0, self.size)
             self.know_plain(are_plain(self.column(0, self.size)))
@@ -372,7 +372,7 @@ class Chunk:
 
     @property
     def forms(self) -> ChunkForms:
-        """What patterns match, in UTF-8 order; made once."""
+        """The texts that patterns match, in UTF-8 order; made once."""
         if self._forms is None:
             if self.is_plain:
                 return self.forms
@@ -380,7 +380,7 @@ class Chunk:
         return self._forms
 
     def make_forms(self) -> None:
-        """Make the forms and what is known of their ends, for searches of all of the chunk."""
+        """Make the forms and their bounds, for searches of the whole chunk."""
         _ = self.form_bounds
 
     def know_forms(self, forms: SortedForms) -> None:
@@ -394,7 +394,7 @@ class Chunk:
 
     @property
     def has_newline(self) -> bool:
-        """Whether a name may have a line feed, which ``.`` does not match."""
+        """Whether a name has a line feed, which ``.`` does not match."""
         if self._newline is None:
             self.check(0, self.size)
             known = bool((np.frombuffer(self.body(0, self.size), np.uint8) == 0x0A).any())
@@ -405,7 +405,7 @@ class Chunk:
 
     @property
     def is_json_text(self) -> bool:
-        """Whether each name stands within the quotes of JSON as it is; looked at once."""
+        """Whether all names are the same between the quotes of JSON, without escapes; found out once."""
         if self._json_text is None:
             self._json_text = not needs_escapes(self.names(0, self.size))
         return self._json_text
@@ -432,13 +432,13 @@ class Chunk:
         return ChunkRows.of(np.sort(self.forms.rows(np.arange(first, last))))
 
     def some_forms(self, rows: _Array) -> pa.LargeStringArray:
-        """What patterns match of these rows (ascending, one at least), without what all of the chunk needs for it."""
+        """The forms of some rows (ascending, at least one), without making all forms of the chunk."""
         low, high = int(rows[0]), int(rows[-1]) + 1
         names = self.names(low, high, None if high - low == len(rows) else rows)
         return SortedForms.unsorted(names, len(self.domain) + 3)
 
     def with_values(self, pairs: Mapping[str, str]) -> ChunkRows:
-        """The rows that have all of these properties."""
+        """The rows that have all the given properties."""
         keep: _Array | None = None
         for key, value in pairs.items():
             rows = self.properties[key].rows_with(value) if key in self.properties else None

@@ -1,6 +1,6 @@
-"""What patterns match of the rows of a chunk, ``tenant/namespace/topic`` without partition suffix, in UTF-8 order.
+"""Forms of a chunk's rows, which patterns match: ``tenant/namespace/topic`` without partition suffix, in UTF-8 order.
 
-Where no name is a partition and no character sorts differently in UTF-16, the order is that of the rows, and a form is
+If no name is a partition and no character sorts differently in UTF-16, the order is that of the rows, and a form is
 the end of its field: nothing is kept besides the fields (:class:`PlainForms`). Otherwise the forms are a column of
 their own (:class:`SortedForms`), in which the partitions of a topic are in the order of their numbers.
 """
@@ -26,7 +26,7 @@ __all__ = ["ChunkForms", "PlainForms", "SortedForms", "are_plain"]
 _Array = np.ndarray[Any, Any]
 #: UTF-8 sorts characters from this lead byte on otherwise than UTF-16 does.
 _FIRST_MOVED: Final = 0xEE
-_END: Final = 2**31 - 1  # behind the end of any name
+_END: Final = 2**31 - 1  # after the end of any name
 
 
 def are_plain(fields: pa.LargeBinaryArray) -> bool:
@@ -51,12 +51,12 @@ class PlainForms:
     nbytes: Final = 0
 
     def __init__(self, fields: pa.Buffer, offsets: _Array, head: int) -> None:
-        """``head`` is how many bytes of each name are in front of its form: ``domain://``."""
-        #: Contiguous memory that has every form, and where each begins in it at the earliest.
+        """``head`` is how many bytes of each name precede its form: ``domain://``."""
+        #: Contiguous memory that has every form, and the offset at which each begins at the earliest.
         self.text = fields
         self.offsets = offsets
         self._head = head
-        #: How many bytes of each field are in front of its form; ``None`` where their lengths differ too much.
+        #: How many bytes of each field precede its form; ``None`` if their lengths differ too much.
         self._skip: int | None = -1
 
     def __len__(self) -> int:
@@ -67,7 +67,7 @@ class PlainForms:
         return self._forms(binary_column(self.text, self.offsets[low : high + 1]))
 
     def at(self, positions: _Array) -> pa.LargeStringArray:
-        """The forms at these positions."""
+        """The forms at the given positions."""
         return self._forms(binary_column(self.text, self.offsets).take(pa.array(positions)))
 
     def _forms(self, fields: pa.LargeBinaryArray) -> pa.LargeStringArray:
@@ -81,15 +81,15 @@ class PlainForms:
         return pc.binary_slice(fields, self._skip, _END).view(pa.large_string())
 
     def rows(self, positions: _Array) -> _Array:
-        """The rows at these positions."""
+        """The rows at the given positions."""
         return positions
 
     def places(self, rows: _Array) -> _Array:
-        """The positions of these rows."""
+        """The positions of the given rows."""
         return rows
 
     def range(self, low: bytes, high: bytes, start: int = 0) -> tuple[int, int]:
-        """The positions of the forms within ``[low, high)`` bytes; those before ``start`` are known to be less."""
+        """The positions of the forms within ``[low, high)`` bytes; forms before position ``start`` are less."""
         data, offsets, head = memoryview(self.text), self.offsets.data, self._head
 
         def form(position: int) -> bytes:
@@ -101,7 +101,7 @@ class PlainForms:
 
     @property
     def bounds(self) -> tuple[bytes, bytes]:
-        """The first and the last form; there is one."""
+        """The first and the last form; at least one form exists."""
         return self._form(0), self._form(len(self) - 1)
 
     def _form(self, position: int) -> bytes:
@@ -115,7 +115,7 @@ class SortedForms:
     __slots__ = ("_places", "column", "offsets", "order", "text")
 
     def __init__(self, column: pa.LargeStringArray, order: _Array | None) -> None:
-        """``order`` is the row at each position, ``None`` where that is the position itself."""
+        """``order`` is the row at each position, ``None`` if each row is its own position."""
         self.column = column
         self.order = order
         data, self.offsets = column_data(column)
@@ -124,13 +124,13 @@ class SortedForms:
 
     @classmethod
     def of(cls, names: pa.LargeStringArray, head: int) -> SortedForms:
-        """Of the full names of all rows."""
+        """The forms of the full names of all rows."""
         bases, numbers = split_partitions(names)
         return cls.of_forms(without_ends(bases, head, 0), numbers)
 
     @classmethod
     def of_forms(cls, forms: pa.LargeStringArray, numbers: _Array | None = None) -> SortedForms:
-        """Of the form of each row, and the numbers of partitions, by which equal ones are put in order."""
+        """From the form of each row, and the numbers of partitions, which order equal forms."""
         if len(forms) < 2 or pc.all(pc.less(forms[:-1], forms[1:])).as_py():
             return cls(forms, None)
         order = sorted_rows(forms)

@@ -1,4 +1,4 @@
-"""Which chunks of a listing a pattern's ranges are in, and where in their forms."""
+"""The chunks of a listing, and the positions in their forms, that a pattern's ranges cover."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["candidates", "is_whole_range", "ranges_in", "whole_ranges"]
 
 
 def is_whole_range(chunk: Chunk, pattern: TopicsPattern) -> bool:
-    """Whether all names of the chunk in the one range of the pattern match, so that none has to be looked at."""
+    """Whether all names of the chunk in the pattern's one range match, so that none has to be read."""
     return pattern.match_all or pattern.literal is not None or (pattern.exact_range and not chunk.has_newline)
 
 
@@ -30,9 +30,9 @@ def ranges_in(chunk: Chunk, pattern: TopicsPattern) -> list[tuple[int, int]]:
 
 
 def whole_ranges(listing: ListingData, pattern: TopicsPattern) -> Pieces | None:
-    """The rows that match a pattern whose ranges match as a whole, if that takes no more than looking them up.
+    """The rows that match a pattern whose ranges match as a whole, if looking up the ranges is all it takes.
 
-    ``None`` where forms have to be made, or names to be matched.
+    ``None`` if forms have to be made, or names to be matched.
     """
     if not (pattern.match_all or pattern.literal is not None or pattern.exact_range):
         return None
@@ -53,7 +53,7 @@ def whole_ranges(listing: ListingData, pattern: TopicsPattern) -> Pieces | None:
 def candidates(listing: ListingData, pattern: TopicsPattern, *, make: bool = False) -> Sequence[int] | None:
     """The numbers of the chunks that may have a name in the pattern's ranges, ascending.
 
-    ``None`` where forms have to be made to know that; ``make`` makes them.
+    ``None`` if forms have to be made first; ``make`` makes them.
     """
     chunks = listing.chunks
     if not pattern.ranges or len(chunks) == 1:
@@ -63,7 +63,7 @@ def candidates(listing: ListingData, pattern: TopicsPattern, *, make: bool = Fal
     firsts, lasts = listing.form_edges
     found: set[int] = set()
     for low, high in pattern.ranges:
-        # Of each chunk in front of `begin` all forms are smaller, of each from `end` on none is.
+        # All forms of each chunk before `begin` are smaller, none of a chunk from `end` on is.
         begin, end = bisect_left(lasts, low), bisect_left(firsts, high)
         for number in range(begin, end):
             least, most = chunks[number].form_bounds

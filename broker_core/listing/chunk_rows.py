@@ -1,6 +1,6 @@
-"""Some rows of one chunk: what a search or a selection found there, with their size and hash.
+"""Some rows of one chunk, as a search or a selection found them, with their size and hash.
 
-They have no reference to their chunk, so that the chunk can remember them, for all versions of a listing that have it.
+They have no reference to their chunk, so that the chunk can remember them for all versions of a listing that share it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FEW_ROWS: Final = 64
 
 
 class _Chunk(Protocol):
-    """What is asked of the chunk that the rows are of."""
+    """The members of a chunk that its rows need."""
 
     @property
     def field_offsets(self) -> _Array: ...
@@ -38,14 +38,14 @@ class _Chunk(Protocol):
 
 
 def _read_only(rows: _Array) -> _Array:
-    """A copy or view of numbers, to whose memory no attribute leads: they are handed out."""
+    """A read-only copy or view of numbers, no attribute of which leads to writable memory: it is handed out."""
     if not rows.flags.writeable and not isinstance(rows.base, np.ndarray):
         return rows
     return np.frombuffer(pa.py_buffer(np.ascontiguousarray(rows).data.toreadonly()), rows.dtype)
 
 
 class ChunkRows:
-    """The rows ``low`` to ``high`` of a chunk, of these only ``rows`` (ascending, int32) if given."""
+    """Rows ``low`` to ``high`` of a chunk, or only ``rows`` (ascending, int32) among them if given."""
 
     __slots__ = ("_body", "_fields_size", "_text", "high", "low", "rows")
 
@@ -59,7 +59,7 @@ class ChunkRows:
 
     @classmethod
     def of(cls, rows: _Array) -> ChunkRows:
-        """Of ascending row numbers; neighbours make a range."""
+        """Rows by their ascending numbers; consecutive ones become a range."""
         if not len(rows):
             return cls(0, 0)
         low, high = int(rows[0]), int(rows[-1]) + 1
@@ -88,13 +88,13 @@ class ChunkRows:
         return 0 if self.rows is None else int(self.rows.nbytes)
 
     def stretch(self, low: int, high: int) -> ChunkRows:
-        """The rows from place ``low`` to place ``high`` of these, without the last."""
+        """The rows at places ``low`` to ``high`` among these rows, ``high`` excluded."""
         if self.rows is None:
             return ChunkRows(self.low + low, self.low + high)
         return self if high - low == len(self.rows) else ChunkRows.of(self.rows[low:high])
 
     def at(self, places: _Array) -> ChunkRows:
-        """The rows at these places (ascending, each once) among these."""
+        """The rows at some places (ascending, each once) among these rows."""
         if len(places) == len(self):
             return self
         return ChunkRows.of(places + self.low if self.rows is None else self.rows[places])
@@ -125,7 +125,7 @@ class ChunkRows:
         return found
 
     def remembered_bytes(self, chunk: _Chunk) -> int:
-        """Bytes that it takes to remember these rows: their numbers, and the fields of a few."""
+        """Bytes that remembering the rows takes: their numbers, and the fields if they are few."""
         size = self.fields_size(chunk)
         return 0 if self.rows is None else self.nbytes + (size if size <= _KEPT else 0)
 

@@ -1,4 +1,4 @@
-"""Searching one chunk for what matches a pattern: all of it within the pattern's ranges, or some rows."""
+"""Search of one chunk for the names that match a pattern: all within the pattern's ranges, or some rows."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 _TINY: Final = 8 * 1024  # bytes matched at once: looking for a substring first would cost more
-# Required substrings that are searched: the longest ones, until one is found that few names have.
+# Required substrings that are searched: the longest ones, until few names have one.
 _SHORTEST: Final = 1  # bytes
 _MOST_LITERALS: Final = 3
 #: Stretches in a row with too many finds of a literal, after which it is not searched any more.
@@ -48,21 +48,21 @@ _FIRST_BLOCK: Final = 128 * 1024  # bytes
 _SMALLEST_BLOCK: Final = 256
 _WORST: Final = 4 * 1024 * 1024  # bytes times instructions: 10 ms
 
-#: A shorter substring is in more names than a run of bytes that the pattern has.
+#: A shorter substring is in more names than a run of byte classes.
 _LONG: Final = 3
 
 _Array = np.ndarray[Any, Any]
-#: What every match has, and in how many stretches in a row too many names had it.
+#: Texts that every match has, and in how many stretches in a row too many names had each.
 Clues: TypeAlias = dict[bytes | ClassRun, int]
 
 
 def first_block(pattern: TopicsPattern) -> int:
-    """Bytes of the first slice: what takes no long time even if the pattern turns out to be of the slowest."""
+    """Bytes of the first slice: few enough even if the pattern turns out to be of the slowest kind."""
     return min(max(_WORST // pattern.program_size, _SMALLEST_BLOCK), _FIRST_BLOCK)
 
 
 class ChunkSearch:
-    """The search of a chunk within the ranges of a pattern. Positions are those of the chunk's forms, in the ranges."""
+    """The search of a chunk within the ranges of a pattern. Positions count the chunk's forms within the ranges."""
 
     __slots__ = ("_bytes", "_clues", "_found", "_pattern", "_ranges", "chunk", "size")
 
@@ -79,11 +79,11 @@ class ChunkSearch:
 
     @property
     def is_tiny(self) -> bool:
-        """Whether it is so small that clues are of no use."""
+        """Whether the search is so small that clues are of no use."""
         return self._bytes <= _TINY
 
     def _parts(self, low: int, high: int) -> list[tuple[int, int]]:
-        """The positions among the forms of those from ``low`` to ``high`` that are searched."""
+        """The ranges of forms that the searched positions ``low`` to ``high`` stand for."""
         if len(self._ranges) == 1:
             begin = self._ranges[0][0]
             return [(begin + low, begin + high)]
@@ -98,7 +98,7 @@ class ChunkSearch:
         return parts
 
     def weight(self, low: int, high: int) -> int:
-        """Bytes of these positions."""
+        """Bytes of the forms at positions ``low`` to ``high``."""
         return self._bytes if high - low == self.size else self._weight(low, high)
 
     def _weight(self, low: int, high: int) -> int:
@@ -106,7 +106,7 @@ class ChunkSearch:
         return sum(offsets.item(end) - offsets.item(begin) for begin, end in self._parts(low, high))
 
     def until(self, low: int, size: int) -> int:
-        """The position up to which there are about ``size`` bytes; one more than ``low`` at least."""
+        """The position about ``size`` bytes after ``low``; at least ``low + 1``."""
         if not low and self._bytes <= size:
             return self.size
         begin, end = self._parts(low, self.size)[0]
@@ -115,18 +115,18 @@ class ChunkSearch:
         return low + min(max(stop, 1), end - begin)
 
     def run(self, low: int, high: int) -> list[Candidates]:
-        """Search these positions, in any thread. Names that may match are given back, to be matched with others."""
+        """Search positions ``low`` to ``high``, in any thread. Gives candidates, to be matched together with others."""
         candidates: list[Candidates] = []
         for begin, end in self._parts(low, high):
             candidates += self._search(begin, end)
         return candidates
 
     def keep(self, positions: _Array, rows: ChunkRows | None = None) -> None:
-        """These candidates match; ``rows`` are the same with what is known of them."""
+        """Keep candidates that match; ``rows`` are the same rows with their size and hash."""
         self._found.append((int(positions[0]), positions, rows))
 
     def result(self) -> ChunkRows:
-        """The rows that match, once all was searched."""
+        """The rows that match, after all was searched."""
         self._found.sort(key=itemgetter(0))
         if len(self._found) == 1 and (rows := self._found[0][2]) is not None:
             return rows
@@ -163,7 +163,7 @@ class Candidates:
 
     @property
     def are_few(self) -> bool:
-        """Whether they are put together with those of other chunks by their fields."""
+        """Whether they are matched by their fields, joined with those of other chunks."""
         return len(self.positions) <= FEW_ROWS and self.search.chunk.is_plain
 
     @property
@@ -181,7 +181,7 @@ class Candidates:
         return chunk.fields_size // chunk.size + 1
 
     def cut(self, size: int) -> tuple[Candidates, Candidates | None]:
-        """The first ``size`` bytes of them, one at least, and the others."""
+        """The first candidates of about ``size`` bytes, at least one, and the others."""
         count = max(size // self._average, 1)
         if count >= len(self.positions):
             return self, None
@@ -191,7 +191,7 @@ class Candidates:
 
 
 def keep_matching(candidates: Sequence[Candidates], pattern: TopicsPattern) -> None:
-    """Tell the searches which of their candidates match: all are matched together, since each call costs."""
+    """Match all candidates together, since each call costs, and keep in each search its matching ones."""
     many = [some for some in candidates if not some.are_few]
     if many:
         keep = pattern.match_column(
@@ -208,9 +208,9 @@ def keep_matching(candidates: Sequence[Candidates], pattern: TopicsPattern) -> N
 
 
 def _keep_few(candidates: Sequence[Candidates], pattern: TopicsPattern, head: int) -> None:
-    """Keep what matches of rows of plain chunks, whose forms are behind ``head`` bytes of their names.
+    """Keep the matching rows of plain chunks, whose forms begin ``head`` bytes after their names do.
 
-    Their fields, which are read for that, make up the answer: so their bytes and their CRC are told, too.
+    Their fields, which are read for that, make up the answer, so their bytes and their CRC are kept too.
     """
     data, sizes = bytearray(), [0]
     for some in candidates:
@@ -239,13 +239,13 @@ def _keep_few(candidates: Sequence[Candidates], pattern: TopicsPattern, head: in
 
 
 def _bytes_of(column: pa.LargeBinaryArray | pa.LargeStringArray) -> tuple[memoryview, list[int]]:
-    """The bytes of a column, and where in them each value begins, and the last ends."""
+    """The bytes of a column, and the offsets at which each value begins and the last ends."""
     data, offsets = column_data(column)
     return memoryview(data), offsets.tolist()
 
 
 def _bounds(candidates: Sequence[Candidates]) -> list[tuple[int, int]]:
-    """Of each where its own begin and end among those of all."""
+    """The range of each one's positions in the positions of all."""
     return list(pairwise(accumulate((len(some.positions) for some in candidates), initial=0)))
 
 
@@ -255,7 +255,7 @@ class RowsSearch:
     __slots__ = ("_average", "_chunk", "_direct", "_found", "_pattern", "_rows", "size")
 
     def __init__(self, chunk: Chunk, pattern: TopicsPattern, rows: ChunkRows, *, direct: bool) -> None:
-        """``direct``: nothing is derived for all of the chunk."""
+        """``direct``: nothing is derived for the whole chunk."""
         self._chunk = chunk
         self._pattern = pattern
         self._rows = rows.array
@@ -265,15 +265,15 @@ class RowsSearch:
         self._found: list[tuple[int, _Array]] = []
 
     def weight(self, low: int, high: int) -> int:
-        """Bytes of these rows, about."""
+        """Bytes of rows ``low`` to ``high``, about."""
         return (high - low) * self._average
 
     def until(self, low: int, size: int) -> int:
-        """The place up to which there are about ``size`` bytes; one more than ``low`` at least."""
+        """The place about ``size`` bytes after ``low``; at least ``low + 1``."""
         return min(low + max(size // self._average, 1), self.size)
 
     def run(self, low: int, high: int) -> list[Candidates]:
-        """Search these rows; in any thread."""
+        """Search rows ``low`` to ``high``, in any thread."""
         rows, chunk = self._rows[low:high], self._chunk
         if self._direct or not chunk.is_searchable:
             forms = chunk.some_forms(rows)
@@ -284,13 +284,13 @@ class RowsSearch:
         return []
 
     def result(self) -> ChunkRows:
-        """The rows that match, once all were searched."""
+        """The rows that match, after all were searched."""
         found = [rows for _, rows in sorted(self._found, key=itemgetter(0))]
         return ChunkRows.of(np.concatenate(found) if found else np.zeros(0, np.int32))
 
 
 def useful_literals(namespace: NamespaceName, pattern: TopicsPattern) -> dict[bytes, int]:
-    """Required substrings that not every name of the namespace has anyway, longest first, as searches share them."""
+    """Required substrings that not every name of the namespace has anyway, longest first, for searches to share."""
     own = f"{namespace}/"
     everywhere = f"{NON_PERSISTENT}://{own}"  # has the other domain, too
     rests = (literal.removeprefix(own) for literal in pattern.required)
@@ -299,7 +299,7 @@ def useful_literals(namespace: NamespaceName, pattern: TopicsPattern) -> dict[by
 
 
 def useful_clues(namespace: NamespaceName, pattern: TopicsPattern) -> Clues:
-    """Required substrings, and a run of bytes where none of them is long, in the order in which they are searched."""
+    """Required substrings, and a run of byte classes unless one of them is long, in the order of search."""
     literals = useful_literals(namespace, pattern)
     clues: Clues = {literal: 0 for literal in literals if len(literal) >= _LONG}
     run = () if pattern.plan == "literal" else class_run(pattern.text.removeprefix(f"{namespace}/"))

@@ -1,4 +1,4 @@
-"""How large chunks of a listing are made: a change copies all of one, and a listing has a few objects for each."""
+"""The size of a listing's chunks: a change copies a whole chunk, and a listing has a few objects for each."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ __all__ = ["ChunkSize", "chunk_size"]
 
 @dataclass(frozen=True, slots=True)
 class ChunkSize:
-    """Bytes of encoded names: as a chunk is ``made``, before it is cut (``most``), and when it is joined (``least``).
+    """Bytes of encoded names: of a new chunk (``made``), above which it is cut (``most``) or below joined (``least``).
 
-    ``rows`` are the most topics. With what is derived from the names a chunk has up to four times the bytes.
+    ``rows`` are the most topics. With what is derived from its names, a chunk takes up to four times the bytes.
     """
 
     made: int = 1024 * 1024
@@ -25,5 +25,5 @@ _USED: Final = ChunkSize()
 
 
 def chunk_size() -> ChunkSize:
-    """The size that chunks are made by."""
+    """The sizes in use."""
     return _USED

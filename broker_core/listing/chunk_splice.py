@@ -1,4 +1,4 @@
-"""A chunk with a few rows taken out and a few put in: one copy of its columns; only the blocks around are hashed."""
+"""A chunk with a few rows taken out and a few put in: one copy of its columns; only the changed blocks are hashed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from broker_core.names.partition_suffix import partition_index
 
 __all__ = ["is_quick_to_splice", "spliced_chunk"]
 
-#: With more changes than this, forms are sorted anew, when they are asked for.
+#: With more changes than this, forms are sorted anew when they are needed.
 _MANY: Final = 64
 #: With more changes than this, and one for fewer rows than these, picking rows one by one is quicker than copying the
 #: stretches between the changes.
@@ -33,9 +33,9 @@ _Array = np.ndarray[Any, Any]
 
 
 def is_quick_to_splice(chunk: Chunk) -> bool:
-    """Whether :func:`spliced_chunk` takes well under a millisecond for a few rows: copying is all that is left to do.
+    """Whether :func:`spliced_chunk` takes well under a millisecond for a few rows: only copying is left to do.
 
-    No name of the chunk has to be checked, hashed, or looked at for what patterns match.
+    No name of the chunk has to be checked or hashed, and its forms are made.
     """
     if chunk.fields_size <= _QUICK:
         return chunk.is_believed
@@ -49,9 +49,9 @@ def is_quick_to_splice(chunk: Chunk) -> bool:
 
 
 def spliced_chunk(chunk: Chunk, gone: _Array, put: _Array, fresh: Chunk | None) -> Chunk:
-    """``chunk`` without the rows ``gone``, with each row of ``fresh`` in front of the row that ``put`` has for it.
+    """``chunk`` without the rows ``gone``, with row ``n`` of ``fresh`` before the row ``put[n]``.
 
-    Both ascend, and the order that they make is right. Chunks are of one namespace and domain, and checked.
+    Both ascend, and the result is in order. Chunks are of one namespace and domain, and checked.
     """
     column = chunk.column(0, chunk.size)
     if fresh is None:
@@ -59,13 +59,11 @@ def spliced_chunk(chunk: Chunk, gone: _Array, put: _Array, fresh: Chunk | None) 
     added = fresh.column(0, fresh.size)
     data, offsets = column_data(_spliced(column, gone, put, added))
     made = Chunk(chunk.namespace, chunk.domain, data, offsets, _spliced_properties(chunk, gone, put, fresh))
-    if (
-        _ROWS_EACH * (len(gone) + len(put) - 1) <= chunk.size
-    ):  # else all of it is hashed, when that is asked for
+    if _ROWS_EACH * (len(gone) + len(put) - 1) <= chunk.size:  # else all is hashed, when needed
         blocks = chunk.blocks.after(gone.tolist(), put.tolist(), made.column(0, made.size))
         if blocks is not None:
             made.know_blocks(blocks)
-    # Where it is not known whether the chunk is plain, finding that out reads all of it.
+    # If it is not known whether the chunk is plain, finding out reads all of it.
     if chunk.is_searchable or chunk.fields_size <= _QUICK:
         if chunk.is_plain and fresh.is_plain:
             made.know_plain(True)
@@ -89,10 +87,10 @@ def _spliced_properties(chunk: Chunk, gone: _Array, put: _Array, fresh: Chunk) -
 
 
 def _spliced_forms(chunk: Chunk, gone: _Array, put: _Array, fresh: Chunk) -> SortedForms:
-    """The forms of the result, of those of its parts: nothing is sorted."""
+    """The forms of the result, from the forms of its parts: nothing is sorted."""
     forms = chunk.forms
     assert isinstance(forms, SortedForms)
-    # The fresh rows in the order of their forms, and in front of which forms of the chunk they go.
+    # The fresh rows in the order of their forms, and the forms of the chunk that they go before.
     size = fresh.size
     rows = fresh.forms.rows(np.arange(size)) if size else np.zeros(0, np.int64)
     added = fresh.forms.between(0, size) if size else pa.array([], pa.large_string())
@@ -105,7 +103,7 @@ def _spliced_forms(chunk: Chunk, gone: _Array, put: _Array, fresh: Chunk) -> Sor
     )
     form_gone = np.sort(forms.places(gone))
     column = _spliced(forms.column, form_gone, form_put, added)
-    # Where each old and each fresh row went.
+    # The new position of each old and each fresh row.
     shift = np.zeros(chunk.size + 1, np.int32)
     np.add.at(shift, put, 1)
     np.subtract.at(shift, gone + 1, 1)
@@ -120,7 +118,7 @@ def _spliced_forms(chunk: Chunk, gone: _Array, put: _Array, fresh: Chunk) -> Sor
 
 
 def _place(chunk: Chunk, forms: SortedForms, form: bytes, name: bytes) -> int:
-    """The position in front of which a fresh name goes: behind the partitions of its topic with smaller numbers."""
+    """The position that a fresh name goes before: after the partitions of its topic with smaller numbers."""
     low, high = forms.range(form, form + b"\0")
     if low == high:
         return low
@@ -136,7 +134,7 @@ def _number(name: bytes) -> int:
 
 
 def _spliced(column: Any, gone: _Array, put: _Array, inserted: Any) -> Any:
-    """``column`` without the rows ``gone`` and with ``inserted`` in front of the rows ``put``."""
+    """``column`` without the rows ``gone`` and with ``inserted`` before the rows ``put``."""
     count = len(gone) + len(put)
     if count > _FEW and _SHORT_STRETCH * count > len(column):
         kept = np.delete(np.arange(len(column)), gone)

@@ -1,8 +1,8 @@
-"""Building the chunks of a domain while its names are still being read: names of a few chunks alone are held besides.
+"""Building the chunks of a domain while its names are still being read: only the names of a few chunks are held.
 
-Names come a block at a time, about in the order of UTF-8. Of some that came, later ones may still go in front: the
-partitions of ``a`` sort behind ``a-b``. These wait. UTF-16, whose order is that of the hash, has the same order but for
-names with characters beyond the BMP beside such with the last of it: where both came, all are put in order at the end.
+Names come a block at a time, about in the order of UTF-8. Names that later ones may still precede have to wait: the
+partitions of ``a`` sort after ``a-b``. UTF-16, the order of the hash, differs only for characters beyond the BMP beside
+the last ones of the BMP: if both came, all names are sorted at the end.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from broker_core.names.name_columns import column_data, without_ends
 __all__ = ["ChunkStream"]
 
 _TEXT = pa.large_string()
-#: Lead bytes of the last characters of the BMP, and of those beyond it: UTF-16 has these in front of those.
+#: Lead bytes of the last characters of the BMP, and of those beyond it: UTF-16 puts the latter first.
 _LAST, _BEYOND = 0xEE, 0xF0
 
 
 class ChunkStream:
-    """The chunks of one domain, of local names that are checked: system topics are left out, each is there once.
+    """The chunks of one domain, of checked local names: without system topics and duplicates.
 
-    ``keys`` are the properties of which each block has the values (or nulls).
+    ``keys`` are the properties whose values (or nulls) each block has.
     """
 
     def __init__(self, namespace: NamespaceName, domain: str, keys: tuple[str, ...] = ()) -> None:
@@ -45,7 +45,7 @@ class ChunkStream:
     def add(
         self, names: pa.LargeStringArray, values: Mapping[str, pa.LargeStringArray], last: str | None
     ) -> None:
-        """A block of names. All names of later blocks are greater than ``last``; ``None``: there are no more."""
+        """A block of names. All names of later blocks are greater than ``last``; ``None``: no block follows."""
         data, offsets = column_data(names)
         text = np.frombuffer(data, np.uint8)[int(offsets[0]) : int(offsets[-1])]
         if len(text) and int(text.max()) >= _LAST:
@@ -73,11 +73,11 @@ class ChunkStream:
 
     @property
     def _is_mixed(self) -> bool:
-        """Whether the order that names come in may be another one than that of the hash."""
+        """Whether names may come in another order than that of the hash."""
         return self._has_last and self._has_beyond
 
     def _build(self, last: str | None) -> None:
-        """Make chunks of what waits, up to ``last``."""
+        """Make chunks of the waiting names up to ``last``."""
         if not self._names:
             return
         names = _joined(self._names)
@@ -100,7 +100,7 @@ class ChunkStream:
             self._chunks += chunks_of_domain(self._namespace, self._domain, names, values)
 
     def _take_back(self) -> None:
-        """Let the names of all chunks wait again."""
+        """Take all chunks apart, so that their names wait again."""
         made, self._chunks = self._chunks, []
         self._names = [
             *(without_ends(chunk.names(0, chunk.size), self._head, 0) for chunk in made),

@@ -1,4 +1,4 @@
-"""The chunks of names that were encoded elsewhere: by a plugin, or in a file that is mapped. Nothing is believed."""
+"""Chunks of names that were encoded elsewhere, by a plugin or in a mapped file, and are not trusted."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def claimed_chunks(
 ) -> list[Chunk]:
     """The chunks of columns of fields that follow each other: checked before they are sent.
 
-    ``mapped`` says that the one column is a file that is mapped; where it is, nothing is copied. Raises
-    :exc:`~broker_core.errors.InvalidListing` for what is no column of fields.
+    ``mapped`` claims that the one column is a mapped file; if it is, nothing is copied. Raises
+    :exc:`~broker_core.errors.InvalidListing` for anything but columns of fields.
     """
     # A column without topics is checked too, and then makes no chunk.
     parts = [_checked_column(column) for column in columns]
@@ -49,7 +49,7 @@ def claimed_chunks(
         column, (buffer, offsets) = columns[0], parts[0]
         held = column.buffers()[1]
         are_mapped = held is not None and map_of(held) is not None
-        if are_mapped:  # by the very buffer that was asked about
+        if are_mapped:  # by the very buffer that was checked
             offsets = np.frombuffer(held, np.int64)[column.offset : column.offset + len(column) + 1]
         chunks += _chunks(
             namespace,
@@ -67,7 +67,7 @@ def _own(offsets: _Array) -> _Array:
 
 
 def _checked_column(column: object) -> tuple[pa.Buffer, _Array]:
-    """The memory of a foreign column, whose first and last offset are within its bytes."""
+    """The memory and offsets of a foreign column, after a check of its type."""
     if not isinstance(column, pa.Array) or not pa.types.is_large_binary(column.type):
         kind = column.type if isinstance(column, pa.Array) else type(column).__name__
         raise InvalidListing(f"encoded names are a column of large_binary, not of {kind}")
@@ -89,7 +89,7 @@ def _chunks(
     mapped: bool = False,
     offsets_mapped: bool = False,
 ) -> Iterator[Chunk]:
-    """Chunks of a foreign column: of what is not mapped, copies."""
+    """Chunks of a foreign column: copies of what is not mapped."""
     rows = len(offsets) - 1
     first, last = int(offsets[0]), int(offsets[-1])
     if not 0 <= first <= last <= buffer.size:
@@ -97,7 +97,7 @@ def _chunks(
     if not rows:
         return
     others = _others(buffer, offsets) if mode is Mode.ALL else 0 if mode is Mode.PERSISTENT else rows
-    # By numbers alone: what the offsets say in between was not looked at.
+    # By row numbers alone: the offsets in between were not checked.
     step = max(rows * chunk_size().made // max(last - first, 1), 1)
     for domain, begin, end in ((NON_PERSISTENT, 0, others), (PERSISTENT, others, rows)):
         parts = -(-(end - begin) // step)
@@ -118,7 +118,7 @@ def _chunks(
 
 
 def _others(buffer: pa.Buffer, offsets: _Array) -> int:
-    """How many of the names are non-persistent, if they are in order; chunks are checked for it."""
+    """How many names are non-persistent, if they are in order, which the check of chunks finds out."""
     data = memoryview(buffer)
     low, high = 0, len(offsets) - 1
     while low < high:

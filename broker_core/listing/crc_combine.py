@@ -1,4 +1,4 @@
-"""CRC32C of a text from the CRC32C of its parts, without the parts: what makes the hashes of segments one hash.
+"""CRC32C of a text from the CRC32C of its parts, without the parts: hashes of segments become one hash.
 
 ``crc(a + b) = shift(crc(a), len(b)) ^ crc(b)``, where a shift by a zero byte is linear over GF(2). Shifts by every
 length of one digit (of 16) are kept as four tables of 256 words each, so that a shift by any length is as many look-ups
@@ -18,7 +18,7 @@ __all__ = ["COMMA_CRC", "joined_groups", "shifted", "shifted_alike", "shifted_on
 _POLYNOMIAL: Final = 0x82F63B78  # CRC32C (Castagnoli), bits reversed
 _MOST_BITS: Final = 48  # lengths are below 2**48 bytes
 _DIGIT: Final = 4  # bits
-#: Where the table of each byte of a CRC begins.
+#: The offset of the table of each byte of a CRC.
 _BYTES: Final = np.arange(0, 1024, 256)
 COMMA_CRC: Final = int(google_crc32c.value(b","))
 _Array = np.ndarray[Any, Any]
@@ -26,7 +26,7 @@ _Array = np.ndarray[Any, Any]
 
 @lru_cache(maxsize=2 * _MOST_BITS // _DIGIT)
 def _operators(digit: int, *, back: bool = False) -> _Array:
-    """What shifts by each value of a digit, the lowest first, or ``back``: uint32 of shape (16 * 4 * 256)."""
+    """Tables of the shifts by each value of a digit, 0 first, or of shifts ``back``: uint32, flat (16 * 4 * 256)."""
     if digit:
         # The last of the digit before shifts by 15 of its units; one unit more makes one of this digit's.
         before = _operators(digit - 1, back=back).reshape(-1, 1024)
@@ -39,7 +39,7 @@ def _operators(digit: int, *, back: bool = False) -> _Array:
             )
         values = np.arange(256, dtype=np.uint32)
         if back:
-            # The high byte tells which low byte was shifted out.
+            # The high byte identifies the low byte that was shifted out.
             low = np.empty(256, np.uint32)
             low[register >> np.uint32(24)] = values
             every = np.concatenate([values << np.uint32(8 * byte) for byte in range(4)])
@@ -62,7 +62,7 @@ def _words(digit: int) -> memoryview:
 
 
 def _applied(operator: _Array, crcs: _Array, first: _Array | int = 0) -> _Array:
-    """What an operator makes of each CRC; ``first`` is where it begins in the table, for each of them."""
+    """Each CRC shifted by an operator; ``first`` is the operator's offset in the table, one or one for each CRC."""
     places = np.add(crcs.astype("<u4", copy=False).view(np.uint8).reshape(-1, 4), _BYTES)
     places += first
     found = operator.take(places)
@@ -71,7 +71,7 @@ def _applied(operator: _Array, crcs: _Array, first: _Array | int = 0) -> _Array:
 
 
 def shifted(crcs: _Array, sizes: _Array) -> _Array:
-    """Each CRC (uint32) moved in front of ``sizes`` bytes: XOR with the CRC of those makes it that of both."""
+    """Each CRC (uint32) moved in front of ``sizes`` bytes: XOR with the CRC of those bytes gives the CRC of both."""
     result = np.array(crcs, np.uint32)
     lengths = np.asarray(sizes, np.uint64)
     longest = int(lengths.max()) if len(lengths) else 0
@@ -85,7 +85,7 @@ def shifted(crcs: _Array, sizes: _Array) -> _Array:
 
 
 def shifted_alike(crcs: _Array, size: int) -> _Array:
-    """Each CRC (uint32) moved in front of ``size`` bytes more; of fewer where it is less than 0."""
+    """Each CRC (uint32) moved in front of ``size`` more bytes, or of fewer if it is negative."""
     if abs(size) >> _MOST_BITS:
         raise ValueError(f"a length of {size} bytes: at most 2**{_MOST_BITS}")
     result, left, digit = np.array(crcs, np.uint32), abs(size), 0

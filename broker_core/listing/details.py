@@ -30,7 +30,7 @@ DETAIL_TYPES: Final[Mapping[str, pa.DataType]] = MappingProxyType(
         "created": pa.timestamp("ms"),
     }
 )
-#: What can be asked for (``request.wants``).
+#: The details that can be requested (``request.wants``).
 WANTS: Final = frozenset(DETAIL_TYPES)
 
 _SHOWN: Final = {**DETAIL_TYPES, "topic_id": "pyarrow.binary(16)", TOPIC: "string"}
@@ -39,7 +39,7 @@ _NAMED: Final = 200
 
 
 def checked_wants(wants: object) -> frozenset[str]:
-    """The words as a set. Raises :exc:`TypeError` or :exc:`ValueError`, which lists those that there are."""
+    """The words as a set. Raises :exc:`TypeError`, or a :exc:`ValueError` that lists the valid words."""
     if isinstance(wants, str) or not isinstance(wants, Collection):
         raise TypeError(f"wants must be a set of words, not {type(wants).__name__}")
     unknown = [word for word in wants if word not in WANTS]
@@ -53,9 +53,9 @@ class Details:
     """Details of some topics: a record batch with a column ``topic`` and some of the others.
 
     ``topic`` is the full name without partition suffix (``persistent://tenant/namespace/topic``), each once, in any
-    order. The others are ``partitions`` (int32: how many clients are told, 0 for a topic without), ``topic_id``
-    (fixed-size binary of 16 bytes; KIP-516), ``properties`` and ``configs`` (map of string to string) and ``created``
-    (timestamp in ms, in UTC). A null is "not known", which neither a name nor a number of partitions may be.
+    order. The others are ``partitions`` (int32: the number that clients get, 0 for a topic without partitions),
+    ``topic_id`` (fixed-size binary of 16 bytes; KIP-516), ``properties`` and ``configs`` (map of string to string) and
+    ``created`` (timestamp in ms, in UTC). A null is "not known"; names and numbers of partitions must not be null.
 
     Raises :exc:`TypeError` for a column of another name or type. The receiver checks the values.
     """
@@ -83,7 +83,7 @@ class Details:
         configs: Iterable[Mapping[str, str] | None] | pa.Array[Any] | None = None,
         created: Iterable[Any] | pa.Array[Any] | None = None,
     ) -> Details:
-        """Details of Python values, one of each for each topic; ``created`` are ``datetime`` or milliseconds."""
+        """Details from Python values, one for each topic; ``created`` are ``datetime`` or milliseconds."""
         given: dict[str, Any] = {
             "partitions": partitions,
             "topic_id": topic_id,
@@ -127,14 +127,14 @@ class Details:
 
 
 def check_values(details: Details, wants: Collection[str]) -> None:
-    """Raise a :exc:`ValueError` that names the first topic of which something is wrong, or the column.
+    """Raise a :exc:`ValueError` that names the first invalid topic, or the column.
 
-    All is done on columns. Whether the topics are those that were listed is for the caller to know.
+    All is done on columns. The caller checks that the topics are the listed ones.
     """
     for name in details.columns:
         if name not in wants:
             raise ValueError(f"a column {name!r} was not asked for (request.wants)")
-    # Bytes of any making may stand where a type says otherwise.
+    # A column may hold bytes that are invalid for its type.
     details.batch.validate(full=True)
     topics = details.topics
     if topics.null_count:
@@ -155,7 +155,7 @@ def check_values(details: Details, wants: Collection[str]) -> None:
 
 
 def _typed(batch: object) -> pa.RecordBatch:
-    """The batch with exactly the types of the contract, which it has but for those that are the same by any name."""
+    """The batch with exactly the types of the contract; equivalent types are cast."""
     if not isinstance(batch, pa.RecordBatch):
         instead = ": write table.combine_chunks().to_batches()[0]" if isinstance(batch, pa.Table) else ""
         raise TypeError(f"details must be a pyarrow.RecordBatch, not {type(batch).__name__}{instead}")
@@ -177,7 +177,7 @@ def _typed(batch: object) -> pa.RecordBatch:
             raise TypeError(f"details have a column {name!r:.100}, and there are {known}")
         if not fits:
             raise TypeError(f"the column {name!r} of details must be {_SHOWN[name]}, not {column.type}")
-        column.validate(full=True)  # before anything follows what it says of its own memory
+        column.validate(full=True)  # before anything follows its offsets
         columns[name] = column if column.type == target else column.cast(target)
     return pa.RecordBatch.from_pydict(columns)
 
@@ -226,7 +226,7 @@ def _check_ids(topics: Any, values: Any) -> None:
 
 
 def _check_map(topics: Any, column: str, values: Any) -> None:
-    """No value may be null, and no key there twice."""
+    """Raise a :exc:`ValueError` if a value is null or a key is there twice."""
     offsets = values.offsets.to_numpy()
     first, pairs_of = int(offsets[0]), np.diff(offsets)
     rows = pa.array(np.repeat(np.arange(len(values)), pairs_of))

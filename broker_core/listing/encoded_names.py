@@ -57,7 +57,7 @@ class EncodedNames:
         names: pa.LargeStringArray | None,
         fields: pa.LargeBinaryArray,
     ) -> None:
-        """For the constructors below: columns that are checked. Names that are not given are decoded if needed."""
+        """For the constructors below: checked columns. Names that are not given are decoded if needed."""
         self.namespace = namespace
         self.domain = domain
         self._names = names
@@ -84,10 +84,10 @@ class EncodedNames:
         *,
         ordered: bool = False,
     ) -> EncodedNames:
-        """The visible ones of these local names, in any order and perhaps some twice.
+        """The visible ones of some local names, given in any order, duplicates allowed.
 
         With ``ordered`` they are in order already, each once and without system topics, which is checked. Raises
-        :exc:`~broker_core.errors.InvalidListing` for a name that cannot be one, and where that order is broken.
+        :exc:`~broker_core.errors.InvalidListing` for an invalid name, and if that order is broken.
         """
         namespace = _namespace(namespace, domain)
         column = checked_local_names(names)
@@ -119,7 +119,7 @@ class EncodedNames:
     ) -> EncodedNames:
         """The names in encoded fields; every byte is checked, unless that was done before (``checked``).
 
-        Raises :exc:`~broker_core.errors.InvalidListing` where they are not what :attr:`fields` of such names would be.
+        Raises :exc:`~broker_core.errors.InvalidListing` if they are not what :attr:`fields` of such names would be.
         """
         namespace = _namespace(namespace, domain)
         if checked:
@@ -147,7 +147,7 @@ class EncodedNames:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the columns that are there."""
+        """Bytes of the columns in memory."""
         made = sum(
             int(self.__dict__[name].nbytes) for name in ("matched", "_joined") if name in self.__dict__
         )
@@ -156,17 +156,17 @@ class EncodedNames:
 
     @cached_property
     def matched(self) -> pa.LargeStringArray:
-        """What patterns match of each name: ``tenant/namespace/topic`` without partition suffix."""
+        """The text of each name that patterns match: ``tenant/namespace/topic`` without partition suffix."""
         return with_ends(partitioned_local_names(self.names), f"{self.namespace}/", "")
 
     def matched_at(self, rows: _Array) -> pa.LargeStringArray:
-        """:attr:`matched` of these rows alone, in any order."""
+        """:attr:`matched` of some rows only, in any order."""
         names = self._local(self.fields.take(pa.array(rows)))
         return with_ends(partitioned_local_names(names), f"{self.namespace}/", "")
 
     @cached_property
     def text_offsets(self) -> _Array:
-        """Where each name begins in the text that is hashed, its comma included, and where the last ends (int64)."""
+        """Offsets (int64) in the hashed text at which each name begins, its comma included, and the last one ends."""
         offsets = column_data(self._joined)[1]
         counted: _Array = offsets - offsets[0]
         return counted
@@ -177,7 +177,7 @@ class EncodedNames:
 
     @cached_property
     def _chunk(self) -> Chunk:
-        """All names, as they are searched: of any size."""
+        """All names as one chunk, of any size, to be searched."""
         chunk = Chunk(self.namespace, self.domain, *column_data(self.fields))
         chunk.know_forms(SortedForms.of_forms(self.matched))
         return chunk
@@ -193,10 +193,10 @@ class EncodedNames:
         return part
 
     def with_changes(self, gone: _Array, came: EncodedNames, before: _Array) -> EncodedNames:
-        """These names without the rows ``gone``, and with the names ``came`` in front of the rows ``before``.
+        """These names without the rows ``gone``, and with the names ``came`` before the rows ``before``.
 
         All are row numbers of these names, and ascend. Raises :exc:`~broker_core.errors.InvalidListing` for names of
-        another namespace or domain, and where the result is not in order, each name once.
+        another namespace or domain, and if the result is not in order, each name once.
         """
         if (came.namespace, came.domain) != (self.namespace, self.domain):
             raise InvalidListing(f"names of {came.namespace} among those of {self.namespace}")
@@ -222,7 +222,7 @@ class EncodedNames:
         return EncodedNames(self.namespace, self.domain, None, fields)
 
     def crc(self, picked: Picked) -> tuple[int, int]:
-        """CRC32C of the full names of these rows with commas between (``topics_hash`` as a number), and their bytes."""
+        """CRC32C of the full names of some rows with commas between (``topics_hash`` as a number), and their bytes."""
         if isinstance(picked, tuple):
             low, high = row_range(*picked, len(self))
             column = self._joined.slice(low, high - low)
@@ -235,7 +235,7 @@ class EncodedNames:
         return extend_crc(0, text), len(text)
 
     def crcs(self, rows: _Array, starts: _Array) -> tuple[_Array, _Array]:
-        """What :meth:`crc` gives for many groups of rows at once (uint32, uint64).
+        """The results of :meth:`crc` for many groups of rows at once (uint32, uint64).
 
         ``starts`` are the first positions of the groups in ``rows``, from 0 on; no group is empty.
         """
@@ -245,14 +245,14 @@ class EncodedNames:
         return _parts(data, offsets[starts], offsets[np.append(starts[1:], len(rows))])
 
     def crcs_of_ranges(self, lows: _Array, highs: _Array) -> tuple[_Array, _Array]:
-        """What :meth:`crc` gives for many ranges of rows at once, none empty (uint32, uint64)."""
+        """The results of :meth:`crc` for many ranges of rows at once, none empty (uint32, uint64)."""
         data, offsets = column_data(self._joined)
         return _parts(data, offsets[lows], offsets[highs])
 
     def matching(self, pattern: TopicsPattern) -> Picked:
         """The rows that match ``pattern``: ``(low, high)`` or ascending row numbers.
 
-        Raises :exc:`~broker_core.errors.InvalidPattern` where RE2 does not support it.
+        Raises :exc:`~broker_core.errors.InvalidPattern` if RE2 does not support it.
         """
         return matching_rows(self._chunk, real_pattern(pattern))
 
@@ -262,33 +262,33 @@ class EncodedNames:
 
     @staticmethod
     def joined_crcs(crcs: _Array, sizes: _Array, starts: _Array) -> tuple[_Array, _Array]:
-        """What :meth:`crc` gives for parts that follow each other, for many groups of parts at once (uint32, uint64).
+        """The results of :meth:`crc` for consecutive parts, for many groups of parts at once (uint32, uint64).
 
-        ``crcs`` and ``sizes`` are those of all parts, group by group and in the order of the hash; ``starts`` are the
+        ``crcs`` and ``sizes`` are of all parts, group by group and in the order of the hash; ``starts`` are the
         first parts of the groups. No part and no group is empty.
         """
         return joined_groups(crcs, sizes, starts)
 
     @staticmethod
     def hash_of_crc(crc: int) -> str:
-        """The topics hash of names whose CRC32C this is (0: of none): 8 hex digits."""
+        """The topics hash of names with the given CRC32C (0: no names): 8 hex digits."""
         return crc_text(crc)
 
     @staticmethod
     def hidden(
         namespace: NamespaceName | str, domain: str, names: pa.LargeStringArray
     ) -> pa.BooleanArray | None:
-        """Which of these local names are topics that brokers keep for themselves; ``None`` where none is."""
+        """Which of the local names are system topics, which brokers do not list; ``None`` if none is."""
         return system_topics(partitioned_local_names(_sound(names)), _namespace(namespace, domain), domain)
 
     @staticmethod
     def check(names: Sequence[str] | pa.Array[Any] | pa.ChunkedArray[Any]) -> pa.LargeStringArray:
-        """Local names as a ``large_string`` column; raises ``InvalidListing`` for the first that cannot be one."""
+        """Local names as a ``large_string`` column; raises ``InvalidListing`` for the first invalid one."""
         return checked_local_names(names)
 
     @staticmethod
     def sort_key(names: pa.LargeStringArray) -> pa.LargeBinaryArray:
-        """A column of bytes that sorts as the names do by the hash; :meth:`names_of_key` is the way back."""
+        """A column of bytes that sorts in the order of the hash; :meth:`names_of_key` is the inverse."""
         return hash_order_key(_sound(names))
 
     @staticmethod
@@ -306,13 +306,13 @@ class EncodedNames:
 
 
 def _parts(data: pa.Buffer, starts: _Array, stops: _Array) -> tuple[_Array, _Array]:
-    """The CRCs and the bytes of parts of a text, each without the comma that it begins with."""
+    """The CRCs and the sizes of parts of a text, each without the comma that it begins with."""
     begins = starts + 1
     return crcs_of_parts(memoryview(data), begins, stops), (stops - begins).astype(np.uint64)
 
 
 def _sound(column: Any) -> Any:
-    """A column whose offsets and characters were looked at. Raises :exc:`InvalidListing`."""
+    """A column, after a check of its offsets and characters. Raises :exc:`InvalidListing`."""
     try:
         column.validate(full=True)
     except pa.ArrowException as error:

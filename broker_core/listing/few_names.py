@@ -1,4 +1,4 @@
-"""The chunks of a few names, one by one: as columns they would take longer, and a change mostly has one."""
+"""The chunks of a few names, which are handled one by one: as columns they would take longer."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def chunks_of_few(
     names: Sequence[str],
     properties: Mapping[str, Sequence[str | None]],
 ) -> list[Chunk]:
-    """What :func:`~.build_chunks.build_chunks` makes of these full names, and of the values of their properties.
+    """The chunks that :func:`~.build_chunks.build_chunks` makes, of full names and the values of their properties.
 
-    Raises :exc:`~broker_core.errors.InvalidListing` for a name that is none, or of another namespace or mode.
+    Raises :exc:`~broker_core.errors.InvalidListing` for an invalid name, or one of another namespace or mode.
     """
     rows: dict[str, dict[bytes, int]] = {NON_PERSISTENT: {}, PERSISTENT: {}}
     for row, name in enumerate(names):

@@ -28,12 +28,12 @@ __all__ = [
 _Array = np.ndarray[Any, Any]
 
 
-#: The size of a field up to which its name begins behind two bytes, as that of nearly every topic does.
+#: The size of a field up to which its name begins after two bytes, as nearly every topic's does.
 SHORT_FIELD: Final = 129
 
 
 def name_start(size: int) -> int:
-    """Where the name begins in a field of ``size`` bytes."""
+    """The offset of the name in a field of ``size`` bytes."""
     width = 1
     while size > (1 << (7 * width)) + width:
         width += 1
@@ -73,7 +73,7 @@ def encode_fields(joined: pa.LargeStringArray | pa.LargeBinaryArray) -> pa.Large
 
 
 def decode_fields(fields: pa.LargeBinaryArray, *, comma: bool = False, skip: int = 0) -> pa.LargeStringArray:
-    """The names of fields, each behind a comma if ``comma`` says so (then as ``large_binary``).
+    """The names of fields, each after a comma if ``comma`` is set (then as ``large_binary``).
 
     The fields are what :func:`encode_fields` gives; the names are UTF-8. The first ``skip`` bytes of each name, which
     are whole characters, are left out.
@@ -88,13 +88,13 @@ def decode_fields(fields: pa.LargeBinaryArray, *, comma: bool = False, skip: int
         return without_ends(column, 1 + width + skip, 0)
 
     start = name_start(int(sizes.min()))
-    if start == name_start(int(sizes.max())):  # as a rule, and then nothing is looked at name by name
+    if start == name_start(int(sizes.max())):  # as a rule, and then nothing is done name by name
         return decoded(fields, None, start - 1)
     return _by_width(fields, _head_widths(sizes), decoded)
 
 
 def fields_fault(fields: pa.LargeBinaryArray) -> str | None:
-    """The fault of these bytes as fields; ``None`` where all are well-formed."""
+    """A description of what is wrong with bytes as fields; ``None`` if all are well-formed."""
     data, offsets = column_data(fields)
     sizes = np.diff(offsets)
     if not len(sizes):
@@ -118,10 +118,10 @@ def fields_fault(fields: pa.LargeBinaryArray) -> str | None:
 
 
 def _head_widths(sizes: _Array) -> _Array:
-    """How many bytes the length takes in fields of these sizes."""
+    """How many bytes the length takes in fields of the given sizes."""
     widths = np.ones(len(sizes), np.int8)
     for width in range(1, 5):
-        # A field of one byte more than fits a width has one byte of length more, so the size alone says which it is.
+        # A field of one byte more than fits a width has one byte of length more, so the size alone decides.
         widths += sizes > (1 << (7 * width)) + width
     return widths
 
@@ -140,7 +140,7 @@ def _by_width(column: pa.LargeBinaryArray, widths: _Array, work: Any) -> Any:
 def _encoded(joined: pa.LargeBinaryArray, sizes: _Array, width: int) -> pa.LargeBinaryArray:
     """The fields of names whose lengths take ``width`` bytes each."""
     result = pc.binary_replace_slice(joined, 0, 1, bytes([TAG]) + bytes(width))
-    # The lengths go into the room that was left for them: the kernel's result is nobody else's yet.
+    # The lengths go into the room that was left for them: nothing else has the kernel's result yet.
     data, offsets = column_data(result)
     buffer = np.frombuffer(data, np.uint8)
     assert buffer.flags.writeable

@@ -18,7 +18,7 @@ __all__ = ["GATHERED", "FieldsReader"]
 GATHERED: Final = 256 * 1024
 #: Chunks whose rows are gathered at a time: each costs some 10 microseconds.
 _CHUNKS: Final = 32
-#: Bytes of a stretch that are copied to what is before and behind it, rather than sent by themselves.
+#: A stretch of at most so many bytes is copied to its neighbours, rather than sent by itself.
 _FEW: Final = 4 * 1024
 _NOTHING: Final = memoryview(b"")
 
@@ -26,28 +26,28 @@ _Array = np.ndarray[Any, Any]
 
 
 class FieldsReader:
-    """Encoded fields, in order, a block after the other. ``left`` is how many bytes there are still to :meth:`read`."""
+    """Encoded fields, in order, block after block. ``left`` is how many bytes are still to :meth:`read`."""
 
     __slots__ = ("_block", "_blocks", "left")
 
     def __init__(self, blocks: Iterator[memoryview], size: int) -> None:
-        """Of blocks of ``size`` bytes together."""
+        """A reader of blocks that have ``size`` bytes together."""
         self._block = _NOTHING
         self._blocks = blocks
         self.left = size
 
     @classmethod
     def of(cls, data: bytes | memoryview) -> FieldsReader:
-        """Bytes that are there already."""
+        """A reader of bytes in memory."""
         return cls(iter((memoryview(data),)), len(data))
 
     @classmethod
     def of_rows(cls, pieces: Iterable[tuple[Chunk, ChunkRows]], size: int) -> FieldsReader:
-        """Rows of chunks, of ``size`` bytes together."""
+        """A reader of rows of chunks that have ``size`` bytes together."""
         return cls(_blocks(pieces), size)
 
     def read(self, most: int) -> memoryview:
-        """The next bytes, at most ``most`` of them; none where nothing is left."""
+        """The next bytes, at most ``most`` of them; none if nothing is left."""
         while not len(self._block) and self.left:
             self._block = _NOTHING  # one block is in memory, not the next one beside it
             self._block = next(self._blocks)
@@ -61,7 +61,7 @@ class FieldsReader:
         piece = self.read(size)
         if not self.left:
             return piece
-        # Of so much memory most time goes into its first use, and numpy asks the system for large pages.
+        # With so much memory most time goes into its first use, and numpy gets large pages of the system.
         whole = np.empty(size, np.uint8)
         filled = 0
         while len(piece):
@@ -96,14 +96,14 @@ def _blocks(pieces: Iterable[tuple[Chunk, ChunkRows]]) -> Iterator[memoryview]:
 
 
 def _taken(few: list[bytes | memoryview]) -> memoryview:
-    """What is in the list, as one block, and the list empty: nothing of it is held while the block is sent."""
+    """The contents of the list as one block; the list is emptied, so that it holds nothing while the block is sent."""
     whole = memoryview(few[0]) if len(few) == 1 else memoryview(b"".join(few))
     few.clear()
     return whole
 
 
 def _gathered_blocks(chunk: Chunk, rows: _Array, size: int) -> Iterator[memoryview]:
-    """The ``size`` bytes of these rows in blocks of as many rows each: a chunk bounds those of the longest names."""
+    """The ``size`` bytes of some rows in blocks of as many rows each; a chunk's size bounds a block of long names."""
     fields, offsets = chunk.fields, chunk.field_offsets
     count = -(-len(rows) // -(-size // GATHERED))
     for first in range(0, len(rows), count):

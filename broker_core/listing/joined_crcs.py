@@ -1,7 +1,7 @@
-"""The CRC32C of texts that follow each other, as one text: made once, and again after a change from what it was.
+"""The CRC32C of consecutive texts as one text: made once, and updated after a change.
 
-Each CRC is moved in front of all that is behind it (:mod:`~broker_core.listing.crc_combine`); all of these together are
-the CRC of the whole. Where one text changes its size, those in front of it are moved by the difference alone.
+Each CRC is shifted past all texts after it (:mod:`~broker_core.listing.crc_combine`); the XOR of all is the CRC of the
+whole. If a text changes its size, the CRCs before it are shifted by the difference only.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ _Array = np.ndarray[Any, Any]
 
 
 class TextCrc(NamedTuple):
-    """The CRC32C of some names in a row, each behind a comma, and how many bytes that text has."""
+    """The CRC32C of some names in a row, each after a comma, and how many bytes that text has."""
 
     crc: int
     size: int
 
 
 class JoinedCrcs:
-    """The CRCs of texts that follow each other. Immutable."""
+    """The CRCs of consecutive texts. Immutable."""
 
     __slots__ = ("_behind", "_moved", "size")
 
     def __init__(self, moved: _Array, behind: _Array, size: int) -> None:
-        """``moved`` are the CRCs (uint32) in front of so many bytes ``behind`` each (int64)."""
+        """``moved`` are the CRCs (uint32), each shifted past the number of bytes ``behind`` it (int64)."""
         self._moved = moved
         self._behind = behind
         #: Bytes of all texts.
@@ -42,16 +42,16 @@ class JoinedCrcs:
 
     @classmethod
     def of(cls, crcs: Sequence[int], sizes: Sequence[int]) -> Self:
-        """Of the CRC and the bytes of each text."""
+        """From the CRC and the size in bytes of each text."""
         return cls(*_moved(crcs, sizes, 0))
 
     @property
     def total(self) -> TextCrc:
-        """What all texts are together."""
+        """The CRC and the size of all texts as one."""
         return TextCrc(int(np.bitwise_xor.reduce(self._moved)), self.size)
 
     def replaced(self, first: int, end: int, crcs: Sequence[int], sizes: Sequence[int]) -> JoinedCrcs:
-        """With other texts, any number of them, in the place of those from number ``first`` to ``end``."""
+        """The CRCs with other texts, any number of them, in place of the texts number ``first`` to ``end``."""
         start = self._behind.item(first - 1) if first else self.size
         stop = self._behind.item(end - 1) if end else self.size
         moved, behind, begin = _moved(crcs, sizes, stop)
@@ -64,7 +64,7 @@ class JoinedCrcs:
 
 
 def _moved(crcs: Sequence[int], sizes: Sequence[int], behind: int) -> tuple[_Array, _Array, int]:
-    """Each CRC in front of all behind it, how many bytes those are, and how many all are with ``behind``."""
+    """Each CRC shifted past all texts after it, how many bytes these have, and how many all have with ``behind``."""
     if len(crcs) <= _FEW:
         distances = [*accumulate(reversed(sizes), initial=behind)]
         total = distances.pop()
@@ -78,19 +78,19 @@ def _moved(crcs: Sequence[int], sizes: Sequence[int], behind: int) -> tuple[_Arr
 
 
 def joined(parts: Sequence[TextCrc]) -> TextCrc:
-    """What texts that follow each other are together."""
+    """The CRC and the size of consecutive texts as one."""
     if len(parts) == 1:
         return parts[0]
     return JoinedCrcs.of([part.crc for part in parts], [part.size for part in parts]).total
 
 
 def without_first_comma(text: TextCrc) -> int:
-    """The CRC32C that the topics hash is of: names with commas between them."""
+    """The CRC32C for the topics hash: of names with commas between them."""
     if not text.size:
         return 0
     return text.crc ^ shifted_one(COMMA_CRC, text.size - 1)
 
 
 def with_first_comma(crc: int, size: int) -> TextCrc:
-    """The CRC of a text of ``size`` bytes that begins with a comma, of the CRC32C without that comma."""
+    """The CRC of a text of ``size`` bytes that begins with a comma, from the CRC32C without that comma."""
     return TextCrc(crc ^ shifted_one(COMMA_CRC, size - 1), size)

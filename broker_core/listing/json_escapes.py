@@ -15,21 +15,21 @@ from broker_core.names.name_columns import column_data
 __all__ = ["escaped", "needs_escapes"]
 
 _Array = np.ndarray[Any, Any]
-#: What JSON does not have within its quotes as it is.
+#: Bytes that JSON escapes within its quotes.
 _SPECIAL: Final = bytes(range(ord(" "))) + b'"\\'
-#: What takes the place of each control character.
+#: The escape of each control character.
 _CONTROLS: Final = [compact_json(chr(code))[1:-1] for code in range(ord(" "))]
 
 
 def needs_escapes(column: pa.LargeBinaryArray | pa.LargeStringArray) -> bool:
-    """Whether a text of the column is another one in JSON; one pass over its memory, at some 20 GB/s."""
+    """Whether a text of the column needs escapes in JSON; one pass over its memory, at some 20 GB/s."""
     data, offsets = column_data(column)
     text = memoryview(data)[offsets.item(0) : offsets.item(-1)]
     return bool(stringzilla.Str(text).find_first_of(_SPECIAL) >= 0)
 
 
 def escaped(column: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
-    """The texts as they stand between the quotes of JSON. The column is of UTF-8, which stays as it is otherwise."""
+    """The texts as they stand between the quotes of JSON. The column is UTF-8, and stays so."""
     controls = np.flatnonzero(np.bincount(_bytes_of(column), minlength=256)[: len(_CONTROLS)])
     column = pc.replace_substring(column, "\\", "\\\\")  # before those that the others bring
     column = pc.replace_substring(column, '"', '\\"')

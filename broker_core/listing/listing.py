@@ -1,7 +1,7 @@
 """A listing, which is the topics of one namespace, and selections of it, which are some of its topics.
 
-A listing is checked once and shared by all requests that it answers. A selection is the answer to one of them: a slice
-of the listing's columns, or a few gathered rows. The two classes give each other, so they are one module.
+A listing is checked once and shared by all requests that it answers. A selection is the answer to one request: a slice
+of the listing's columns, or a few gathered rows. The two classes return each other, so they are one module.
 
 Plugins hold these objects. Their columns are in :mod:`broker_core.listing.listing_data`, which no attribute reaches: a
 plugin cannot change a listing that answers other requests.
@@ -48,7 +48,7 @@ __all__ = [
     "unhashed_bytes",
 ]
 
-#: Full names as they may be handed over.
+#: Full names, in any of the accepted types.
 Names: TypeAlias = "Sequence[str] | pa.Array[Any] | pa.ChunkedArray[Any]"
 #: Names that are looked up one by one; for more, a hash table over all of the listing is made.
 _FEW: Final = 2048
@@ -63,7 +63,7 @@ class Listing(Sealed):
     :exc:`~broker_core.errors.InvalidListing`), collapse duplicates and leave system topics out.
     """
 
-    __slots__ = ("__weakref__", "_data")  # memory accounting is told when a listing is freed
+    __slots__ = ("__weakref__", "_data")  # memory accounting learns when a listing is freed
 
     @classmethod
     def from_encoded(
@@ -75,17 +75,17 @@ class Listing(Sealed):
         topics_hash: str | None = None,
         mapped: bool = False,
     ) -> Listing:
-        """The listing of names that are encoded already: each the protobuf field that it is sent in.
+        """The listing of encoded names: each the protobuf field that it is sent in.
 
         They are in the order of the hash, each once, of this namespace and mode, without system topics, as
-        :attr:`~broker_core.EncodedNames.fields` gives them; they are copied. ``topics_hash`` is what the hash of all of
-        it should be. ``mapped`` says that the one column is a file that is mapped read-only: where the kernel says so
-        too, it is not copied, and counts as no memory. It must be a file that nobody else can change, best one without
-        a name: what is written into it is sent unseen, and where it is cut short the kernel ends the process
-        (``SIGBUS``). One that still has a name is a :exc:`RuntimeWarning`.
+        :attr:`~broker_core.EncodedNames.fields` gives them; they are copied. ``topics_hash`` is the hash that the whole
+        listing should have. ``mapped`` claims that the one column is a file mapped read-only: if the kernel agrees, it
+        is not copied, and counts as no memory. It must be a file that nobody else can change, best one without a name:
+        later writes to it are sent unchecked, and if it is cut short the kernel ends the process
+        (``SIGBUS``). A file that still has a name is a :exc:`RuntimeWarning`.
 
-        Nothing of that is believed. Names are looked at before they go into an answer, once, and only those that do:
-        one that is wrong makes the answer an error, and a wrong hash is counted and replaced by the right one.
+        None of that is trusted. Names are checked once, when they first go into an answer: an invalid one makes the
+        answer an error, and a wrong hash is counted and replaced by the right one.
         """
         namespace = NamespaceName.parse(namespace) if isinstance(namespace, str) else namespace
         columns = [fields] if isinstance(fields, pa.Array) else list(fields)
@@ -130,18 +130,18 @@ class Listing(Sealed):
 
     @property
     def nbytes(self) -> int:
-        """Bytes that this listing holds in memory, the room for remembered answers included."""
+        """Bytes that this listing holds in memory, including the room for remembered answers."""
         return data_of(self).nbytes
 
     @property
     def memory(self) -> list[tuple[object, int]]:
-        """Its columns in memory, each with its bytes, without mapped files: ``parts`` of
+        """Its columns in memory, each with its size in bytes, without mapped files: ``parts`` of
         :meth:`~broker_core.BoundedCache.put`. Listings that share a chunk have the same object."""
         return [(chunk.fields, chunk.column_bytes) for chunk in data_of(self).chunks if not chunk.is_mapped]
 
     @property
     def topics_hash(self) -> str:
-        """The topics hash of all of it: 8 hex digits."""
+        """The topics hash of the whole listing: 8 hex digits."""
         data = data_of(self)
         return data.range_hash(0, len(data))
 
@@ -168,7 +168,7 @@ class Listing(Sealed):
         return self.all().matching(pattern)
 
     def positions(self, names: Names) -> _Array:
-        """The row of each full name, -1 where the listing does not have it (int64)."""
+        """The row of each full name, -1 if the listing does not have it (int64)."""
         names = as_column(names)
         if len(names) <= _FEW:
             rows, present = self.locate(names)
@@ -177,16 +177,16 @@ class Listing(Sealed):
         return found.astype(np.int64)
 
     def locate(self, names: Names) -> tuple[_Array, _Array]:
-        """For each full name the row where it is, or would be put in front of (int64), and whether it is there.
+        """For each full name its row, or the row that it would be inserted before (int64), and whether it is there.
 
         A binary search for each.
         """
         return locate(data_of(self), hash_order_keys(as_column(names)))
 
     def difference(self, older: Listing) -> tuple[Selection, Selection]:
-        """The topics that ``older`` does not have, and (of ``older``) those that are not here any more.
+        """The topics that ``older`` does not have, and (of ``older``) the topics that are not here any more.
 
-        What the two share is not looked at, so that the difference of two versions costs what changed. Raises
+        Chunks that the two share are not read, so that the difference of two versions costs what changed. Raises
         :exc:`ValueError` for a listing of another namespace.
         """
         if older.namespace != self.namespace:
@@ -202,8 +202,8 @@ class Listing(Sealed):
     def with_changes(self, removed: Names, added: Names) -> Listing:
         """This listing without some names and with others. Chunks of columns where nothing changed are shared.
 
-        Names are full names; one to remove that is absent, or to add that is there, changes nothing. What is added must
-        be a listing of this namespace and mode, else :exc:`~broker_core.errors.InvalidListing`.
+        Names are full names; one to remove that is absent, or to add that is there, changes nothing. Added names must
+        be of this namespace and mode, else :exc:`~broker_core.errors.InvalidListing`.
         """
         spliced = splice(data_of(self), Changed(as_column(removed), as_column(added)))
         return self if spliced is data_of(self) else listing_of(spliced)
@@ -216,14 +216,14 @@ class Listing(Sealed):
 class Selection(Sealed):
     """Rows of one listing, in its order: either ``low`` to ``high`` (nothing is copied) or an array of positions.
 
-    Immutable; the hash and the gathered bytes are made when they are first asked for.
+    Immutable; the hash and the gathered bytes are made when they are first needed.
     """
 
     __slots__ = ("__weakref__", "_data", "_listing", "_part")
 
     @property
     def listing(self) -> Listing:
-        """The listing that these topics are of."""
+        """The listing that the topics belong to."""
         return _listing_of(self)
 
     @property
@@ -236,7 +236,7 @@ class Selection(Sealed):
 
     @property
     def is_slice(self) -> bool:
-        """Whether this is a contiguous part of the shared listing, which sending does not copy."""
+        """Whether this is a contiguous part of the shared listing, which is sent without a copy."""
         return part_of(self).pieces is None
 
     @property
@@ -251,7 +251,7 @@ class Selection(Sealed):
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """The first of these rows, and the one behind the last."""
+        """The first row, and the row after the last."""
         return part_of(self).low, part_of(self).high
 
     @property
@@ -261,14 +261,14 @@ class Selection(Sealed):
 
     @property
     def heap_bytes(self) -> int:
-        """What answering with this holds beyond the shared listing (PIP-442's heap permits): positions, and the bytes
-        that are gathered for the next piece of the answer."""
+        """Bytes that answering with this takes beyond the shared listing (PIP-442's heap permits): positions, and the
+        bytes gathered for the next piece of the answer."""
         part = part_of(self)
         return 0 if part.pieces is None else min(2 * self.fields_size, GATHERED) + part.nbytes
 
     @property
     def remembered_bytes(self) -> int:
-        """Bytes that a listing keeps when it caches this selection: positions, and the fields of a few topics."""
+        """Bytes that a listing keeps when it caches this selection: positions, and the fields if they are few."""
         return part_of(self).remembered_bytes(_data_of(self))
 
     @property
@@ -281,7 +281,7 @@ class Selection(Sealed):
 
     @property
     def hash_known(self) -> bool:
-        """Whether :attr:`topics_hash` is there already and costs nothing."""
+        """Whether :attr:`topics_hash` is known already and costs nothing."""
         part = part_of(self)
         if part.hash is not None:
             return True
@@ -297,7 +297,7 @@ class Selection(Sealed):
         return data.names(part_of(self).pieces_in(data))
 
     def check(self) -> None:
-        """Check the names once, where a plugin or a file encoded them: :exc:`~broker_core.errors.InvalidListing`."""
+        """Check the names once, if a plugin or a file encoded them: :exc:`~broker_core.errors.InvalidListing`."""
         part, data = part_of(self), _data_of(self)
         data.check(part.pieces_in(data))
         part.is_checked = True
@@ -332,7 +332,7 @@ class Selection(Sealed):
         return FieldsReader.of_rows(rows, self.fields_size)
 
     def on_its_own(self) -> Selection:
-        """A copy in columns of its own, so that those of a listing that was built for one answer can go."""
+        """A copy in columns of its own, so that a listing that was built for one answer can be freed."""
         part, data = part_of(self), _data_of(self)
         own = ListingData(data.namespace, data.mode, own_chunks(data, part))
         if part.hash is not None:
@@ -342,7 +342,7 @@ class Selection(Sealed):
         return selection_of(listing_of(own), whole)
 
     def matching(self, pattern: TopicsPattern) -> Selection:
-        """The topics of this selection that match ``pattern``, which RE2 supports (:exc:`TypeError` for what is no
+        """The topics of this selection that match ``pattern``, which RE2 supports (:exc:`TypeError` for anything but a
         compiled pattern); the answer is remembered."""
         found = self.known_matching(pattern)
         if found is not None:
@@ -370,9 +370,10 @@ class Selection(Sealed):
         return matches_are_quick(_data_of(self), part_of(self), pattern)
 
     def mask(self, keep: _Array) -> Selection:
-        """The topics where ``keep`` (bool, one a topic, in the order of :attr:`names`) is true.
+        """The topics for which ``keep`` (bool, one a topic, in the order of :attr:`names`) is true.
 
-        Raises :exc:`TypeError` for what is no numpy array of booleans, and :exc:`ValueError` for one of another shape.
+        Raises :exc:`TypeError` for anything but a numpy array of booleans, and :exc:`ValueError` for one of another
+        shape.
         """
         own = checked_mask(keep, len(self))
         if own.all():
@@ -380,8 +381,8 @@ class Selection(Sealed):
         return selection_of(_listing_of(self), part_of(self).masked(own, _data_of(self)))
 
     def as_claim(self) -> Selection:
-        """A selection that is matched once, to check a claim: no columns are made of all of a mapped listing for
-        that, as they are for searches of it.
+        """A selection that is matched once, to check a claim: unlike for other searches of a mapped listing, no columns
+        are made of all of it.
         """
         data, part = _data_of(self), part_of(self)
         if part.is_direct or not data.is_mapped or data.forms_are_made or not self.is_whole:
@@ -391,12 +392,12 @@ class Selection(Sealed):
         return selection_of(_listing_of(self), direct)
 
     def sampled(self, count: int) -> Selection:
-        """So many of these topics, evenly spaced; always the same ones."""
+        """``count`` of the topics, evenly spaced; always the same ones."""
         places = np.unique(np.linspace(0, len(self) - 1, min(count, len(self))).astype(np.int64))
         return selection_of(_listing_of(self), part_of(self).at(places, _data_of(self)))
 
     def range(self, low: int, high: int) -> Selection:
-        """The topics from the one at ``low`` to the one at ``high`` of these, without the last."""
+        """The topics at places ``low`` to ``high`` of this selection, ``high`` excluded."""
         part = part_of(self)
         low, high = row_range(low, high, len(part))
         return selection_of(_listing_of(self), part.stretch(low, high, _data_of(self)))
@@ -405,35 +406,37 @@ class Selection(Sealed):
         """The topics in the order of the hash, at most ``rows`` at a time, as the columns that are named.
 
         ``"name"`` is the full name, ``"field"`` (``large_binary``) the protobuf field that it is sent in, ``"matched"``
-        what patterns match: ``tenant/namespace/topic`` without partition suffix. Raises :exc:`ValueError` for another.
+        the text that patterns match: ``tenant/namespace/topic`` without partition suffix. Raises :exc:`ValueError` for
+        other columns.
         """
         return record_batches(_data_of(self), part_of(self), columns, rows)
 
     def column(self) -> pa.LargeBinaryArray:
-        """The encoded fields as a column; of a slice of one chunk nothing is copied."""
+        """The encoded fields as a column; a slice of one chunk is not copied."""
         data = _data_of(self)
         return data.column(part_of(self).pieces_in(data))
 
     def with_changes(self, removed: Names, added: Selection) -> Selection:
-        """These topics without some full names and with those of another selection; this itself where nothing changes.
+        """These topics without some full names and with those of another selection; this selection if nothing changes.
 
         Names are as for :meth:`Listing.with_changes`; ``added`` may be of a listing of all modes. Only pieces of chunks
-        where something changed are copied, to a new listing, whose other topics are no answer. The hash is known.
+        where something changed are copied, to a new listing of which only the selection is an answer. The hash is
+        known.
         """
         names = as_column(removed)
         data, part = spliced_part(_data_of(self), part_of(self), names, _data_of(added), part_of(added))
         return self if part is part_of(self) else selection_of(listing_of(data), part)
 
     def changes_size(self, names: int) -> int:
-        """Bytes of these topics that :meth:`with_changes` of so many names copies at most."""
+        """Bytes of the topics that :meth:`with_changes` of so many names copies at most."""
         return bytes_to_splice(_data_of(self), part_of(self), names)
 
     def spliced(
         self, gone: _Array | Sequence[int], put: _Array | Sequence[int], added: Selection
     ) -> Selection:
-        """:meth:`with_changes` by positions among these topics (ascending), as all of a new listing: without those of
-        ``gone``, with each of ``added`` in front of its position in ``put``. Raises
-        :exc:`~broker_core.errors.InvalidListing` where that is not the order of the hash."""
+        """:meth:`with_changes` by positions among these topics (ascending), as all of a new listing: without the
+        positions ``gone``, with topic ``n`` of ``added`` before position ``put[n]``. Raises
+        :exc:`~broker_core.errors.InvalidListing` if the result is not in the order of the hash."""
         data, part = spliced_at(_data_of(self), part_of(self), gone, put, _data_of(added), part_of(added))
         return selection_of(listing_of(data), part)
 
@@ -445,7 +448,7 @@ _selected_listing = seal(Selection, "_listing")
 _selected_part = seal(Selection, "_part")
 _selected_data = seal(Selection, "_data")
 _listing_of: Final[Callable[[Selection], Listing]] = _selected_listing.__get__
-#: Which rows a selection has.
+#: The rows that a selection has.
 part_of: Final[Callable[[Selection], Part]] = _selected_part.__get__
 _data_of: Final[Callable[[Selection], ListingData]] = _selected_data.__get__
 _new: Final = object.__new__
@@ -464,7 +467,7 @@ def selection_of(listing: Listing, part: Part) -> Selection:
 
 
 def unhashed_bytes(selection: Selection) -> int:
-    """About how many bytes of names are read for the hash of a selection: those of chunks whose hash is not known."""
+    """About how many bytes of names the hash of a selection reads: those of chunks whose hash is not known."""
     return 0 if selection.hash_known else bytes_to_hash(_data_of(selection), part_of(selection))
 
 
@@ -474,12 +477,12 @@ def rows_key_of(selection: Selection) -> RowsKey:
 
 
 _data = seal(Listing, "_data")
-#: What a listing holds.
+#: The data that a listing holds.
 data_of: Final[Callable[[Listing], ListingData]] = _data.__get__
 
 
 def listing_of(data: ListingData) -> Listing:
-    """The listing that plugins have, of what it holds."""
+    """The listing object for plugins, around its data."""
     listing = object.__new__(Listing)
     _data.__set__(listing, data)
     return listing
@@ -491,5 +494,5 @@ def listing_of_locals(
     persistent: pa.LargeStringArray | None,
     non_persistent: pa.LargeStringArray | None,
 ) -> Listing:
-    """The listing of local names that are checked, of domains that ``mode`` lists, in any order."""
+    """The listing of checked local names, of domains that ``mode`` lists, in any order."""
     return listing_of(ListingData(namespace, mode, build_chunks(namespace, persistent, non_persistent)))

@@ -1,7 +1,7 @@
-"""What a listing holds: the chunks of one namespace's topics, in the order of the hash.
+"""The data of a listing: the chunks of one namespace's topics, in the order of the hash.
 
-Chunks are immutable and shared: a changed listing has new ones where topics changed, and all others of the one before.
-The chunks of ``non-persistent://`` come before those of ``persistent://``.
+Chunks are immutable and shared: a changed listing has new chunks where topics changed, and shares all others with the
+version before. The chunks of ``non-persistent://`` come before those of ``persistent://``.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from broker_core.names.hash_order import hash_order_bytes, hash_order_key
 
 __all__ = ["ListingData", "Pieces", "RowsKey"]
 
-#: What tells rows apart: the first and the one behind the last, or a digest of row numbers.
+#: A key that identifies rows: the first and the row after the last, or a digest of row numbers.
 RowsKey: TypeAlias = "tuple[int, int] | bytes"
-#: Rows of a listing in order: of each chunk that has some (by its number), which.
+#: Rows of a listing in order: the number of each chunk that has some, and its rows.
 Pieces: TypeAlias = "tuple[tuple[int, ChunkRows], ...]"
 _Array = np.ndarray[Any, Any]
 
-#: Room for what is remembered of the whole listing: parts of it by what they are of, in bytes; and for each chunk.
+#: Room in bytes for results remembered by the whole listing, besides some for each chunk.
 _REMEMBERED: Final = 8 * 1024
 _REMEMBERED_EACH: Final = 2 * 1024
 _SMALL_PART: Final = 16
-#: Bytes of what is known of each chunk besides: where it begins, its first name, the borders of its forms.
+#: Bytes that a listing knows of each chunk: its first row, its first name, the bounds of its forms.
 _KNOWN_EACH: Final = 256
-#: Bytes of the names of the last changes that are known, with what each takes besides.
+#: Bytes of the names of the last changes that are kept, and the overhead of each.
 _CHANGES: Final = 16 * 1024
 _EACH_CHANGED: Final = 64
 #: Numbers of rows: 64 bits.
@@ -84,7 +84,7 @@ class ListingData:
         chunks: Sequence[Chunk],
         starts: array[int] | None = None,
     ) -> None:
-        """Of chunks that are not empty and in order; ``starts`` are the rows where they begin, if these are known."""
+        """A listing of chunks that are not empty and in order; ``starts`` are their first rows, if known."""
         if type(namespace) is not NamespaceName or type(mode) is not Mode:
             raise TypeError(
                 f"a listing is of a NamespaceName and a Mode, not of {namespace!r:.100} and {mode!r:.100}"
@@ -92,7 +92,7 @@ class ListingData:
         self.namespace = namespace
         self.mode = mode
         self.chunks = tuple(chunks)
-        #: The row of the first topic of each chunk, and the one behind the last.
+        #: The row of the first topic of each chunk, and the row after the last topic.
         self._starts = array(_ROWS, [0, *accumulate(map(_SIZE, self.chunks))]) if starts is None else starts
         self._bytes_before: list[int] | None = None
         self._first_keys: list[bytes] | None = None
@@ -107,12 +107,12 @@ class ListingData:
         self._borders_checked = True
         self._believed = False
         self._version = object()
-        #: The version that this was made of, and the numbers of the chunks that are new since.
+        #: The version that this one was made of, and the range of chunks that are new since.
         self._former: tuple[object, int, int] | None = None
-        #: Versions before this, the newest last, and the keys of the names that came and went from each to the next.
+        #: Earlier versions, the newest last, and the keys of the names that came and went from each to the next.
         self._changes: tuple[tuple[object, Sequence[bytes], Sequence[bytes]], ...] = ()
         self._changes_size = 0
-        #: The parts of this listing that patterns match, and the hashes of parts, by what they are of. They do not
+        #: The parts of this listing that patterns match, and the hashes of parts, by pattern and rows. They do not
         #: refer to the listing, which is freed at once with its last reference.
         self.memo: BoundedCache[tuple[MemoKey, RowsKey | None], Any] = BoundedCache(self._memo_room)
 
@@ -132,7 +132,7 @@ class ListingData:
         *,
         mapped: bool,
     ) -> ListingData:
-        """From fields that were encoded elsewhere, in read-only memory: checked before they are sent."""
+        """A listing of fields that were encoded elsewhere, in read-only memory: checked before they are sent."""
         if said_hash is not None and re.fullmatch("[0-9a-f]{8}", said_hash) is None:
             raise InvalidListing(f"{said_hash!r:.40} is no topics hash: 8 lower-case hex digits")
         chunks = claimed_chunks(namespace, mode, columns, mapped=mapped)
@@ -146,22 +146,22 @@ class ListingData:
 
     @property
     def column_bytes(self) -> int:
-        """Bytes of the columns alone; a file that is mapped takes none."""
+        """Bytes of the columns alone; a mapped file takes none."""
         return sum(chunk.column_bytes for chunk in self.chunks)
 
     @property
     def is_mapped(self) -> bool:
-        """Whether the fields of a chunk are a file that is mapped."""
+        """Whether the fields of a chunk are a mapped file."""
         return any(chunk.is_mapped for chunk in self.chunks)
 
     @property
     def own_bytes(self) -> int:
-        """Bytes that are this version's alone: those of the chunks are not."""
+        """Bytes of this version alone, without its chunks."""
         return self.memo.limit + _KNOWN_EACH * len(self.chunks) + self._changes_size
 
     @property
     def nbytes(self) -> int:
-        """Bytes of this version and of its chunks, the room for what is derived and remembered included."""
+        """Bytes of this version and of its chunks, including room for what is derived and remembered."""
         if self._nbytes is None:
             self._nbytes = self.own_bytes + sum(chunk.nbytes for chunk in self.chunks)
         return self._nbytes
@@ -169,12 +169,12 @@ class ListingData:
     # -- rows and chunks
 
     def start(self, number: int) -> int:
-        """The row of the first topic of a chunk; of the number behind the last, how many topics there are."""
+        """The row of the first topic of a chunk; for the number after the last chunk, the number of topics."""
         return self._starts[number]
 
     @property
     def form_edges(self) -> tuple[list[bytes], list[bytes]]:
-        """For each chunk the least form of it and of all behind it, and the greatest of it and of all before it.
+        """For each chunk the least form of it and all later chunks, and the greatest of it and all earlier ones.
 
         Both ascend, whatever the order of the forms in the chunks is.
         """
@@ -185,7 +185,7 @@ class ListingData:
         return self._form_edges
 
     def chunk_at(self, row: int) -> int:
-        """The number of the chunk that has this row."""
+        """The number of the chunk that has a row."""
         return bisect_right(self._starts, row, 1, len(self.chunks)) - 1 if len(self.chunks) > 1 else 0
 
     def pieces(self, low: int, high: int) -> Pieces:
@@ -203,7 +203,7 @@ class ListingData:
         )
 
     def pieces_of(self, rows: _Array) -> Pieces:
-        """These rows, which ascend."""
+        """The pieces of ascending rows."""
         if len(self.chunks) == 1:
             return ((0, ChunkRows.of(rows)),) if len(rows) else ()
         made: list[tuple[int, ChunkRows]] = []
@@ -230,7 +230,7 @@ class ListingData:
         return self._bytes_at(high) - self._bytes_at(low)
 
     def _bytes_at(self, row: int) -> int:
-        """Bytes of the encoded names in front of a row."""
+        """Bytes of the encoded names before a row."""
         if self._bytes_before is None:
             self._bytes_before = [0, *accumulate(chunk.fields_size for chunk in self.chunks)]
         if row == self.size:
@@ -243,7 +243,7 @@ class ListingData:
     # -- what was encoded elsewhere
 
     def check(self, pieces: Pieces) -> None:
-        """Check the names of these rows once. Raises :exc:`~broker_core.errors.InvalidListing`."""
+        """Check the names of some rows once. Raises :exc:`~broker_core.errors.InvalidListing`."""
         for number, rows in pieces:
             self.chunks[number].check(rows.low, rows.high, rows.rows)
         if not self._borders_checked and len(pieces) > 1:
@@ -254,7 +254,7 @@ class ListingData:
                 self._borders_checked = True
 
     def check_borders(self) -> None:
-        """Check the order from chunk to chunk, once: then any of them may be replaced by one that fits in its place.
+        """Check the order from chunk to chunk once, after which a chunk may be replaced by one that fits in its place.
 
         Raises :exc:`~broker_core.errors.InvalidListing`.
         """
@@ -263,7 +263,7 @@ class ListingData:
             self._borders_checked = True
 
     def _check_borders(self, pieces: Pieces) -> None:
-        """The order from chunk to chunk: each of them only vouches for its own."""
+        """Check the order from chunk to chunk; a chunk's own check covers only its names."""
         edges: list[bytes] = []
         for number, rows in pieces:
             chunk = self.chunks[number]
@@ -289,40 +289,40 @@ class ListingData:
 
     @property
     def is_believed(self) -> bool:
-        """Whether no name has to be looked at any more."""
+        """Whether all names were checked."""
         if not self._believed:
             self._believed = self._borders_checked and all(chunk.is_believed for chunk in self.chunks)
         return self._believed
 
     @property
     def forms_are_made(self) -> bool:
-        """Whether :attr:`form_edges` takes no more than looking at each chunk."""
+        """Whether :attr:`form_edges` needs no chunk to make its forms."""
         return self._form_edges is not None or all(chunk.is_searchable for chunk in self.chunks)
 
     # -- names and their text
 
     def column(self, pieces: Pieces) -> pa.LargeBinaryArray:
-        """The fields of these rows; of a stretch of one chunk nothing is copied."""
+        """The fields of some rows; a range in one chunk is not copied."""
         self.check(pieces)
         columns = [self.chunks[number].column(rows.low, rows.high, rows.rows) for number, rows in pieces]
         return _joined_columns(columns, pa.large_binary())
 
     def names(self, pieces: Pieces) -> pa.LargeStringArray:
-        """The full names of these rows."""
+        """The full names of some rows."""
         self.check(pieces)
         columns = [self.chunks[number].names(rows.low, rows.high, rows.rows) for number, rows in pieces]
         return _joined_columns(columns, pa.large_string())
 
     def text_crc(self, pieces: Pieces) -> TextCrc:
-        """The CRC of the names of these rows, each behind a comma."""
+        """The CRC of the names of some rows, each after a comma."""
         return joined([rows.text(self.chunks[number]) for number, rows in pieces])
 
     def hash(self, pieces: Pieces) -> str:
-        """The topics hash of these rows."""
+        """The topics hash of some rows."""
         return crc_text(without_first_comma(self.text_crc(pieces)))
 
     def range_hash(self, low: int, high: int, *, remember: bool = True) -> str:
-        """The topics hash of rows ``low`` to ``high``; of all, and where it is remembered, it is computed once."""
+        """The topics hash of rows ``low`` to ``high``; computed once for all rows, and if it is remembered."""
         known = self.known_range_hash(low, high)
         if known is None:
             if high - low == self.size:
@@ -334,7 +334,7 @@ class ListingData:
         return known
 
     def _text_crc(self) -> TextCrc:
-        """The CRC of all names, each behind a comma."""
+        """The CRC of all names, each after a comma."""
         if len(self.chunks) == 1:
             return self.chunks[0].crc
         if self._joined is None:
@@ -343,15 +343,15 @@ class ListingData:
 
     @property
     def is_nearly_hashed(self) -> bool:
-        """Whether the hash of all takes no look at the chunks."""
+        """Whether the hash of the whole listing reads no chunk."""
         return self._joined is not None or self._hash is not None
 
     def know_hash(self, topics_hash: str) -> None:
-        """Take the hash of all that was computed while the listing was made."""
+        """Take the hash of the whole listing, which was computed while it was made."""
         self._hash = topics_hash
 
     def known_range_hash(self, low: int, high: int) -> str | None:
-        """The hash of these rows where it takes no computing."""
+        """The hash of rows ``low`` to ``high`` if it is known already."""
         if low >= high:
             return EMPTY_HASH
         return (
@@ -359,7 +359,7 @@ class ListingData:
         )
 
     def rows_hash(self, key: bytes, pieces: Pieces) -> str:
-        """The topics hash of row numbers that have this key; it is computed once."""
+        """The topics hash of the rows that have a key; computed once."""
         known: str | None = self.memo.get(((Remembered.HASH, key), None))
         if known is None:
             known = self.hash(pieces)
@@ -369,10 +369,10 @@ class ListingData:
     # -- changes
 
     def replaced(self, first: int, end: int, chunks: Sequence[Chunk]) -> ListingData:
-        """The listing with other chunks, any number of them, in the place of those from number ``first`` to ``end``.
+        """The listing with other chunks, any number of them, in place of the chunks number ``first`` to ``end``.
 
-        They fit in that place, and the order from chunk to chunk was checked (:meth:`check_borders`). What is known of
-        this listing, of its hash too, is taken over: only the new chunks are looked at.
+        They fit in that place, and the order from chunk to chunk was checked (:meth:`check_borders`). All that is known
+        of this listing, also of its hash, is taken over: only the new chunks are read.
         """
         starts = array(_ROWS, accumulate(map(_SIZE, chunks), initial=self._starts[first]))
         grown = starts.pop() - self._starts[end]
@@ -385,7 +385,7 @@ class ListingData:
         made._former = self._version, first, first + len(chunks)
         if self._believed:
             made._believed = all(chunk.is_believed for chunk in chunks)
-        known = self.first_keys  # what is changed once will be changed again
+        known = self.first_keys  # a listing that changed once will change again
         # Between chunks that changed there may be hundreds that did not.
         before = dict(zip(self.chunks[first:end], known[first:end], strict=True))
         keys = [before.get(chunk) or _first_key(chunk) for chunk in chunks]
@@ -395,14 +395,14 @@ class ListingData:
         return made
 
     def chunks_since(self, former: ListingData) -> Collection[Chunk]:
-        """The chunks that another listing does not have, and perhaps a few that it has."""
+        """The chunks that another listing does not have, and perhaps a few shared ones."""
         if self._former is not None and self._former[0] is former._version:
             _, first, end = self._former
             return self.chunks[first:end]
         return set(self.chunks).difference(former.chunks)
 
     def know_changes(self, former: ListingData, came: Sequence[bytes], went: Sequence[bytes]) -> None:
-        """Know that the names with these keys alone came, and went, since another version; and what is known of it."""
+        """Record the keys of all names that came and went since another version, and take over its changes."""
         changes = []
         for step in ((former._version, came, went), *reversed(former._changes)):
             size = sum(_EACH_CHANGED + len(key) for keys in step[1:] for key in keys)
@@ -413,9 +413,9 @@ class ListingData:
         self._changes = tuple(reversed(changes))
 
     def changes_since(self, former: ListingData) -> tuple[list[bytes], list[bytes]] | None:
-        """The keys of the names that this has and another version has not, and the other way round, each in order.
+        """The keys of the names that only this version has, and of those that only another version has, each in order.
 
-        ``None`` where that is not known.
+        ``None`` if that is not known.
         """
         if former._version is self._version:
             return [], []
@@ -441,10 +441,10 @@ class ListingData:
         return self._first_keys
 
     def place(self, key: bytes, first: int = 0, end: int | None = None) -> tuple[int, int, bool]:
-        """The chunk and the row in it where a name is or would be put, and whether it is there.
+        """The chunk and the row in it where a name is or would be inserted, and whether it is there.
 
-        ``key`` is that of :func:`~broker_core.names.hash_order.hash_order_bytes`; it is looked for in the chunks from
-        number ``first`` to ``end`` alone.
+        ``key`` is from :func:`~broker_core.names.hash_order.hash_order_bytes`; only the chunks number ``first`` to
+        ``end`` are searched.
         """
         behind = self._chunk_behind(key, first, end)
         if behind == first:
@@ -463,30 +463,30 @@ class ListingData:
         return number, row, row < chunk.size and hash_order_bytes(chunk.name(row)) == key
 
     def keys_before(self, keys: Sequence[bytes], row: int) -> int:
-        """How many of the keys of names, which ascend, are of names in front of a row of this listing."""
+        """How many keys of names, which ascend, are of names before a row of this listing."""
         if row >= self.size or not keys:
             return len(keys)
         number = self.chunk_at(row)
         return bisect_left(keys, hash_order_bytes(self.chunks[number].name(row - self._starts[number])))
 
     def chunk_of(self, key: bytes) -> int:
-        """The number of that chunk alone; of a name in front of all, the first one's."""
+        """The number of the chunk that has or would get a name; the first chunk's for a name before all others."""
         return max(self._chunk_behind(key, 0, None) - 1, 0)
 
     def _chunk_behind(self, key: bytes, first: int, end: int | None) -> int:
-        """The first chunk that begins behind the name, of those from number ``first`` to ``end``."""
+        """The first of the chunks number ``first`` to ``end`` that begins after the name."""
         if self._first_keys is None:  # few lookups are not worth a look at every chunk
             return bisect_right(self.chunks, key, first, end, key=_first_key)
         return bisect_right(self._first_keys, key, first, end)
 
 
 def _first_key(chunk: Chunk) -> bytes:
-    """What puts a chunk's first name in the order of the hash."""
+    """The key of a chunk's first name, which sorts in the order of the hash."""
     return hash_order_bytes(chunk.name(0))
 
 
 def _crcs_of(chunks: Sequence[Chunk]) -> tuple[list[int], list[int]]:
-    """The CRC of each, and its bytes."""
+    """The CRC and the size in bytes of each chunk."""
     texts = [chunk.crc for chunk in chunks]
     return [text.crc for text in texts], [text.size for text in texts]
 

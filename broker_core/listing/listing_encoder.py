@@ -1,7 +1,7 @@
-"""Encoding a listing page by page: what a lister reads from elsewhere, in the form in which it is sent.
+"""Encoding a listing page by page: a lister's names, in the form in which they are sent.
 
-A page is the local names of one domain, each behind a slash (``/a/b/c``): a local name has none, so that the slashes
-separate, and are the end of the prefix that each full name gets. Encoding is then two replacements of one byte, at the
+A page is the local names of one domain, each after a slash (``/a/b/c``): a local name has none, so slashes separate
+names, and are the end of each full name's prefix. Encoding is then two replacements of one byte, at the
 speed of memory; pages that arrive in the order of the hash are only appended, and the hash grows with them.
 """
 
@@ -44,7 +44,7 @@ __all__ = ["ListingEncoder"]
 _SLASH: Final = 0x2F
 _ZERO: Final = np.zeros(1, np.int64)
 _SUFFIX: Final = PARTITION_SUFFIX.encode()
-#: Bytes of a page whose order is looked at without Arrow, which takes longer to begin than for all of them.
+#: Up to so many bytes of a page are put in order without Arrow, whose calls alone take longer.
 _SMALL: Final = 1024
 _Array = np.ndarray[Any, Any]
 
@@ -53,18 +53,18 @@ class ListingEncoder:
     """Builds one :class:`~broker_core.listing.listing.Listing`; for one thread at a time."""
 
     def __init__(self, namespace: NamespaceName, mode: Mode, pattern: TopicsPattern | None = None) -> None:
-        """``pattern``, which RE2 supports, leaves out what it does not match."""
+        """``pattern``, which RE2 supports, leaves out names that it does not match."""
         self.namespace = namespace
         self.mode = mode
         self._pattern = pattern
-        #: Whether the ends of a page in order may say that all of it matches.
+        #: Whether the first and last name of a page in order may prove that all of it matches.
         self._by_ends = pattern is not None and (
             pattern.match_all or pattern.exact_range or pattern.literal is not None
         )
         self._chunks: list[Chunk] = []
         # The chunk that is being filled.
         self._domain = NON_PERSISTENT
-        self._fields = bytearray()  # encoded, and where each name of them ends
+        self._fields = bytearray()  # encoded, and the offset at which each name ends
         self._ends: list[_Array] = []
         self._crc = self._text_size = 0  # of its text without the first comma, and the bytes of all of it
         self._last = b""  # the last full name, as it is ordered
@@ -72,16 +72,16 @@ class ListingEncoder:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it holds."""
+        """Bytes that the encoder holds."""
         loose = sum(column.nbytes for column in self._loose)
         own = len(self._fields) + sum(int(ends.nbytes) for ends in self._ends)
         return sum(chunk.column_bytes for chunk in self._chunks) + own + int(loose)
 
     def add(self, domain: str, page: bytes) -> int:
-        """Take a page of names, in any order and perhaps some twice; how many it had.
+        """Take a page of names, in any order, duplicates allowed; gives how many it had.
 
-        System topics are left out, and what the pattern does not match. Raises
-        :exc:`~broker_core.errors.InvalidListing` for a name that cannot be one.
+        System topics are left out, and names that the pattern does not match. Raises
+        :exc:`~broker_core.errors.InvalidListing` for an invalid name.
         """
         if not page or not self.mode.lists(domain):
             return 0
@@ -91,7 +91,7 @@ class ListingEncoder:
         if (
             page[0] != _SLASH
             or int(sizes.min()) < 2
-            # Of a page that is no longer than a name may be, no name is longer.
+            # In a page that is no longer than a name may be, no name is longer.
             or (len(page) > MAX_NAME_BYTES + 1 and int(sizes.max()) > MAX_NAME_BYTES + 1)
             or b"\0" in page
         ):
@@ -101,7 +101,7 @@ class ListingEncoder:
                 raise InvalidListing(str(error)) from None
             raise InvalidListing("a page of names does not begin with a slash")
         if not self._by_ends:
-            # What does not match need not be put in order.
+            # Names that do not match need not be put in order.
             page, offsets = self._matching(page, offsets)
         page, offsets = self._visible(domain, *self._ordered(page, offsets))
         if self._by_ends:
@@ -111,7 +111,7 @@ class ListingEncoder:
         return count
 
     def finish(self) -> Listing:
-        """The listing of all pages; the encoder is of no use afterwards."""
+        """The listing of all pages; the encoder cannot be used afterwards."""
         topics_hash = None if self._chunks or self._loose else crc_text(self._crc)
         if self._ends:
             self._close(is_all=topics_hash is not None)
@@ -123,7 +123,7 @@ class ListingEncoder:
         return Listing.from_names(self.namespace, self.mode, names)
 
     def _close(self, *, is_all: bool = False) -> None:
-        """Make what there is a chunk, and begin the next; ``is_all``: there is no other, whose hash goes with it."""
+        """Make a chunk of the collected names, and begin the next; ``is_all``: it is the only one."""
         offsets = np.concatenate((_ZERO, *self._ends))
         chunk = Chunk(
             self.namespace, self._domain, pa.py_buffer(memoryview(self._fields).toreadonly()), offsets
@@ -157,7 +157,7 @@ class ListingEncoder:
         """The page without the topics that brokers keep for themselves."""
         rule = system_topics_rule()
         mark = rule.mark.encode()
-        # One byte is looked for many times as fast as two, and as a rule no name has it.
+        # One byte is found many times as fast as two, and as a rule no name has it.
         marked = mark[:1] in page and mark in page
         if not marked and not rule.local_prefixes(self.namespace, domain):
             return page, offsets
@@ -182,11 +182,11 @@ class ListingEncoder:
         return (page, offsets) if keep.true_count == len(column) else _page_of(column.filter(keep))
 
     def _is_proven(self, page: bytes, offsets: _Array, pattern: TopicsPattern) -> bool:
-        """Whether the ends of a page in order say that all of it matches.
+        """Whether the first and last name of a page in order prove that all of it matches.
 
-        All names between two that begin with a text begin with it. That is enough where the pattern is such a text and
-        then anything, and where no name has a suffix that is not matched. The one name that a pattern without any
-        operator is, is compared.
+        All names between two that begin with a text begin with it. That is enough if the pattern is such a text and
+        then anything, and if no name has a partition suffix. A pattern without any operator is compared with the one
+        name.
         """
         if pattern.match_all:
             return True
@@ -202,7 +202,7 @@ class ListingEncoder:
         return first.startswith(begin) and (head + page[offsets.item(-2) :]).startswith(begin)
 
     def _append(self, domain: str, page: bytes, offsets: _Array) -> None:
-        """Encode a page that is in order; behind what there is, if that is its place."""
+        """Encode a page that is in order: after the names so far, if it belongs there; else keep it for later."""
         prefix = f"{domain}://{self.namespace}".encode()
         if self._loose or (self._last and hash_order_bytes(prefix + page[: offsets.item(1)]) <= self._last):
             joined = page.replace(b"/", b"," + prefix + b"/")
@@ -223,7 +223,7 @@ class ListingEncoder:
                 self._encode(prefix, page[own.item(0) : own.item(-1)], own - own.item(0))
 
     def _encode(self, prefix: bytes, page: bytes, offsets: _Array) -> None:
-        """Put the names of a page, or of a part of it, behind those of the chunk that is being filled."""
+        """Append the names of a page, or of a part of it, to the chunk that is being filled."""
         joined = page.replace(b"/", b"," + prefix + b"/")
         self._crc = extend_crc(self._crc, memoryview(joined)[0 if self._ends else 1 :])
         self._text_size += len(joined)
@@ -254,7 +254,7 @@ class ListingEncoder:
 
 
 def _offsets(page: bytes) -> _Array:
-    """Where each name of a page begins, and where the last ends (int64)."""
+    """Offsets (int64) at which each name of a page begins, and the last one ends."""
     starts = (np.frombuffer(page, np.uint8) == _SLASH).nonzero()[0]
     offsets = np.empty(len(starts) + 1, np.int64)
     offsets[:-1] = starts

@@ -23,9 +23,9 @@ _Array = np.ndarray[Any, Any]
 
 
 def row_range(low: int, high: int, size: int) -> tuple[int, int]:
-    """The bounds of a range of ``size`` rows as plain numbers, which cannot say anything else later.
+    """The bounds of a range of ``size`` rows as plain numbers, which cannot change later.
 
-    Raises :exc:`TypeError` for what is no whole number, and :exc:`IndexError` for bounds outside.
+    Raises :exc:`TypeError` for anything but whole numbers, and :exc:`IndexError` for bounds outside.
     """
     low, high = index(low), index(high)
     if not 0 <= low <= high <= size:
@@ -36,7 +36,7 @@ def row_range(low: int, high: int, size: int) -> tuple[int, int]:
 def checked_mask(keep: object, size: int) -> _Array:
     """A copy of a mask of ``size`` topics: the caller may still write to the array.
 
-    Raises :exc:`TypeError` for what is no numpy array of booleans, and :exc:`ValueError` for one of another shape.
+    Raises :exc:`TypeError` for anything but a numpy array of booleans, and :exc:`ValueError` for one of another shape.
     """
     if type(keep) is not np.ndarray or keep.dtype != np.bool_:
         shown = f"an array of {keep.dtype}" if type(keep) is np.ndarray else f"a {type(keep).__name__}"
@@ -47,11 +47,12 @@ def checked_mask(keep: object, size: int) -> _Array:
 
 
 class Part:
-    """Which rows of a listing: ``low`` to ``high``, of these only ``pieces`` if given; and what is known of them.
+    """Rows of a listing: ``low`` to ``high``, or only ``pieces`` among them if given; with their hash and size.
 
-    It does not know its listing, so that a listing can remember parts of itself. ``text`` is the pattern (without its
-    scheme) that the core itself has applied. ``is_given`` says that the rows came from outside: another part
-    may have the same, so that what is known of them is kept by them. The parts of searches are remembered.
+    A part does not refer to its listing, so that a listing can remember parts of itself. ``text`` is the pattern
+    (without its scheme) that the core itself has applied. ``is_given`` says that the rows came from outside: another
+    part may have the same rows, so their hash is remembered by their key. The parts of searches are remembered
+    themselves.
     """
 
     __slots__ = (
@@ -84,7 +85,7 @@ class Part:
 
     @classmethod
     def of_pieces(cls, pieces: Pieces, data: ListingData, text: str | None = None) -> Part:
-        """Of pieces of a listing; neighbours make a slice."""
+        """A part of pieces of a listing; consecutive rows become a slice."""
         if not pieces:
             return cls(0, 0, text=text)
         (first, begin), (last, end) = pieces[0], pieces[-1]
@@ -96,19 +97,19 @@ class Part:
 
     @classmethod
     def of_rows(cls, rows: _Array, data: ListingData, text: str | None = None) -> Part:
-        """``rows`` (ascending, each once) of a listing; neighbours make a slice."""
+        """A part of ``rows`` (ascending, each once) of a listing; consecutive rows become a slice."""
         return cls.of_pieces(data.pieces_of(rows), data, text)
 
     @classmethod
     def given_range(cls, low: int, high: int, text: str | None = None) -> Part:
-        """A range that a plugin asks for."""
+        """A range that a plugin requests."""
         part = cls(low, high, text=text)
         part.is_given = True
         return part
 
     @classmethod
     def given(cls, rows: _Array | Sequence[int], data: ListingData) -> Part:
-        """Rows of a plugin: copied into read-only memory and checked."""
+        """Rows that a plugin gives: copied into read-only memory and checked."""
         own, size = np.asarray(rows), data.size
         if own.ndim != 1 or (len(own) and own.dtype.kind not in "iu"):
             raise ValueError("rows are one column of ascending integers, each once")
@@ -125,7 +126,7 @@ class Part:
         return part
 
     def stretch(self, low: int, high: int, data: ListingData) -> Part:
-        """The rows from the one at ``low`` to the one at ``high`` of these, without the last."""
+        """The rows at places ``low`` to ``high`` of this part, ``high`` excluded."""
         if self.pieces is None:
             return Part.given_range(self.low + low, self.low + high, self.text)
         made = []
@@ -138,7 +139,7 @@ class Part:
         return Part.of_pieces(tuple(made), data, self.text)
 
     def masked(self, keep: _Array, data: ListingData) -> Part:
-        """The rows where ``keep`` (bool, one a row) is true; costs the chunks one by one."""
+        """The rows for which ``keep`` (bool, one a row) is true; costs the chunks one by one."""
         made = []
         begin = 0
         for number, rows in self.pieces_in(data):
@@ -148,7 +149,7 @@ class Part:
         return Part.of_pieces(tuple(piece for piece in made if len(piece[1])), data, self.text)
 
     def at(self, places: _Array, data: ListingData) -> Part:
-        """The rows at these places (ascending, each once) among these."""
+        """The rows at some places (ascending, each once) of this part."""
         pieces = self.pieces_in(data)
         begins = [0, *accumulate(len(rows) for _, rows in pieces)]
         cuts = np.searchsorted(places, begins).tolist()
@@ -179,7 +180,7 @@ class Part:
         return self.fields_size
 
     def is_whole(self, data: ListingData) -> bool:
-        """Whether these are all rows."""
+        """Whether the part has all rows."""
         return self._size == data.size
 
     def __len__(self) -> int:
@@ -191,13 +192,13 @@ class Part:
         return 0 if self.pieces is None else sum(rows.nbytes for _, rows in self.pieces)
 
     def remembered_bytes(self, data: ListingData) -> int:
-        """Bytes that it takes to remember these rows."""
+        """Bytes that remembering the rows takes."""
         if self.pieces is None:
             return 0
         return sum(rows.remembered_bytes(data.chunks[number]) for number, rows in self.pieces)
 
     def key(self) -> RowsKey:
-        """A key for these rows within the listing."""
+        """A key for the rows within the listing."""
         if self._key is None:
             self._key = (self.low, self.high) if self.pieces is None else _pieces_key(self.pieces)
         return self._key

@@ -1,4 +1,4 @@
-"""A listing with some names taken out and some put in: chunks where nothing changed are shared with the one before."""
+"""A listing with some names taken out and some put in: unchanged chunks are shared with the version before."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class Changed:
     """Names to take out of a listing, and names to put in.
 
     ``removed`` and ``added`` are full names; each of ``added`` is a name of the listing's namespace and mode. A name in
-    both stays. ``properties`` has the values of selecting properties of each of ``added``, also of those that are
-    there already.
+    both stays. ``properties`` has the values of selecting properties of each added name, also if it is there
+    already.
     """
 
     removed: Sequence[str] | pa.LargeStringArray
@@ -53,8 +53,8 @@ class Changed:
 
 @dataclass(slots=True)
 class Touched:
-    """What changes in one chunk, or in a piece of one: rows that go, in front of which rows go which rows of the
-    addition, and which rows have the values of which of the addition."""
+    """Changes in one chunk, or in a piece of one: rows that are ``gone``; the rows ``fresh`` of the addition, each put
+    before a row in ``put``; ``kept`` rows that get the values of the addition's rows ``kept_from``."""
 
     gone: list[int] = field(default_factory=list)
     put: list[int] = field(default_factory=list)
@@ -64,7 +64,7 @@ class Touched:
 
 
 class _Window(NamedTuple):
-    """What is in the place of the chunks from number ``first`` to ``end`` after a change."""
+    """The chunks that replace the chunks number ``first`` to ``end`` after a change."""
 
     first: int
     end: int
@@ -74,13 +74,13 @@ class _Window(NamedTuple):
 def splice(listing: ListingData, changed: Changed) -> ListingData:
     """``listing`` after a change. Costs the chunks that have the changed names, and a binary search for each name.
 
-    Raises :exc:`~broker_core.errors.InvalidListing` for an added name that is none of the listing's.
+    Raises :exc:`~broker_core.errors.InvalidListing` for an added name that cannot be in the listing.
     """
     return finished(splicing(listing, changed))
 
 
 def splicing(listing: ListingData, changed: Changed) -> Steps[ListingData]:
-    """The steps of :func:`splice`: one for each chunk, and two around them; the first is quick for a few names."""
+    """The steps of :func:`splice`: one for each chunk, one before and one after; the first is quick for few names."""
     listing.check_borders()
     if len(changed) > _MANY and len(changed) * _MANY_PART > listing.size:
         return _rebuilt(listing, changed)
@@ -106,7 +106,7 @@ def splicing(listing: ListingData, changed: Changed) -> Steps[ListingData]:
     if windows:
         yield True
     made = listing
-    for window in reversed(windows):  # those in front keep their numbers
+    for window in reversed(windows):  # the chunks before a window keep their numbers
         made = made.replaced(*window)
     if made is not listing and len(changed) <= FEW_NAMES:
         made.know_changes(listing, came, went)
@@ -114,7 +114,7 @@ def splicing(listing: ListingData, changed: Changed) -> Steps[ListingData]:
 
 
 def _additions(listing: ListingData, changed: Changed) -> list[Chunk]:
-    """The chunks of the names that are put in."""
+    """The chunks of the added names."""
     namespace, added = listing.namespace, changed.added
     if len(added) <= FEW_NAMES:
         few = added.to_pylist() if isinstance(added, pa.Array) else added
@@ -148,9 +148,9 @@ def _splicing_domain(
     came: list[bytes],
     went: list[bytes],
 ) -> Steps[_Window | None]:
-    """What changes in the chunks from number ``low`` to ``high``, all of one domain; ``None`` where nothing does.
+    """The changes in the chunks number ``low`` to ``high``, all of one domain; ``None`` if there are none.
 
-    ``came`` and ``went`` get the keys of the names that do.
+    The keys of names that come and go are appended to ``came`` and ``went``.
     """
     fresh = joined_chunks(addition) if addition else None
     fresh_keys = _keys_of(fresh)
@@ -212,7 +212,7 @@ def _after(chunk: Chunk, change: Touched, fresh: Chunk | None) -> Sequence[Chunk
 
 
 def _with_values(chunk: Chunk, change: Touched, fresh: Chunk) -> Chunk:
-    """The chunk with the values of properties that topics which are there already have now."""
+    """The chunk with new values of properties for topics that it has already."""
     properties = dict(chunk.properties)
     for key, codes in fresh.properties.items():
         values = codes.values_at(change.kept_from)
@@ -243,7 +243,7 @@ def _picked(fresh: Chunk, rows: Sequence[int]) -> Chunk:
 
 
 def _merged(chunks: Sequence[Chunk], small: set[int]) -> list[Chunk]:
-    """The chunks, small ones (by identity) joined with a neighbour where both together are not too large."""
+    """The chunks, small ones (by identity) joined with a neighbour if both together are not too large."""
     made: list[Chunk] = []
     for chunk in chunks:
         if (
@@ -258,7 +258,7 @@ def _merged(chunks: Sequence[Chunk], small: set[int]) -> list[Chunk]:
 
 
 def _rebuilt(listing: ListingData, changed: Changed) -> ListingData:
-    """The listing after so large a change that all names are put in order anew."""
+    """The listing after a change so large that all names are sorted anew."""
     names = listing.names(listing.pieces(0, listing.size))
     removed, added = as_column(changed.removed), as_column(changed.added)
     stays = pc.invert(pc.or_(pc.is_in(names, removed), pc.is_in(names, added)))
@@ -276,7 +276,7 @@ def _rebuilt(listing: ListingData, changed: Changed) -> ListingData:
 
 
 def _keys(names: Sequence[str] | pa.LargeStringArray) -> list[bytes]:
-    """What puts names in the order of the hash."""
+    """The keys of names, which sort in the order of the hash."""
     if isinstance(names, pa.Array):
         return hash_order_keys(names)
     return [hash_order_bytes(name.encode()) for name in names]

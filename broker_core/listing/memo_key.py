@@ -1,4 +1,4 @@
-"""Keys of what listings and chunks remember. Rows of a pattern go by its text, which clients choose.
+"""Keys of the results that listings and chunks remember. The key of a pattern's rows is its text, which clients choose.
 
 So every other key has a :class:`Remembered` in it, which no text is equal to.
 """
@@ -13,7 +13,7 @@ __all__ = ["MemoKey", "Remembered", "properties_key"]
 
 
 class Remembered(Enum):
-    """What is remembered, besides the rows of patterns."""
+    """Kinds of remembered results, besides the rows of patterns."""
 
     PROPERTIES = auto()
     HASH = auto()
@@ -23,10 +23,10 @@ class Remembered(Enum):
     FILTERED = auto()
 
 
-#: The text of a pattern, or what is remembered and of what.
+#: The text of a pattern, or the kind of a result and what it belongs to.
 MemoKey: TypeAlias = "str | tuple[Remembered, Hashable]"
 
 
 def properties_key(pairs: Mapping[str, str]) -> tuple[Remembered, Hashable]:
-    """The key of the rows that have these properties."""
+    """The key of the rows that have the given properties."""
     return Remembered.PROPERTIES, frozenset(pairs.items())

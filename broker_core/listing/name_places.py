@@ -1,6 +1,6 @@
-"""Looking many names of a listing up: each search is bounded by the names that were found before it.
+"""Look-ups of many names in a listing: each search is bounded by the names that were found before it.
 
-Where many answers of one listing get the same changes, the places of their names are remembered with the listing.
+If many answers of one listing get the same changes, the places of their names are remembered with the listing.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ __all__ = ["Place", "locate", "places", "remembered_places"]
 
 _Array = np.ndarray[Any, Any]
 
-#: The number of a chunk, the row of it where a name is or would be put, and whether it is there.
+#: The number of a chunk, the row of it where a name is or would be inserted, and whether it is there.
 Place: TypeAlias = tuple[int, int, bool]
-#: With fewer names for each chunk than one in so many, looking at the first name of every chunk costs more.
+#: With fewer names than one for so many chunks, reading the first name of every chunk costs more.
 _CHUNKS_A_NAME: Final = 8
 #: Fewer names are looked up again each time.
 _REMEMBERED: Final = 64
@@ -34,7 +34,7 @@ _BETWEEN_KEYS: Final = b"\xf8"
 
 
 def locate(data: ListingData, keys: Sequence[bytes]) -> tuple[_Array, _Array]:
-    """For each key of a name, in any order, the row where it is or would be put (int64), and whether it is there."""
+    """For each key of a name, in any order, its row or the row where it would be (int64), and whether it is there."""
     rows, present = np.zeros(len(keys), np.int64), np.zeros(len(keys), bool)
     if all(before <= key for before, key in pairwise(keys)):
         order: Sequence[int] = range(len(keys))
@@ -49,9 +49,9 @@ def locate(data: ListingData, keys: Sequence[bytes]) -> tuple[_Array, _Array]:
 
 
 def places(data: ListingData, keys: Sequence[bytes], low: int = 0, high: int | None = None) -> list[Place]:
-    """The place of each key of a name (:func:`~broker_core.names.hash_order.hash_order_bytes`); they ascend.
+    """The place of each key of a name (:func:`~broker_core.names.hash_order.hash_order_bytes`); keys ascend.
 
-    They are looked for in the chunks from number ``low`` to ``high`` alone.
+    Only the chunks number ``low`` to ``high`` are searched.
     """
     if len(keys) * _CHUNKS_A_NAME <= len(data.chunks) or len(keys) < 2:
         return [data.place(key, low, high) for key in keys]
@@ -71,7 +71,7 @@ def places(data: ListingData, keys: Sequence[bytes], low: int = 0, high: int | N
 
 
 def remembered_places(data: ListingData, keys: Sequence[bytes]) -> list[Place]:
-    """The place of each key of a name in all chunks. Many are remembered by the listing, if it has room for them."""
+    """The place of each key of a name in all chunks. The listing remembers many, if it has room for them."""
     if len(keys) < _REMEMBERED:
         return places(data, keys)
     digest = hashlib.blake2b(_BETWEEN_KEYS.join(keys), digest_size=16).digest()

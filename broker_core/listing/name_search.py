@@ -1,6 +1,6 @@
 """Binary search for names in a selection, by the order of the hash.
 
-Only the selected names are looked at: what else is in a listing that was encoded elsewhere may not be checked yet.
+Only the selected names are read: others, in a listing that was encoded elsewhere, may not be checked yet.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ __all__ = ["NameSearch"]
 
 
 class NameSearch:
-    """The names of a part of a listing, as a sequence that is searched. For any thread."""
+    """The names of a part of a listing, as a sequence to search. For any thread."""
 
     __slots__ = ("_data", "_pieces", "_size", "_starts")
 
     def __init__(self, data: ListingData, part: Part) -> None:
         self._data = data
         self._size = len(part)
-        #: Of all of a listing the chunks are searched, without an object for each.
+        #: In a whole listing the chunks are searched, without an object for each.
         self._pieces = None if part.is_whole(data) else part.pieces_in(data)
         self._starts = [0, *accumulate(len(rows) for _, rows in self._pieces or ())]
 
@@ -42,7 +42,7 @@ class NameSearch:
         return data.chunks[number].name(rows.low + row if rows.rows is None else rows.rows.item(row))
 
     def find(self, name: bytes) -> int:
-        """The place of the first name that is not before ``name``; how many there are where all are."""
+        """The place of the first name that is not before ``name``; the number of names if all are."""
         return self.find_key(hash_order_bytes(name))
 
     def find_key(self, key: bytes) -> int:

@@ -16,7 +16,7 @@ from broker_core.names.partition_suffix import PARTITION_SUFFIX, partition_index
 __all__ = ["count_partitions", "partitions_of", "topic_names"]
 
 _FIRST: Final = f"{PARTITION_SUFFIX}0".encode()
-#: Behind all partitions of a topic: the character behind the digits.
+#: Sorts after all partitions of a topic: the character after the digits.
 _BEHIND: Final = f"{PARTITION_SUFFIX}:".encode()
 _FEW: Final = 64
 
@@ -25,17 +25,17 @@ def topic_names(selection: Selection, topic: str) -> pa.LargeStringArray:
     """The full names that ``topic`` (a full name) is listed by: itself, and its partitions; possibly none."""
     names = _candidates(selection, topic)
     bases, _ = split_partitions(names)
-    # What is asked for may be a partition itself, and then has its name.
+    # ``topic`` may be a partition itself, and is then listed by its own name.
     own = pc.or_(pc.equal(bases, topic), pc.equal(names, topic))
     return names.filter(own)
 
 
 def count_partitions(selection: Selection, topic: str) -> int | None:
-    """How many partitions a topic has by its names: the highest index and one; ``None`` where it has none."""
+    """How many partitions a topic has by its names: the highest index and one; ``None`` without names."""
     names = _candidates(selection, topic)
     if len(names) > _FEW:
         return partitions_of(topic_names(selection, topic), topic)
-    # Of a few names, a column costs more than looking at each.
+    # With few names, a column costs more than reading each.
     start = topic.rindex("/") + 1
     local = topic[start:]
     numbers = [
@@ -47,9 +47,9 @@ def count_partitions(selection: Selection, topic: str) -> int | None:
 
 
 def _candidates(selection: Selection, topic: str) -> pa.LargeStringArray:
-    """The names of a topic, and few others: ``x-partition-01`` and ``x-partition-1-partition-2`` are none of ``x``.
+    """The names of topic ``x``, and a few others, such as ``x-partition-01`` and ``x-partition-1-partition-2``.
 
-    In the order of the hash, the partitions of a topic are between two names that can be searched for.
+    In the order of the hash, the partitions of a topic are between two names that a search finds.
     """
     search = NameSearch(data_of(selection.listing), part_of(selection))
     name = topic.encode()
@@ -61,7 +61,7 @@ def _candidates(selection: Selection, topic: str) -> pa.LargeStringArray:
 
 
 def partitions_of(names: pa.LargeStringArray, topic: str) -> int | None:
-    """How many partitions a topic has by the names that it is listed by; ``None`` without any."""
+    """How many partitions a topic has by the names that it is listed by; ``None`` without names."""
     if not len(names):
         return None
     bases, numbers = split_partitions(names)

@@ -1,9 +1,9 @@
-"""A page of a listing: consecutive names from one position on, and the position of the next page.
+"""Pages of a listing: consecutive names from one position on, and the position of the next page.
 
 Pages have an order of their own: the topic's name without partition suffix by UTF-16 code units (as Java compares
 strings, and as the topics hash does), then the number of the partition. It is neither the order of the hash, which
 compares full names (``x-partition-10`` is before ``x-partition-2`` there), nor that of UTF-8 bytes, which puts
-characters beyond the BMP behind U+E000 to U+FFFF. All of ``non-persistent://`` is before all of ``persistent://``.
+characters beyond the BMP after U+E000 to U+FFFF. All of ``non-persistent://`` is before all of ``persistent://``.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from broker_core.names.partition_suffix import MAX_PARTITION_INDEX, PARTITION_SU
 
 __all__ = ["NO_PARTITION", "Page", "Position"]
 
-#: The partition of a name that is none.
+#: The partition number of a name that is not a partition.
 NO_PARTITION: Final = -1
 
 
 @total_ordering
 @dataclass(frozen=True, slots=True, init=False)
 class Position:
-    """A position between names: just before the name that it holds. That topic need not exist.
+    """A position between names: just before the name that it holds. The topic need not exist.
 
     ``base`` is the topic's full name without partition suffix (``persistent://tenant/namespace/topic``), ``partition``
     the number of one of its partitions, or -1 for the plain name. Positions compare as names do in pages. Raises
-    :exc:`~broker_core.errors.InvalidName` for what is no name, :exc:`TypeError` or :exc:`ValueError` for the rest.
+    :exc:`~broker_core.errors.InvalidName` for an invalid name, :exc:`TypeError` or :exc:`ValueError` for the rest.
     """
 
     base: str
@@ -40,7 +40,7 @@ class Position:
             raise TypeError(f"base must be a topic's full name, not {type(base).__name__}")
         if not isinstance(partition, int) or isinstance(partition, bool):
             raise TypeError(f"partition must be a whole number, not {type(partition).__name__}")
-        # Of a kind of string or number, the value: what it says of itself may change.
+        # The plain values of subclasses of str and int, whose methods could change their answers.
         base, partition = str.__str__(base), int.__index__(partition)
         if not NO_PARTITION <= partition <= MAX_PARTITION_INDEX:
             raise ValueError(f"partition must be -1 (none) to {MAX_PARTITION_INDEX}, not {partition}")
@@ -59,7 +59,7 @@ class Position:
 
     @property
     def name(self) -> str:
-        """The full name that stands at this position, if it is listed."""
+        """The full name at this position, if it is listed."""
         return self.base if self.partition < 0 else f"{self.base}{PARTITION_SUFFIX}{self.partition}"
 
     def __lt__(self, other: object) -> bool:
@@ -75,7 +75,7 @@ _put_base, _put_partition = seal_value(Position)
 
 @dataclass(frozen=True, slots=True, init=False)
 class Page:
-    """The part of a listing that is asked for: at most ``limit`` names, from ``start`` on (inclusive; ``None``: all).
+    """The requested part of a listing: at most ``limit`` names, from ``start`` (inclusive; ``None``: the first) on.
 
     Names are counted, so each partition is one: a topic's partitions may be spread over several pages.
     """

@@ -25,14 +25,14 @@ def in_page_order(names: pa.LargeStringArray) -> pa.LargeStringArray:
 
 
 def first_out_of_order(names: pa.LargeStringArray) -> int | None:
-    """The row of the first full name that the next one must not follow; ``None`` where all are in order, each once."""
+    """The row of the first full name that is followed by a wrong one; ``None`` if all are in order, each once."""
     bases, numbers = split_partitions(names)
     ascends = _ascends(*_neighbours(hash_order_key(bases)), numbers)
     return None if ascends.all() else int(np.argmin(ascends))
 
 
 def page_order(key: pa.LargeBinaryArray, numbers: _Array | None) -> _Array | None:
-    """The rows of names in the order of pages (int64); ``None`` where they are in it, each once.
+    """The rows of names in the order of pages (int64); ``None`` if they are in that order already, each once.
 
     ``key`` is the :func:`~broker_core.names.hash_order.hash_order_key` of their topics, ``numbers`` the number of each
     partition (``None``: no name is one), as :func:`~broker_core.names.partition_columns.split_partitions` gives it.
@@ -53,7 +53,7 @@ def page_order(key: pa.LargeBinaryArray, numbers: _Array | None) -> _Array | Non
 
 
 def topic_ends(topics: pa.LargeBinaryArray | pa.LargeStringArray) -> _Array:
-    """The rows of values that another one follows, and the last row (int64)."""
+    """The last row of each run of equal values (int64)."""
     if not len(topics):
         return np.zeros(0, np.int64)
     differs = pc.not_equal(topics[:-1], topics[1:]).to_numpy(zero_copy_only=False)
@@ -61,7 +61,7 @@ def topic_ends(topics: pa.LargeBinaryArray | pa.LargeStringArray) -> _Array:
 
 
 def _neighbours(key: pa.LargeBinaryArray) -> tuple[_Array, _Array]:
-    """For each value but the last, whether it is less than the next one, and whether it is the same."""
+    """For each value but the last, whether it is less than the next one, and whether it is equal to it."""
     if len(key) < 2:
         return np.ones(0, bool), np.zeros(0, bool)
     less: _Array = pc.less(key[:-1], key[1:]).to_numpy(zero_copy_only=False)

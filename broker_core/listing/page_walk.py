@@ -1,10 +1,10 @@
-"""Pages cut from a selection: its names from a place on, in the order of pages, a block at a time.
+"""Pages of a selection: its names from a place on, in the order of pages, a block at a time.
 
-Nothing is kept for that besides the names, which are in the order of the hash. Both orders are the same but for
-partitions, which follow their topic in pages. In the order of the hash they lie behind it, at times far behind:
-``a-partition-0`` has ``a-b`` and ``a-c`` between itself and ``a``. So a block of names in the order of the hash becomes
-one of pages without the partitions of topics in front of it, and with the partitions behind it of topics that belong
-into it. Such a topic is a prefix of the name behind the block, since that name lies between it and its partitions.
+Nothing is kept besides the names, which are in the order of the hash. Both orders are the same except for partitions,
+which follow their topic in pages. In the order of the hash they come later, at times much later: ``a-partition-0`` has
+``a-b`` and ``a-c`` between itself and ``a``. So a block of names in the order of the hash becomes a block in the order
+of pages without the partitions of earlier topics, and with later partitions of its own topics. Such a topic is a prefix
+of the name after the block, since that name lies between the topic and its partitions.
 """
 
 from __future__ import annotations
@@ -36,27 +36,27 @@ _Array = np.ndarray[Any, Any]
 
 #: The most names of a block.
 _MOST: Final = 64 * 1024
-#: Bytes that are held for each name of a block besides its own: offsets, numbers, the order.
+#: Bytes that a block holds for each name besides its text: offsets, numbers, the order.
 _EACH: Final = 64
-#: The partitions of a topic behind a block are all read where they are no more than these; else the next ones are
-#: searched in each chunk that has some.
+#: The partitions of a topic after a block are all read if they are no more than these; else the next ones are searched
+#: in each chunk that has some.
 _ALL: Final = 8 * 1024
 _SUFFIX: Final = PARTITION_SUFFIX.encode()
 _FIRST: Final = _SUFFIX + b"0"
-#: Behind the partitions of a topic in the order of the hash: the character behind the digits.
+#: Sorts after the partitions of a topic in the order of the hash: the character after the digits.
 _BEHIND: Final = _SUFFIX + b":"
 
 
 @dataclass(frozen=True, slots=True)
 class PageStart:
-    """The place where names are wanted from: a topic, by its key in the order of the hash, and a partition of it."""
+    """The place from which names are wanted: a topic, by its key in the order of the hash, and a partition of it."""
 
     key: bytes = b""
     number: int = NO_PARTITION
 
     @classmethod
     def of(cls, position: Position | None) -> Self:
-        """The place of a position; of ``None`` the first one."""
+        """The place of a position; the first place for ``None``."""
         if position is None:
             return cls()
         return cls(hash_order_bytes(position.base.encode()), position.partition)
@@ -66,8 +66,8 @@ class PageStart:
 class PageNames:
     """Full names in the order of pages: each with its row in the listing, and with its topic.
 
-    ``topics`` are the names without partition suffix, and ``partitions`` (int64) how many partitions each of them has
-    in the selection: the highest number and one.
+    ``topics`` are the names without partition suffix, and ``partitions`` (int64) how many partitions each topic has in
+    the selection: the highest number and one.
     """
 
     names: pa.LargeStringArray
@@ -79,13 +79,13 @@ class PageNames:
         return len(self.names)
 
     def first(self, count: int) -> PageNames:
-        """The first names of these."""
+        """At most the first ``count`` names."""
         if len(self) <= count:
             return self
         return PageNames(self.names[:count], self.rows[:count], self.topics[:count], self.partitions[:count])
 
     def where(self, mask: pa.BooleanArray) -> PageNames:
-        """The names that a mask leaves."""
+        """The names for which the mask is true."""
         keep = mask.to_numpy(zero_copy_only=False)
         return PageNames(
             self.names.filter(mask), self.rows[keep], self.topics.filter(mask), self.partitions[keep]
@@ -103,9 +103,9 @@ class PageWalk:
         self._names = NameSearch(self._data, self._part)
 
     def block(self, start: PageStart, count: int) -> PageBlock:
-        """About ``count`` names from a place on, fewer where many are partitions of topics in front of it.
+        """About ``count`` names from a place on, fewer if many are partitions of earlier topics.
 
-        A few binary searches, on which most of the time goes where a name has many characters in front of ``-``.
+        Costs a few binary searches, more if a name has many characters before ``-``.
         """
         begin = self._names.find_key(start.key)
         end = min(begin + min(count, _MOST), len(self._names))
@@ -124,10 +124,10 @@ class PageWalk:
         return PageBlock(self._data, start, following, pieces, far, end - begin)
 
     def position(self, number: int) -> Position | None:
-        """The position of the name with so many before it in the order of pages; ``None`` behind the last name.
+        """The position of name ``number``, from 0, in the order of pages; ``None`` after the last name.
 
-        A binary search over names in the order of the hash, at each of which it is known how many names are before its
-        page: those before it, and the partitions behind it of topics before it.
+        A binary search over names in the order of the hash, at each of which the number of names before its page is
+        known: earlier names, and later partitions of earlier topics.
         """
         if number >= len(self._names):
             return None
@@ -144,7 +144,7 @@ class PageWalk:
         return None
 
     def _before(self, at: int) -> int:
-        """How many names come before the topic named as the name at a place, in the order of pages."""
+        """How many names come, in the order of pages, before a topic that has the name at a place."""
         chunks = self._data.chunks
         return at + sum(
             len(rows)
@@ -157,7 +157,7 @@ class PageWalk:
         return self._part.stretch(low, high, self._data).pieces_in(self._data)
 
     def _behind(self, at: int, name: bytes, least: bytes) -> Iterator[tuple[bytes, int, int]]:
-        """Topics before ``name``, which is at a place, that have partitions there or behind it; and where.
+        """Topics before ``name``, the name at a place, that have partitions at or after the place; and their range.
 
         Topics whose keys are before ``least`` are left out.
         """
@@ -168,7 +168,7 @@ class PageWalk:
             rest = name[size : size + len(_BEHIND)]
             if rest[0] > _BEHIND[0] or rest >= _BEHIND:
                 continue  # the partitions of this prefix are all before the name
-            # Shorter topics have their partitions behind those of longer ones, where the names share less with `name`.
+            # Shorter topics have their partitions after those of longer ones, where the names share less with `name`.
             # Only `x` and `x-partition` have it the other way round.
             if size > shared and not rest.startswith(_SUFFIX[:-1]):
                 continue
@@ -181,7 +181,7 @@ class PageWalk:
 
 
 class PageBlock:
-    """Names that are found, and not read yet."""
+    """A block of names that are found, and not read yet."""
 
     __slots__ = ("_count", "_data", "_far", "_following", "_near", "_start")
 
@@ -194,7 +194,7 @@ class PageBlock:
         far: list[tuple[bytes, Pieces]],
         count: int,
     ) -> None:
-        """``far`` are the partitions of topics that have very many: at most ``count`` names are read then."""
+        """``far`` are the partitions of topics that have very many, of which at most ``count`` are read."""
         self._data = data
         self._start = start
         self._following = following
@@ -215,9 +215,9 @@ class PageBlock:
         return size
 
     def read(self) -> tuple[PageNames, PageStart | None]:
-        """The names in the order of pages, and where the names behind them begin."""
+        """The names in the order of pages, and the start of the names after them."""
         found = list(self._near)
-        #: Topics of which partitions were left out, and how many they have behind the block.
+        #: Topics with partitions left out, and how many they have after the block.
         cut: dict[str, int] = {}
         for topic, pieces in self._far:
             least = self._start.number if hash_order_bytes(topic) == self._start.key else 0
@@ -251,14 +251,14 @@ class PageBlock:
         return some, PageStart(_key(some.topics[-1]), numbers.item(len(some) - 1) + 1)
 
     def _begins_with(self, topics: pa.LargeStringArray) -> bool:
-        """Whether the first topic is the one of the start."""
+        """Whether the first topic is the topic of the start."""
         return len(topics) > 0 and _key(topics[0]) == self._start.key
 
     def _order(self, key: pa.LargeBinaryArray, numbers: _Array | None) -> _Array:
-        """The rows of the names from the start to what follows, in the order of pages."""
+        """The rows of the names from the start to the following block, in the order of pages."""
         least = pa.scalar(self._start.key, pa.large_binary())
         keep: _Array = pc.greater_equal(key, least).to_numpy(zero_copy_only=False)
-        if self._following is not None:  # between partitions there are names that look like them
+        if self._following is not None:  # some names between partitions look like partitions
             behind = pa.scalar(self._following.key, pa.large_binary())
             keep = keep & pc.less(key, behind).to_numpy(zero_copy_only=False)
         if self._start.number > NO_PARTITION:
@@ -286,7 +286,7 @@ def _rows_of(chunk: Chunk, rows: ChunkRows, topic: bytes) -> _Array:
 def _next_partitions(
     chunks: tuple[Chunk, ...], pieces: Pieces, topic: bytes, least: int, most: int
 ) -> tuple[Pieces, int]:
-    """Of each piece the first ``most`` partitions of a topic from number ``least`` on; and how many it has in all."""
+    """The first ``most`` partitions of a topic in each piece, from number ``least`` on; and how many it has in all."""
     found = []
     highest = NO_PARTITION
     for number, rows in pieces:
@@ -307,7 +307,7 @@ def _next_partitions(
 
 
 def _outermost(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The ranges that are within no other one: the partitions of ``x-partition-1`` are among those of ``x``."""
+    """The ranges that are within no other range: the partitions of ``x-partition-1`` are among those of ``x``."""
     found: list[tuple[int, int]] = []
     for low, high in sorted(ranges, key=lambda each: (each[0], -each[1])):
         if not found or found[-1][1] < high:
@@ -316,7 +316,7 @@ def _outermost(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _common(one: bytes, other: bytes) -> int:
-    """How many bytes two names begin with together."""
+    """The length of the common prefix of two names, in bytes."""
     for at, (left, right) in enumerate(zip(one, other, strict=False)):
         if left != right:
             return at

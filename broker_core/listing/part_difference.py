@@ -1,8 +1,8 @@
-"""What one answer has and another one has not: two parts of versions of a listing, at the cost of what changed.
+"""The difference of two answers, which are parts of versions of a listing, at the cost of what changed.
 
-Versions of a listing share the chunks where nothing changed, and a search of both remembers the same rows of these. So
-of shared chunks only the rows are compared, and names only of the others. Where it is known which names changed from
-one version to the other, and both parts are ranges, only these are looked up.
+Versions of a listing share the chunks where nothing changed, and searches of both remember the same rows of a shared
+chunk. So shared chunks are compared by rows only, and others by names. If it is known which names changed between the
+versions, and both parts are ranges, only changed names are looked up.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ __all__ = ["bytes_to_compare", "part_difference"]
 
 _Array = np.ndarray[Any, Any]
 _NONE: Final = ChunkRows(0, 0)
-#: Changed chunks that are compared as bytes first; of many, as much differs.
+#: At most so many changed chunks are compared as bytes first; if more changed, most of them differs.
 _FEW: Final = 4
 #: Bytes that take as long to compare as a name to look up.
 _LOOK_UP: Final = 256
 
 
 def part_difference(data: ListingData, part: Part, older_data: ListingData, older: Part) -> tuple[Part, Part]:
-    """The rows of ``part`` whose names ``older`` has not, and (of ``older_data``) those that are not in ``part``.
+    """The rows of ``part`` whose names ``older`` has not, and the rows of ``older`` whose names ``part`` has not.
 
     Both listings are of one namespace.
     """
@@ -48,7 +48,7 @@ def part_difference(data: ListingData, part: Part, older_data: ListingData, olde
 
 
 def bytes_to_compare(data: ListingData, part: Part, older_data: ListingData, older: Part) -> int:
-    """How many bytes :func:`part_difference` may take while it compares names, about."""
+    """About how many bytes :func:`part_difference` may take while it compares names."""
     known = _by_changes(data, part, older_data, older)
     if known is not None:
         return _LOOK_UP * (len(known[0]) + len(known[1]))
@@ -64,7 +64,7 @@ def bytes_to_compare(data: ListingData, part: Part, older_data: ListingData, old
 def _by_changes(
     data: ListingData, part: Part, older_data: ListingData, older: Part
 ) -> tuple[list[bytes], list[bytes]] | None:
-    """The keys of the names that only one of two ranges has, of versions of which all changes are known."""
+    """The keys of the names that only one of two ranges has, if all changes between the versions are known."""
     if part.pieces is not None or older.pieces is not None:
         return None
     changes = data.changes_since(older_data)
@@ -73,7 +73,7 @@ def _by_changes(
     came, went = changes
     first, last = data.keys_before(came, part.low), data.keys_before(came, part.high)
     begin, end = older_data.keys_before(went, older.low), older_data.keys_before(went, older.high)
-    # Else the ranges differ by names that did not change: they are of different questions.
+    # Else the ranges differ by names that did not change: they answer different requests.
     if part.low - first != older.low - begin or part.high - last != older.high - end:
         return None
     return came[first:last], went[begin:end]
@@ -82,7 +82,7 @@ def _by_changes(
 def _by_rows(
     data: ListingData, part: Part, older_data: ListingData, older: Part
 ) -> tuple[list[tuple[int, ChunkRows]], list[tuple[int, ChunkRows]], Pieces, Pieces]:
-    """Of chunks that both listings have, the pieces that only one part has; the pieces of all other chunks."""
+    """The pieces in shared chunks that only one part has, and the pieces of all other chunks."""
     places = {id(chunk): number for number, chunk in enumerate(older_data.chunks)}
     before = dict(older.pieces_in(older_data))
     added: list[tuple[int, ChunkRows]] = []
@@ -154,7 +154,7 @@ def _fields(chunk: Chunk, rows: ChunkRows) -> _Array:
 
 
 def _ends(chunk: Chunk, rows: ChunkRows) -> _Array:
-    """Where each field ends, from the first one on."""
+    """The end of each field, as an offset from the start of the first."""
     offsets = chunk.field_offsets
     ends: _Array = offsets[rows.low + 1 : rows.high + 1] - offsets[rows.low]
     return ends
@@ -174,7 +174,7 @@ def _is_in(names: Any, others: Any) -> _Array:
 
 
 def _kept(data: ListingData, pieces: Pieces, keep: _Array) -> Pieces:
-    """The rows of pieces where ``keep`` is true."""
+    """The rows of pieces for which ``keep`` is true."""
     return data.pieces_of(data.rows_of(pieces)[keep])
 
 

@@ -1,4 +1,4 @@
-"""The topics hash of a part of a listing: computed once, and remembered where others may ask for it."""
+"""The topics hash of a part of a listing: computed once, and remembered if others may need it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["bytes_to_hash", "compute_hash", "remembered_hash"]
 
 
 def compute_hash(data: ListingData, part: Part) -> str:
-    """The topics hash of a part that has none yet."""
+    """The topics hash of a part that is not hashed yet."""
     if part.pieces is None:
         return data.range_hash(part.low, part.high, remember=part.is_given)
     if part.is_given:
@@ -38,7 +38,7 @@ def bytes_to_hash(data: ListingData, part: Part) -> int:
 
 
 def remembered_hash(data: ListingData, part: Part) -> str | None:
-    """The hash of a part, if it takes no computing."""
+    """The hash of a part, if it is known already."""
     if part.pieces is None:
         return data.known_range_hash(part.low, part.high)
     known: str | None = data.memo.get(((Remembered.HASH, part.key()), None)) if part.is_given else None

@@ -15,7 +15,7 @@ __all__ = ["MatchSearch", "find_matches", "matches_are_quick"]
 
 
 def _within(data: ListingData, part: Part) -> Part | None:
-    """What a search is restricted to: ``None``: it is one of all of the listing, by its columns for that."""
+    """The part that a search is restricted to; ``None`` to search the whole listing, by columns made for that."""
     return None if part.is_whole(data) and not part.is_direct else part
 
 
@@ -25,7 +25,7 @@ def matches_are_quick(data: ListingData, part: Part, pattern: TopicsPattern) -> 
 
 
 def find_matches(data: ListingData, part: Part, pattern: TopicsPattern) -> Part:
-    """What of a part matches ``pattern``. Raises :exc:`TypeError` for what is no compiled pattern."""
+    """The rows of a part that match ``pattern``. Raises :exc:`TypeError` for anything but a compiled pattern."""
     if _within(data, part) is None and data.is_believed:
         pieces = whole_ranges(data, real_pattern(pattern))
         if pieces is not None:
@@ -37,7 +37,7 @@ def find_matches(data: ListingData, part: Part, pattern: TopicsPattern) -> Part:
 
 
 def _remembered(data: ListingData, part: Part, text: str, found: Part) -> Part:
-    """What was found, kept with the listing; equal searches share the first."""
+    """The found part, remembered by the listing; equal searches share the first one."""
     is_whole = part.is_whole(data)
     size = 128 * len(found.pieces or ())
     if len(data.chunks) == 1 or not is_whole:  # else the chunks remember them
@@ -48,9 +48,9 @@ def _remembered(data: ListingData, part: Part, text: str, found: Part) -> Part:
 
 
 class MatchSearch:
-    """The search for what of a part of a listing matches a pattern, in slices for threads.
+    """The search for the rows of a part of a listing that match a pattern, in slices for threads.
 
-    :meth:`take` and :attr:`cost` are those of :class:`~broker_core.listing.pattern_scan.PatternScan`.
+    :meth:`take` and :attr:`cost` are as in :class:`~broker_core.listing.pattern_scan.PatternScan`.
     """
 
     __slots__ = ("_data", "_part", "_scan", "pattern")
@@ -68,7 +68,7 @@ class MatchSearch:
 
     @property
     def same(self) -> tuple[int, str] | None:
-        """A key that equal searches share; ``None``: the search is shared with no other."""
+        """A key that equal searches share; ``None`` if the search cannot be shared."""
         return (id(self._data), self.pattern.text) if self._part.is_whole(self._data) else None
 
     def take(self) -> Callable[[], None] | None:
@@ -79,7 +79,7 @@ class MatchSearch:
         data, part, text = self._data, self._part, self.pattern.text
         found = Part.of_pieces(self._scan.result(), data, text)
         if len(found) == len(part) and part.pieces is not None:
-            # All of them: what is remembered needs no rows of its own, which are told by their key.
+            # All rows match: the result shares the rows and their key with the part.
             found.pieces, found.hash, found.fields_size = part.pieces, part.hash, part.fields_size
             found.is_given = part.is_given
         return _remembered(data, part, text, found)

@@ -1,16 +1,16 @@
 """Finding the rows of a listing that match a pattern, by the cheapest way that is exact.
 
-1. What a chunk remembers of the pattern is taken from there: after a change only changed chunks are searched.
-2. A literal or a range is two binary searches among the chunks and in the forms of the chunks at its ends; where all of
+1. The rows that a chunk remembers for the pattern are taken from it: after a change only changed chunks are searched.
+2. A literal or a range is two binary searches among the chunks and in the forms of the chunks at its ends; if all of
    the range must match, nothing else is done.
 3. Within the range, a substring that every match needs, or a run of bytes of classes, is searched first, over
    contiguous memory (``substring_search``, ``class_run_search``), and only the rows around its finds are matched in
    full.
-4. Where these are everywhere, or none is needed, Arrow's RE2 kernel runs over the forms.
+4. If substrings and runs are everywhere, or none is needed, Arrow's RE2 kernel runs over the forms.
 
 The work is cut into slices (:class:`PatternScan`), so that threads can be shared fairly among scans. A pattern can be a
 thousand times slower than usual (an automaton with too many states), so each slice's number of rows follows from the
-time of the slice before. The work is done in C, with the interpreter's lock for parts of a millisecond at the most;
+time of the slice before. The work is done in C, holding the interpreter's lock for less than a millisecond at a time;
 nothing here is per topic.
 """
 
@@ -56,7 +56,7 @@ _QUICK_CHUNKS: Final = 16
 
 _LARGEST_BLOCK: Final = 4 * 1024 * 1024
 _SMALLEST_BLOCK: Final = 256  # bytes; one name at the least
-#: What a slice should take, in seconds of the processor: twice that is the most that others may have to wait for.
+#: The time that a slice should take, in seconds of CPU: others may have to wait for twice as long.
 _SLICE_SECONDS: Final = 0.01
 _COST_UNIT: Final = 1_000_000  # bytes times instructions
 
@@ -64,7 +64,7 @@ _Array = np.ndarray[Any, Any]
 
 
 def quick_to_match(listing: ListingData, pattern: TopicsPattern, within: Part | None) -> bool:
-    """Whether the rows of ``pattern`` are found in about a millisecond, whatever it is."""
+    """Whether the rows that match ``pattern`` are found in about a millisecond at most."""
     if within is not None:
         size = _size_of(listing, within)
         return size <= _QUICK_MATCH and size * pattern.program_size <= _QUICK_WORST and listing.is_believed
@@ -113,9 +113,8 @@ class _ScanState(Enum):
 class PatternScan:
     """One search of a listing, in slices that any threads may run, several at a time.
 
-    :meth:`take` hands out the next slice, ``None`` while there is nothing to do until those under way have ended, and
-    for ever once all is done: who gets ``None`` and has none under way has the answer, :meth:`result`. Only one thread
-    at a time may take.
+    :meth:`take` hands out the next slice, ``None`` while running slices have to end first, and for ever once all is
+    done: after ``None``, with no slice running, :meth:`result` is ready. Only one thread at a time may take.
     """
 
     __slots__ = (
@@ -143,7 +142,7 @@ class PatternScan:
         self._listing = listing
         self._pattern = pattern
         self._within = within
-        # Selected rows are matched by themselves: no columns are made for a search of a part.
+        # Selected rows are matched one by one: no columns are made for a search of a part.
         self._is_direct = within is not None and (within.is_direct or not listing.is_believed)
         self._state = _ScanState.PREPARING
         self._unprepared = self._without_forms()
@@ -156,7 +155,7 @@ class PatternScan:
         self._handed_out = 0
         self._done: list[None] = []  # slices that have ended, in several threads
         self._pieces: Pieces = ()
-        #: What this may take at most, in millions of bytes times instructions; known better once it has begun.
+        #: The most that the scan may cost, in millions of bytes times instructions; more exact once it has begun.
         size = listing.fields_size(0, listing.size)
         self.cost: int = size * pattern.program_size // _COST_UNIT
         self._clues = useful_clues(listing.namespace, pattern) if size > _QUICK_MATCH // 8 else {}
@@ -202,8 +201,8 @@ class PatternScan:
         return self._end
 
     def _searches_clues(self) -> bool:
-        """Whether what is next is searched for a clue: with the interpreter's lock, so that two threads would take
-        longer than one. They match in full at the same time."""
+        """Whether the next slice searches for a clue: this holds the interpreter's lock, so two threads would take
+        longer than one. Full matches run at the same time."""
         if self._next >= len(self._searches) or not isinstance(self._searches[self._next][1], ChunkSearch):
             return False
         return any(dense < GIVEN_UP for dense in list(self._clues.values()))
@@ -213,7 +212,7 @@ class PatternScan:
         return self._pieces
 
     def _without_forms(self) -> list[Chunk]:
-        """The chunks whose forms are to be made before the search, each of which takes some milliseconds."""
+        """The chunks whose forms have to be made before the search, some milliseconds each."""
         if self._is_direct or self._listing.forms_are_made or self._within is not None:
             return []
         return [chunk for chunk in self._listing.chunks if not chunk.is_searchable]
@@ -237,7 +236,7 @@ class PatternScan:
         self._state = _ScanState.SEARCHING
 
     def _begin_chunk(self, number: int, chunk: Chunk) -> None:
-        """Search all of a chunk, unless the answer is known, or is a range."""
+        """Begin the search of a whole chunk, unless the answer is known, or is a range."""
         pattern = self._pattern
         known: ChunkRows | None = chunk.memo.get(pattern.text) if len(self._listing.chunks) > 1 else None
         if known is None and is_whole_range(chunk, pattern):
@@ -249,7 +248,7 @@ class PatternScan:
         self._searches.append((number, ChunkSearch(chunk, pattern, self._clues)))
 
     def _begin_rows(self, number: int, chunk: Chunk, rows: ChunkRows) -> None:
-        """Search some rows of a chunk."""
+        """Begin the search of some rows of a chunk."""
         if not self._is_direct and len(rows) == chunk.size:
             self._begin_chunk(number, chunk)
         else:
@@ -265,7 +264,7 @@ class PatternScan:
         self._done.append(None)
 
     def _matching(self) -> Callable[[], None]:
-        """The matching of candidates, as many as a slice may have: few calls, as each makes an engine anew."""
+        """A slice that matches as many candidates as it may have: few calls, as each makes an engine anew."""
         some: list[Candidates] = []
         left = self._match_block
         while self._pending and left > 0:
@@ -300,7 +299,7 @@ class PatternScan:
 
 
 def _next_block(block: int, seconds: float, size: int) -> int:
-    """As large a block as the time of one of ``size`` bytes says: larger by a few steps, smaller at once."""
+    """The next block's size, from the time that ``size`` bytes took: it grows in a few steps, and shrinks at once."""
     following = int(size * min(4.0, _SLICE_SECONDS / max(seconds, 1e-6)))
     if seconds < _SLICE_SECONDS:
         following = max(following, block)  # this one was small only since the rows had ended

@@ -1,16 +1,16 @@
-"""Many patterns over one chunk in one pass, each by the cheapest way, and exactly as one alone is matched.
+"""Matching of many patterns over one chunk in one pass: each in the cheapest way, with the result of a single match.
 
-A pattern is decided by the code that decides one alone (:mod:`broker_core.listing.chunk_search` and
-:meth:`broker_core.patterns.TopicsPattern.match_column`), so that online and batch cannot differ. What is added here is
-the choice of what need not be looked at:
+A pattern is matched by the code for single patterns (:mod:`broker_core.listing.chunk_search` and
+:meth:`broker_core.patterns.TopicsPattern.match_column`), so that online and batch cannot differ. This module only
+chooses which names need not be read:
 
 1. ``all``, a literal, and a range of which everything matches cost two binary searches.
 2. A pattern whose ranges hold few of the names is searched within them.
-3. The others are put together into one ``re2.Filter``, which says of each name, by the substrings that patterns need,
-   which patterns can match at all; only these candidates are matched, a column of them for each pattern.
-4. Where a sample says that candidates are many (or the filter knows no substring), the pattern runs over the column.
+3. The others are put together into one ``re2.Filter``, which finds for each name, by the substrings that patterns need,
+   the patterns that can match at all; only these candidates are matched, a column of them for each pattern.
+4. If a sample has many candidates (or the filter knows no substring), the pattern runs over the column.
 
-The filter is never believed where it can be checked: what the sampled names really match must be among its candidates.
+The filter is checked by the sample: each real match of a sampled name must be among its candidates.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _FEW_PATTERNS: Final = 4
 _SAMPLE: Final = 300  # names
 #: Of patterns for which one name in so many is a candidate, matching all names is cheaper than choosing.
 _DENSE: Final = 3
-#: What the filter found is put in order after so many names, so that a chunk of any size takes the same memory.
+#: Candidates are put in order after so many names, so that a chunk of any size takes the same memory.
 _STRETCH: Final = 65_536
 #: Bytes of one pattern's search that are matched together.
 _BLOCK: Final = 4 * 1024 * 1024
@@ -75,7 +75,7 @@ def match_patterns(chunk: Chunk, patterns: Sequence[TopicsPattern]) -> Iterator[
 
 
 def _is_narrow(chunk: Chunk, pattern: TopicsPattern) -> bool:
-    """Whether matching this pattern looks at few names."""
+    """Whether matching this pattern reads few names."""
     if is_whole_range(chunk, pattern):
         return True
     if not pattern.ranges:
@@ -103,7 +103,7 @@ def matching_rows(chunk: Chunk, pattern: TopicsPattern) -> Matches:
 
 
 def _sparse(chunk: Chunk, patterns: Sequence[TopicsPattern], wide: list[int]) -> list[int]:
-    """Wide patterns of which the filter leaves few candidates, judged by a sample."""
+    """Wide patterns for which the filter leaves few candidates, judged by a sample."""
     places = np.unique(np.linspace(0, len(chunk) - 1, _SAMPLE).astype(np.int64))
     sample = chunk.forms.at(places)
     texts = [patterns[index].anchored for index in wide]
@@ -125,9 +125,9 @@ def _sparse(chunk: Chunk, patterns: Sequence[TopicsPattern], wide: list[int]) ->
 
 @lru_cache(maxsize=4)
 def _filters(texts: tuple[str, ...]) -> tuple[tuple[int, Any], ...]:
-    """Filters over the anchored texts, each with the position of its first one.
+    """Filters over the anchored texts, each with the position of its first text.
 
-    A filter's automaton of substrings has a fixed room of 8 MiB; where it does not suffice, two take a half each.
+    A filter's automaton of substrings has a fixed room of 8 MiB; if it does not suffice, two filters take a half each.
     """
     engine = re2.Filter()
     options = re2.Options()
@@ -146,7 +146,7 @@ def _filters(texts: tuple[str, ...]) -> tuple[tuple[int, Any], ...]:
 
 
 class _Everything:
-    """Stands in for a filter that cannot be made: its one pattern may match any name."""
+    """A stand-in for a filter that cannot be made: its one pattern may match any name."""
 
     def Match(self, _text: bytes, _potential: bool) -> list[int]:  # noqa: N802 - re2.Filter's name
         return [0]
@@ -183,7 +183,7 @@ def _candidates(chunk: Chunk, texts: list[str]) -> list[Rows]:
 
 
 def _confirmed(chunk: Chunk, pattern: TopicsPattern, positions: Rows) -> Rows:
-    """Rows of the chunk, ascending, of those candidates that really match."""
+    """Rows of the chunk, ascending, of the candidates that really match."""
     forms = chunk.forms
     if len(positions):
         keep = pattern.match_column(forms.at(positions))

@@ -1,6 +1,6 @@
-"""The value of one property of each row of a chunk, as codes: what selects topics by properties.
+"""The values of one property in the rows of a chunk, as codes, by which topics are selected.
 
-Codes are positions in a column of the values that the chunk's topics have; -1 where a topic has none.
+Codes are positions in a column of the values that the chunk's topics have; -1 if a topic has none.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from broker_core.counted import counted
 __all__ = ["NO_VALUE", "PropertyCodes"]
 
 NO_VALUE: Final = -1
-#: Values that no topic has any more are left in the column until they are so many.
+#: Unused values are left in the column until they are so many.
 _MOST_UNUSED: Final = 1024
-#: So few rows are looked at one by one: a kernel's call costs more.
+#: So few rows are handled one by one: a kernel's call costs more.
 _FEW: Final = 4
 _TEXT: Final = pa.large_string()
 _Array = np.ndarray[Any, Any]
@@ -36,7 +36,7 @@ class PropertyCodes:
 
     @classmethod
     def of(cls, values: pa.LargeStringArray) -> PropertyCodes:
-        """Of the value of each row, null where it has none."""
+        """The codes of the value of each row, null if it has none."""
         if len(values) <= _FEW:
             texts = values.to_pylist()
             places: dict[str | None, int] = {None: NO_VALUE}
@@ -50,7 +50,7 @@ class PropertyCodes:
 
     @classmethod
     def none(cls, size: int) -> PropertyCodes:
-        """Of rows that have no value."""
+        """The codes of rows that have no value."""
         return cls(np.full(size, NO_VALUE, np.int32), pa.array([], _TEXT))
 
     @property
@@ -59,12 +59,12 @@ class PropertyCodes:
         return int(self.codes.nbytes + self.values.nbytes)
 
     def code(self, value: str) -> int:
-        """The code of a value, -1 where no row has it."""
+        """The code of a value, -1 if no row has it."""
         found: int = pc.index(self.values, pa.scalar(value, _TEXT)).as_py()
         return found
 
     def rows_with(self, value: str) -> _Array | None:
-        """Which rows have this value, one bool a row; ``None``: none has."""
+        """Whether each row has a value, one bool a row; ``None`` if none has."""
         code = self.code(value)
         return None if code == NO_VALUE else self.codes == np.int32(code)
 
@@ -86,7 +86,7 @@ class PropertyCodes:
         return self._tidy(self.codes[low:high].copy(), self.values)
 
     def with_values(self, rows: Sequence[int], values: Sequence[str | None]) -> PropertyCodes:
-        """With other values of some rows."""
+        """The codes with other values of some rows."""
         codes = self.codes.copy()
         known, column = self._codes_of(values)
         for row, value in zip(rows, values, strict=True):
@@ -94,7 +94,7 @@ class PropertyCodes:
         return self._tidy(codes, column)
 
     def spliced(self, gone: _Array, put: _Array, fresh: PropertyCodes) -> PropertyCodes:
-        """Without the rows ``gone``, with those of ``fresh`` in front of the rows ``put``; both ascend."""
+        """The codes without the rows ``gone``, with the rows of ``fresh`` before the rows ``put``; both ascend."""
         column, own = self.values, fresh.codes
         if (own != NO_VALUE).any():
             texts = fresh.values.to_pylist()
@@ -110,11 +110,11 @@ class PropertyCodes:
 
     @staticmethod
     def joined(parts: Sequence[PropertyCodes]) -> PropertyCodes:
-        """The codes of rows that follow each other."""
+        """The codes of consecutive parts as one."""
         return PropertyCodes.of(pa.concat_arrays([part.column() for part in parts]))
 
     def _codes_of(self, values: Sequence[str | None]) -> tuple[Mapping[str, int], pa.LargeStringArray]:
-        """The code of each of these values, and the column that has them all."""
+        """The code of each value, and a column that has them all."""
         known: dict[str, int] = {}
         added: list[str] = []
         for value in values:
@@ -157,6 +157,6 @@ def _spliced(codes: _Array, gone: list[int], put: list[int], own: _Array) -> _Ar
 
 
 def _place(change: tuple[int, int]) -> tuple[int, bool, int]:
-    """What is put in front of a row comes before the row goes."""
+    """A sort key: what is put before a row comes before the removal of the row."""
     row, number = change
     return row, number < 0, number

@@ -1,4 +1,4 @@
-"""How many names of a selection have each value of a selecting property: what there is to choose from."""
+"""How many names of a selection have each value of a selecting property, as a choice for users."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _TEXT = pa.large_string()
 
 
 def count_values(selection: Selection, key: str) -> pa.Table | None:
-    """The values of a property with their counts, as :func:`count_texts` has them.
+    """The values of a property with their counts, in the form of :func:`count_texts`.
 
-    ``None`` where the listing does not have the values of this property. Nothing is done for each name in Python.
+    ``None`` if the listing does not have the values of this property. Nothing is done for each name in Python.
     """
     data, part = data_of(selection.listing), part_of(selection)
     values: list[pa.Array] = []

@@ -1,4 +1,4 @@
-"""Whether any topic of a listing has a value of a property that selects."""
+"""Whether any topic of a listing has a value of a selecting property."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["has_property_values"]
 
 
 def has_property_values(listing: Listing) -> bool:
-    """Whether topics can be selected by properties in it: some topic has a value of one."""
+    """Whether a listing's topics can be selected by properties: some topic has a value of one."""
     return any(
         len(codes.values) > 0 and bool((codes.codes >= 0).any())
         for chunk in data_of(listing).chunks

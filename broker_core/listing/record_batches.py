@@ -18,7 +18,7 @@ __all__ = ["record_batches"]
 def record_batches(
     data: ListingData, part: Part, columns: tuple[str, ...], most: int
 ) -> Iterator[pa.RecordBatch]:
-    """A part of a listing, at most so many topics at a time: see :meth:`~.listing.Selection.batches`."""
+    """A part of a listing, at most ``most`` topics at a time: see :meth:`~.listing.Selection.batches`."""
     unknown = set(columns) - {"name", "field", "matched"}
     if unknown or not columns:
         raise ValueError(

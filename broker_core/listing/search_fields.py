@@ -1,4 +1,4 @@
-"""Where the topics' fields of a large answer begin: found by comparing the whole body with their tag."""
+"""Search for the topics' fields of a large answer, by comparing the whole body with their tag."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _Array = np.ndarray[Any, Any]
 
 
 def search_fields(data: memoryview, position: int, end: int) -> tuple[_Array, _Array, int] | None:
-    """What :func:`~broker_core.listing.topic_field.walk_fields` gives, without a step per field.
+    """The results of :func:`~broker_core.listing.topic_field.walk_fields`, without a step per field.
 
-    ``None`` where the fields cannot be told apart at sight.
+    ``None`` if the fields cannot be identified by this search.
     """
     body = np.frombuffer(data, np.uint8)[position:end]
     size = len(body)
@@ -36,7 +36,7 @@ def search_fields(data: memoryview, position: int, end: int) -> tuple[_Array, _A
         longest = np.where(third < 0x80, third << 14, size)  # more bytes: too long for a name, or none at all
         lengths[long] = (lengths[long] & 0x7F) | (second & 0x7F) << 7 | np.where(three, longest, 0)
         starts[long] += 1 + three
-    # Every full name begins with a domain. That tells most records from a 0x12 that is a length, or within a name.
+    # Every full name begins with a domain, unlike most bytes 0x12 that are lengths, or within a name.
     first = body[np.minimum(starts, size - 1)]
     real = (first == ord("p")) | (first == ord("n"))
     if not real.all():

@@ -1,7 +1,7 @@
-"""The topics of a listing that have some properties: looked for by the chunk, and remembered by it.
+"""The topics of a listing that have some properties: searched chunk by chunk, and remembered by each chunk.
 
-What a chunk remembers serves all versions of a listing that have it, so that after a change only new chunks are looked
-through.
+The rows that a chunk remembers serve all versions of a listing that share it, so after a change only new chunks are
+searched.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from broker_core.listing.memo_key import MemoKey, properties_key
 
 __all__ = ["is_quick_to_select", "remembered_selection", "select_by_properties"]
 
-#: So many rows are looked through in well under a millisecond; a chunk that remembers costs as much as a few of them.
+#: So many rows are searched in well under a millisecond; a chunk that remembers costs as much as a few of them.
 _QUICK: Final = 50_000
 _REMEMBERED: Final = 64
 #: Bytes of a piece of a part.
@@ -25,7 +25,7 @@ _PIECE: Final = 128
 
 
 def remembered_selection(data: ListingData, pairs: Mapping[str, str]) -> Part | None:
-    """What :func:`select_by_properties` found before, where the listing remembers it."""
+    """The earlier result of :func:`select_by_properties`, if the listing remembers it."""
     found: Part | None = data.memo.get((properties_key(pairs), None)) if pairs else Part(0, data.size)
     return found
 
@@ -44,7 +44,7 @@ def is_quick_to_select(data: ListingData, pairs: Mapping[str, str]) -> bool:
 
 
 def select_by_properties(data: ListingData, pairs: Mapping[str, str]) -> Part:
-    """The topics whose values of these properties are those of ``pairs``; any thread may ask."""
+    """The topics whose properties have the values in ``pairs``. For any thread."""
     known = remembered_selection(data, pairs)
     if known is not None:
         return known

@@ -9,12 +9,12 @@ from broker_core.listing.part_difference import bytes_to_compare, part_differenc
 
 __all__ = ["QUICK_BYTES", "difference_bytes", "selection_difference"]
 
-#: Bytes that are compared on the event loop: to give them to a thread takes as long.
+#: So many bytes are compared on the event loop: passing them to a thread takes as long.
 QUICK_BYTES: Final = 256 * 1024
 
 
 def selection_difference(selection: Selection, older: Selection) -> tuple[Selection, Selection]:
-    """The topics that ``older`` has not, and (of its listing) those that are not in ``selection``.
+    """The topics that ``older`` does not have, and (of its listing) the topics that are not in ``selection``.
 
     It costs what changed, as :meth:`Listing.difference` does. Both are of one namespace.
     """

@@ -1,4 +1,4 @@
-"""Searching a selection for the topics that match a pattern, where threads do it or the answer is not known yet."""
+"""Search of a selection for the topics that match a pattern, at once or in slices for threads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def search_is_quick(selection: Selection, pattern: TopicsPattern) -> bool:
 
 
 def search(selection: Selection, pattern: TopicsPattern) -> Selection:
-    """What :meth:`Selection.matching` gives where it is not known yet."""
+    """The result of :meth:`Selection.matching`, for a pattern whose result is not known yet."""
     listing = selection.listing
     return selection_of(listing, find_matches(data_of(listing), part_of(selection), pattern))
 
@@ -25,7 +25,7 @@ def search(selection: Selection, pattern: TopicsPattern) -> Selection:
 class Matching:
     """The search for the topics of a selection that match a pattern, in slices for threads.
 
-    :meth:`result` is what :meth:`Selection.matching` gives; all else is that of
+    :meth:`result` is that of :meth:`Selection.matching`; all else is as in
     :class:`~broker_core.listing.pattern_matches.MatchSearch`.
     """
 

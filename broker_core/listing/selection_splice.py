@@ -1,7 +1,7 @@
 """A selection with some names taken out and some put in: only pieces of chunks where something changed are copied.
 
-The result is a selection of a listing of its own, which has the chunks of the other pieces from the one before, be they
-mapped files. So a further change costs a piece again.
+The result is a selection of a listing of its own, which shares the chunks of the other pieces with the listing before,
+also mapped files. So a further change costs a piece again.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ __all__ = ["bytes_to_splice", "own_chunks", "spliced_at", "spliced_part"]
 
 #: Bytes of a weak reference, about.
 _REFERENCE: Final = 128
-#: The first byte of what a full name of the domain begins with.
+#: The first byte of full names of each domain.
 _FIRST: Final = {NON_PERSISTENT: b"n", PERSISTENT: b"p"}
 _Array = np.ndarray[Any, Any]
 
 
 def own_chunks(data: ListingData, part: Part) -> list[Chunk]:
-    """The topics of a part as chunks of their own; those that it has whole are shared, small ones are joined."""
+    """The topics of a part as chunks of their own: whole chunks are shared, small ones are joined."""
     pieces = part.pieces_in(data)
     data.check(pieces)
     made: list[Chunk] = []
@@ -94,7 +94,7 @@ def spliced_part(
     data: ListingData, part: Part, removed: pa.LargeStringArray, other: ListingData, added: Part
 ) -> tuple[ListingData, Part]:
     """The topics of ``part`` without the names ``removed``, and with those of a part of ``other``; a name in both
-    stays. Gives ``part`` itself where nothing changes. The hash of the result is known.
+    stays. Gives ``part`` itself if nothing changes. The hash of the result is known.
 
     Raises :exc:`~broker_core.errors.InvalidListing` for topics of another namespace, or that this mode does not list.
     """
@@ -162,7 +162,7 @@ def spliced_at(
 def _touched(
     data: ListingData, pieces: Pieces, removed: Sequence[bytes], fresh: Chunk | None
 ) -> dict[int, Touched]:
-    """What changes in each piece (by its position) of the pieces of one domain."""
+    """The changes in each piece (by its position) of the pieces of one domain."""
     touched: defaultdict[int, Touched] = defaultdict(Touched)
     if not pieces:
         return touched
@@ -181,7 +181,7 @@ def _touched(
 
 
 def _in_pieces(data: ListingData, pieces: Pieces, keys: Sequence[bytes]) -> Iterable[Place]:
-    """For each key of a name its place as one in a piece: the position of that, the row of it, and whether it is
+    """For each key of a name its place in the pieces: the position of the piece, the row in it, and whether it is
     there."""
     numbers = [number for number, _ in pieces]
     whole = {
@@ -197,7 +197,7 @@ def _in_pieces(data: ListingData, pieces: Pieces, keys: Sequence[bytes]) -> Iter
 
 
 def _in_piece(pieces: Pieces, numbers: list[int], place: Place) -> Place:
-    """A place in a chunk as one in a piece: the position of the piece, the row of it, and whether the name is there."""
+    """A place in a chunk converted to one in a piece: its position, the row in it, and whether the name is there."""
     number, row, is_there = place
     piece = max(bisect_right(numbers, number) - 1, 0)
     own, rows = pieces[piece]
@@ -210,10 +210,10 @@ def _in_piece(pieces: Pieces, numbers: list[int], place: Place) -> Place:
 
 
 def _after(chunk: Chunk, rows: ChunkRows, change: Touched, fresh: Chunk | None) -> Sequence[Chunk]:
-    """A piece after a change. Of a whole chunk it is made once for all answers that have it: as long as one does."""
+    """A piece after a change. For a whole chunk it is made once for all answers that have it, while one has."""
     added = None if fresh is None or not change.fresh else _some(fresh, ChunkRows.of(np.array(change.fresh)))
     gone, put = np.array(change.gone, np.int64), np.array(change.put, np.int64)
-    # The key has no values of properties: chunks with some are made for each.
+    # The key has no values of properties: chunks that have some are made for each answer.
     has_values = chunk.properties or (added is not None and added.properties)
     if len(rows) < chunk.size or has_values or not chunk.memo_limit:
         return _made(_some(chunk, rows), gone, put, added)
@@ -229,7 +229,7 @@ def _after(chunk: Chunk, rows: ChunkRows, change: Touched, fresh: Chunk | None) 
 
 
 def _key_of(gone: _Array, added: Chunk | None) -> bytes:
-    """A key of what changes in a chunk; where names are put in, these say themselves."""
+    """A key of a change in a chunk: the removed rows, and the added names."""
     digest = hashlib.blake2b(gone.data, digest_size=16)
     if added is not None:
         digest.update(added.body(0, added.size))
@@ -240,15 +240,15 @@ def _made(chunk: Chunk, gone: _Array, put: _Array, added: Chunk | None) -> Seque
     """A chunk after a change, hashed."""
     made = cut_chunk(spliced_chunk(chunk, gone, put, added))
     for each in made:
-        # Where most blocks would be hashed, all in one go takes half as long as block by block; the result may be an
-        # answer that is sent once, so blocks are made where a further change asks for them.
+        # If most blocks would be hashed, all in one go takes half as long as block by block; the result may be an
+        # answer that is sent once, so blocks are made only when a further change needs them.
         if not each.has_blocks:
             each.know_crc(crc_of_fields(each.column(0, each.size)))
     return made
 
 
 def _some(chunk: Chunk, rows: ChunkRows) -> Chunk:
-    """Rows of a chunk, of which a copy is about to be made: a stretch is a view."""
+    """Rows of a chunk, to be copied by the caller: a range is a view."""
     if len(rows) == chunk.size:
         return chunk
     if rows.rows is not None:
@@ -266,7 +266,7 @@ def _shown(data: ListingData) -> str:
 
 
 def _positions(given: Any, highest: int, *, once: bool) -> _Array:
-    """Positions as int64. Raises :exc:`ValueError` where they do not ascend (each ``once``), and :exc:`IndexError`."""
+    """Positions as int64. Raises :exc:`ValueError` if they do not ascend (each ``once``), and :exc:`IndexError`."""
     own = np.asarray(given)
     if own.ndim != 1 or (len(own) and own.dtype.kind not in "iu"):
         raise ValueError("positions are one column of ascending integers")

@@ -1,7 +1,7 @@
-"""Finding the names of a column that contain a text, by SIMD over the contiguous memory of the column.
+"""Search for the names of a column that contain a text, by SIMD over the contiguous memory of the column.
 
 StringZilla compares 16 to 64 bytes at once. It keeps the interpreter's lock: 0.1 to 0.2 ms for each MiB, and 0.1 us for
-each find. Other threads have their turn between the batches of finds, so a call should get a few MiB at the most.
+each find. Other threads run between the batches of finds, so a call should get a few MiB at most.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ import stringzilla
 
 __all__ = ["rows_with"]
 
-#: A text that one name in so many has is of no help: what is done for each find costs more than a regex over all names.
+#: A text that one name in so many has is of no help: the work for each find costs more than a regex over all names.
 _DENSE: Final = 3
-_BATCH: Final = 1024  # finds, in some 0.1 ms besides the reading; after each, the density is looked at
+_BATCH: Final = 1024  # finds, in some 0.1 ms besides the reading; the density is checked after each batch
 
 _Array = np.ndarray[Any, Any]
 
 
 def rows_with(text: pa.Buffer, offsets: _Array, low: int, high: int, literal: bytes) -> _Array | None:
-    """Rows in ``[low, high)`` that may contain ``literal``, ascending (int64); ``None`` where too many contain it.
+    """Rows in ``[low, high)`` that may contain ``literal``, ascending (int64); ``None`` if too many contain it.
 
-    ``offsets`` (int64) are where in ``text`` each row begins, and where the last ends. All rows that contain the
+    ``offsets`` (int64) in ``text`` are where each row begins, and where the last ends. All rows that contain the
     literal are given. A find may lie across two names and hide one in the second that overlaps it: both are given, so
-    the caller must look at each row. ``None`` says that a third of the names has the literal, or did so far: the search
-    is given up at the first batch of finds that are so dense.
+    the caller must look at each row. ``None`` means that a third of the names has the literal, in all or so far: the
+    search is given up after the first batch of finds so dense.
 
     Raises :exc:`ValueError` for an empty literal.
     """
@@ -48,7 +48,7 @@ def rows_with(text: pa.Buffer, offsets: _Array, low: int, high: int, literal: by
         passed = int(np.searchsorted(bounds, end, side="right")) - 1
         if len(found) * _BATCH * _DENSE > passed:
             return None
-    # Behind each piece is a find, but not behind the last.
+    # A find follows each piece except the last.
     ends = (found[0] if len(found) == 1 else np.concatenate(found))[:-1]
     if not len(ends):
         return ends

@@ -18,7 +18,7 @@ _ROWS: Final = 4096
 
 
 def tagged_fields(selection: Selection, tag: int) -> FieldsReader:
-    """The names as protobuf fields with this tag, of one byte; as many bytes as ``selection.fields_size`` says."""
+    """The names as protobuf fields with a tag of one byte; ``selection.fields_size`` bytes in all."""
     return FieldsReader(_blocks(selection, tag), selection.fields_size)
 
 

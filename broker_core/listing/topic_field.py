@@ -15,7 +15,7 @@ _SMALL: Final = tuple(bytes((value,)) for value in range(0x80))
 
 
 class MalformedFields(ValueError):
-    """Bytes from outside are no fields; the message goes on from what they are of."""
+    """Bytes from outside are not fields; the message continues the name of the bytes."""
 
 
 def varint(value: int) -> bytes:
@@ -39,7 +39,7 @@ def topic_field(name: str) -> bytes:
 
 
 def read_varint(data: memoryview, position: int) -> tuple[int, int]:
-    """The number at ``position``, and where it ends; :exc:`MalformedFields`, or :exc:`IndexError` at the end."""
+    """The number at ``position``, and its end; :exc:`MalformedFields`, or :exc:`IndexError` at the end of the data."""
     value = shift = 0
     while True:
         byte = data[position]
@@ -53,10 +53,10 @@ def read_varint(data: memoryview, position: int) -> tuple[int, int]:
 
 
 def walk_fields(data: memoryview, position: int, end: int) -> tuple[list[int], list[int], int]:
-    """Where the names of the fields from ``position`` on begin, their lengths, and where their run ends.
+    """The starts and lengths of the names in the fields from ``position`` on, and the end of the run of fields.
 
-    The bytes are anybody's, and ``end`` is within them. Raises :exc:`MalformedFields` for a field that reaches beyond
-    ``end``, and :exc:`IndexError` for one whose length does.
+    The bytes are untrusted, and ``end`` is within them. Raises :exc:`MalformedFields` for a field that reaches beyond
+    ``end``, and :exc:`IndexError` for a length that does.
     """
     starts: list[int] = []
     lengths: list[int] = []

@@ -1,7 +1,7 @@
-"""Filters of topics by patterns of their local names, such as rules have: for one name, and for a listing's columns.
+"""Filters of topics by patterns of their local names, as in rules: for one name, and for a listing's columns.
 
-In a pattern ``*`` stands for any text and ``?`` for one character. What a filter leaves of a chunk is remembered by the
-chunk, within the memory that is counted for that: so a changed listing costs the chunks that changed.
+In a pattern ``*`` stands for any text and ``?`` for one character. The rows of a chunk that a filter leaves are
+remembered by the chunk, in memory that is counted: so a changed listing costs the chunks that changed.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ __all__ = ["TopicFilter", "TopicPatterns", "filtered"]
 
 _Array = np.ndarray[Any, Any]
 _WILD: Final = re.compile(r"[*?]")
-#: Patterns without a literal beginning that are looked for together.
+#: So many patterns without a literal beginning are searched together.
 _TOGETHER: Final = 32
 
 
 class TopicPatterns:
-    """Some patterns; immutable. ``texts`` are they, each once, sorted."""
+    """A set of patterns; immutable. ``texts`` are the patterns, each once, sorted."""
 
     __slots__ = ("_compiled", "_literals", "_others", "_prefixes", "everything", "texts")
 
@@ -53,7 +53,7 @@ class TopicPatterns:
                 others[beginning].append(_regex(text))
         self._literals = [text.encode() for text in literals]
         self._prefixes = Prefixes(prefixes)
-        #: By the bytes in front of the first ``*`` or ``?``, expressions for whole names.
+        #: By the bytes before the first ``*`` or ``?``, expressions for whole names.
         self._others = [
             (beginning.encode(), "|".join(some))
             for beginning, regexes in others.items()
@@ -65,7 +65,7 @@ class TopicPatterns:
         return bool(self.texts)
 
     def matches(self, name: str) -> bool:
-        """Whether a local name matches one of them."""
+        """Whether a local name matches one of the patterns."""
         text = name.encode()
         if self.everything or _is_in(self._literals, text) or self._prefixes.cover(text):
             return True
@@ -101,10 +101,10 @@ class TopicPatterns:
 
 
 class TopicFilter:
-    """The topics that some pairs of patterns leave; immutable.
+    """A filter by pairs of pattern sets; immutable.
 
-    A name has to match the first and not the second of each pair; ``None`` in the first place is any name. Filters
-    with equal patterns have equal keys.
+    A name has to match the first and not the second set of each pair; ``None`` in the first place matches any name.
+    Filters with equal patterns have equal keys.
     """
 
     __slots__ = ("_pairs", "key")
@@ -145,7 +145,7 @@ class TopicFilter:
         )
 
     def _marks(self, chunk: Chunk) -> _Array:
-        """Whether each row is left."""
+        """Whether each row is left, as a mask."""
         marks = np.ones(chunk.size, np.bool_)
         for number, (allowed, denied) in enumerate(self._pairs):
             some = marks if not number else np.ones(chunk.size, np.bool_)
@@ -163,7 +163,7 @@ class TopicFilter:
 
 
 class _KeptRows:
-    """What a chunk remembers of a filter: a bit for each row, and the CRC of the names once it is known."""
+    """The result of a filter that a chunk remembers: a bit for each row, and the CRC of the names once it is known."""
 
     __slots__ = ("packed", "text")
 
@@ -173,7 +173,7 @@ class _KeptRows:
 
 
 class _FilteredRows(ChunkRows):
-    """Rows that tell what is remembered of them, so that the names are hashed once."""
+    """Rows that store their CRC in the remembered result, so that the names are hashed once."""
 
     __slots__ = ("_kept",)
     _kept: _KeptRows
@@ -190,7 +190,7 @@ class _FilteredRows(ChunkRows):
 
 
 def filtered(selection: Selection, topics: TopicFilter) -> Selection:
-    """What a filter leaves of a selection."""
+    """The topics of a selection that a filter leaves."""
     listing = selection.listing
     data, part = data_of(listing), part_of(selection)
     pieces: list[tuple[int, ChunkRows]] = []
@@ -219,5 +219,5 @@ def _is_in(values: Sequence[bytes], value: bytes) -> bool:
 
 
 def _behind(prefix: bytes) -> bytes:
-    """The least bytes behind all UTF-8 that begins with this, which is not empty and has no byte 0xFF."""
+    """The least bytes after all UTF-8 that begins with ``prefix``, which is not empty and has no byte 0xFF."""
     return prefix[:-1] + bytes([prefix[-1] + 1])

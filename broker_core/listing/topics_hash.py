@@ -1,4 +1,4 @@
-"""The hash of a listing, as ``TopicList.calculateHash`` of Pulsar computes it.
+"""The hash of a listing, as Pulsar's ``TopicList.calculateHash`` computes it.
 
 docs/reference/pulsar-behaviour.md#the-topics-hash
 
@@ -35,7 +35,7 @@ def utf16_key(name: str) -> bytes:
 
 
 def extend_crc(crc: int, buffer: memoryview) -> int:
-    """The CRC32C of what ``crc`` is of, followed by ``buffer`` (contiguous bytes)."""
+    """The CRC32C of the bytes that ``crc`` is of, followed by ``buffer`` (contiguous bytes)."""
     for start in range(0, len(buffer), _STEP):
         crc = google_crc32c.extend(crc, bytes(buffer[start : start + _STEP]))
     return crc
@@ -44,7 +44,7 @@ def extend_crc(crc: int, buffer: memoryview) -> int:
 def crcs_of_parts(
     buffer: memoryview, starts: np.ndarray[Any, Any], stops: np.ndarray[Any, Any]
 ) -> np.ndarray[Any, Any]:
-    """The CRC32C of each part of a buffer (contiguous bytes), from a byte to a byte (uint32)."""
+    """The CRC32C (uint32) of each part of a buffer (contiguous bytes)."""
     value = google_crc32c.value
     return np.array(
         [
@@ -58,5 +58,5 @@ def crcs_of_parts(
 
 
 def crc_text(crc: int) -> str:
-    """A CRC32C the way Guava's ``HashCode.toString`` shows it: little-endian hex, always 8 characters."""
+    """A CRC32C as Guava's ``HashCode.toString`` shows it: little-endian hex, always 8 characters."""
     return crc.to_bytes(4, "little").hex()

@@ -1,4 +1,4 @@
-"""How many names are rendered at a time, in bytes: a reader of the pieces may change it between two of them."""
+"""How many names are rendered at a time, in bytes: a reader of the pieces may change it between two pieces."""
 
 from __future__ import annotations
 

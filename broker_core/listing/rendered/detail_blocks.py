@@ -31,7 +31,7 @@ _EACH: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class DetailBlock:
-    """Full names in the order of pages, with the details of their topics: ``rows`` (int64) says which each name has."""
+    """Full names in the order of pages, with their topics' details: ``rows`` (int64) has each name's row in them."""
 
     names: pa.LargeStringArray
     details: pa.RecordBatch
@@ -39,10 +39,10 @@ class DetailBlock:
 
 
 def detail_blocks(names: RenderedNames, details: Details, size: BlockSize) -> Iterator[DetailBlock]:
-    """All names, in blocks of about ``size`` when they are shown; a topic's details stand with each partition.
+    """All names, in blocks of about ``size`` when rendered; each partition has its topic's details.
 
-    ``names`` are a page, in the order of pages, or a selection in any. ``details`` have the topics of exactly these
-    names in that order, as answers do; :exc:`ValueError` otherwise.
+    ``names`` are a page, in the order of pages, or a selection in any order. ``details`` have exactly the topics of the
+    names in the order of pages, as answers do; :exc:`ValueError` otherwise.
     """
     used = 0
     for some, topics in _in_page_order(names):
@@ -61,7 +61,7 @@ def detail_blocks(names: RenderedNames, details: Details, size: BlockSize) -> It
 
 
 def _in_page_order(names: RenderedNames) -> Iterator[tuple[pa.LargeStringArray, pa.LargeStringArray]]:
-    """Names, one at least at a time, and the topic of each."""
+    """Names, at least one at a time, and the topic of each."""
     if not isinstance(names, Selection):
         if len(names):
             yield names, split_partitions(names)[0]
@@ -90,7 +90,7 @@ def _cut(
 
 
 def detail_size(names: RenderedNames, details: Details) -> int:
-    """About how many bytes all of them have when they are shown; a mebibyte at least where that is hard to say."""
+    """About how many bytes all names with details have when rendered; at least a block if it cannot be estimated."""
     count = len(names)
     of_names = names.fields_size if isinstance(names, Selection) else int(names.nbytes)
     pairs = sum(all_pairs_bytes(column) for column in _maps(details.batch))

@@ -17,12 +17,12 @@ from broker_core.names.name_columns import column_data
 __all__ = ["JSON_VALUES", "all_pairs_bytes", "between", "joined_texts", "pairs_bytes"]
 
 _Array = np.ndarray[Any, Any]
-_END: Final = 2**31 - 1  # behind the end of any text; Arrow's own default overflows its sizes
+_END: Final = 2**31 - 1  # after the end of any text; Arrow's own default overflows its sizes
 _NULL: Final = pa.scalar(b"null", pa.large_binary())
 
 
 def joined_texts(*texts: pa.LargeBinaryArray, separator: bytes = b"") -> pa.LargeBinaryArray:
-    """The texts of each row one behind the other."""
+    """The texts of each row one after the other."""
     return pc.binary_join_element_wise(*texts, pa.scalar(separator, pa.large_binary()))
 
 
@@ -49,7 +49,7 @@ def _text_map(column: pa.MapArray) -> pa.LargeBinaryArray:
     keys, items = (_quotable(each.slice(first, count)) for each in (column.keys, column.items))
     each_pair = joined_texts(between(b',"', keys), between(b"", items, b'"'), separator=b'":"')
     data, at = column_data(each_pair)
-    # The pairs of a map lie one behind the other, so that all of them are one text.
+    # The pairs of a map are adjacent, so that all of them are one text.
     pairs = pa.LargeBinaryArray.from_buffers(
         pa.large_binary(), len(column), [None, pa.py_buffer(at[offsets - first]), data]
     )
@@ -72,7 +72,7 @@ def pairs_bytes(column: pa.MapArray) -> _Array:
 
 
 def all_pairs_bytes(column: pa.MapArray) -> int:
-    """How many bytes the keys and values of all maps have; at once."""
+    """How many bytes the keys and values of all maps have, without a look at each map."""
     if not len(column):
         return 0
     low, high = column.offsets[0].as_py(), column.offsets[len(column)].as_py()

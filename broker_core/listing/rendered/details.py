@@ -1,8 +1,8 @@
 """Names with details: objects of JSON, NDJSON, an Arrow stream; pieces of bytes as in :mod:`.names`.
 
-There is one object for each full name, so for each partition: ``name``, and the columns that were asked for, which are
-those of its topic: ``partitions`` (the topic's number of them, 0 for a topic without), ``topic_id`` (22 characters,
-KIP-516) and ``properties`` (an object). ``null`` is "not known". Names are in the order of pages, also those of a whole
+There is one object for each full name, so for each partition: ``name``, and the requested columns of its topic:
+``partitions`` (the topic's number of them, 0 for a topic without), ``topic_id`` (22 characters,
+KIP-516) and ``properties`` (an object). ``null`` is "not known". Names are in the order of pages, also in a whole
 answer.
 """
 
@@ -40,7 +40,7 @@ SHOWN_DETAILS: Final[Mapping[str, pa.DataType]] = MappingProxyType(
 def detail_json_items(
     names: RenderedNames, details: Details, columns: Sequence[str], size: BlockSize | None = None
 ) -> Iterator[bytes | memoryview]:
-    """The objects with commas between: what is within the brackets of an array."""
+    """The objects with commas between, for the brackets of an array."""
     return _objects(names, details, columns, b",", b"", size or BlockSize())
 
 
@@ -61,7 +61,7 @@ def detail_arrow(
 
 
 def detail_schema(columns: Sequence[str]) -> pa.Schema:
-    """The column ``name``, and those that are asked for."""
+    """The column ``name``, and the requested ones."""
     return pa.schema([*NAME_SCHEMA, *(pa.field(name, SHOWN_DETAILS[name]) for name in columns)])
 
 

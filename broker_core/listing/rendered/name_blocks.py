@@ -1,4 +1,4 @@
-"""The names of an answer, a block at a time, as they are at hand: fields of shared chunks, gathered rows, a column."""
+"""The names of an answer, a block at a time, from fields of shared chunks, gathered rows, or a column."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from broker_core.names.name_columns import column_data, contains
 __all__ = ["NameBlock", "RenderedNames", "has_line_feed", "name_blocks"]
 
 _Array = np.ndarray[Any, Any]
-#: What has names: a selection, in the order of the hash; or full names in any other order, such as that of pages.
+#: Names to render: a selection, in the order of the hash; or full names in any other order, such as that of pages.
 RenderedNames: TypeAlias = "Selection | pa.LargeStringArray"
 
-#: Rows that are looked at together for how many of them a block has.
+#: Rows whose sizes are summed at a time to find the end of a block.
 _ROWS: Final = 16 * 1024
-#: The part of a chunk's names for which all of them are looked at, once.
+#: If a block has at least one in so many of a chunk's names, all names of the chunk are examined, once.
 _MANY: Final = 8
 
 
 class NameBlock:
-    """Some names, each behind ``head`` bytes that are not shown. ``chunk`` has them, and is asked before they are."""
+    """Some names, each after ``head`` bytes that are not shown. ``chunk``, if given, may know more of them."""
 
     __slots__ = ("_chunk", "_column", "_head")
 
@@ -40,7 +40,7 @@ class NameBlock:
 
     @classmethod
     def of_fields(cls, fields: pa.LargeBinaryArray, chunk: Chunk | None = None) -> NameBlock:
-        """Of encoded names, which are checked; one at least."""
+        """A block of encoded names, which are checked; at least one."""
         known = None if chunk is None else chunk.head
         if known is not None:
             return cls(fields, known, chunk)
@@ -54,11 +54,11 @@ class NameBlock:
         return len(self._column)
 
     def behind(self, separator: bytes) -> pa.LargeBinaryArray:
-        """Each name behind ``separator``, in new memory: one pass, at some 6 GB/s."""
+        """Each name after ``separator``, in new memory: one pass, at some 6 GB/s."""
         return pc.binary_replace_slice(self._column, 0, self._head, separator)
 
     def in_json_behind(self, separator: bytes) -> pa.LargeBinaryArray:
-        """Each name behind ``separator``, as it stands within the quotes of JSON."""
+        """Each name after ``separator``, as it stands within the quotes of JSON."""
         if self._needs_escapes():
             return pc.binary_replace_slice(escaped(self.behind(b"")), 0, 0, separator)
         return self.behind(separator)
@@ -70,9 +70,9 @@ class NameBlock:
 
 
 def name_blocks(names: RenderedNames, size: BlockSize) -> Iterator[NameBlock]:
-    """All names in order, about ``size`` at a time; fewer where a chunk has fewer.
+    """All names in order, about ``size`` at a time; fewer at the end of a chunk.
 
-    Raises :exc:`~broker_core.errors.InvalidListing` where names that were encoded elsewhere are wrong.
+    Raises :exc:`~broker_core.errors.InvalidListing` if names that were encoded elsewhere are invalid.
     """
     if not isinstance(names, Selection):
         column = names.cast(pa.large_binary())
@@ -92,16 +92,16 @@ def name_blocks(names: RenderedNames, size: BlockSize) -> Iterator[NameBlock]:
 
 
 def has_line_feed(names: RenderedNames) -> bool:
-    """Whether a name has a line feed, so that lines of text do not tell where it ends.
+    """Whether a name has a line feed, so that names cannot be rendered as lines of text.
 
-    Chunks of a listing know it once they were asked.
+    A chunk of a listing remembers it.
     """
     if not isinstance(names, Selection):
         return contains(names, "\n")
     data = data_of(names.listing)
     for number, rows in part_of(names).pieces_in(data):
         chunk = data.chunks[number]
-        # Of a chunk that is not checked yet only these names are looked at: others may be wrong.
+        # In a chunk that is not checked yet only these names are read: others may be invalid.
         if (not chunk.is_believed or chunk.has_newline) and contains(data.names(((number, rows),)), "\n"):
             return True
     return False

@@ -1,13 +1,14 @@
 """Names alone: one a line, as items of JSON, as NDJSON, as an Arrow stream.
 
 Each function gives the pieces of what it renders, made by one call of ``next()`` each, about ``size`` at most (by
-itself half a mebibyte; up to six times that where most characters of the names are control characters, which take six
+default half a mebibyte; up to six times that if most characters of the names are control characters, which take six
 bytes in JSON). They are made by Arrow's kernels, which run without the interpreter's lock, so the calls are for worker
 threads. Nothing is kept.
 
 A topic's name may have every character but ``/`` and NUL (:func:`~broker_core.names.topic_name.check_local_name`), so
-also a line feed. As a line of text it would be read as two names, and is refused: JSON, NDJSON and Arrow can say it.
-Lines of text end with a line feed alone; every other character is a part of a name, U+2028 and carriage returns too.
+also a line feed. As a line of text such a name would be read as two, and is refused: JSON, NDJSON and Arrow can show
+it. Lines of text end with a line feed alone; every other character is a part of a name, U+2028 and carriage returns
+too.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from broker_core.listing.rendered.pieces import separated
 
 __all__ = ["NAME_SCHEMA", "LineFeedInName", "names_arrow", "names_json_items", "names_ndjson", "names_text"]
 
-#: ``utf8``, which more readers have than ``large_utf8``; a batch is far smaller than 2 GiB.
+#: ``utf8``, which more readers support than ``large_utf8``; a batch is far smaller than 2 GiB.
 NAME_SCHEMA: Final = pa.schema([pa.field("name", pa.string(), nullable=False)])
 
 
@@ -33,7 +34,7 @@ class LineFeedInName(ValueError):
 
 
 def names_text(names: RenderedNames, size: BlockSize | None = None) -> Iterator[bytes | memoryview]:
-    """One full name a line. The first ``next()`` raises :exc:`LineFeedInName` where a name is no line."""
+    """One full name a line. The first ``next()`` raises :exc:`LineFeedInName` if a name has a line feed."""
     if has_line_feed(names):
         raise LineFeedInName("a topic's name has a line feed, so that names cannot be lines of text")
     size = size or BlockSize()
@@ -41,7 +42,7 @@ def names_text(names: RenderedNames, size: BlockSize | None = None) -> Iterator[
 
 
 def names_json_items(names: RenderedNames, size: BlockSize | None = None) -> Iterator[bytes | memoryview]:
-    """Full names as JSON strings with commas between: what is within the brackets of an array."""
+    """Full names as JSON strings with commas between, for the brackets of an array."""
     size = size or BlockSize()
     return separated((block.in_json_behind(b'","') for block in name_blocks(names, size)), 2, b'"', size)
 

@@ -34,7 +34,7 @@ def partitioned_topics(names: RenderedNames, size: BlockSize) -> Iterator[pa.Lar
 
     Little is remembered from block to block: in that order, all names that begin with ``x-partition-`` are together.
     """
-    open_topics: list[str] = []  # told already, and the next names may be partitions of theirs
+    open_topics: list[str] = []  # rendered already, and the next names may be their partitions
     for block in name_blocks(names, size):
         column = block.behind(b"").cast(pa.large_string())
         topics, numbers = split_partitions(column)
@@ -54,7 +54,7 @@ def partitioned_topics(names: RenderedNames, size: BlockSize) -> Iterator[pa.Lar
 
 
 def _topics_around(name: str) -> Iterator[str]:
-    """The names of all topics that names that follow may be partitions of."""
+    """The names of all topics of which the following names may be partitions."""
     end = name.find(PARTITION_SUFFIX)
     while end >= 0:
         yield name[:end]

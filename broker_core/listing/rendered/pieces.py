@@ -12,7 +12,8 @@ from broker_core.names.name_columns import column_data
 
 __all__ = ["joined_pieces", "separated"]
 
-#: Smaller parts of a block are put together, so many of them at once: each may have taken some 50 microseconds to make.
+#: Pieces of less than this part of a block are joined, at most ``_MOST`` at once: each may have taken some 50
+#: microseconds.
 _SMALL: Final = 4
 _MOST: Final = 32
 
@@ -20,7 +21,7 @@ _MOST: Final = 32
 def separated(
     columns: Iterable[pa.LargeBinaryArray[Any]], first: int, end: bytes, block: BlockSize
 ) -> Iterator[bytes | memoryview]:
-    """The values of columns one behind the other, each of which begins with what separates it from the one before it.
+    """The values of columns one after the other, each of which begins with the separator from the one before.
 
     The first ``first`` bytes are left out, and ``end`` follows the last value; of no values there is nothing.
     """

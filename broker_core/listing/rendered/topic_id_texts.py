@@ -16,14 +16,14 @@ _CHARACTERS: Final = 22
 _ALPHABET: Final = np.frombuffer(
     b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", np.uint8
 )
-#: The two characters of each twelve bits.
+#: The two characters of each value of twelve bits.
 _PAIRS: Final = np.ascontiguousarray(
     np.stack([np.repeat(_ALPHABET, 64), np.tile(_ALPHABET, 64)], axis=1)
 ).view(np.uint16)[:, 0]
 
 
 def topic_id_texts(ids: pa.FixedSizeBinaryArray, quote: bytes = b"") -> pa.LargeBinaryArray:
-    """The text of each id of 16 bytes, between ``quote`` (one byte, or none); that of a null is any, and not null."""
+    """The text of each id of 16 bytes, between ``quote`` (one byte, or none); any text, not null, for a null."""
     count = len(ids)
     if not count:
         return pa.array([], pa.large_binary())

@@ -1,4 +1,4 @@
-"""A chunk of a table of topics: columns of some thousand topics, and what was encoded of them."""
+"""A chunk of a table of topics: columns of some thousand topics, and their cached encodings."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ __all__ = ["NO_ID", "RenderedChunk", "TopicChunk", "TopicRow"]
 NO_ID: Final = bytes(16)
 #: Bytes of a chunk besides its columns.
 _OBJECTS: Final = 1024
-#: Masks of a chunk that may be kept for those who ask: 32 for plugins' answers, and 32 for ACLs. They are counted
-#: before there are any; each has these bytes besides a bit for each topic.
+#: Masks of a chunk that may be kept: 32 for plugins' answers, and 32 for ACLs. Their memory is counted in advance; each
+#: has ``_MASK`` bytes besides a bit for each topic.
 _MASKS: Final = 64
 _MASK: Final = 256
 _Array = np.ndarray[Any, Any]
 
 
 class TopicRow(NamedTuple):
-    """One topic; ``partitions`` are those that clients are shown: one at least. ``placement`` is as in a chunk."""
+    """One topic; ``partitions`` is the number that clients get: at least one. ``placement`` is as in a chunk."""
 
     name: bytes
     partitions: int
@@ -46,7 +46,7 @@ class RenderedChunk:
         return len(self.data) + int(self.offsets.nbytes)
 
     def joined(self, mask: _Array | None) -> memoryview:
-        """The topics that a mask shows, one behind the other; ``None`` shows all, and copies nothing."""
+        """The topics that a mask shows, one after the other; ``None`` shows all, and copies nothing."""
         if mask is None:
             return self.data
         shown = self.column().filter(pa.array(mask))
@@ -54,7 +54,7 @@ class RenderedChunk:
         return memoryview(data)[int(offsets[0]) : int(offsets[-1])]
 
     def rows(self, rows: _Array) -> memoryview:
-        """Some topics, by their ascending numbers, one at least; neighbours are not copied."""
+        """Some topics, by their ascending numbers, at least one; consecutive ones are not copied."""
         first, last = int(rows[0]), int(rows[-1])
         if last - first + 1 == len(rows):
             return self.data[int(self.offsets[first]) : int(self.offsets[last + 1])]
@@ -62,7 +62,7 @@ class RenderedChunk:
 
     @classmethod
     def of_column(cls, column: pa.LargeBinaryArray) -> RenderedChunk:
-        """Of encoded topics; the column begins where its memory does."""
+        """A chunk of encoded topics; the column begins where its memory does."""
         data, offsets = column_data(column)
         return cls(memoryview(data)[: int(offsets[-1])], offsets)
 
@@ -78,9 +78,9 @@ class RenderedChunk:
 class TopicChunk:
     """Some topics in the order of their names' bytes, each once; immutable.
 
-    ``names`` are their names in the namespace, ``partitions`` (int32) those that clients are shown, ``ids`` their ids
-    of 16 bytes (``None``: no id is known). ``placements`` are on which nodes the partitions of each are, in the words
-    of the protocol that it is for; ``None``: all are here.
+    ``names`` are their names in the namespace, ``partitions`` (int32) the numbers that clients get, ``ids`` their ids
+    of 16 bytes (``None``: no id is known). ``placements`` are the nodes of each topic's partitions, in the form of the
+    protocol that they are for; ``None``: all are on this node.
     """
 
     __slots__ = (
@@ -104,7 +104,7 @@ class TopicChunk:
     ) -> None:
         self.names = names
         self.partitions = partitions
-        #: Those of all topics.
+        #: The number of partitions of all topics.
         self.partition_count = int(partitions.sum(dtype=np.int64))
         self.ids = ids
         self.placements = placements
@@ -117,7 +117,7 @@ class TopicChunk:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the columns, the objects and the masks, and of all that was rendered."""
+        """Bytes of the columns, the objects, the masks, and all cached encodings."""
         columns = (self.names, self.ids, self.placements)
         sizes = sum(column.nbytes for column in columns if column is not None)
         masks = _MASKS * (_MASK + len(self) // 8)
@@ -139,11 +139,11 @@ class TopicChunk:
         return bisect_left(range(len(self)), name, key=self.name)
 
     def known(self, family: Hashable) -> RenderedChunk | None:
-        """The topics in one encoding, where they were encoded."""
+        """The topics in one encoding, if it is cached."""
         return self._rendered.get(family)
 
     def rendered(self, family: Hashable, render: Callable[[TopicChunk], RenderedChunk]) -> RenderedChunk:
-        """The topics in one encoding, which is made with the first use; any thread may ask."""
+        """The topics in one encoding, which is made at its first use. For any thread."""
         found = self._rendered.get(family)
         if found is None:
             self._renders[family] = render
@@ -152,9 +152,9 @@ class TopicChunk:
         return found
 
     def picked(self, other: TopicChunk, order: _Array) -> TopicChunk:
-        """Of the topics of this chunk and, with numbers behind these, those of ``other``: the ones that ``order`` has.
+        """A chunk of the topics that ``order`` numbers: first the rows of this chunk, then those of ``other``.
 
-        What is rendered of this chunk is picked as well, and not rendered again.
+        Cached encodings of this chunk are picked as well, and not rendered again.
         """
         rows = pa.array(order)
         made: TopicChunk = _taken(self.joined(other), order)
@@ -166,9 +166,9 @@ class TopicChunk:
         return made
 
     def some(self, rows: _Array) -> TopicChunk:
-        """The topics of these ascending rows, as a chunk of their own; nothing that is rendered is taken along.
+        """The topics of ascending rows, as a chunk of their own without cached encodings. Consecutive rows share the
 
-        Neighbours share the memory of this chunk.
+        memory of this chunk.
         """
         if not len(rows) or int(rows[-1]) - int(rows[0]) + 1 != len(rows):
             return _taken(self, rows)
@@ -182,7 +182,7 @@ class TopicChunk:
         )
 
     def joined(self, other: TopicChunk) -> TopicChunk:
-        """The topics of this chunk, and behind them those of another; nothing that is rendered is taken along."""
+        """The topics of this chunk followed by those of another; without cached encodings."""
         return TopicChunk(
             pa.concat_arrays([self.names, other.names]),
             np.concatenate([self.partitions, other.partitions]),
@@ -191,7 +191,7 @@ class TopicChunk:
         )
 
     def take_unheld(self) -> list[tuple[Hashable, RenderedChunk]]:
-        """What was rendered since this was asked last: its memory is to be counted, or it is to be forgotten."""
+        """Encodings cached since the last call: their memory has to be counted, or they have to be forgotten."""
         if not self._unheld:
             return []
         unheld, self._unheld = self._unheld, []
@@ -205,12 +205,12 @@ class TopicChunk:
 def _both(
     first: pa.LargeBinaryArray | None, second: pa.LargeBinaryArray | None
 ) -> pa.LargeBinaryArray | None:
-    """One column of two; ``None`` where one of them is not known."""
+    """One column of two; ``None`` if one of them is not known."""
     return None if first is None or second is None else pa.concat_arrays([first, second])
 
 
 def _taken(chunk: TopicChunk, rows: _Array) -> TopicChunk:
-    """The topics of these rows, in any order."""
+    """The topics of some rows, in any order."""
     at, ids, placements = pa.array(rows), chunk.ids, chunk.placements
     return TopicChunk(
         chunk.names.take(at),

@@ -1,4 +1,4 @@
-"""The topics of a namespace by name, each with its partitions as one; immutable, and shared by all that ask."""
+"""The topics of a namespace by name, each with the number of its partitions; immutable, and shared by requests."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ Shown: TypeAlias = Callable[[pa.LargeBinaryArray], "_Array | None"]
 
 
 class Place(NamedTuple):
-    """A row of a chunk, both by their number; a chunk behind the last one is the end."""
+    """The number of a chunk and of a row in it; the number after the last chunk is the end."""
 
     chunk: int
     row: int
 
 
 class TopicTable:
-    """``shown`` says which names of a column are in the table, ``None``: all; ``left_out`` counts the others."""
+    """A table of topics. ``shown`` selects the names that it has (``None``: all); ``left_out`` counts the others."""
 
     __slots__ = ("__weakref__", "_firsts", "_shown", "chunks", "left_out", "size")
 
@@ -53,7 +53,7 @@ class TopicTable:
         shown: Shown | None = None,
         placements: pa.LargeBinaryArray | None = None,
     ) -> TopicTable:
-        """Of local names in any order, each once, and of numbers of partitions (int32), 0 for a topic without."""
+        """A table of local names in any order, each once, and their numbers of partitions (int32, 0 for none)."""
         kept = None if shown is None else shown(names)
         if kept is not None:
             mask = pa.array(kept)
@@ -72,11 +72,11 @@ class TopicTable:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all chunks, and of all that was rendered of them."""
+        """Bytes of all chunks, and of their cached encodings."""
         return sum(chunk.nbytes for chunk in self.chunks)
 
     def moved(self, changes: Iterable[TopicChange]) -> TopicTable:
-        """The table after these changes, oldest first: chunks without a change are shared, with what is rendered."""
+        """The table after changes, oldest first: unchanged chunks are shared, with their cached encodings."""
         made = list(changes)
         left_out, kept = self.left_out, None
         if self._shown is not None:
@@ -91,18 +91,18 @@ class TopicTable:
         return TopicTable(changed_chunks(self.chunks, made), left_out, self._shown)
 
     def joined(self) -> TopicChunk | None:
-        """All topics as one chunk; ``None`` where there are none."""
+        """All topics as one chunk; ``None`` if there are none."""
         return reduce(TopicChunk.joined, self.chunks) if self.chunks else None
 
     def sharing(self, other: TopicTable) -> TopicTable:
-        """This table with the chunks of an earlier one, and what is rendered of them, as far as topics are the same."""
+        """This table with the chunks of an earlier one, and their cached encodings, as far as topics are the same."""
         changes = differences(other.joined(), self.joined())
         if changes is None:
             return self
         return TopicTable(changed_chunks(other.chunks, changes), self.left_out, self._shown)
 
     def from_name(self, name: bytes) -> Place:
-        """Where the first topic is whose name is not less."""
+        """The place of the first topic whose name is not less."""
         number = max(bisect_right(self._firsts, name) - 1, 0)
         if number == len(self.chunks):
             return Place(0, 0)

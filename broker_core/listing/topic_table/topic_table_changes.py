@@ -1,4 +1,4 @@
-"""The chunks of a table of topics after some changes: those without a change are shared, and none grows too large."""
+"""The chunks of a table of topics after some changes: unchanged ones are shared, and none grows too large."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from broker_core.listing.topic_table.topic_chunk import NO_ID, TopicChunk
 
 __all__ = ["MOST", "TopicChange", "changed_chunks", "chunks_of", "differences"]
 
-#: Topics of a chunk at most, and those below which one is joined with the next.
+#: The most topics of a chunk, and the number below which it is joined with the next.
 MOST: Final = 4096
 _LEAST: Final = MOST // 8
-#: So many names are looked for without making objects of all of a chunk.
+#: So many names are searched without making Python objects of a whole chunk.
 _FEW: Final = 4
-#: Topics that may differ, and which part of all besides, for chunks to be shared.
+#: So many topics, and one in so many of all besides, may differ for chunks to be shared.
 _SHARED: Final = 50
 _SHARED_PART: Final = 8
 _Array = np.ndarray[Any, Any]
 
 
 class TopicChange(NamedTuple):
-    """A topic as it is after a change; ``partitions`` is ``None`` where it is gone. It may have ``existed`` before."""
+    """A topic as it is after a change; ``partitions`` is ``None`` if it is gone. It may have ``existed`` before."""
 
     name: bytes
     partitions: int | None
@@ -61,7 +61,7 @@ def _edges(size: int) -> Iterator[tuple[int, int]]:
 
 
 def changed_chunks(chunks: Sequence[TopicChunk], changes: Iterable[TopicChange]) -> list[TopicChunk]:
-    """The chunks after these changes, of which the last of each name holds."""
+    """The chunks after some changes; the last change of each name counts."""
     last = sorted({change.name: change for change in changes}.values())
     added = _added(last)
     if not chunks:
@@ -84,7 +84,7 @@ def changed_chunks(chunks: Sequence[TopicChunk], changes: Iterable[TopicChange])
 
 
 def differences(old: TopicChunk | None, new: TopicChunk | None) -> list[TopicChange] | None:
-    """What leads from some topics to others; ``None`` where so much differs that nothing is worth sharing."""
+    """The changes from old to new topics; ``None`` if so much differs that nothing is worth sharing."""
     if old is None or new is None:
         return None
     place = pc.index_in(new.names, value_set=old.names)
@@ -107,7 +107,7 @@ def differences(old: TopicChunk | None, new: TopicChunk | None) -> list[TopicCha
 
 
 def _added(changes: Iterable[TopicChange]) -> TopicChunk:
-    """The topics that are there after the changes."""
+    """The topics that exist after the changes."""
     shown = [change for change in changes if change.partitions is not None]
     placements = [change.placement for change in shown]
     return TopicChunk(
@@ -119,8 +119,8 @@ def _added(changes: Iterable[TopicChange]) -> TopicChunk:
 
 
 def _order(chunk: TopicChunk, changes: Sequence[TopicChange], used: int) -> _Array:
-    """The topics after changes, in the order of the names: rows of the chunk and, with numbers behind these, rows of
-    all that are added, of which ``used`` are in front of these changes.
+    """The topics after changes, in the order of the names: row numbers of the chunk and, after these, of all added
+    topics, of which ``used`` belong to earlier changes.
     """
     size = len(chunk)
     name, place = chunk.name, chunk.place
@@ -140,7 +140,7 @@ def _order(chunk: TopicChunk, changes: Sequence[TopicChange], used: int) -> _Arr
 
 
 def _joined(chunks: list[TopicChunk]) -> Iterator[TopicChunk]:
-    """The chunks, those that are small beside their neighbours joined."""
+    """The chunks, small ones joined with their neighbours."""
     former: TopicChunk | None = None
     for chunk in chunks:
         if former is None:
@@ -155,5 +155,5 @@ def _joined(chunks: list[TopicChunk]) -> Iterator[TopicChunk]:
 
 
 def _own(column: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
-    """A copy, which does not keep the whole column that this is a slice of."""
+    """A copy of a slice, which does not keep the whole column in memory."""
     return column.take(pa.array(np.arange(len(column))))
