@@ -27,8 +27,8 @@ class BoundedCache(Generic[K, V]):
     A value may have an owner, or parts that several values share (:meth:`put`). Their bytes count until the owner or
     the part is freed, even after the value was evicted: a slow client may still hold it.
 
-    ``on_drop(key, value)`` is called for each value that leaves: that made room, was replaced, taken out, or was there
-    at the end. It is called without the cache's lock, in the thread whose call it was.
+    ``on_drop(key, value)`` is called for each value that leaves: when it makes room, is replaced or taken out, and at
+    the end. It is called without the cache's lock, in the thread that made it leave.
     """
 
     __slots__ = ("_entries", "_lock", "_on_drop", "_owners", "_size", "limit")
@@ -39,7 +39,7 @@ class BoundedCache(Generic[K, V]):
         self._size = 0
         self._on_drop = on_drop
         self._owners: Owners[int] = Owners()
-        # A value may end in any thread, also in the midst of what is done here, and ask for another.
+        # A value may end in any thread, also in the midst of a method, and ask for another.
         self._lock = threading.RLock()
 
     def __len__(self) -> int:
@@ -50,13 +50,13 @@ class BoundedCache(Generic[K, V]):
 
     @property
     def nbytes(self) -> int:
-        """Bytes that are in use, as they are counted against the limit: kept, owned or claimed."""
+        """Bytes that count against the limit: kept, owned or claimed."""
         with self._lock:
             self._settle()
             return self._size
 
     def get(self, key: K) -> V | None:
-        """The value under ``key``, which is used by this; ``None`` where there is none."""
+        """The value under ``key``, now the most recently used; ``None`` if there is none."""
         with self._lock:
             found = self._entries.get(key)
             if found is None:
@@ -75,10 +75,10 @@ class BoundedCache(Generic[K, V]):
     ) -> bool:
         """Keep ``value`` under ``key`` in place of an older one; ``size`` are the bytes of both.
 
-        They count while the value is kept, or, where there is an ``owner``, as long as anybody has that. ``parts`` are
-        further objects that the value has, each with its bytes: they count once, however many values have the object,
-        and as long as anybody has it. False where all of it is more than may be kept: then nothing is kept under the
-        key.
+        They count while the value is kept, or, if there is an ``owner``, as long as anybody has the owner. ``parts``
+        are further objects that the value has, each with its bytes: they count once, however many values have the
+        object, and as long as anybody has it. False if all of it is more than may be kept: then nothing is kept under
+        the key.
         """
         size += _ENTRY
         dropped: list[tuple[K, V]] = []
@@ -110,7 +110,7 @@ class BoundedCache(Generic[K, V]):
         return value
 
     def pop(self, key: K) -> V | None:
-        """Take the value under ``key`` out; ``None`` where there is none."""
+        """Take the value under ``key`` out; ``None`` if there is none."""
         dropped: list[tuple[K, V]] = []
         with self._lock:
             entry = self._entries.get(key)
@@ -119,7 +119,7 @@ class BoundedCache(Generic[K, V]):
         return None if entry is None else entry[0]
 
     def make_room(self, size: int) -> bool:
-        """Drop the least used values until so many bytes are free; False where that is not to be had."""
+        """Drop the least recently used values until so many bytes are free; False if that is impossible."""
         dropped: list[tuple[K, V]] = []
         with self._lock:
             has_room = self._make_room(size, dropped)
@@ -129,7 +129,7 @@ class BoundedCache(Generic[K, V]):
     def claim(self, size: int) -> bool:
         """Set bytes apart for a value that is about to be made, at the cost of the least used ones.
 
-        False where they do not fit. :meth:`give_back` them once the value is kept, or was not made.
+        False if they do not fit. :meth:`give_back` them once the value is kept, or was not made.
         """
         dropped: list[tuple[K, V]] = []
         with self._lock:

@@ -22,5 +22,5 @@ def let_go_of_cancelled(task: asyncio.Task[Any]) -> None:
 
 
 def own_field(error: BaseException, name: str) -> Any:
-    """A field of :exc:`BaseException`, even where the exception's own class (a plugin's, say) overrides the name."""
+    """A field of :exc:`BaseException`, even if the exception's own class (a plugin's, say) overrides the name."""
     return vars(BaseException)[name].__get__(error)

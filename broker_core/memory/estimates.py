@@ -5,7 +5,7 @@ namespace. In a new namespace, one request runs with the recent peak of other na
 caller says), and the namespace's other requests wait for its result. If it fails, the next one of them runs.
 
 An ``unchanged`` answer makes no listing, so it teaches no size: each such answer doubles the number of requests that
-may run without an estimate. Where the permits for an estimate could not be acquired in time, the next request asks for
+may run without an estimate. If the permits for an estimate could not be acquired in time, the next request asks for
 fewer; the true size would never be learned otherwise. Before the first size is learned, requests run for a few
 namespaces at a time.
 """
@@ -33,7 +33,7 @@ _EVICTION_TRIES: Final = 8
 
 
 class _NamespaceSizes:
-    """What is known of the questions about one namespace, or about all together."""
+    """The known sizes of the questions about one namespace, or about all together."""
 
     __slots__ = ("may_run", "peak", "running", "waiting")
 
@@ -49,7 +49,7 @@ class _NamespaceSizes:
 
     @property
     def is_full(self) -> bool:
-        """Whether one more that does not know has to wait for the others."""
+        """Whether one more request without an estimate has to wait for the others."""
         return self.peak is None and self.running >= self.may_run
 
     def asked_for_too_much(self) -> None:
@@ -61,7 +61,7 @@ class _NamespaceSizes:
         self.peak = peak if self.peak is None else max(peak, self.peak * 3 // 4)
 
     def wake(self) -> None:
-        """Wake the waiting requests: all of them where the size is known, else as many as may run."""
+        """Wake the waiting requests: all of them if the size is known, else as many as may run."""
         places = len(self.waiting) if self.peak is not None else self.may_run - self.running
         while places > 0 and self.waiting:
             waiting = self.waiting.popleft()
@@ -81,10 +81,10 @@ class Estimate:
         self._key = key
         self._at_least = at_least
         self._unknown = False  # it runs without an estimate: its namespace's others may wait for its result
-        self._is_running = False  # and is counted among those of all namespaces
+        self._is_running = False  # and counts among the requests of all namespaces
 
     def try_take(self) -> int | None:
-        """The bytes to ask permits for, or ``None`` where another request is finding them out."""
+        """The bytes to ask permits for, or ``None`` while another request finds them out."""
         namespace = self._namespace
         known = self._estimates.peak(self._key)
         if known is None:
@@ -97,7 +97,7 @@ class Estimate:
         return known
 
     async def take(self, timeout: float | None = None) -> int:
-        """The bytes to ask permits for; waits for a request that is finding them out.
+        """The bytes to ask permits for; waits for a request that finds them out.
 
         Raises :exc:`~broker_core.memory.permit_errors.PermitTimeout` after ``timeout`` seconds of waiting.
         """
@@ -144,7 +144,7 @@ class Estimate:
             raise
 
     def _take_place(self) -> None:
-        """The others about this namespace wait from now on."""
+        """Let the other requests about this namespace wait from now on."""
         self._namespace.running += 1
         self._unknown = True
 
@@ -155,7 +155,7 @@ class Estimate:
         return max(INITIAL_SIZE, self._at_least, everywhere.peak or 0)
 
     def learned(self, peak: int) -> None:
-        """The request took ``peak`` bytes at the most."""
+        """Note that the request took ``peak`` bytes at the most."""
         self._estimates.learned(self._key, peak)
         self._namespace.learned(peak)
         self._estimates.everywhere.learned(peak)
@@ -163,7 +163,7 @@ class Estimate:
         self._namespace.wake()
 
     def nothing_made(self) -> None:
-        """The request was answered, and no listing was made for it."""
+        """Note that the request was answered without making a listing."""
         if self._unknown:
             for each in (self._namespace, self._estimates.everywhere):
                 each.may_run = min(2 * each.may_run, _MOST_UNKNOWN)
@@ -171,14 +171,16 @@ class Estimate:
             self._namespace.wake()
 
     def refused(self) -> None:
-        """The permits did not come in time: where they were for what others took, the next one asks for less."""
+        """Note that the permits did not come in time: if the estimate came from other questions, the next one asks for
+        less.
+        """
         if self._estimates.peak(self._key) is None:
             (
                 self._namespace if self._namespace.peak is not None else self._estimates.everywhere
             ).asked_for_too_much()
 
     def failed(self) -> None:
-        """The request was not answered; nothing, where it had ended already."""
+        """Note that the request was not answered; no effect if it has ended already."""
         if self._unknown:
             self._namespace.may_run = 1
             self._ended()
@@ -195,11 +197,11 @@ class Estimate:
 
 
 class Estimates:
-    """What was learned, of the ``max_entries`` questions and namespaces that were asked last.
+    """Learned sizes of the ``max_entries`` questions and namespaces that were asked last.
 
-    A key must hold what the answer's size depends on: namespace, mode, pattern, properties. Only its hash is kept, so
-    that long patterns and properties of clients take no memory here; the hash of a string is keyed by a secret of the
-    process, and two questions that shared one would share an estimate, nothing else.
+    A key must hold all that the answer's size depends on: namespace, mode, pattern, properties. Only its hash is kept,
+    so that long patterns and properties of clients take no memory here; the hash of a string is keyed by a secret of
+    the process, and two questions that shared one would share an estimate, nothing else.
     """
 
     def __init__(self, max_entries: int = 10_000) -> None:
@@ -207,10 +209,10 @@ class Estimates:
         self._peaks: OrderedDict[int, int] = OrderedDict()
         self._namespaces: OrderedDict[Hashable, _NamespaceSizes] = OrderedDict()
         self.everywhere = _NamespaceSizes(_AT_FIRST)
-        self.followed_at = 0.0  # loop time at which one ran that had waited in vain for those before it
+        self.followed_at = 0.0  # loop time of the last request that had waited in vain for others
 
     def of(self, namespace: Hashable, key: Hashable, at_least: int = INITIAL_SIZE) -> Estimate:
-        """The estimate for one request of the question ``key`` about ``namespace``: ``at_least`` where both are new."""
+        """The estimate for one request of the question ``key`` about ``namespace``: ``at_least`` if both are new."""
         known = self._namespaces.get(namespace)
         if known is None:
             known = self._namespaces[namespace] = _NamespaceSizes()
@@ -220,23 +222,23 @@ class Estimates:
         return Estimate(self, known, hash(key), at_least)
 
     def peak(self, key: int) -> int | None:
-        """What the question with this hash took the last time."""
+        """The bytes that the question with this hash took the last time."""
         peak = self._peaks.get(key)
         if peak is not None:
             self._peaks.move_to_end(key)
         return peak
 
     def learned(self, key: int, peak: int) -> None:
-        """Remember what the question with this hash took."""
+        """Remember the bytes that the question with this hash took."""
         self._peaks[key] = peak
         self._peaks.move_to_end(key)
         if len(self._peaks) > self.max_entries:
             self._peaks.popitem(last=False)
 
     def _evict(self, newest: Hashable) -> None:
-        """Drop the namespaces that were not asked for longest, but none with a request under way: others wait for it.
+        """Drop the namespaces whose last question is oldest, but none with a request under way: others wait for it.
 
-        Those go to the end of the line; after a few tries the rest is left to the next call.
+        A namespace with a request goes to the end of the line; after a few tries the rest is left to the next call.
         """
         for _ in range(_EVICTION_TRIES):
             namespace, known = next(iter(self._namespaces.items()))

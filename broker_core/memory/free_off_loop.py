@@ -1,7 +1,7 @@
 """Freeing a list of a million strings off the event loop, a few thousand at a time.
 
-Freeing a million strings holds the interpreter's lock for 30 to 60 ms. It happens where the last reference is dropped,
-which is mostly on the event loop.
+Freeing a million strings holds the interpreter's lock for 30 to 60 ms. It happens in the thread that drops the last
+reference, which is mostly the event loop's.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How much freed memory the C library keeps: that of one answer is used again for the next.
+"""Settings of the C library's allocator: the freed memory of one answer is kept, and used again for the next.
 
 glibc learns from the largest piece that was freed how much it keeps. Listings are made in pieces of a MiB, so that by
 itself it gives the memory of a large answer back to the system and takes it again, page by page, for the next.
@@ -19,12 +19,12 @@ _M_MMAP_THRESHOLD: Final = -3
 #: Free bytes at the end of the heap that are kept, and pieces that are a mapping of their own, given back at once.
 _KEPT: Final = 16 * 1024 * 1024
 _MAPPED: Final = 4 * 1024 * 1024
-#: What an operator may have chosen.
+#: Variables by which an operator may have chosen.
 _CHOSEN: Final = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES")
 
 
 def keep_freed_memory(environment: Mapping[str, str] = os.environ) -> bool:
-    """Keep so much, unless the environment says how much; whether that was done: only glibc has a choice."""
+    """Keep freed memory, unless the environment says how much; returns whether: only glibc has a choice."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None or any(name in environment for name in _CHOSEN):
         return False

@@ -1,4 +1,4 @@
-"""Permits that are released when an object is freed: a cache, a request or a slow client may hold it the longest.
+"""Permits that are released when an object is freed, whether a cache, a request or a slow client holds it longest.
 
 The memory of a listing is freed with its last reference. So the permits for its buffers belong to the listing:
 :meth:`Leases.hold` binds them to it, and they are released when the listing is freed. The permits for chunks, which
@@ -35,8 +35,8 @@ class Releasable(Protocol):
 class Leases:
     """The permits of objects, by their identity. All methods are for one event loop, where permits are released.
 
-    An object may end in any thread and in the midst of anything; its permits are released in the next turn of the loop,
-    or at once by :meth:`settle`.
+    An object may be freed in any thread and in the midst of any statement; its permits are released in the next turn of
+    the loop, or at once by :meth:`settle`.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class Leases:
         return self.held(owner) is not None
 
     def held(self, owner: object) -> Releasable | None:
-        """What is held for an object."""
+        """The permits that are held for an object."""
         return self._permits.get(owner)
 
     def hold(self, owner: object, permit: Releasable) -> None:
@@ -73,7 +73,7 @@ class Leases:
 
     def settle(self) -> None:
         """Release the permits of all objects that have ended."""
-        self._is_told = False  # first: what ends from here on tells again
+        self._is_told = False  # first: objects that end from here on schedule the next call
         size = 0
         for permit in self._permits.ended():
             size += permit.count

@@ -1,4 +1,4 @@
-"""Whether memory is a file that is mapped read-only: such memory cannot be written through its map.
+"""Checks whether memory is a file that is mapped read-only: such memory cannot be written through its map.
 
 An Arrow buffer's own ``is_mutable`` is not enough: a read-only view of a ``bytearray`` can still be written through the
 ``bytearray``. So the kernel is asked (``/proc/self/maps``). Without ``/proc``, no memory counts as mapped.
@@ -30,17 +30,17 @@ class Map:
         self.has_name = not path.endswith(_DELETED)
 
 
-#: Asking takes up to a millisecond where much is mapped, and many listings are of one map.
+#: Asking takes up to a millisecond if much is mapped, and many listings are of one map.
 _known: Final[dict[tuple[int, int], tuple[weakref.ref[pa.Buffer], Map]]] = {}
 
 
 def map_of(buffer: pa.Buffer) -> Map | None:
-    """The file that all of the buffer is a map of, which cannot be written; ``None`` where it is none."""
+    """The file that the whole buffer maps read-only; ``None`` if it maps none."""
     low, high = buffer.address, buffer.address + buffer.size
     if low == high:
         return None
     known = _known.get((low, high))
-    # While the buffer is referenced, its memory is still the same map.
+    # While the buffer is referenced, its memory stays mapped.
     if known is not None and known[0]() is not None:
         return known[1]
     found = _found(low, high)

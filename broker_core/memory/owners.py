@@ -19,7 +19,7 @@ P = TypeVar("P")
 class Owners(Generic[P]):
     """One value for each object that is alive. Used by one thread at a time; objects may be freed in any thread.
 
-    ``told`` is called when an object has ended, wherever that is: it must not do more than make a note of it.
+    ``told`` is called when an object has ended, in whatever thread: it must do no more than make a note of it.
     """
 
     __slots__ = ("_ended", "_held", "_told")
@@ -30,19 +30,19 @@ class Owners(Generic[P]):
         self._told = told
 
     def get(self, owner: object) -> P | None:
-        """What belongs to an object."""
+        """The value of an object."""
         reference, thing = self._held.get(id(owner), (None, None))
         return thing if reference is not None and reference() is owner else None
 
     def put(self, owner: object, thing: P) -> P | None:
-        """Let a thing belong to an object; gives what belonged to it before, or to an ended one of the same number."""
+        """Set the value of an object; returns its former value, or that of an ended object with its ``id()``."""
         number = id(owner)
         old = self._held.pop(number, None)
         self._held[number] = (weakref.ref(owner, self._ending(number)), thing)
         return None if old is None else old[1]
 
     def ended(self) -> Iterator[P]:
-        """What belonged to each object that has ended since; it does not any more."""
+        """Take out the value of each object that has ended since the last call."""
         while self._ended:
             number = self._ended.popleft()
             reference, thing = self._held.get(number, (None, None))

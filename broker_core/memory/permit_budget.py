@@ -1,7 +1,7 @@
 """Memory permits: how much memory all requests together may hold at a time (PIP-442's limiter, for one event loop).
 
 Theory of operation. A budget has a number of permits (bytes). A request acquires permits before it takes memory, and
-releases them when the memory is free. Where the permits are not free, the demand waits in a queue:
+releases them when the memory is free. If the permits are not free, the demand waits in a queue:
 
 - The queue is first in, first out, in turns: each connection's first demand comes before any connection's second. A
   hundred demands of one client do not delay the first demand of another.
@@ -11,8 +11,8 @@ releases them when the memory is free. Where the permits are not free, the deman
 - The queue has a limit (``PermitQueueFull``) and a timeout (``PermitTimeout``), below the 30 s of clients.
 - A cancelled demand leaves the queue at once: its client disconnected, or its task was cancelled.
 - An update upwards keeps its permits and waits for the difference only. When every acquired permit belongs to requests
-  that wait in this queue, nothing would ever be released: then the first of them gets the permits that are left.
-  ``acquired`` never exceeds the maximum.
+  that wait in this queue, nothing would ever be released: then the first waiting request gets the permits that are
+  left. ``acquired`` never exceeds the maximum.
 - Permits that outlive their request (:meth:`PermitBudget.keep`) may be held for good, so a demand does not wait for
   them: a demand above the remaining permits runs alone. Demands wait only when kept permits exceed :data:`_MOST_KEPT`.
 
@@ -45,7 +45,7 @@ PRESSURE: Final = 0.1
 _PRESS_AGAIN: Final = 0.02
 #: A demand of at most this share of the budget is small: it may pass a larger one that has to wait.
 _SMALL_SHARE: Final = 16
-#: How far behind the head of a queue small demands are looked for, so that a release never scans a thousand waiters.
+#: How far after the head of a queue small demands are looked for, so that a release never scans a thousand waiters.
 _PASSING_LOOKS_AT: Final = 64
 #: The share of a budget that may outlive its requests without keeping large demands out.
 _MOST_KEPT: Final = 0.75
@@ -54,8 +54,9 @@ _UNLIMITED: Final = sys.maxsize
 
 
 def whole_count(n: SupportsIndex) -> int:
-    """A number of permits as an ``int``: :exc:`TypeError` for what is none (a NaN would spoil every sum after it),
-    :exc:`ValueError` for less than 0."""
+    """A number of permits as an ``int``: :exc:`TypeError` for any other type (a NaN would spoil every sum after it),
+    :exc:`ValueError` for less than 0.
+    """
     count = operator.index(n)
     if count < 0:
         raise ValueError(f"Invalid negative permits value: {count}")
@@ -101,12 +102,12 @@ class _Waiter:
     ) -> None:
         self.future = future
         self.demand = demand
-        self.permit = permit  # what an update replaces
+        self.permit = permit  # the permit that an update replaces
         self.cancelled = cancelled
         self.passed_until = passed_until  # loop time up to which small demands may be granted before this one
-        self.key = key  # who takes turns
+        self.key = key  # the connection that takes turns
         self.turn = (0, 0)
-        self.held = 0  # what that permit had when the update was granted
+        self.held = 0  # the permits that it had when the update was granted
 
     @property
     def is_over(self) -> bool:
@@ -114,7 +115,7 @@ class _Waiter:
         return self.cancelled is not None and self.cancelled.done()
 
     def need(self, most: int) -> int:
-        """What is missing of a demand that counts ``most``. An update of a released permit needs the whole."""
+        """The permits that a demand for ``most`` still lacks. An update of a released permit needs all of them."""
         demand = min(self.demand, most)
         return demand if self.permit is None else max(demand - self.permit.count, 0)
 
@@ -138,7 +139,7 @@ class PermitBudget:
         self.name, self.timeout = name, timeout
         self.maximum, self.queue_limit = max(maximum, 0), max(queue_limit, 0)
         self._size = self.maximum or _UNLIMITED
-        #: Called with the seconds that a granted demand waited, and with those after which one gave up.
+        #: Called with the seconds that a demand waited until it was granted or gave up.
         self.on_wait: Callable[[float], None] | None = None
         self.on_timeout: Callable[[float], None] | None = None
         #: Called with this budget when a demand has waited for :data:`PRESSURE` of its timeout, and repeatedly after:
@@ -147,7 +148,7 @@ class PermitBudget:
         self.granted_at_once = 0
         self._acquired = 0
         self._held_by_waiting = 0  # part of _acquired: permits whose update waits in the queue
-        self._kept = 0  # part of _acquired: what has outlived its request
+        self._kept = 0  # part of _acquired: permits that have outlived their request
         self._queue: TurnQueue[_Waiter] = TurnQueue()
         self._closed = False
 
@@ -159,7 +160,7 @@ class PermitBudget:
         return self._size - self._acquired
 
     def resize(self, maximum: int, *, timeout: float, queue_limit: int = 0) -> None:
-        """Have another maximum, and other values for demands from now on. What is held stays held."""
+        """Change the maximum, and the values for demands from now on. Held permits stay held."""
         self.timeout, self.queue_limit = timeout, max(queue_limit, 0)
         self.maximum = max(maximum, 0)
         self._size = self.maximum or _UNLIMITED
@@ -178,7 +179,7 @@ class PermitBudget:
         return n <= self._size
 
     def try_acquire(self, n: int) -> Permit | None:
-        """``n`` permits at once, or ``None`` where that would mean to wait. Raises as :meth:`acquire` does."""
+        """``n`` permits at once, or ``None`` if that would mean to wait. Raises as :meth:`acquire` does."""
         demand = self._checked(n)
         if demand:
             demand = min(demand, self._most)
@@ -194,7 +195,7 @@ class PermitBudget:
         return not demand or self._is_free(min(demand, self._most))
 
     def count_granted(self, demands: int = 1) -> None:
-        """Count demands that there was room for and that took no permit: their memory is free again already."""
+        """Count demands that found room and took no permit, since their memory is free again already."""
         self.granted_at_once += demands
 
     async def acquire(self, n: int, *, timeout: float | None = None, key: Hashable = None) -> Permit:
@@ -210,7 +211,7 @@ class PermitBudget:
         return await self._wait(self._checked(n), None, timeout, None, key)
 
     def try_update(self, permit: Permit, n: int) -> Permit | None:
-        """``permit`` changed to ``n`` permits at once, or ``None`` where that would mean to wait."""
+        """``permit`` changed to ``n`` permits at once, or ``None`` if that would mean to wait."""
         self._check_owner(permit)
         demand = self._checked(n)
         if demand > permit.count:
@@ -234,7 +235,7 @@ class PermitBudget:
     ) -> Permit:
         """Change ``permit`` to ``n`` permits: down at once, up by waiting for the difference.
 
-        The returned permit replaces ``permit``, which is 0 from then on. One that fails leaves it as it is. Raises as
+        The returned permit replaces ``permit``, which is 0 from then on. A failed update leaves it as it is. Raises as
         :meth:`acquire` does, :exc:`PermitCancelled` once ``cancelled`` is done, and :exc:`ValueError` for a permit of
         another budget.
         """
@@ -255,7 +256,9 @@ class PermitBudget:
             self._drain()
 
     def split(self, permit: Permit, n: int) -> Permit:
-        """At most ``n`` of these permits as a permit of their own. :exc:`ValueError` for a permit of another budget."""
+        """Split at most ``n`` of the permits off, as a permit of their own. :exc:`ValueError` for a permit of another
+        budget.
+        """
         self._check_owner(permit)
         part = Permit(self, min(n, permit.count), lasts=permit.lasts)
         permit.count -= part.count
@@ -263,7 +266,7 @@ class PermitBudget:
         return part
 
     def keep(self, permit: Permit, n: int) -> Permit:
-        """At most ``n`` of these permits, as a permit of their own for what outlives the request."""
+        """Split at most ``n`` of the permits off for what outlives the request."""
         part = Permit(self, min(n, permit.count), lasts=True)
         permit.count -= part.count
         self._held_by_waiting -= part.count * bool(permit.updates)
@@ -273,7 +276,7 @@ class PermitBudget:
 
     @property
     def _most(self) -> int:
-        """What one demand may have at the most: all but what may never come back."""
+        """The most permits that one demand may have: all but the kept ones, which may never come back."""
         return max(self._size - self._kept, self._size - int(self._size * _MOST_KEPT))
 
     def close(self) -> None:
@@ -358,7 +361,7 @@ class PermitBudget:
         self._drain()
 
     def _abandon(self, waiter: _Waiter) -> None:
-        """Take back what a cancelled task was granted in the moment of its cancellation, or else its place."""
+        """Take back the permits that a task was granted in the moment of its cancellation, or else its place."""
         future = waiter.future
         if future.cancelled() or future.exception() is not None:
             self._remove(waiter)
@@ -378,8 +381,9 @@ class PermitBudget:
         return demand <= self._size - self._acquired and self._may_go_first(demand)
 
     def _may_go_first(self, need: int) -> bool:
-        """Whether a demand that fits may be granted before those that wait: nobody waits, or it is small and the first
-        of them can be passed still."""
+        """Whether a demand that fits may be granted before the waiting ones: nobody waits, or it is small and the first
+        waiting demand can still be passed.
+        """
         if not self._queue:
             return True
         head = self._queue.head
@@ -388,7 +392,7 @@ class PermitBudget:
         return head.future.get_loop().time() < head.passed_until
 
     def _small_behind(self) -> _Waiter | None:
-        """The first demand behind the head of the queue that fits and may be granted before the head."""
+        """The first demand after the head of the queue that fits and may be granted before the head."""
         free = self._size - self._acquired
         for waiter in self._queue.first(_PASSING_LOOKS_AT)[1:]:
             if waiter.future.done() or waiter.is_over:
@@ -399,7 +403,7 @@ class PermitBudget:
         return None
 
     def _drain(self) -> None:
-        """Grant from the head of the queue as long as it fits, then what may pass it."""
+        """Grant from the head of the queue as long as it fits, then small demands that may pass it."""
         while self._queue:
             head = self._queue.head
             if head.future.done():  # cancelled a moment ago, its task has not run since
@@ -417,7 +421,7 @@ class PermitBudget:
                 self._grant(first)
 
     def _stuck(self) -> _Waiter | None:
-        """The first waiting holder, where every holder waits and none can release: see the theory of operation."""
+        """The first waiting holder, if every holder waits and none can release: see the theory of operation."""
         if self._held_by_waiting != self._acquired - self._kept:
             return None
         for waiter in self._queue.first(len(self._queue)):

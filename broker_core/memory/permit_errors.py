@@ -1,4 +1,4 @@
-"""Why permits were not acquired, and what clients get then."""
+"""Errors of permits that were not acquired, and the refusals that clients get for them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class PermitsClosed(PermitError):
         super().__init__("Permit budget is closed")
 
 
-#: What clients get by the memory that there is no room in, in Pulsar's words if it has some, and the reasons of
+#: The refusal by the kind of memory that is short, in Pulsar's words if it has some, and the reasons of
 #: ``docs/reference/metrics.md#reasons-of-a-refused-listing`` that are not the memory's name.
 _REFUSALS: Final[Mapping[_Memory, tuple[str, Mapping[type[PermitError], str]]]] = MappingProxyType(
     {
@@ -59,7 +59,7 @@ _REFUSALS: Final[Mapping[_Memory, tuple[str, Mapping[type[PermitError], str]]]] 
 
 
 def permits_refused(memory: _Memory, error: PermitError | None = None) -> TooManyRequests:
-    """The answer to a client for which there is no room; ``error`` says why where permits were waited for."""
+    """The refusal of a client for lack of memory; ``error`` says why if permits were waited for."""
     text, reasons = _REFUSALS[memory]
     cause = Cause.QUEUE if isinstance(error, PermitQueueFull) else Cause.PERMITS
     return TooManyRequests(text, reason=reasons.get(type(error), memory) if error else memory, cause=cause)

@@ -1,4 +1,4 @@
-"""All memory budgets of a broker: for what requests allocate, for what waits to be written, for what is kept."""
+"""All memory budgets of a broker: for what requests allocate, for what waits to be written, and for what is kept."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from broker_core.settings import LimitsSettings
 
 __all__ = ["DIRECT_RESERVE", "SMALL_ANSWER", "Permits"]
 
-#: Bytes of the direct permits that are kept for small answers, where there are twice as many.
+#: Bytes of the direct permits that are kept for small answers, if there are twice as many.
 DIRECT_RESERVE: Final = 8 * 1024 * 1024
 #: Bytes up to which an answer is small.
 SMALL_ANSWER: Final = 64 * 1024
@@ -32,7 +32,7 @@ class Permits:
     def __init__(self, limits: LimitsSettings | None = None, *, direct_reserve: int = DIRECT_RESERVE) -> None:
         self.limits = limits or LimitsSettings()
         self.leases = Leases()
-        #: What is kept under the budget ``snapshots``, and in caches with bounds of their own.
+        #: The caches under the budget ``snapshots``, and those with bounds of their own.
         self.caches = Caches()
         self._pressed: list[Callable[[PermitBudget], None]] = []
         self._direct_reserve = direct_reserve
@@ -43,7 +43,7 @@ class Permits:
         self.resize(self.limits)
 
     def resize(self, limits: LimitsSettings) -> None:
-        """Have these limits from now on. Nothing is taken away: what is acquired beyond them is released in time."""
+        """Use these limits from now on. Nothing is taken away: permits acquired beyond them are released in time."""
         self.limits = limits
         direct = limits.direct_permits
         reserve = max(min(self._direct_reserve, direct // 2), 1) if direct > 0 else 0
@@ -68,7 +68,7 @@ class Permits:
             raise permits_refused("direct", error) from None
 
     def on_pressure(self, press: Callable[[PermitBudget], None]) -> None:
-        """Call ``press``, besides what is called already, with a budget in which a demand has waited long."""
+        """Call ``press`` too with a budget in which a demand has waited long."""
         self._pressed.append(press)
         for budget in (self.heap, self.snapshots, self.unkept):
             budget.on_pressure = self._press

@@ -12,9 +12,9 @@ LEVELS: Final = ("ok", "warning", "error")
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was looked at: ``level``, the ``name`` of a setting or a part, and what there is to say.
+    """One finding of a check: its ``level``, the ``name`` of a setting or a part, and a text about it.
 
-    ``error``: the server would not start, or would not do its work. ``warning``: it would, and an operator should know.
+    ``error``: the server would not start or not do its work. ``warning``: it would, but an operator should know.
     """
 
     level: Literal["ok", "warning", "error"]
@@ -27,15 +27,15 @@ class Check:
 
     @classmethod
     def ok(cls, name: str, text: str) -> Check:
-        """A finding that all is as it should be; the text says what it is."""
+        """A finding that all is well; the text says what was found."""
         return cls("ok", name, text)
 
     @classmethod
     def warning(cls, name: str, text: str) -> Check:
-        """A finding of what works, and an operator should know; the text says what to change."""
+        """A finding of something that works but that an operator should know; the text says what to change."""
         return cls("warning", name, text)
 
     @classmethod
     def error(cls, name: str, text: str) -> Check:
-        """A finding of what does not work; the text says what to change."""
+        """A finding of something that does not work; the text says what to change."""
         return cls("error", name, text)

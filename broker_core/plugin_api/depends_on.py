@@ -1,9 +1,8 @@
 """The words that say what an answer depends on: one table from words to fields of a request.
 
-A plugin says by ``broker_core_depends_on`` which of these words its answers depend on; caches key on the fields of
-these words, and on nothing else of the request. The namespace and the mode are in every key. What is in none:
-``topics_hash`` (what the client holds is no part of the answer), ``deadline``, and ``asker.connection`` (by which time
-is shared out).
+A plugin says by ``broker_core_depends_on`` which of these words its answers depend on; caches key on the fields of its
+words, and on nothing else of the request. The namespace and the mode are in every key. No key has ``topics_hash`` (what
+the client holds is no part of the answer), ``deadline``, or ``asker.connection`` (by which time is shared out).
 """
 
 from __future__ import annotations
@@ -38,21 +37,21 @@ WORDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "address": ("asker.host", "asker.remote_address"),
     }
 )
-#: ``property:NAME`` is one property of the request, where ``properties`` is all of them.
+#: ``property:NAME`` is one property of the request, ``properties`` is all of them.
 PROPERTY: Final = "property:"
-#: What an answer depends on where its plugin says nothing.
+#: What an answer depends on if its plugin says nothing.
 EVERYTHING: Final = frozenset(WORDS)
 
 _WORD_OF: Final = {path: word for word, paths in WORDS.items() for path in paths}
 
 
 def word_of(path: str) -> str | None:
-    """The word that a field of a request (``asker.role``, say) belongs to; ``None`` for one that shapes no answer."""
+    """The word of a field of a request (``asker.role``, say); ``None`` for a field that shapes no answer."""
     return _WORD_OF.get(path)
 
 
 def checked_words(words: Collection[object]) -> frozenset[str]:
-    """The words of a plugin. Raises :exc:`ValueError`, which lists those that there are, for another one."""
+    """The words of a plugin. Raises :exc:`ValueError`, which lists the known words, for an unknown one."""
     for word in words:
         if isinstance(word, str) and word == word.strip():
             name = word.removeprefix(PROPERTY)
@@ -69,7 +68,7 @@ def is_of_properties(word: str) -> bool:
 
 
 def undeclared(used: Iterable[str], declared: Collection[str]) -> frozenset[str]:
-    """Which of the words that were used are not among the declared ones; ``properties`` is every ``property:NAME``."""
+    """The used words that are not declared; ``properties`` declares every ``property:NAME``."""
     return frozenset(
         word
         for word in used
@@ -95,7 +94,7 @@ class Asks(Protocol):
 
 
 class Asked(Protocol):
-    """What is asked (:class:`~broker_core.plugin_api.listing_request.ListingRequest`)."""
+    """The question (:class:`~broker_core.plugin_api.listing_request.ListingRequest`)."""
 
     @property
     def namespace(self) -> NamespaceName: ...
@@ -149,7 +148,7 @@ def question_text(request: Asked, words: frozenset[str]) -> str:
 
 
 def _properties(properties: Mapping[str, str], words: Collection[str]) -> frozenset[tuple[str, str]] | None:
-    """The pairs that count; ``None`` where no word is about properties."""
+    """The pairs that count; ``None`` if no word is about properties."""
     if "properties" in words:
         return frozenset(properties.items())
     names = {word.removeprefix(PROPERTY) for word in words if word.startswith(PROPERTY)}

@@ -51,7 +51,9 @@ class DescribeRequest:
         return len(topics)
 
     def pausing(self, pausing: Pausing) -> Self:
-        """The request as a plugin gets it: what it waits for in here is not its time, which ``pausing`` sees to."""
+        """The request as a plugin gets it: ``pausing`` stops the plugin's clock while it waits for a method of the
+        request.
+        """
         return copied(self, memory=PausedMemory(self.memory, pausing))
 
     def lease(self, size: int) -> Lease:

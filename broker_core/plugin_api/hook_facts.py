@@ -1,4 +1,4 @@
-"""What the broker has to know of a hook: declared with the hook's specification, and read by everything else."""
+"""Facts of a hook that the broker has to know: declared with the hook's specification, and read by everything else."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ _ATTRIBUTE: Final = "broker_core_facts"
 class HookFacts:
     """The facts of one hook.
 
-    ``outcomes`` are what a call may come to besides :data:`ERROR`, as metrics and ``explain`` show it: they are those
-    of a hook that a running broker asks again and again, and empty for any other.
-    ``shapes_answers``: a listing of a namespace that a plugin has this hook for is never answered without asking.
-    ``fails_alone``: what the plugin raises counts for this question only, and opens no breaker.
-    ``secret``: its arguments are secrets, so of what the plugin raises only the kind is shown, never the text.
-    ``plain``: it is called where no event loop runs, so it cannot be ``async``.
+    ``outcomes`` are the ways in which a call may end besides :data:`ERROR`, as metrics and ``explain`` show them; they
+    are empty for hooks that a running broker does not call for requests. ``shapes_answers``: a listing of a namespace
+    for which a plugin has this hook is never answered without calling it. ``fails_alone``: what the plugin raises
+    counts for this question only, and opens no breaker. ``secret``: its arguments are secrets, so only the kind of an
+    error is shown, never its text. ``plain``: it is called in a place without an event loop, so it cannot be ``async``.
     """
 
     outcomes: tuple[str, ...] = ()
@@ -53,7 +52,7 @@ def facts(
 
 
 def facts_of(specifications: type, prefix: str) -> Mapping[str, HookFacts]:
-    """The facts of all hooks of a class, by their names, which begin with ``prefix``."""
+    """The facts of all hooks of a class, by the hooks' names, which begin with ``prefix``."""
     return MappingProxyType(
         {
             name: getattr(specification, _ATTRIBUTE, HookFacts())

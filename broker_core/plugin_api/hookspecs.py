@@ -1,7 +1,7 @@
 """The hooks of broker-core: all that a plugin can implement, and the marker to implement it with.
 
 Hooks are pluggy's (project name ``broker_core``): an implementation is a function of the hook's name, marked with
-``@hookimpl``, that takes those of the hook's arguments which it names. Unlike in pluggy, the first plugin of the
+``@hookimpl``, that takes as many of the hook's arguments as it names. Unlike in pluggy, the first plugin of the
 operator's list ``[plugins] enabled`` is asked first, and plugins are asked one after the other, each with a deadline.
 
 Which thread calls what. A hook that is ``async def`` runs on the broker's event loop and must not block it. A plain
@@ -50,10 +50,10 @@ class ListingOutcome:
     """How one listing ended, as observers see it (``broker_core_listing_served``).
 
     ``outcome`` is ``"served"``, ``"unchanged"`` or ``"error"``; ``lister`` the plugin that answered, ``"catalog"`` or
-    ``"upstream"`` (``None`` where none did); ``topics`` how many names were sent; ``seconds`` from the request's
-    arrival to its answer; ``error`` what the client was told, where it was refused; ``stale_seconds`` the age of a
-    former answer that a plugin's failure was answered with (``on_failure = "stale"``); ``cause`` why it was refused:
-    ``Cause.DENIED`` where the client may not ask.
+    ``"upstream"`` (``None`` if none did); ``topics`` how many names were sent; ``seconds`` from the request's arrival
+    to its answer; ``error`` the message that the client got if it was refused; ``stale_seconds`` the age of a former
+    answer that was sent because a plugin failed (``on_failure = "stale"``); ``cause`` why it was refused:
+    ``Cause.DENIED`` if the client may not ask.
     """
 
     outcome: str
@@ -84,7 +84,7 @@ class HookSpecs(Protocol):
 
         ``None`` and ``TopicListingResult.pass_through()`` leave the question to the next plugin, and at last to the
         catalogue or the brokers upstream; ``TopicListingResult.success(topics)`` answers it;
-        ``TopicListingResult.unchanged(topics_hash)`` is legal where ``request.topics_hash`` has that hash.
+        ``TopicListingResult.unchanged(topics_hash)`` is legal if ``request.topics_hash`` has that hash.
         ``topics_pattern`` is the pattern as the client sent it; ``request.pattern`` the compiled one.
         """
 
@@ -93,7 +93,7 @@ class HookSpecs(Protocol):
     def broker_core_describe_topics(
         self, request: DescribeRequest
     ) -> Awaitable[Details | None] | Details | None:
-        """Say what is known of some topics besides their names: of those that there are, and of no others.
+        """Say what is known of some topics besides their names: of the topics that exist, and of no others.
 
         Asked in the order of the chain, of the namespaces that the plugin lists: ``None`` leaves the question to the
         next plugin, and at last to the catalogue or the brokers upstream. A topic that the details lack does not exist.
@@ -107,9 +107,9 @@ class HookSpecs(Protocol):
     ) -> Any | Awaitable[Any | None] | None:
         """Say which of ``topics`` (full names) the asker may see: a boolean Arrow or numpy array, or ``None``: all.
 
-        For filters that do not list themselves. What it says of a name depends on no other name of ``topics``: of a
-        large namespace they are shown in slices. The masks of all plugins are ANDed, before the topics hash is
-        computed. A mask that fails fails the listing, whatever ``on_failure`` says. Sync or async.
+        For filters that do not list themselves. The mask of a name must not depend on the other names of ``topics``: a
+        large namespace is shown in slices. The masks of all plugins are ANDed, before the topics hash is computed. A
+        mask that fails fails the listing, whatever ``on_failure`` says. Sync or async.
         """
 
     @hookspec
@@ -129,7 +129,7 @@ class HookSpecs(Protocol):
         """Identify a client by its credentials: a ``Principal``, or ``None`` if this plugin does not know it.
 
         Asked for methods that are none of ``[authentication] methods``, when a client connects and when it renews its
-        credentials; ``method`` is ``"none"`` for a client that names none. The first principal counts. Where no plugin
+        credentials; ``method`` is ``"none"`` for a client that names none. The first principal counts. If no plugin
         gives one, the client is refused; without a method it may be anonymous. A plugin that raises, takes too long or
         answers anything else refuses the client, whatever ``on_failure`` says. No answer is kept. Sync or async.
         """
@@ -137,12 +137,13 @@ class HookSpecs(Protocol):
     @hookspec
     @facts("version", "none")
     def broker_core_version(self, request: ListingRequest) -> str | Awaitable[str | None] | None:
-        """Name the state that this plugin's answer to a request is of, before the work. Sync or async.
+        """Name the version of this plugin's answer to a request, before the work. Sync or async.
 
         Asked before ``broker_core_list_topics`` and ``broker_core_visible``; what it returns is the version of what
-        they return. Where it is the one of an answer that is kept, they are not asked. Same version, same question (of
-        what ``broker_core_depends_on`` names), same answer. ``None`` is no version: the plugin is asked, and nothing is
-        kept. It must be cheap, and is asked for each listing; a failure is one of the hook that would be asked.
+        they return. If an answer of this version is kept, they are not asked. Same version, same question (in what
+        ``broker_core_depends_on`` names), same answer. ``None`` is no version: the plugin is asked, and nothing is
+        kept. It must be cheap, for it is asked for each listing; its failure counts as one of the hook that would be
+        asked.
         """
 
     @hookspec
@@ -151,8 +152,8 @@ class HookSpecs(Protocol):
         """Say what this plugin's answers and masks depend on, in words.
 
         ``"pattern"``, ``"properties"`` (``"property:NAME"`` is one of them), ``"principal"``, ``"client"`` (what it is)
-        and ``"address"`` (where it is); :mod:`broker_core.plugin_api.depends_on` has the fields of each. Caches
-        key on these; all of them where the hook is not implemented.
+        and ``"address"`` (where it is); :mod:`broker_core.plugin_api.depends_on` has the fields of each. Caches key on
+        these words, and on all of them if the hook is not implemented.
         """
 
     @hookspec
@@ -180,9 +181,9 @@ class HookSpecs(Protocol):
         """Check other settings while the server runs, and return a function that puts them in force.
 
         The model of ``broker_core_settings`` names the keys that are live: ``live: ClassVar = frozenset({"limit"})``.
-        ``settings`` is an instance of it, in which these alone are others. Raising refuses the reload of all settings,
-        so the hook itself changes nothing. The function is called on the event loop, in one turn with whatever else
-        changes, or never; it must return at once and not fail. Sync or async.
+        ``settings`` is an instance of it, in which only the live keys differ. Raising refuses the reload of all
+        settings, so the hook itself changes nothing. The function is called on the event loop, in one turn with
+        whatever else changes, or never; it must return at once and not fail. Sync or async.
         """
 
     @hookspec
@@ -208,7 +209,7 @@ class HookSpecs(Protocol):
     def broker_core_http_routes(self, settings: Any) -> HttpSite | None:
         """Return what the plugin serves over HTTP: files, routes, screens of the explorer; ``None`` is nothing.
 
-        Called once at the start, after ``broker_core_startup``, where the server has ``[http]``. ``settings`` is an
+        Called once at the start, after ``broker_core_startup``, if the server has ``[http]``. ``settings`` is an
         instance of the model of ``broker_core_settings``. A path that the server or another plugin has stops the start.
         """
 
@@ -229,7 +230,7 @@ class HookSpecs(Protocol):
     @hookspec
     @facts(plain=True)
     def broker_core_problems(self, settings: Any) -> Collection[str] | None:
-        """Say what is wrong with what this plugin works on, a line each; nothing where all is well.
+        """Say what is wrong with what this plugin works on, a line each; nothing if all is well.
 
         For ``broker-core plugins``, which calls it in a process of its own and never in a server: it may wait.
         """

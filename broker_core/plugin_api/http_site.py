@@ -1,6 +1,6 @@
 """The site of a plugin (``broker_core_http_routes``): files, routes and screens that the HTTP server serves for it.
 
-Nothing of it is of the library that serves: the core owns headers, compression, rights and the time of an answer.
+No type of the HTTP library appears here: the core owns headers, compression, rights and the time of an answer.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CONTENT_TYPE: Final = re.compile(
 _METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _SCREEN: Final = re.compile(r"[a-z][a-z0-9-]{0,63}")
 _OF_SERVER: Final = ("nothing", "credentials", "monitor", "admin", "super")
-#: What a route of a namespace may need besides, which is asked about that namespace.
+#: Further rights that a route may need, in the namespace of its path.
 _OF_NAMESPACE: Final = ("list", "admin")
 
 

@@ -1,6 +1,6 @@
-"""Building an answer page by page, as a lister reads it from elsewhere: checked, matched and encoded as it comes.
+"""Builds an answer page by page, as a lister reads it from elsewhere: checked, matched and encoded as it comes.
 
-The core has checked what a plugin builds here, so it is not matched or hashed a second time.
+The core checks what a plugin builds here, so it is not matched or hashed a second time.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ __all__ = ["ListingBuilder"]
 class ListingBuilder:
     """The answer to one request in the making: give :meth:`finish` to ``TopicListingResult.success``.
 
-    Names may come in any order and more than once; system topics are left out, and so is what the request's pattern
-    does not match, where it is one that RE2 supports (else nothing is matched here). Pages in the order of the hash
+    Names may come in any order and more than once; system topics are left out, and so are names that the request's
+    pattern does not match, if RE2 supports the pattern (else nothing is matched here). Pages in the order of the hash
     (:class:`~broker_core.Listing`) are the cheapest: each is appended as it is, and one whose first and last name are
     in the range of a pattern such as ``orders-.*`` is not looked at any further.
 
-    Any threads may add, one at a time: a lock sees to it.
+    Any thread may add; a lock lets in one at a time.
     """
 
     __slots__ = ("_making",)
@@ -55,18 +55,19 @@ class ListingBuilder:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it holds: what to ask permits for (:meth:`~broker_core.ListingRequest.reserve`)."""
+        """Bytes that the builder holds, for which to acquire permits (:meth:`~broker_core.ListingRequest.reserve`)."""
         return _made(self).encoder.nbytes
 
     @property
     def matched(self) -> bool:
-        """Whether it applies the request's pattern: what ``filtered=`` of the answer may say."""
+        """Whether the builder applies the request's pattern: the value of ``filtered=`` of the answer."""
         return _made(self).pattern is not None
 
     def add(self, names: Sequence[str] | pa.Array[Any] | pa.ChunkedArray[Any]) -> int:
-        """Take full names (``persistent://tenant/namespace/topic``): a list or an Arrow column; how many there were.
+        """Add full names (``persistent://tenant/namespace/topic``), a list or an Arrow column; returns how many.
 
-        Raises :exc:`~broker_core.errors.InvalidListing` for a name that is none, or is of another namespace or mode.
+        Raises :exc:`~broker_core.errors.InvalidListing` for text that is no name, and for a name of another namespace
+        or mode.
         """
         column = as_column(names)
         with _made(self).lock:
@@ -79,11 +80,12 @@ class ListingBuilder:
     def add_local(
         self, domain: str, names: bytes | Sequence[str] | pa.Array[Any] | pa.ChunkedArray[Any]
     ) -> int:
-        """Take names without ``domain://tenant/namespace/``; how many there were.
+        """Add names without ``domain://tenant/namespace/``; returns how many.
 
         ``names`` is a list, an Arrow column, or UTF-8 bytes in which each name stands behind a slash (``/a/b/c``: a
-        local name has none), which is the quickest form that a database can give. A domain that the request's mode does
-        not list is left out, and counts as 0. Raises :exc:`~broker_core.errors.InvalidListing` for a bad name.
+        local name has none), which is the quickest form that a database can give. Names of a domain that the request's
+        mode does not list are left out, and count as 0. Raises :exc:`~broker_core.errors.InvalidListing` for a bad
+        name.
         """
         if domain not in (PERSISTENT, NON_PERSISTENT):
             raise InvalidListing(f"{domain!r:.50} is no domain: write {PERSISTENT!r} or {NON_PERSISTENT!r}")
@@ -111,7 +113,7 @@ class ListingBuilder:
 
 
 class _Making:
-    """What a builder has so far."""
+    """The parts that a builder has so far."""
 
     __slots__ = ("encoder", "is_finished", "lock", "pattern")
 

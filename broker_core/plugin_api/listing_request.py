@@ -20,12 +20,12 @@ from broker_core.plugin_api.rest_answer import SAME, RestAnswer, Same
 __all__ = ["ListingRequest", "Pausing", "RequestServices"]
 
 
-#: Makes a function that a plugin waits for one whose time is not the plugin's.
+#: Wraps a function that a plugin awaits, so that its time is not the plugin's.
 Pausing: TypeAlias = Callable[[Callable[..., Awaitable[Any]]], Callable[..., Awaitable[Any]]]
 
 
 class RequestServices(Protocol):
-    """What a broker does for one call of a plugin; what a plugin has of it are the methods of its request."""
+    """Services of the broker for one call of a plugin, which uses them by the methods of its request."""
 
     @property
     def memory(self) -> RequestMemory: ...
@@ -43,20 +43,20 @@ class RequestServices(Protocol):
 
 
 async def _unlimited(_bytes: int) -> None:
-    """Stands in where memory is not counted, as in a test of a plugin that builds its own request."""
+    """Stands in if memory is not counted, as in a test of a plugin that builds its own request."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListingRequest:
-    """One listing asked for; immutable. Each plugin of the chain gets a copy of its own.
+    """One question for a listing; immutable. Each plugin of the chain gets a copy of its own.
 
     ``pattern`` is the compiled pattern with its literal, its ranges and its required substrings, or ``None`` without
     one; ``topics_hash`` the hash that the client holds already; ``properties`` what the client sent, the last of a
     repeated key (they select; they do not authorize); ``deadline`` the end of the time for this answer, on the clock of
     the running event loop (``loop.time()``, seconds).
 
-    ``page`` is the part of the listing that is asked for, ``None`` for all of it; a lister may leave it to the core.
-    ``wants`` are the columns of :class:`~broker_core.listing.details.Details` that are asked for besides the names.
+    ``page`` is the wanted part of the listing, ``None`` for all of it; a lister may leave it to the core. ``wants`` are
+    the columns of :class:`~broker_core.listing.details.Details` that are asked for besides the names.
     """
 
     namespace: NamespaceName
@@ -84,12 +84,14 @@ class ListingRequest:
         return None if self.pattern is None else self.pattern.raw
 
     def pausing(self, pausing: Pausing) -> Self:
-        """The request as a plugin gets it: what it waits for in here is not its time, which ``pausing`` sees to."""
+        """The request as a plugin gets it: ``pausing`` stops the plugin's clock while it waits for a method of the
+        request.
+        """
         services = None if self.services is None else self.services.pausing(pausing)
         return copied(self, reserve_bytes=pausing(self.reserve_bytes), services=services)
 
     async def reserve(self, size: int) -> None:
-        """Wait for heap permits of ``size`` bytes in all for this request, where the estimate was too small.
+        """Wait for heap permits of ``size`` bytes in all for this request, if the estimate was too small.
 
         The waiting is not the plugin's time. Raises :exc:`~broker_core.errors.TooManyRequests` when the permits do not
         come in time; let it pass.
@@ -99,21 +101,21 @@ class ListingRequest:
     def lease(self, size: int) -> Lease:
         """Memory of ``size`` bytes on top of the request's other memory: ``async with request.lease(size)``.
 
-        It is given back where the block ends, and with the request at the latest; see :class:`Lease`.
+        It is given back when the block ends, and with the request at the latest; see :class:`Lease`.
         """
         return Lease(UNCOUNTED if self.services is None else self.services.memory, size)
 
     def rest(
         self, *, pattern: str | Same | None = SAME, properties: Mapping[str, str] | Same = SAME
     ) -> Coroutine[Any, Any, RestAnswer]:
-        """Ask everything behind this plugin (the plugins after it, then the default lister), and await its answer.
+        """Ask the plugins after this one and then the default lister, and await their answer.
 
-        For ``async`` hooks ``broker_core_list_topics``: elsewhere it is a :exc:`RuntimeError` that says so. The
-        question is this one, without the hash that the client holds; ``pattern`` (text as a client would send it, or
-        ``None``) and ``properties`` take the place of the client's. The answer is what they listed, checked, before
-        any mask, and its details are of these topics alone.
+        For ``async`` hooks ``broker_core_list_topics`` only: elsewhere it raises :exc:`RuntimeError`. The question is
+        this request, without the hash that the client holds; ``pattern`` (text as a client would send it, or ``None``)
+        and ``properties`` take the place of the client's. The answer is checked but not masked, and its details are of
+        its topics alone.
 
-        It is not this plugin's time. A failure of what is behind is final for the request, whatever ``on_failure``
+        The waiting is not this plugin's time. A failure of the others is final for the request, whatever ``on_failure``
         says, unless the plugin catches it. Four calls at most; the fifth is a :exc:`RuntimeError`, and a failure of the
         plugin though it catches that. All plugins together have 64 calls for one request of a client.
         """
@@ -126,10 +128,10 @@ class ListingRequest:
     ) -> Hashable:
         """What ``rest(...)`` with the same arguments depends on, to keep its answer by: equal keys, equal answers.
 
-        Whoever keeps what :meth:`rest` gave under anything less shows one client what is for another. It has what all
-        plugins behind and the default lister say that they depend on, and what this plugin says itself; the namespace
-        and the mode; how often ``broker.topics_changed`` told of the namespace; not the client's hash. Take it before
-        ``rest``: what changes meanwhile is another key.
+        An answer of :meth:`rest` that is kept under less shows one client what is for another. The key has the fields
+        that this plugin, all plugins after it and the default lister declare; the namespace and the mode; how often
+        ``broker.topics_changed`` was called for the namespace; not the client's hash. Take it before ``rest``: a change
+        meanwhile makes another key.
         """
         if self.services is None:
             return key_of(self, EVERYTHING)

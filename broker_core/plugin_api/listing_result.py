@@ -39,7 +39,7 @@ Topics: TypeAlias = "Sequence[str] | pa.Array[Any] | pa.ChunkedArray[Any] | List
 
 
 class AnswerKind(enum.Enum):
-    """What a lister answered; the values are the words of ``explain`` and of the metrics."""
+    """The kinds of answers of a lister; the values are the words of ``explain`` and of the metrics."""
 
     PASS_THROUGH = "pass_through"
     SUCCESS = "success"
@@ -48,17 +48,17 @@ class AnswerKind(enum.Enum):
 
 
 class TopicListingResult:
-    """What a lister answers; immutable.
+    """The answer of a lister; immutable.
 
     Made by :meth:`success`, :meth:`pass_through`, :meth:`unchanged` and :meth:`refused` only.
 
     ``topics`` are full names; ``filtered`` claims that all of them match the request's pattern; ``topics_hash`` is the
     lister's own hash of exactly these topics (used only if nothing is filtered after it); ``version`` names the state
-    that the answer is for: an answer with the same version to the same question is the same answer, and only an answer
-    with a version is cached. ``owned`` says that ``topics`` is a listing that was made for this request alone, whose
-    memory is to be counted as this request's until its answer has left. ``details`` are what is known of the topics
-    besides their names; ``next`` says that ``topics`` are the page that was asked for, and where the next one begins.
-    ``refusal`` is what the client is told where the lister refuses. ``why`` is why it passes, for ``explain``.
+    that was listed: equal versions mean equal answers to one question, and only an answer with a version is cached.
+    ``owned`` says that ``topics`` is a listing made for this request alone, whose memory counts as this request's until
+    its answer has left. ``details`` are what is known of the topics besides their names; ``next`` says that ``topics``
+    are the wanted page, and where the next page begins. ``refusal`` is the message for the client if the lister
+    refuses. ``why`` is why it passes, for ``explain``.
     """
 
     __slots__ = (
@@ -92,7 +92,7 @@ class TopicListingResult:
         )
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
-        # What was checked where it was made stays as it was.
+        # An answer is checked when it is made, and must not change afterwards.
         raise AttributeError(
             f"a TopicListingResult cannot be changed: give {name} to TopicListingResult.success(...)"
         )
@@ -149,10 +149,10 @@ class TopicListingResult:
         details: pa.RecordBatch | Details | None = None,
         next: Position | None = None,  # noqa: A002 - the contract's
     ) -> TopicListingResult:
-        """These are the topics; no further lister is asked. An empty sequence means that there are none.
+        """Answer with ``topics``; no further lister is asked. An empty sequence means that there are none.
 
-        Raises :exc:`ValueError` for ``None``, and :exc:`TypeError` for what cannot be topics (a plain string, say) and
-        for an argument of another type; the message says what to write instead.
+        Raises :exc:`ValueError` for ``None``, and :exc:`TypeError` for an object that cannot be topics (a plain string,
+        say) and for an argument of another type; the message says what to write instead.
         """
         if topics is None:
             raise ValueError("Topics list cannot be null in success result")
@@ -187,7 +187,9 @@ class TopicListingResult:
 
     @classmethod
     def unchanged(cls, topics_hash: str) -> TopicListingResult:
-        """The topics hash to the ``topics_hash`` that the request carries; legal only where it carries that hash."""
+        """Answer that the topics still have the hash that the request carries; legal only if it carries
+        ``topics_hash``.
+        """
         if not isinstance(topics_hash, str) or not topics_hash:
             raise ValueError(
                 "unchanged() needs the topics hash that the request carries: write "
@@ -245,7 +247,7 @@ class TopicListingResult:
         "why",
     )
 )
-#: What is taken as it is. Tuples: a union would be made anew for each answer.
+#: Types of topics that are taken as they are. Tuples: a union would be made anew for each answer.
 _COLUMNS = (Listing, Selection, pa.Array, pa.ChunkedArray)
 _LISTS = (list, tuple)
 _EXACT = (Listing, Selection, list, tuple)
@@ -255,7 +257,7 @@ _NO_NAMES = (str, bytes, bytearray, memoryview, range)
 
 
 def _own(value: Any) -> Any:
-    """Of a kind of string or number its characters or its value, since what it says of itself may be anything."""
+    """The characters or the value of a subclass of string or number, whose own methods may return anything."""
     if value is None or type(value) is str or type(value) is int:
         return value
     return str.__str__(value) if isinstance(value, str) else index(value)
@@ -281,7 +283,7 @@ def check_result(result: TopicListingResult) -> None:
 
 
 def _instead(topics: object) -> str:
-    """What to write in place of an object that cannot be topics."""
+    """The advice what to write in place of an object that cannot be topics."""
     if isinstance(topics, str):
         return "write [topic] for one topic, or topics.splitlines() for one on each line"
     if isinstance(topics, bytes | bytearray | memoryview):
@@ -301,21 +303,21 @@ def _instead(topics: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ListerNotes:
-    """What is to be said of where topics came from: of the snapshot, if there is one, and in words what is amiss."""
+    """Notes about the source of topics: its snapshot, if there is one, and in words what is amiss."""
 
     snapshot: Mapping[str, object] | None = None
     warnings: tuple[str, ...] = ()
 
 
 class LookedAt:
-    """A lister whose changes are seen by looking, and of whose topics there is no more to say."""
+    """Base of listers that report no changes: followers look for themselves."""
 
     def follow(self, namespace: NamespaceName, mode: Mode, asker: Asker) -> Callable[[], None]:  # noqa: ARG002
-        """Nothing is kept current."""
+        """Keep nothing current."""
         return _nothing
 
     def tells(self, namespace: NamespaceName, mode: Mode, asker: Asker) -> bool:  # noqa: ARG002
-        """True: nothing is known but by looking."""
+        """True: changes are known only by looking."""
         return True
 
     def period(self, namespace: NamespaceName, mode: Mode, asker: Asker) -> float | None:  # noqa: ARG002
@@ -323,18 +325,18 @@ class LookedAt:
         return None
 
     def gave(self, namespace: NamespaceName, topics_hash: str) -> None:
-        """Each answer is of the moment that it was asked for."""
+        """Do nothing: each answer is of the moment of its question."""
 
     async def catch_up(self, request: ListingRequest) -> None:
-        """Nothing: no answer is older than its question."""
+        """Do nothing: no answer is older than its question."""
 
     def notes(self, request: ListingRequest) -> ListerNotes:  # noqa: ARG002
-        """Nothing."""
+        """No notes."""
         return ListerNotes()
 
 
 def _nothing() -> None:
-    """There is nothing to end."""
+    """Nothing to end."""
 
 
 class DefaultLister(Protocol):
@@ -342,7 +344,7 @@ class DefaultLister(Protocol):
 
     @property
     def name(self) -> str:
-        """What ``explain`` and the metrics call it: ``catalog`` or ``upstream``."""
+        """The name in ``explain`` and the metrics: ``catalog`` or ``upstream``."""
 
     @property
     def depends_on(self) -> frozenset[str]:
@@ -360,44 +362,45 @@ class DefaultLister(Protocol):
     def stands(
         self, request: ListingRequest, applied: TopicsPattern | None, listing: weakref.ref[Listing]
     ) -> Listing | None:
-        """What :meth:`list_now` gives, where an answer from this earlier listing of it is right now too.
+        """The answer of :meth:`list_now`, if an answer made from the earlier ``listing`` is right now too.
 
-        This pattern was applied to that answer. ``None`` where it may be another one now.
+        ``applied`` is the pattern that was applied to the earlier answer. ``None`` if the answer may have changed.
         """
 
     async def list_topics(self, request: ListingRequest) -> TopicListingResult:
         """The answer, never a pass through; fails with :exc:`~broker_core.errors.ListingFailed`."""
 
     def follow(self, namespace: NamespaceName, mode: Mode, asker: Asker) -> Callable[[], None]:
-        """Keep the listing that this client is given current though nobody asks, until what is returned is called.
+        """Keep the listing that this client is given current though nobody asks, until the returned function is called.
 
-        What changes is told by the notices of changed topics. A lister that sees a change only if it looks may do
-        nothing: whoever follows looks too.
+        Changes are reported by the notices of changed topics. A lister that sees a change only if it looks may do
+        nothing: followers look too.
         """
 
     def tells(self, namespace: NamespaceName, mode: Mode, asker: Asker) -> bool:
-        """Whether a client that follows a namespace has its listing of now once it was told all changes so far.
+        """Whether a client that follows a namespace has its current listing once it got all changes so far.
 
         That listing is no older than an answer may be, and the client may still have it.
         """
 
     def period(self, namespace: NamespaceName, mode: Mode, asker: Asker) -> float | None:
-        """Seconds after which a client that follows has a change at the latest, where nobody tells of changes.
+        """Seconds after which a client that follows has a change at the latest, if the lister reports none itself.
 
-        ``None``: they are told as they come. Infinite: only whoever asks sees them.
+        ``None``: changes are reported as they come. Infinite: only clients that ask see them.
         """
 
     def gave(self, namespace: NamespaceName, topics_hash: str) -> None:
-        """A client has an answer about this namespace whose hash this is, whichever lister gave its topics."""
+        """Note that a client has an answer with this hash about the namespace, from whichever lister."""
 
     async def catch_up(self, request: ListingRequest) -> None:
-        """Give no answer from now on that is older than what this client may have had elsewhere, by its hash.
+        """Give no answer from now on that is older than the listing with the client's hash, which may be from
+        elsewhere.
 
         Raises :exc:`~broker_core.errors.ListingFailed`.
         """
 
     def notes(self, request: ListingRequest) -> ListerNotes:
-        """What ``explain`` says of the source of an answer, besides its topics."""
+        """Notes for ``explain`` about the source of an answer."""
 
     async def describe(self, request: DescribeRequest) -> Details | None:
-        """What it knows of those of these topics that there are; ``None``: it knows names alone."""
+        """Details of the given topics that exist; ``None``: the lister knows names alone."""

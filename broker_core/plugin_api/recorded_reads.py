@@ -1,4 +1,4 @@
-"""A request that tells which of its fields are read, in the words of what answers depend on."""
+"""A request that records which of its fields are read, in the words of what answers depend on."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from broker_core.plugin_api.listing_request import ListingRequest
 
 __all__ = ["Note", "RecordedProperties", "recorded", "recorded_asker"]
 
-#: Told the word of each field that is read, each time.
+#: Called with the word of a field each time it is read.
 Note: TypeAlias = Callable[[str], None]
 
 
 def recorded(request: ListingRequest, note: Note) -> ListingRequest:
-    """``request``, such that ``note`` is told of each field that is read: of one property, ``property:NAME``."""
+    """``request``, such that ``note`` is called with each field that is read: for one property, ``property:NAME``."""
     copy = object.__new__(_Request)
     for field in fields(request):
         object.__setattr__(copy, field.name, object.__getattribute__(request, field.name))
@@ -28,7 +28,7 @@ def recorded(request: ListingRequest, note: Note) -> ListingRequest:
 
 
 def recorded_asker(asker: Asker, note: Note) -> Asker:
-    """``asker``, such that ``note`` gets the name of each field that is read."""
+    """``asker``, such that ``note`` is called with the name of each field that is read."""
     copy = _Asker(*(object.__getattribute__(asker, field.name) for field in fields(Asker)))
     object.__setattr__(copy, "_note", note)
     return copy
@@ -38,7 +38,7 @@ class _Request(ListingRequest):
     __slots__ = ("_note",)
 
     def __getattribute__(self, name: str) -> Any:
-        if name != "properties":  # they tell themselves what is read of them
+        if name != "properties":  # its values report their reads themselves
             _tell(self, word_of(name))
         return object.__getattribute__(self, name)
 

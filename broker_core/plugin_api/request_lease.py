@@ -1,7 +1,7 @@
 """Memory that a plugin takes for a request, on top of all that the request holds otherwise.
 
 A lease is made by ``request.lease(size)`` and entered: ``async with`` on an event loop, ``with`` in a thread. It is
-given back where the block ends, and with the request at the latest.
+given back when the block ends, and with the request at the latest.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ __all__ = ["UNCOUNTED", "Lease", "PausedMemory", "RequestMemory"]
 
 
 class RequestMemory(Protocol):
-    """What leases draw on. All is for the event loop :attr:`loop`; without one, in whatever thread."""
+    """The memory that leases draw on. All methods are for the event loop :attr:`loop`; without one, for any thread."""
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop | None:
         """The broker's event loop; ``None``: memory is not counted."""
 
     async def grow(self, size: int) -> None:
-        """Wait for ``size`` bytes more."""
+        """Wait for ``size`` more bytes."""
 
     def try_grow(self, size: int) -> bool:
-        """Take ``size`` bytes more if that takes no waiting, and say whether."""
+        """Take ``size`` more bytes if that takes no waiting; returns whether."""
 
     def give_back(self, size: int) -> None:
-        """``size`` bytes less."""
+        """Give ``size`` bytes back."""
 
 
 class _Uncounted:
-    """As in a test of a plugin that builds its own request."""
+    """Memory that is not counted, as in a test of a plugin that builds its own request."""
 
     loop: Final = None
 
@@ -51,7 +51,7 @@ class _Uncounted:
         pass
 
 
-#: Stands in where memory is not counted.
+#: Stands in if memory is not counted.
 UNCOUNTED: Final[RequestMemory] = _Uncounted()
 
 
@@ -107,12 +107,14 @@ class Lease:
         self.size = 0
 
     async def grow(self, more: int) -> None:
-        """Wait for ``more`` bytes besides those that it has."""
+        """Wait for ``more`` bytes on top of the lease's bytes."""
         self._check_open()
         await self._anywhere(whole_count(more))
 
     def try_grow(self, more: int) -> bool:
-        """Whether ``more`` bytes were to be had at once. In a thread it waits for the event loop's next turn."""
+        """Take ``more`` bytes if they are free now; returns whether. In a thread it waits for the event loop's next
+        turn.
+        """
         self._check_open()
         count = whole_count(more)
         loop = self._memory.loop

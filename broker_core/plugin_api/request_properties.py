@@ -1,4 +1,4 @@
-"""The properties of a request: an immutable mapping. An object that it is compared with cannot change it either."""
+"""The properties of a request: an immutable mapping, which an object that it is compared with cannot change either."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ __all__ = ["NO_PROPERTIES", "Properties"]
 class Properties(Sealed, Mapping[str, str]):
     """Text by name, as :class:`types.MappingProxyType` shows a ``dict``, without a way to that ``dict``.
 
-    The proxy hands it to the ``__eq__`` and ``__or__`` of what it is compared and joined with, and so do the views of
-    its items and keys; here they are of a copy.
+    The proxy hands its ``dict`` to the ``__eq__`` and ``__or__`` of what it is compared and joined with, and so do the
+    views of its items and keys; here they get a copy.
     """
 
     __slots__ = ("_pairs",)
@@ -44,7 +44,7 @@ class Properties(Sealed, Mapping[str, str]):
         return _pairs(self).get(name, default)
 
     def copy(self) -> dict[str, str]:
-        """A ``dict`` of them."""
+        """The properties as a new ``dict``."""
         return _pairs(self).copy()
 
     def keys(self) -> KeysView[str]:

@@ -1,4 +1,4 @@
-"""What everything behind a plugin answers (``request.rest()``)."""
+"""The answer of the plugins after a plugin and of the default lister (``request.rest()``)."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ class Same(enum.Enum):
         return "SAME"
 
 
-#: As the client asks: what ``request.rest(pattern=..., properties=...)`` takes where nothing is to be changed.
+#: As the client asks: what ``request.rest(pattern=..., properties=...)`` takes to change nothing.
 SAME: Final[Literal[Same.SAME]] = Same.SAME
 
 
 @dataclass(frozen=True, slots=True)
 class RestAnswer:
-    """The answer of the plugins behind and of the default lister to one question, checked, before any mask.
+    """The answer of the plugins after a plugin and of the default lister to one question, checked, before any mask.
 
-    ``selection`` are its topics, without those that do not match the pattern where ``filtered`` is true (it is false
-    without a pattern, and for one that the core does not evaluate). ``version`` names the state that they are of, where
-    the lister tells; ``lister`` is the plugin that answered, ``catalog`` or ``upstream``; ``stale_seconds`` the age of
+    ``selection`` are its topics, without topics that do not match the pattern if ``filtered`` is true (it is false
+    without a pattern, and for one that the core does not evaluate). ``version`` names the state that was listed, if the
+    lister gives one; ``lister`` is the plugin that answered, ``catalog`` or ``upstream``; ``stale_seconds`` the age of
     a former answer in place of a failed one; ``details`` what the lister knows of the topics besides their names.
 
     It may be kept: a cache keys it by ``request.key(...)``, with the same arguments as the ``request.rest(...)`` that
