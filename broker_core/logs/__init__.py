@@ -1,7 +1,7 @@
 """The log of a process: writing a line never waits for its reader, and a client's text cannot break a line.
 
-A logger hands a rendered line to a bounded queue; one thread writes it. A line is folded into a count where the
-same was said a moment ago, dropped where the queue is full, and counted in both cases.
+A logger hands a rendered line to a bounded queue; one thread writes it. A repeated line is folded into a count for a
+while, a line is dropped if the queue is full, and both are counted.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class AccessLog:
         )
 
     def prepare(self, settings: AccessLogSettings) -> Callable[[], None]:
-        """Check other settings; what is returned puts them in force. A new file is that of :meth:`reopen`.
+        """Check new settings; the returned function puts them in force. A new file is opened by :meth:`reopen`.
 
         Raises :exc:`~broker_core.logs.LogFileError`.
         """
@@ -55,7 +55,7 @@ class AccessLog:
         self._sample = settings.sample
 
     def takes_next(self) -> bool:
-        """Whether the next listing is one of the sample. The same share of any run of listings is."""
+        """Whether the next listing is in the sample, which has one share of any run of listings."""
         if self._sample >= 1:
             return True
         self._place = (self._place + _STEP) % 1.0
@@ -90,16 +90,14 @@ def json_fields(fields: Mapping[str, Any]) -> str:
 
 
 def shown(text: str) -> str:
-    """Text of a client as a line may have it: its begin, without credentials."""
+    """Text of a client as a line may have it: its beginning, without credentials."""
     if len(text) > LONGEST_TEXT:
         return shown(text[:LONGEST_TEXT]) + "…"
     return without_credentials(text, value=True)
 
 
 def shown_each(texts: Sequence[str]) -> Sequence[str]:
-    """Many texts as a line may have them. They are names as a rule: one look is enough to know that all may be
-    shown.
-    """
+    """Many texts as a line may have them. They are mostly names: one look is enough to know that all may be shown."""
     together = "".join(texts)
     if (
         max(map(len, texts), default=0) <= LONGEST_TEXT

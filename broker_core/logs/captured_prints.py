@@ -16,7 +16,7 @@ _LONGEST = 64 * 1024
 class CapturedPrints(io.TextIOBase):
     """Takes what plugins and libraries print, from any thread, and never waits.
 
-    ``take`` gets each line without its end. ``descriptor`` is what they would have written to.
+    ``take`` gets each line without its end. ``descriptor`` is the one that they would have written to.
     """
 
     def __init__(self, descriptor: int, take: Callable[[str], object]) -> None:
@@ -52,7 +52,7 @@ class CapturedPrints(io.TextIOBase):
         return len(text)
 
     def end(self) -> None:
-        """Hand on lines that have no end."""
+        """Hand on unfinished lines."""
         with self._lock:
             begun, self._begun = self._begun, {}
         for line in begun.values():

@@ -1,4 +1,4 @@
-"""How many lines of a log were not written, by reason; the log of a process is one, and has one count."""
+"""Counts of log lines that were not written, by reason; the log of a process is one, and has one count."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class DroppedLineCount:
             self._counts[reason] += lines
 
     def counts(self) -> dict[str, int]:
-        """Every reason with its count, those that never happened too."""
+        """Every reason with its count, also if it is 0."""
         with self._lock:
             return dict(self._counts)
 
 
-#: Those of this process.
+#: The counts of this process.
 dropped_lines: Final = DroppedLineCount("full", "rate", "failed")

@@ -1,6 +1,6 @@
-"""Many lines that differ in one field: said once, with all values of the field.
+"""Many lines that differ in one field: logged by one call, with all values of the field.
 
-The log of a server renders them together. Whoever else has configured structlog gets an event for each line.
+The log of a server renders them together. Any other configuration of structlog gets an event for each line.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ EACH: Final = "each_line"
 
 
 class EachLine(NamedTuple):
-    """The field, which stands in the event where it is to be, and its values."""
+    """The name of the field and its values; it stands in the event at the field's place."""
 
     field: str
     values: Sequence[str]
@@ -26,7 +26,7 @@ class EachLine(NamedTuple):
 def info_each(log: Any, event: str, each: EachLine, **fields: object) -> None:
     """Log ``event`` for each of the values; ``fields`` have a place for them.
 
-    ``log`` is bound: what it does with an event is what structlog is configured for now.
+    ``log`` is bound: structlog's configuration decides what it does with an event.
     """
     if getattr(structlog.get_config()["processors"][-1], "takes_each_line", False):
         log.info(event, **fields, **{EACH: each})

@@ -1,8 +1,8 @@
 """A bounded queue of lines and the one thread that writes them to a file descriptor: no other thread waits for it.
 
-A pipe without a reader is full after 64 KiB, a terminal can be stopped, a disk can hang. A caller with a line
-puts it into a bounded queue and goes on. The descriptor stays as it is, blocking: it is shared with other processes.
-The thread asks whether it takes more, and then writes no more than a pipe takes at once.
+A pipe without a reader is full after 64 KiB, a terminal can be stopped, a disk can hang. A caller with a line puts it
+into a bounded queue and goes on. The descriptor stays as it is, blocking: it is shared with other processes. The thread
+asks whether the descriptor takes more, and then writes no more than a pipe takes at once.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from broker_core.logs.dropped_line_count import Reason
 
 __all__ = ["LineQueue"]
 
-#: What a queue holds at most; its lines are a few hundred bytes long.
+#: Most lines of a queue; they are a few hundred bytes long.
 _MAX_LINES: Final = 50_000
 _MAX_BYTES: Final = 8 * 1024 * 1024
 #: A pipe that can be written to takes so much without blocking (POSIX).
 _PIPE_BYTES: Final = select.PIPE_BUF
-#: What is written at once where nothing blocks, in bytes.
+#: Bytes that are written at once if nothing blocks.
 _FILE_BYTES: Final = 256 * 1024
-#: Seconds until the thread looks again at what else there is to do.
+#: Seconds until the thread looks again for other work.
 _LOOK: Final = 0.5
 
 
@@ -37,8 +37,8 @@ def _nothing() -> Iterable[str]:
 class LineQueue:
     """Writes to ``descriptor``, from the first line on until :meth:`close`.
 
-    ``on_dropped`` gets how many lines were lost, and why: ``"full"`` or ``"failed"``. ``more`` is asked in the
-    thread, at least every half a second, for lines that are due now. ``owned``: the descriptor is closed at last.
+    ``on_dropped`` gets how many lines were lost, and why: ``"full"`` or ``"failed"``. ``more`` is called in the thread,
+    at least every half second, for lines that are due now. ``owned``: the descriptor is closed at the end.
     ``gathering`` is how many seconds the first line may wait for further ones, to be written with them.
     """
 
@@ -68,14 +68,14 @@ class LineQueue:
         self._writing = 0  # lines that the thread has taken and not written yet
         self._next: int | None = None  # the descriptor to go on with
         self._closed = False
-        self._hurried = False  # somebody waits for what there is
+        self._hurried = False  # somebody waits until all is written
         self._given_up = False
         self._torn = False  # the last line is there in part only
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     def offer(self, text: str) -> bool:
-        """Write ``text``, which ends with its line's end, when its turn comes; ``False``: it is lost. Never waits."""
+        """Write ``text``, which ends its line, when its turn comes; ``False``: it is lost. Never waits."""
         data = text.encode("utf-8", "backslashreplace")
         with self._news:
             if self._closed:
@@ -92,7 +92,7 @@ class LineQueue:
         return False
 
     def flush(self, timeout: float) -> bool:
-        """Wait at most ``timeout`` seconds until all is written; whether it is."""
+        """Wait at most ``timeout`` seconds until all is written; returns whether it is."""
         with self._news:
             self._hurried = True
             self._news.notify_all()
@@ -110,7 +110,7 @@ class LineQueue:
             self._news.notify_all()
 
     def close(self, timeout: float) -> bool:
-        """Take no more lines, and wait at most ``timeout`` seconds until those there are written; whether they are."""
+        """Take no more lines, and wait at most ``timeout`` seconds until all are written; returns whether they are."""
         with self._news:
             self._closed = True
             self._news.notify_all()

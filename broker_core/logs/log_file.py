@@ -19,9 +19,9 @@ class LogFileError(BrokerCoreError):
 
 
 def open_log_file(setting: str, file: Path) -> int:
-    """The descriptor of a file, which is made where it is not there. Raises :exc:`LogFileError`.
+    """The descriptor of a file, which is created if missing. Raises :exc:`LogFileError`.
 
-    A named pipe is opened for reading too, where Linux waits for no reader: lines wait in it until one comes.
+    A named pipe is opened for reading too, so that Linux waits for no reader: lines wait in it until one comes.
     """
     try:
         flags = os.O_RDWR | os.O_CLOEXEC if _is_pipe(file) else _FLAGS

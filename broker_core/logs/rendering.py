@@ -1,4 +1,4 @@
-"""From an event to its line: JSON, or words for a person. What a client sent can break neither, nor reach a terminal.
+"""Renders an event as its line: JSON, or words for a person. Text of a client can break neither, nor reach a terminal.
 
 A traceback is several lines for a person. Those that follow the first are indented, so that no text of an exception can
 pass for a line of the log.
@@ -24,7 +24,7 @@ __all__ = ["Renderer"]
 #: Characters that are shown of one value, and of one traceback.
 _LONGEST_VALUE: Final = 8 * 1024
 _LONGEST_TRACEBACK: Final = 32 * 1024
-#: What one character is at the most in JSON: two surrogates.
+#: The longest escape of a character in JSON: two surrogates.
 _LONGEST_ESCAPE: Final = len(r"\ud83d\ude00")
 
 _INDENT: Final = "    "
@@ -35,7 +35,7 @@ _BETWEEN: Final = (
 
 
 class Renderer:
-    """Renders events, each a mapping with ``event``, ``level``, ``timestamp`` and what else was said.
+    """Renders events, each a mapping with ``event``, ``level``, ``timestamp`` and further fields.
 
     ``exc_info`` is an exception, a triple as of :func:`sys.exc_info`, or true for the one being handled.
     """
@@ -55,7 +55,7 @@ class Renderer:
             return (words if self._human else ascii_json({"event": words})) + "\n"
 
     def lines(self, event: Mapping[str, Any], name: str, values: Sequence[str]) -> list[str]:
-        """The lines of an event with each of these values of its field ``name``; the rest of it is looked at once."""
+        """The lines of an event with each of ``values`` in its field ``name``; the other fields are looked at once."""
         if not self._human:
             try:
                 frame = _frame(event, name, values)
@@ -93,7 +93,7 @@ class Renderer:
 
 
 def _frame(event: Mapping[str, Any], name: str, values: Sequence[str]) -> tuple[str, str] | None:
-    """What is before and behind each value in its line; ``None`` where lines must be looked at one by one."""
+    """The text before and after each value in its line; ``None`` if lines must be looked at one by one."""
     names = list(event)
     at = names.index(name)
     head = _encoded({each: event[each] for each in names[:at]} | {name: ""})[: -len('""}')]
@@ -114,7 +114,7 @@ def _exception(exc_info: object) -> BaseException | None:
 
 
 def _chunks(raised: BaseException, *, escaped: bool) -> Iterator[str]:
-    """The traceback in parts; ``escaped``: what an exception says of itself is in one line."""
+    """The traceback in parts; ``escaped``: the text of an exception is in one line."""
     for chunk in traceback.TracebackException.from_exception(raised, compact=True).format():
         lines = chunk.strip("\n")
         ours = lines.lstrip(" |").startswith('File "') or lines in _BETWEEN

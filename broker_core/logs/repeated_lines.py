@@ -1,4 +1,4 @@
-"""Lines that say the same again and again: the first is shown at once, those that follow are a count per interval.
+"""Folding of repeated lines: the first is shown at once, those that follow are counted and shown once per interval.
 
 A client can make a server say that its frames are bad, as often as it likes. No line of that is worth more than the
 first and the number of the others.
@@ -19,25 +19,25 @@ __all__ = ["INTERVAL", "FoldedLine", "RepeatedLines", "reason_of"]
 #: Seconds that the lines of one reason are counted for before one line says how many they were.
 INTERVAL: Final = 5.0
 
-#: Reasons that are told apart at a time; more than that are one for each logger.
+#: Reasons that are distinguished at a time; any further ones are one reason for each logger.
 _MAX_REASONS: Final = 1000
 
-#: The loggers that clients (and a collector of spans that is away) can make say something, as often as they like. What
-#: an operator or a plugin's author has written is never folded.
+#: The loggers that clients (and an absent collector of spans) can make log as often as they like. Lines of an operator
+#: or a plugin's author are never folded.
 _OF_CLIENTS: Final = (
     *(f"broker_core.{part}" for part in ("catalog", "pipeline", "plugins", "servers", "upstream")),
     *("aiohttp", "asyncio", "opentelemetry", "py.warnings"),
 )
 
-#: What tells two lines of one event apart, besides the logger.
+#: The fields that distinguish two lines of one event, besides the logger.
 _TELLING: Final = ("level", "reason", "plugin", "hook")
 
-#: Where the words of an event end and what differs each time begins: numbers, representations of objects.
+#: The end of the words of an event, where numbers and representations of objects begin, which differ each time.
 _VARYING: Final = re.compile(r"[\d<({\[\n]")
 
 
 def reason_of(logger: str, event: Mapping[str, Any]) -> Hashable | None:
-    """What lines of this event are counted under; ``None`` for those that are never folded."""
+    """The reason under which lines of this event are counted; ``None`` if they are never folded."""
     if not _is_of_clients(logger):
         return None
     words = _VARYING.split(str(event.get("event", "")), maxsplit=1)[0]
@@ -51,7 +51,7 @@ def _is_of_clients(logger: str) -> bool:
 
 @dataclass(slots=True)
 class FoldedLine:
-    """The lines of one reason since the one that was shown: how many, and the last of them."""
+    """The lines of one reason since the line that was shown: how many, and the last of them."""
 
     since: float
     count: int = 0
@@ -59,7 +59,7 @@ class FoldedLine:
 
 
 class RepeatedLines:
-    """Which lines are shown, and which are counted. From any thread."""
+    """Decides which lines are shown, and which are counted. From any thread."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class RepeatedLines:
     def due(self, *, everything: bool = False) -> list[dict[str, Any]]:
         """A line for each reason whose interval is over (or for all): the last that was counted.
 
-        ``repeats`` is how many they were. A single one is shown as it is, a little late.
+        ``repeats`` is the number of lines. A single one is shown as it is, a little late.
         """
         now = self._clock()
         lines: list[dict[str, Any]] = []

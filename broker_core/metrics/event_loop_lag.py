@@ -1,4 +1,4 @@
-"""How late the event loop is: for how long a client waits before anything is done for it."""
+"""Lag of the event loop: for how long a client waits before anything is done for it."""
 
 from __future__ import annotations
 

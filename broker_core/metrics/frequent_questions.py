@@ -2,9 +2,9 @@
 
 Counts are those of the Space-Saving sketch (Metwally et al., 2005), emptied in batches: with room for ``n`` questions,
 every question asked more than ``total / n`` times is in it, and ``error`` bounds by how much a count may be too high.
-Who asked is not recorded, and of the properties only those keys that select topics.
+Askers are not recorded, and of the properties only the keys that select topics.
 
-Clients choose the text of questions, so all of it together is bounded too: where long ones fill it, there is room for
+Clients choose the text of questions, so all of it together is bounded too: if questions are long, there is room for
 fewer of them.
 """
 
@@ -46,8 +46,8 @@ _Key = tuple[str, Mode, str | None, tuple[tuple[str, str], ...]]
 class QuestionCounter:
     """Counts questions; holds at most ``capacity`` of them, none with a text over ``max_text`` characters.
 
-    ``max_bytes`` bounds the memory of all their text; what is held besides is some 400 bytes for each. ``clock`` gives
-    seconds since 1970.
+    ``max_bytes`` bounds the memory of all their text; each takes some 400 bytes besides. ``clock`` gives seconds since
+    1970.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class QuestionCounter:
         self.max_bytes = max_bytes
         self._clock = clock
         self._counts: dict[_Key, list[float]] = {}  # count, error, seconds, last asked
-        self._floor = 0  # what a question that is not here may have been counted before
+        self._floor = 0  # the most that a question which is not here may have been counted before
         self._bytes = 0
 
     def record(
@@ -74,7 +74,7 @@ class QuestionCounter:
         properties: Mapping[str, str],
         seconds: float,
     ) -> None:
-        """Count one answer. ``properties`` are only those that select."""
+        """Count one answer. ``properties`` are only the ones that select."""
         pairs = tuple(sorted(properties.items())) if properties else ()
         key = (namespace, mode, topics_pattern, pairs)
         entry = self._counts.get(key)
@@ -95,7 +95,7 @@ class QuestionCounter:
         self._bytes += size
 
     def _make_room(self) -> None:
-        """Let go of the least frequent quarter at once, so that a new question costs a constant on average."""
+        """Drop the least frequent quarter at once, so that a new question costs a constant on average."""
         ordered = sorted(self._counts.items(), key=lambda item: item[1][0])
         leaving = ordered[: max(1, len(ordered) // 4)]
         self._floor = int(leaving[-1][1][0])
@@ -116,7 +116,7 @@ def question_lines(questions: Iterable[QuestionCount]) -> Iterator[str]:
     """JSON lines, of which each is also a line of a file of patterns for a batch.
 
     ``namespace``, ``mode`` (``PERSISTENT``, ``NON_PERSISTENT`` or ``ALL``), ``pattern`` (``null`` without one) and
-    ``properties`` are the question; ``count``, ``error``, ``seconds`` and ``last_asked`` (UTC) what is known of it.
+    ``properties`` are the question; ``count``, ``error``, ``seconds`` and ``last_asked`` (UTC) are its counts.
     """
     for each in questions:
         yield ascii_json(question_record(each)) + "\n"

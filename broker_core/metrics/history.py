@@ -72,7 +72,7 @@ class History:
             self.sample()
 
     def sample(self) -> None:
-        """Take a sample: what was counted since the last one, and what there is now."""
+        """Take a sample: the counts since the last one, and the gauges of now."""
         before, now = self._last, self._totals()
         self._last = now
         seconds = max(now["time"] - before["time"], 1e-9)
@@ -87,7 +87,7 @@ class History:
         self._ended = time.time()
 
     def values(self) -> dict[str, Any]:
-        """All samples as plain values, the oldest first; what is not known is ``None``."""
+        """All samples as plain values, the oldest first; unknown values are ``None``."""
         first = max(0, self._taken - SAMPLES)
         places = np.arange(first, self._taken) % SAMPLES
         kept = self._samples[places]

@@ -1,7 +1,7 @@
 """Counters, gauges and histograms: each is declared by its name, its help text and its labels, and shown when scraped.
 
 They are for the event loop's thread and take no lock: a counter of prometheus_client takes one, and several of them
-would cost more than a small listing may. What is counted is made a family of prometheus_client at the scrape.
+would cost more than a small listing may. The counts are made a family of prometheus_client at the scrape.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Instrument(Protocol):
         """The name without prefix and suffix."""
 
     def family(self) -> Metric:
-        """What a scrape sees of it now."""
+        """The metric as a scrape sees it now."""
 
 
 class Buckets:
@@ -78,7 +78,7 @@ class LoopCounter:
         self.name = name
         self.text = text
         self.labels = labels
-        #: By the values of the labels; where a call would cost too much, this is counted up itself.
+        #: By the values of the labels; hot code counts here itself, without a call.
         self.counts: Counter[tuple[str, ...]] = Counter(dict.fromkeys(known, 0))
 
     def __call__(self, *values: str) -> None:
@@ -131,7 +131,7 @@ class LoopHistogram:
 
 
 class _Read:
-    """A metric whose values are read at the scrape: by the values of its labels, or one value where it has none."""
+    """A metric whose values are read at the scrape: by the values of its labels, or one value if it has none."""
 
     __slots__ = ("_read", "labels", "name", "text")
 
@@ -150,7 +150,7 @@ class _Read:
 
 
 class ReadCounter(_Read):
-    """Read from what counts it for purposes of its own."""
+    """A counter that another part counts for purposes of its own."""
 
     __slots__ = ()
 
@@ -162,7 +162,7 @@ class ReadCounter(_Read):
 
 
 class ReadGauge(_Read):
-    """What there is at the moment of the scrape."""
+    """A gauge that is read at the moment of the scrape."""
 
     __slots__ = ()
 

@@ -1,7 +1,7 @@
 """The values that labels of the metrics may have: each is there from the start, with 0.
 
 A counter that appears with its first event has no rate for it, and an alert on one that never happened has nothing to
-look at. What is not here (the reason of a plugin's own ``ListingFailed``) appears when it is counted.
+look at. Any other value (the reason of a plugin's own ``ListingFailed``) appears when it is counted.
 """
 
 from __future__ import annotations
@@ -69,14 +69,14 @@ CLOSURES: Final = (
     "quota",
 )
 
-#: What clients may not do, and who says so. The actions are those of :data:`broker_core.access.access.ACTIONS`, and
-#: ``monitor``, about which the rules alone are asked.
+#: Denied actions, and the part that denies them. The actions are :data:`broker_core.access.access.ACTIONS`, and
+#: ``monitor``, about which only the rules are asked.
 DENIALS: Final = (
     *product(("list", "describe", "lookup", "schema", "put_schema", "admin"), ("rules", "gates", "brokers")),
     ("monitor", "rules"),
 )
 
-#: Transport and outcome of authentications. The reasons of failures are those of
+#: Transport and outcome of authentications. The reasons of failures are
 #: :data:`broker_core.access.authentication.REASONS`, and two of clients whose credentials are good.
 AUTHENTICATIONS: Final = tuple(
     product(

@@ -1,6 +1,6 @@
 """The metrics of one broker, for Prometheus.
 
-A metric is declared at one place, by name, help text and labels: here, or where its value is, with the methods
+A metric is declared at one place, by name, help text and labels: here, or beside its value, with the methods
 :meth:`Metrics.counter`, :meth:`Metrics.histogram`, :meth:`Metrics.gauge`, :meth:`Metrics.read_counter` and
 :meth:`Metrics.read_histogram`. One object holds one registry, so that several brokers of a process do not mix. No
 label ever holds a name of a topic or namespace, a pattern, a principal or a property.
@@ -9,7 +9,7 @@ Identities that hold at every scrape (``tests/metrics/test_metrics.py`` checks t
 
 - ``listing_requests_total`` with outcome ``error`` is the sum of ``listing_rejected_total``;
 - the sum of ``listing_requests_total`` is the count of ``listing_seconds``;
-- those with outcome ``served`` or ``unchanged`` are the count of ``listing_names``;
+- its samples with outcome ``served`` or ``unchanged`` are the count of ``listing_names``;
 - ``listing_plugin_calls_total`` is the count of ``listing_plugin_seconds`` and the calls that an open breaker refused.
 """
 
@@ -58,11 +58,11 @@ class Metrics:
         self._instruments: dict[str, Instrument] = {}
         self.registry.register(_Collected(self._instruments))
         ProcessCollector(registry=self.registry)
-        #: What plugins register.
+        #: Metrics that plugins register.
         self.of_plugins = PluginMetrics()
         self.registry.register(self.of_plugins)
 
-        # -- listings; :meth:`listing` and :meth:`listing_refused` count several of these at once
+        # -- listings; :meth:`listing` and :meth:`listing_refused` count several metrics at once
         self._requests = self.counter(
             "listing_requests",
             "Listings by outcome (served, unchanged, error), and by how the pattern was matched.",
@@ -92,7 +92,7 @@ class Metrics:
             "ignored_properties",
             "Properties in requests that select nothing, since catalog.property_keys does not name them.",
         ).add
-        #: Called with the action, and with who denied it.
+        #: Called with the action, and the part that denied it.
         self.denied = self.counter(
             "denials",
             "Requests of clients that were denied, by action, and by who denied them: rules, gates or brokers.",
@@ -133,7 +133,7 @@ class Metrics:
             "accept_pauses", "Times that accepting clients paused, since no file descriptor was left."
         )
 
-        # -- plugins; :meth:`plugin_call` counts two of these at once
+        # -- plugins; :meth:`plugin_call` counts two metrics at once
         self._calls = self.counter(
             "listing_plugin_calls", "Calls of plugins by outcome.", "plugin", "hook", "outcome"
         )
@@ -167,7 +167,7 @@ class Metrics:
     def counter(
         self, name: str, text: str, *labels: str, known: Iterable[str | tuple[str, ...]] = ()
     ) -> LoopCounter:
-        """A counter of events. ``known`` are the values of the labels that are there from the start."""
+        """A counter of events. ``known`` are the values of the labels that appear from the start."""
         values = [(value,) if isinstance(value, str) else value for value in known] if labels else [()]
         return self._declare(LoopCounter(name, text, labels, values))
 
@@ -179,7 +179,7 @@ class Metrics:
         *labels: str,
         more_at_zero: Callable[[], int] | None = None,
     ) -> LoopHistogram:
-        """What is observed as it happens, and ``more_at_zero`` besides, which is read."""
+        """A histogram of observations; ``more_at_zero`` is read at the scrape and counts observations of 0 besides."""
         return self._declare(LoopHistogram(name, text, bounds, labels, more_at_zero))
 
     def gauge(
@@ -209,10 +209,10 @@ class Metrics:
             raise ValueError(f"there is a metric {instrument.name!r} already")
         return instrument
 
-    # -- what counts in several of them -----------------------------------------------------------------------
+    # -- events that count in several metrics -----------------------------------------------------------------------
 
     def listing(self, outcome: str, plan: str, topics: int, seconds: float) -> None:
-        """A listing was answered with ``topics`` names.
+        """Count a listing that was answered with ``topics`` names.
 
         ``outcome`` is ``served`` or ``unchanged``, ``plan`` how its pattern was matched: ``literal``, ``range``,
         ``scan``, ``unsupported``, or ``none`` without one.
@@ -222,20 +222,20 @@ class Metrics:
         self._names.observe(topics)
 
     def listing_refused(self, reason: str, seconds: float) -> None:
-        """A listing got no answer; ``reason`` is the one of the :exc:`~broker_core.errors.ListingFailed`."""
+        """Count a listing that got no answer; ``reason`` is the one of the :exc:`~broker_core.errors.ListingFailed`."""
         self._requests("error", "unknown")
         self._rejected(reason)
         self._seconds.observe(seconds)
 
     def plugin_call(self, plugin: str, hook: str, answer: str, seconds: float | None) -> None:
-        """One call of a hook of a plugin; ``seconds`` is ``None`` where the breaker refused it."""
+        """Count one call of a hook of a plugin; ``seconds`` is ``None`` if the breaker refused it."""
         self._calls.counts[plugin, hook, answer] += 1
         if seconds is not None:
             known = self._call_seconds.buckets.get((plugin, hook))
             (known or self._call_seconds.of(plugin, hook)).observe(seconds)
 
     def stale_answer(self, plugin: str, age: float) -> None:
-        """A plugin failed, and its last answer was taken, which is ``age`` seconds old."""
+        """Count a failure of a plugin whose last answer was taken instead, which is ``age`` seconds old."""
         self._stale_ages.of(plugin).observe(age)
 
     def expect_calls(self, plugin: str, outcomes: Mapping[str, Iterable[str]]) -> None:

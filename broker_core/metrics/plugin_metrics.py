@@ -1,4 +1,4 @@
-"""The metrics of plugins: a registry for each, whose faults stay its own.
+"""The metrics of plugins: a registry for each, whose faults affect no other.
 
 What plugins register is scraped together with the broker's metrics. A plugin's names begin with its own prefix, so that
 none hides another's; a collector that raises loses its own metrics of this scrape, and no others.
@@ -28,7 +28,7 @@ def metric_prefix(plugin: str) -> str:
 
 
 class PluginRegistryOfMetrics(CollectorRegistry):
-    """Where one plugin registers its metrics: ``Counter(name, text, registry=broker.metrics_registry)``."""
+    """The registry of one plugin's metrics: ``Counter(name, text, registry=broker.metrics_registry)``."""
 
     def __init__(self, plugin: str) -> None:
         super().__init__()
@@ -52,12 +52,12 @@ class PluginRegistryOfMetrics(CollectorRegistry):
         self._collectors.pop(collector, None)
 
     def close(self) -> None:
-        """Scrape none of them any more."""
+        """Scrape none of the plugin's collectors any more."""
         for collector in list(self._collectors):
             self.unregister(collector)
 
     def collect(self) -> Iterator[Metric]:
-        """All metrics but those of a collector that fails; that is logged once for each kind of failure."""
+        """All metrics except of a failing collector; each kind of failure is logged once."""
         for collector in list(self._collectors):
             try:
                 found = list(collector.collect())
@@ -86,13 +86,13 @@ class PluginMetrics(Collector):
         self._registries: dict[str, PluginRegistryOfMetrics] = {}
 
     def registry(self, plugin: str) -> PluginRegistryOfMetrics:
-        """The registry of one plugin; the same one each time."""
+        """The one registry of a plugin."""
         if plugin not in self._registries:
             self._registries[plugin] = PluginRegistryOfMetrics(plugin)
         return self._registries[plugin]
 
     def collect(self) -> Iterator[Metric]:
-        """What all of them have; of a name that two have (``a-b`` and ``a_b``), the first."""
+        """The metrics of all plugins; of a name that two have (``a-b`` and ``a_b``), the first."""
         seen: set[str] = set()
         for registry in self._registries.values():
             for metric in registry.collect():
@@ -105,7 +105,7 @@ class PluginMetrics(Collector):
         return []
 
     def close(self) -> None:
-        """Let go of all: what plugins measure is closed soon."""
+        """Drop all registries: what plugins measure is closed soon."""
         for registry in self._registries.values():
             registry.close()
         self._registries.clear()

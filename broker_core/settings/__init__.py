@@ -119,5 +119,5 @@ __all__ = [
     "settings_file",
 ]
 
-# What hides secrets compiles many expressions, for commands that print settings alone.
+# The module that hides secrets compiles many expressions, and only commands that print settings need it.
 __getattr__ = lazy_exports(__name__, dict.fromkeys(("MASK", "masked"), ".mask_secrets"))

@@ -14,7 +14,7 @@ __all__ = ["Advertised", "is_wildcard"]
 
 
 def is_wildcard(host: str) -> bool:
-    """Whether a host is all addresses of the machine, in any of the ways to write that: ``::``, ``0:0::0``, ``0``."""
+    """Whether a host is all addresses of the machine, in any spelling: ``::``, ``0:0::0``, ``0``."""
     try:
         return ipaddress.ip_address(host).is_unspecified
     except ValueError:

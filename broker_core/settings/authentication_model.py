@@ -21,7 +21,7 @@ Algorithm: TypeAlias = Literal[
     "ES256", "ES384", "ES512",
     "EdDSA",
 ]  # fmt: skip
-#: A file, ``None`` where the setting is empty.
+#: A file, ``None`` if the setting is empty.
 OptionalFile = Annotated[
     Path | None,
     BeforeValidator(lambda value: None if value == "" else value),

@@ -1,10 +1,10 @@
 """Settings from environment variables.
 
-Every setting has a variable ``BROKER_CORE_<TABLE>__<KEY>`` in capitals, such as
-``BROKER_CORE_PULSAR__LISTEN``, with two underscores between the parts; one is understood as well where table and key
-are exactly those of a setting. A plugin's own settings are ``BROKER_CORE_PLUGINS__<NAME>__<KEY>`` with ``_`` for every
-other character of the plugin's name. A list is JSON or separated by commas. Variables without ``__`` that name no
-setting belong to others: a Kubernetes service called ``broker-core`` puts ``BROKER_CORE_SERVICE_HOST`` into every pod.
+Every setting has a variable ``BROKER_CORE_<TABLE>__<KEY>`` in capitals, such as ``BROKER_CORE_PULSAR__LISTEN``, with
+two underscores between the parts; one underscore is understood as well if table and key are exactly those of a setting.
+A plugin's own settings are ``BROKER_CORE_PLUGINS__<NAME>__<KEY>`` with ``_`` for every other character of the plugin's
+name. A list is JSON or separated by commas. Variables without ``__`` that name no setting belong to others: a
+Kubernetes service called ``broker-core`` puts ``BROKER_CORE_SERVICE_HOST`` into every pod.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from broker_core.settings.setting_paths import LISTS, SettingPath, dotted, known
 __all__ = ["CONFIG_VARIABLE", "PREFIX", "EnvironmentLayer", "variable_name"]
 
 PREFIX: Final = "BROKER_CORE_"
-#: Not a setting: names the settings file where the option ``--config`` is not given.
+#: Not a setting: names the settings file if the option ``--config`` is not given.
 CONFIG_VARIABLE: Final = "BROKER_CORE_CONFIG"
 
 
@@ -89,7 +89,7 @@ def _settings_among(environment: Mapping[str, str]) -> dict[SettingPath, str]:
 
 
 def _plugin_name(spelled: str, plugins: Iterable[str]) -> str:
-    """The plugin that a variable means; where it is unknown, its name with ``-``, as distributions are named."""
+    """The plugin that a variable means; if unknown, its name with ``-``, as distributions are named."""
     for plugin in plugins:
         if re.sub(r"[^a-z0-9]", "_", plugin.lower()) == spelled:
             return plugin

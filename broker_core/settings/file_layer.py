@@ -24,8 +24,8 @@ _LOOKS: Final = 30
 class FileLayer:
     """The TOML file of the operator.
 
-    ``again``: a server runs by it. A file that was just written is awaited until nothing more is written, and one
-    without any setting is refused: half of a file may be valid, and an empty one would let everybody in.
+    ``again``: a server runs by it. A file that was just written is read when the writing has stopped, and one without
+    any setting is refused: half of a file may be valid, and an empty one would let everybody in.
     """
 
     kind = "file"
@@ -70,7 +70,7 @@ def _read(file: Path) -> bytes:
 
 
 def table_of_broken(file: Path, name: str) -> dict[str, Any]:
-    """What can be read of one table, line by line, of a file that is no TOML as a whole."""
+    """The readable lines of one table of a file that is no TOML as a whole."""
     import tomllib
 
     try:

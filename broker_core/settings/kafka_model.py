@@ -204,5 +204,5 @@ class KafkaSettings(Table):
 
     @property
     def clients_namespace(self) -> str:
-        """The namespace of Kafka clients without one of their own: of a gateway, that of its cluster."""
+        """The namespace of Kafka clients without one of their own; a gateway's is that of its cluster."""
         return self.namespace if self.upstream is None else self.upstream.namespace

@@ -1,4 +1,4 @@
-"""``[kafka.upstream]``: the Kafka cluster behind an admin gateway, and whose rights it is asked with."""
+"""``[kafka.upstream]``: the Kafka cluster behind an admin gateway, and the credentials for its brokers."""
 
 from __future__ import annotations
 
@@ -150,7 +150,9 @@ class KafkaUpstreamSettings(Table):
 
 
 def check_kafka_forwarding(upstream: KafkaUpstreamSettings, mechanisms: Sequence[KafkaMechanism]) -> None:
-    """What the cluster gets must be there to pass on. Raises :exc:`SettingConflict`, with paths below ``[kafka]``."""
+    """Check that the credentials to pass on to the cluster exist. Raises :exc:`SettingConflict`, with paths below
+    ``[kafka]``.
+    """
     if upstream.forward != "client":
         return
     scram = [name for name in mechanisms if name.startswith("SCRAM")]

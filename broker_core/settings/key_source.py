@@ -25,7 +25,7 @@ _LARGEST: Final = 1024**2
 
 @dataclass(frozen=True, slots=True, repr=False)
 class KeySource:
-    """Where a key is. Its text is never shown: ``repr()`` and ``str()`` hide what ``data:`` has.
+    """The place of a key. Its text is never shown: ``repr()`` and ``str()`` hide the content of ``data:``.
 
     ``kind`` is ``"file"``, ``"env"`` or ``"data"``; ``text`` the path, the name of the variable, or the Base64 text.
     """
@@ -65,7 +65,8 @@ class KeySource:
         return KeySource("file", str(folder / Path(self.text).expanduser()))
 
     def read(self) -> bytes:
-        """The bytes of the key: of a file as they are, of a variable PEM text as it is and other text as Base64.
+        """The bytes of the key: of a file as they are, of a variable PEM text as it is, and other text decoded as
+        Base64.
 
         Raises :exc:`OSError`, or :exc:`ValueError` in words that show nothing of the key.
         """
@@ -80,7 +81,7 @@ class KeySource:
         return value.encode() if "-----BEGIN " in value else _decoded(value, f"the variable {self.text}")
 
     def read_secret(self) -> bytes:
-        """The bytes of a token or a password: as those of a key, but a variable has it as it is, never as Base64.
+        """The bytes of a token or a password: read as a key is, but a variable has it as it is, never as Base64.
 
         Raises as :meth:`read`.
         """
@@ -117,7 +118,7 @@ def _written(source: KeySource | None) -> str:
     return f"data:;base64,{source.text}" if source.kind == "data" else str(source)
 
 
-#: The source of a key in settings, ``None`` where the setting is empty.
+#: The source of a key in settings, ``None`` if the setting is empty.
 OptionalKey = Annotated[
     KeySource | None,
     BeforeValidator(lambda value: None if value == "" else value),

@@ -13,20 +13,20 @@ __all__ = ["Layer", "resolve_paths"]
 
 
 class Layer(Protocol):
-    """One place that settings come from; it knows how each value is called there."""
+    """One source of settings, which knows the name of each value there."""
 
     kind: str
     values: dict[str, Any]
 
     def label(self, path: SettingPath) -> str:
-        """How an error names the place of this value, such as the file and the key, or the variable."""
+        """The name of this value's place for errors, such as the file and the key, or the variable."""
 
     def unknown(self, path: SettingPath) -> str:
         """The error for a value that is no setting: one line, with the nearest setting."""
 
 
 def resolve_paths(values: dict[str, Any], folder: Path) -> None:
-    """A relative path belongs to its source: to the settings file's folder, or to the working directory."""
+    """Resolve relative paths by their source: in the settings file's folder, or the working directory."""
     for *tables, key in FILES | KEY_SOURCES:
         table: Any = values
         for name in tables:

@@ -1,4 +1,4 @@
-"""Which settings are live, that is, changed while the server runs; the differences of two files, and what is in force.
+"""Live settings, which change while the server runs; the differences of two files, and the settings in force.
 
 A model says in its ``live`` which of its fields are. Any other needs a restart.
 """
@@ -25,7 +25,7 @@ T = TypeVar("T", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class SettingChange:
-    """A setting whose value is another one in the file than in force. ``live``: it needs no restart."""
+    """A setting whose value in the file differs from the one in force. ``live``: it needs no restart."""
 
     path: SettingPath
     before: Any
@@ -57,7 +57,7 @@ def live_settings(model: type[BaseModel] = Settings) -> Iterator[tuple[SettingPa
 def setting_changes(
     before: Settings, after: Settings, live_plugins: Mapping[str, AbstractSet[str]]
 ) -> list[SettingChange]:
-    """What ``after`` changes. ``live_plugins`` are the keys of each plugin's table that are live."""
+    """The settings that ``after`` changes. ``live_plugins`` are the live keys of each plugin's table."""
     texts = before.model_dump(mode="json"), after.model_dump(mode="json")
     return [
         SettingChange(path, _at(texts[0], path), _at(texts[1], path), live)
@@ -68,7 +68,7 @@ def setting_changes(
 def merged(before: Settings, after: Settings, live_plugins: Mapping[str, AbstractSet[str]]) -> Settings:
     """The settings that are in force once ``after`` was read: its live ones, and all others as they were.
 
-    Raises :exc:`SettingsError` where the two do not go together.
+    Raises :exc:`SettingsError` if the two do not go together.
     """
     try:
         return _merged(before, after, live_plugins)

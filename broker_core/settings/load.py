@@ -1,4 +1,4 @@
-"""Defaults < TOML file < environment < options: what is in force, and from where."""
+"""Defaults < TOML file < environment < options: the settings in force, and the source of each."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class SettingProblem:
-    """One thing that is wrong: what there is to say, and the setting that it leaves without its value, or ``()``."""
+    """One problem: its text, and the path of the setting that it leaves without its value, or ``()``."""
 
     path: SettingPath
     text: str
@@ -104,10 +104,10 @@ def find_problems(
     options: Mapping[str, tuple[SettingPath, object]] | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> tuple[LoadedSettings | None, list[SettingProblem]]:
-    """All that :func:`load_settings` refuses, and what there is without that.
+    """All problems that :func:`load_settings` refuses, and the settings without them.
 
-    A setting that is unknown or wrong is left out, as if it were not set, so that the rest can be checked. ``None``
-    where nothing can be read.
+    A setting that is unknown or wrong is left out, as if it were not set, so that the rest can be checked. ``None`` if
+    nothing can be read.
     """
     try:
         file, layers = _layers(file, options, environment)
@@ -127,7 +127,7 @@ def find_problems(
             dropped = False
             found = _all_of(error, layers)
             for finding, refused, _ in found:
-                # What was left out is missing now, and nothing can be said of what rests on it.
+                # The left-out settings are missing now, and nothing can be said of settings that rest on them.
                 if finding.path not in left_out and not any(map(finding.is_about, left_out)):
                     problems.append(SettingProblem(finding.path, str(refused)))
             for path in {finding.path for finding, _, _ in found}:
@@ -144,7 +144,7 @@ def find_problems(
 def find_admin_socket(
     file: Path | None = None, *, environment: Mapping[str, str] | None = None
 ) -> Path | None:
-    """The operator's socket of settings that are wrong, if it can be found: the server that runs may be asked there."""
+    """The operator's socket in wrong settings, if it can be found: the running server may be asked there."""
     loaded, _ = find_problems(file, environment=environment)
     if loaded is not None:
         return loaded.settings.admin.socket
@@ -182,7 +182,7 @@ def settings_file(file: Path | None = None, environment: Mapping[str, str] | Non
 def _loaded(file: Path | None, layers: tuple[Layer, ...]) -> LoadedSettings:
     settings = _merged(layers)
     if not any(_has(layer.values, ("catalog", "path")) for layer in layers) and file is not None:
-        # Left out, it is still the file's own business: whatever the working directory, the same file, the same topics.
+        # If left out, it is still relative to the file: whatever the working directory, one file means one catalogue.
         path = file.absolute().parent / settings.catalog.path
         catalog = settings.catalog.model_copy(update={"path": path})
         settings = settings.model_copy(update={"catalog": catalog})
@@ -197,7 +197,7 @@ def _merged(layers: tuple[Layer, ...]) -> Settings:
 
 
 def _over(weaker: Mapping[str, Any], stronger: Mapping[str, Any]) -> dict[str, Any]:
-    """Both tables as one: of a value that is in both, the stronger one; of a table, the values of both."""
+    """Both tables as one: of a value in both, the stronger one; of a table in both, the values of both."""
     merged = dict(weaker)
     for key, value in stronger.items():
         below = merged.get(key)
@@ -220,7 +220,7 @@ def _plugins_named(layer: Layer | None) -> list[str]:
 
 
 def _unknown(layer: Layer) -> Iterator[tuple[SettingPath, SettingsError]]:
-    """Every value of a layer that is no setting, or is one in the place of a table, with the error for it."""
+    """Every value of a layer that is no setting, or stands in the place of a table, with the error for it."""
     known = known_keys(Settings)
 
     def walk(table: Mapping[str, Any], above: SettingPath) -> Iterator[tuple[SettingPath, SettingsError]]:
@@ -256,14 +256,14 @@ def _all_of(error: ValidationError, layers: tuple[Layer, ...]) -> list[tuple[Fin
 
 
 def _layer_of(path: SettingPath, layers: tuple[Layer, ...]) -> Layer | None:
-    """The layer that a wrong value is from; of a setting that is missing, the one that has its table."""
+    """The layer that a wrong value is from; of a missing setting, the layer that has its table."""
     of_value = (layer for layer in layers if _has(layer.values, path))
     of_table = (layer for layer in layers if _has(layer.values, path[:-1]))
     return next(of_value, None) or next(of_table, None)
 
 
 def _drop(values: dict[str, Any], path: SettingPath) -> bool:
-    """Take a value away; whether it was there."""
+    """Remove a value; returns whether it was there."""
     if not path or not _has(values, path):
         return False
     table = values

@@ -1,4 +1,4 @@
-"""Settings as they may be shown: what goes by the name of a secret is masked, and so are passwords within values."""
+"""Settings as they may be shown: values with the name of a secret are masked, and so are passwords within values."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _KEYWORDS: Final = re.compile(
 
 
 def masked(path: tuple[str, ...], value: Any) -> Any:
-    """``value`` as it may be shown: the whole of a secret is :data:`MASK`, of an address or a DSN only the password.
+    """``value`` as it may be shown: a secret is wholly :data:`MASK`, an address or a DSN only in its password.
 
     A plugin's own name (``token-filter``) says nothing about its settings.
     """
@@ -36,13 +36,13 @@ def masked(path: tuple[str, ...], value: Any) -> Any:
         return {key: masked((*path, str(key)), inner) for key, inner in value.items()}
     names = path[2:] if path[0] == "plugins" else path[-1:]
     if _is_secret(names) and value not in (None, "", False, True):
-        of_plugin = path[0] == "plugins"  # whose settings may have other forms
+        of_plugin = path[0] == "plugins"  # a plugin's settings may have other forms
         is_place = isinstance(value, str) and (
             _FILE.fullmatch(value) or (not of_plugin and _PLACE.fullmatch(value))
         )
         return value if is_place else MASK
     if isinstance(value, list | tuple):
-        # The words of a command line: what stands behind `--token` is one.
+        # The words of a command line: the one after `--token` is a secret.
         return [
             MASK
             if isinstance(before, str) and names_secret_option(before) and isinstance(inner, str)
@@ -62,7 +62,7 @@ def masked(path: tuple[str, ...], value: Any) -> Any:
 
 
 def _is_secret(names: tuple[str, ...]) -> bool:
-    """Whether a value is one, by its own name or that of a table around it."""
+    """Whether a value is a secret, by its own name or that of a table around it."""
     if not any(map(is_secret_name, names)):
         return False
     *tables, own = names

@@ -1,7 +1,7 @@
 """Every setting with its type, default and bounds; one model per table of the TOML file.
 
-Built in code, ``Settings()`` is the defaults and what it is given, and reads neither files nor the environment;
-:func:`~broker_core.settings.load.load_settings` is what does.
+Built in code, ``Settings()`` has the defaults and its arguments, and reads neither files nor the environment;
+:func:`~broker_core.settings.load.load_settings` reads them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _LARGEST_MESSAGE: Final = 2**31 - 1 - 10 * 1024
 
 
 def _connections(value: object) -> object:
-    """``"auto"`` or a number from 1 on: one finding where it is neither, not one for each."""
+    """``"auto"`` or a number from 1 on: one finding if it is neither, not one for each type."""
     number = int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else value
     if value != "auto" and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
         raise ValueError(f"{value!r} is not a number of connections, nor 'auto'")
@@ -65,7 +65,7 @@ def _host_name(value: str) -> str:
 
 
 def _file_mode(value: object) -> str:
-    """An octal text such as ``"0640"``: a number would be read as another one."""
+    """An octal text such as ``"0640"``: a TOML number would be read as decimal."""
     if isinstance(value, str) and re.fullmatch("0?6[0246][0246]", value):
         return value.rjust(4, "0")
     raise ValueError(

@@ -18,7 +18,7 @@ __all__ = ["Finding", "SettingsError", "findings", "what_is_wrong"]
 class SettingsError(BrokerCoreError):
     """A setting is unknown or wrong, or the settings file cannot be read. The message is one line.
 
-    ``layer`` says which layer gave a wrong value, where one did: ``"file"``, ``"env"`` or ``"option"``.
+    ``layer`` says which layer gave a wrong value, if one did: ``"file"``, ``"env"`` or ``"option"``.
     """
 
     def __init__(self, message: str, *, layer: str | None = None) -> None:
@@ -53,8 +53,8 @@ def what_is_wrong(error: ErrorDetails) -> str:
 class Finding:
     """One thing that pydantic found.
 
-    ``path`` is the path of the setting, without positions inside of a list; ``numbered`` the same with the number, from
-    1 on, of a table in a list: ``rules[2]``. ``rests_on`` are the tables that a conflict of settings is about; a
+    ``path`` is the path of the setting, without positions inside of a list; ``numbered`` is the path with the number,
+    from 1 on, of a table in a list: ``rules[2]``. ``rests_on`` are the tables that a conflict of settings is about; a
     finding about a value alone has none.
     """
 
@@ -64,12 +64,12 @@ class Finding:
     rests_on: tuple[SettingPath, ...] = ()
 
     def is_about(self, path: SettingPath) -> bool:
-        """Whether a setting, or a table, is a part of a table that this conflict is about, or has one of them."""
+        """Whether a setting, or a table, is a part of a table that this conflict is about, or contains one."""
         return any(path[: len(table)] == table[: len(path)] for table in self.rests_on)
 
 
 def findings(error: ValidationError) -> list[Finding]:
-    """What pydantic found; a finding that only follows from another one is left out."""
+    """The findings of pydantic; one that only follows from another is left out."""
     details = error.errors(include_url=False)
     places = {detail["loc"] for detail in details}
     meant = {
@@ -111,7 +111,7 @@ def _numbered(detail: ErrorDetails) -> SettingPath:
 
 
 def _meant(detail: ErrorDetails) -> str | None:
-    """The setting that an unknown one of a table in a list most likely means."""
+    """The setting that an unknown key of a table in a list most likely means."""
     *above, key = _path(detail)
     alike = difflib.get_close_matches(key, row_keys(tuple(above)), n=1, cutoff=0.6)
     return alike[0] if alike else None

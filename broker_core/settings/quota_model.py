@@ -37,7 +37,7 @@ class QuotaSettings(Table):
         description="What has a bucket of its own: each role (a client without one by its address), address or "
         "namespace, or each combination of them; empty: all that match share one.",
     )
-    # With less, the wait for the next one is no number that could be told.
+    # With less, the wait for the next request is no number that could be reported.
     requests: Annotated[float, Field(ge=1e-6, le=1e9)] | None = Field(
         default=None, description="Requests per second; left out: any number."
     )
@@ -70,7 +70,7 @@ class QuotaSettings(Table):
 
 
 def check_quota_names(quotas: tuple[QuotaSettings, ...]) -> tuple[QuotaSettings, ...]:
-    """Each quota has a name of its own; raises :exc:`ValueError`."""
+    """Check that each quota has a name of its own; raises :exc:`ValueError`."""
     names = [quota.name for quota in quotas]
     for name in names:
         if names.count(name) > 1:

@@ -1,4 +1,4 @@
-"""The path of each setting, which settings there are, and the one that an unknown name most likely means."""
+"""The paths of all settings, and the setting that an unknown name most likely means."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def dotted(path: Iterable[object]) -> str:
 
 
 def table_model(model: type[BaseModel], key: str) -> type[BaseModel] | None:
-    """The model of the table ``key`` inside of ``model``, or ``None`` where the key holds a value."""
+    """The model of the table ``key`` inside of ``model``, or ``None`` if the key holds a value."""
     annotation = model.model_fields[key].annotation
     if getattr(annotation, "__origin__", None) is tuple:
         return None  # a list, of tables too
@@ -45,7 +45,7 @@ def table_model(model: type[BaseModel], key: str) -> type[BaseModel] | None:
 
 
 def known_keys(model: type[BaseModel]) -> Mapping[SettingPath, type[BaseModel] | None]:
-    """Every path of tables and keys below ``model``, and the model of those that are tables."""
+    """Every path of tables and keys below ``model``, and the models of the tables."""
     known: dict[SettingPath, type[BaseModel] | None] = {}
     for key in model.model_fields:
         table = table_model(model, key)
@@ -56,7 +56,7 @@ def known_keys(model: type[BaseModel]) -> Mapping[SettingPath, type[BaseModel] |
 
 
 def row_keys(path: SettingPath) -> tuple[str, ...]:
-    """The keys of each table in the list at ``path``; none where it is no list of tables."""
+    """The keys of each table in the list at ``path``; none if it is no list of tables."""
     model: type[BaseModel] | None = Settings
     for key in path[:-1]:
         model = None if model is None or key not in model.model_fields else table_model(model, key)
@@ -69,8 +69,8 @@ def row_keys(path: SettingPath) -> tuple[str, ...]:
 def nearest(path: SettingPath, model: type[BaseModel], *, leaves: bool = False) -> SettingPath:
     """The known key that an unknown ``path`` most likely means; with ``leaves`` never a table.
 
-    What is spelled alike in the same table counts first, then the same key of another table (``[pulsar] path``), then
-    what is spelled alike anywhere.
+    A similar key of the same table counts first, then the same key of another table (``[pulsar] path``), then a similar
+    key anywhere.
     """
     known = [candidate for candidate, table in known_keys(model).items() if table is None or not leaves]
     beside = {candidate[-1]: candidate for candidate in known if candidate[:-1] == path[:-1]}
@@ -105,7 +105,7 @@ LISTS: Final = frozenset(
 #: The settings that name a file: a relative path has a folder that it is taken from.
 FILES: Final = frozenset(path for path, kind in _ANNOTATIONS.items() if Path in (kind, *get_args(kind)))
 
-#: The settings that say where a key is: a relative path in ``file:PATH`` has such a folder too.
+#: The settings with the place of a key: a relative path in ``file:PATH`` has such a folder too.
 KEY_SOURCES: Final = frozenset(
     path for path, kind in _ANNOTATIONS.items() if KeySource in (kind, *get_args(kind))
 )

@@ -17,7 +17,7 @@ _Ratio = Annotated[float, Field(gt=0, le=1)]
 
 
 class ShrinkLimits(Table):
-    """What is held, and for how long."""
+    """The losses that are held, and for how long."""
 
     enabled: bool = Field(default=True, description="Whether listings are guarded.")
     max_ratio: _Ratio = Field(

@@ -1,4 +1,4 @@
-"""The base of the models of tables: an unknown key is an error, and nothing changes once it is made."""
+"""The base of the models of tables: an unknown key is an error, and an instance never changes."""
 
 from __future__ import annotations
 

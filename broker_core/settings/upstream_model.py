@@ -1,4 +1,4 @@
-"""``[upstream]``: the cluster behind a gateway, whose rights the gateway asks it with, and its TLS."""
+"""``[upstream]``: the cluster behind a gateway, the credentials for its brokers, and its TLS."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ __all__ = ["UpstreamSettings", "UpstreamSnapshotsSettings", "UpstreamTlsSettings
 
 #: The methods whose data a gateway can pass on.
 _FORWARDED: Final = ("token", "basic")
-#: A token as it is, in place of where it is: no scheme, no white space.
+#: A token itself in place of its source: no scheme, no white space.
 _LITERAL: Final = re.compile(r"[!-9;-~]+")
 _ADMIN_URL: Final = re.compile(r"https?://[^\s/@?#]+/?")
-#: What begins as a path does, or ends as the name of a file, and is no token.
+#: Text that begins as a path does, or ends as the name of a file, and is no token.
 _LIKE_A_PATH: Final = re.compile(rb"(~|\.{1,2})?/.*|.*\.(jwt|token|txt)", re.IGNORECASE)
 
 
 def _token(value: object) -> object:
-    """A token that stands in the settings itself becomes a source as any other. No error shows it."""
+    """A token in the settings themselves, made a source as any other. No error shows it."""
     if value is None or isinstance(value, KeySource):
         return value
     if not isinstance(value, str):
@@ -37,7 +37,7 @@ def _token(value: object) -> object:
 
 
 def _words(value: object) -> object:
-    """The words of a command; an error shows nothing of them."""
+    """The words of a command; no error shows them."""
     if not isinstance(value, list | tuple) or not all(isinstance(word, str) for word in value):
         raise ValueError("it is no list of words")
     return value
@@ -212,7 +212,7 @@ class UpstreamSettings(Table):
 
     @property
     def has_own_credentials(self) -> bool:
-        """Whether the brokers know the gateway by credentials of its own."""
+        """Whether the gateway has credentials of its own for the brokers."""
         own_certificate = self.tls is not None and self.tls.certificate is not None
         return self.forward == "gateway" and (
             self.token is not None or bool(self.token_command) or own_certificate
@@ -220,7 +220,7 @@ class UpstreamSettings(Table):
 
     @property
     def token_warning(self) -> str | None:
-        """What there is to say of a token that stands in the settings itself. It shows nothing of it."""
+        """The warning about a token in the settings themselves. It does not show the token."""
         if self.token is None or self.token.kind != "data":
             return None
         if _LIKE_A_PATH.fullmatch(self.token.read()):
@@ -232,7 +232,7 @@ class UpstreamSettings(Table):
 
 
 def check_forwarding(upstream: UpstreamSettings, authentication: AuthenticationSettings) -> None:
-    """What the brokers get must be there to pass on. Raises :exc:`SettingConflict`."""
+    """Check that the credentials to pass on to the brokers exist. Raises :exc:`SettingConflict`."""
     if upstream.forward == "client":
         others = [method for method in authentication.methods if method not in _FORWARDED]
         if others or not authentication.methods:

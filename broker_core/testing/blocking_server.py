@@ -66,7 +66,7 @@ class BlockingServer:
     def _stop(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """``error`` is what the test failed with: what else is wrong at the end is of no interest then."""
+        """Stop the server; ``error`` is what the test failed with, and hides what else is wrong at the end."""
         if self._loop.is_closed():
             return
         try:
@@ -81,7 +81,7 @@ class BlockingServer:
 
     @property
     def http_url(self) -> str:
-        """Where ``/metrics``, ``/plugins`` and their like are."""
+        """The URL of ``/metrics``, ``/plugins`` and their like."""
         return self._get().http_url
 
     @property
@@ -154,7 +154,7 @@ class BlockingServer:
         role: str | None = None,
         address: str | None = None,
     ) -> int:
-        """How many partitions a client is told; see :meth:`Server.partitions`."""
+        """The number of partitions that a client gets; see :meth:`Server.partitions`."""
         return self._run(
             self._get().partitions(
                 topic, auto_create=auto_create, client_version=client_version, role=role, address=address
@@ -162,7 +162,7 @@ class BlockingServer:
         )
 
     def metrics(self) -> MetricFamilies:
-        """What ``/metrics`` says now; see :meth:`Server.metrics`."""
+        """The metrics of now; see :meth:`Server.metrics`."""
         return self._run(self._get().metrics())
 
     def invoke(
@@ -172,7 +172,7 @@ class BlockingServer:
         return self._run(self._get().invoke(name, arguments, stdin=stdin))
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """What a coroutine gives that runs on the server's event loop: ``server.run(plugin.read_again())``."""
+        """The result of a coroutine that runs on the server's event loop: ``server.run(plugin.read_again())``."""
         self._get()
         return self._run(work)
 

@@ -1,7 +1,7 @@
 """The standard streams of one command, apart from the rest of the test's process.
 
-``sys.stdout`` and its like belong to the whole process, in which a server may be logging. So each of them is one that
-looks where it is called from: in the context of a command it is the command's own, elsewhere the one that was there.
+``sys.stdout`` and its like belong to the whole process, in which a server may be logging. So each stream is replaced by
+one that looks from where it is called: in the context of a command it is the command's own, elsewhere the former one.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class OwnStreams:
 
     @property
     def printed(self) -> tuple[str, str]:
-        """What came on standard output and on standard error."""
+        """The text on standard output and on standard error."""
         return _text(self.stdout), _text(self.stderr)
 
 
@@ -62,7 +62,9 @@ _originals: dict[str, Any] = {}
 
 @contextmanager
 def own_streams(streams: OwnStreams) -> Iterator[None]:
-    """Inside, in this context and in what it starts, ``sys.stdin``, ``sys.stdout`` and ``sys.stderr`` are these."""
+    """In the block, in this context and in what it starts, ``streams`` are ``sys.stdin``, ``sys.stdout`` and
+    ``sys.stderr``.
+    """
     global _users  # noqa: PLW0603 - of the process, as the streams are
     with _LOCK:
         if not _users:

@@ -25,7 +25,7 @@ __all__ = ["Invoked", "invoke", "invoke_given"]
 
 @dataclass(frozen=True, slots=True)
 class Invoked:
-    """How a command ended: ``exit_code`` as in a shell (0: well), and what it printed."""
+    """The result of a command: ``exit_code`` as in a shell (0: well), and its output."""
 
     exit_code: int
     stdout: str
@@ -43,8 +43,8 @@ def invoke(
     """Run ``broker-core NAME ARGUMENTS`` in this process, for a plugin that is a module or an instance.
 
     ``settings`` are the tables of a settings file, as of :func:`~broker_core.testing.serve`; files, the environment and
-    installed plugins have no say, but for a file that the arguments name by ``--config``. A command that fails says
-    why on ``stderr``, in the words that its user reads. It may be called where an event loop runs, which stands still
+    installed plugins have no effect, but for a file that the arguments name by ``--config``. A command that fails says
+    why on ``stderr``, in the words that its user reads. It may be called on an event loop, which stands still
     meanwhile: a command that asks a server of the same test is run by :meth:`Server.invoke`.
     """
     tables: dict[str, Any] = dict(settings or {})
@@ -85,7 +85,7 @@ def _loop_runs() -> bool:
 
 @contextmanager
 def _logs_as_they_were() -> Iterator[None]:
-    """A command configures the logs of its process, which here is that of all tests."""
+    """Restore the logs: a command configures the logs of its process, which here is that of all tests."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     configured, configuration = structlog.is_configured(), structlog.get_config()

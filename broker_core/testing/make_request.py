@@ -20,7 +20,7 @@ def mode_of(mode: Mode | str) -> Mode:
 
 
 def address_of(address: str) -> str:
-    """``HOST`` or ``HOST:PORT`` as a server knows a peer; :exc:`ValueError` for what is neither."""
+    """``HOST`` or ``HOST:PORT`` as a server knows a peer; :exc:`ValueError` for other text."""
     try:
         return parse_address(address)
     except UnusableQuestion:

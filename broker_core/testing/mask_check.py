@@ -1,7 +1,7 @@
-"""Whether masks are about each name by itself: asked once more, in another order and in pieces, they must agree.
+"""Checks that masks judge each name by itself: asked once more, in another order and in pieces, they must agree.
 
-The broker may show a mask the names in any order and cut, and does so for large namespaces. A mask that looks at a
-name's neighbours, its position or the length of the column answers otherwise then.
+The broker may show a mask the names in any order and in slices, and does so for large namespaces. A mask that looks at
+a name's neighbours, its position or the length of the column then answers differently.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ async def check_mask(
 ) -> None:
     """Ask a mask once more about the same names.
 
-    Raises :exc:`~broker_core.errors.ListingFailed` that names topics for which it answered otherwise.
+    Raises :exc:`~broker_core.errors.ListingFailed` that names topics for which the answers differ.
     """
     if len(topics) < 2:
         return

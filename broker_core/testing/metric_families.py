@@ -1,4 +1,4 @@
-"""What ``/metrics`` says, parsed: for a test that looks at a plugin's own metrics."""
+"""The parsed text of ``/metrics``, for a test that looks at a plugin's own metrics."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ class MetricFamilies(dict[str, Metric]):
     def value(self, sample: str, **labels: str) -> float:
         """The value of one sample, such as ``value("broker_core_mine_answers_total", outcome="found")``.
 
-        ``labels`` are all that it has. Raises :exc:`KeyError` where there is none; the message names those there are.
+        ``labels`` are all labels of the sample. Raises :exc:`KeyError` if there is no such sample; the message names
+        the others.
         """
         found = [each for family in self.values() for each in family.samples if each.name == sample]
         for each in found:

@@ -1,8 +1,8 @@
 """The identity of a test's connection: the role and the address that the test gives it.
 
-No transport carries a role yet, and an address is what the network says. So the kit tells its own server of each
-persona beforehand, under a name that nobody can guess, and the persona's connections give it as their client's
-version. Whoever else connects is who he is.
+No transport carries a role yet, and an address is what the network says. So the kit announces each persona to its own
+server beforehand, under a name that nobody can guess, and the persona's connections give that name as their client's
+version. Any other client has its own identity.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ __all__ = ["Persona", "Personas", "asker_of"]
 
 @dataclass(frozen=True, slots=True)
 class Persona:
-    """An asker; ``None`` is what a connection of the kit has by itself. ``address`` is ``HOST`` or ``HOST:PORT``."""
+    """An asker; ``None`` is the value that a connection of the kit has by itself. ``address`` is ``HOST`` or
+    ``HOST:PORT``.
+    """
 
     role: str | None = None
     address: str | None = None
@@ -27,34 +29,34 @@ class Persona:
 
     def __post_init__(self) -> None:
         if self.address is not None:
-            address_of(self.address)  # a ValueError where the test is, not where the server is
+            address_of(self.address)  # a ValueError in the test, not in the server
 
     @property
     def is_plain(self) -> bool:
-        """Whether a connection says all of it by itself."""
+        """Whether a connection has all of the persona by itself."""
         return self.role is None and self.address is None
 
 
 class Personas:
-    """The personas of one server, by the names under which their connections come."""
+    """The personas of one server, by the names that their connections give."""
 
     def __init__(self) -> None:
         self._known: dict[str, Persona] = {}
 
     def announce(self, persona: Persona) -> str:
-        """What a connection of the persona gives as its client's version."""
+        """The name that a connection of the persona gives as its client's version."""
         name = f"broker-core-testing-{secrets.token_hex(16)}"
         self._known[name] = persona
         return name
 
     def identify(self, asker: Asker) -> Asker:
-        """The asker that the server sees in place of this one."""
+        """The asker that the server sees in place of ``asker``."""
         persona = self._known.get(asker.client_version)
         return asker if persona is None else asker_of(persona, asker)
 
 
 def asker_of(persona: Persona, asker: Asker) -> Asker:
-    """``asker`` with all that the persona says."""
+    """``asker`` with all values of the persona."""
     return replace(
         asker,
         role=persona.role,

@@ -1,4 +1,4 @@
-"""A question to the pipeline itself, for what no transport carries."""
+"""A question to the pipeline itself, for parameters that no transport carries."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ __all__ = ["PipelineAnswer", "ask"]
 
 @dataclass(frozen=True, slots=True)
 class PipelineAnswer:
-    """What the pipeline answered: ``topics`` are full names in the order of the answer; ``lister`` names the lister.
+    """An answer of the pipeline: ``topics`` are full names in the order of the answer; ``lister`` names the lister.
 
-    ``changed`` is false where the hash of the question still holds; ``topics`` is empty then. ``stale_seconds`` is the
-    age of a former answer in place of a failure. Of a question for a page, ``topics`` have the order of pages, and
-    ``next`` is where the next one begins (``None``: this is the last). ``details`` has what the question wanted.
+    ``changed`` is false if the hash of the question still holds; ``topics`` is empty then. ``stale_seconds`` is the age
+    of a former answer in place of a failure. Of a question for a page, ``topics`` have the order of pages, and ``next``
+    is the start of the next page (``None``: this is the last). ``details`` has the wanted columns.
     """
 
     topics: list[str]
@@ -52,7 +52,7 @@ async def ask(
     page: Page | None,
     wants: Collection[str],
 ) -> PipelineAnswer:
-    """Ask as a transport does that has read the question. Raises :exc:`~broker_core.errors.ListingFailed`."""
+    """Ask as a transport does once it has read the question. Raises :exc:`~broker_core.errors.ListingFailed`."""
     if page is not None and not isinstance(page, Page):
         raise TypeError(f"page must be a broker_core.Page or None, not {type(page).__name__}")
     request = ListingRequest(

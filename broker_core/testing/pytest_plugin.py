@@ -1,4 +1,4 @@
-"""Fixtures for tests of plugins; pytest finds this module by its entry point wherever broker-core is installed.
+"""Fixtures for tests of plugins; pytest finds this module by its entry point in any environment with broker-core.
 
 Nothing of the server is imported before a fixture is used: every run of pytest in the environment loads this module.
 """

@@ -35,9 +35,9 @@ __all__ = ["Server", "serve"]
 class Server:
     """A running broker with a client of it; :func:`serve` makes one.
 
-    Who asks is up to each question: ``role`` is the authenticated role, ``address`` a ``HOST`` or ``HOST:PORT``, and
+    Each question has its own asker: ``role`` is the authenticated role, ``address`` a ``HOST`` or ``HOST:PORT``, and
     ``client_version`` what the client calls itself. No transport carries a role yet, so only clients of this kit can
-    have one; any other client of :attr:`url` is who he is.
+    have one; any other client of :attr:`url` has its own identity.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Server:
 
     @property
     def http_url(self) -> str:
-        """Where ``/metrics``, ``/plugins`` and their like are, without a slash at the end."""
+        """The URL of ``/metrics``, ``/plugins`` and their like, without a slash at the end."""
         address = self.broker.http_address
         assert address is not None
         return f"http://{ListenAddress(*address)}"
@@ -92,7 +92,7 @@ class Server:
     ) -> TopicsAnswer:
         """Ask over the protocol: ``topics`` (full names), ``filtered``, ``topics_hash`` and ``changed`` of the answer.
 
-        Who is said to ask has a connection of his own, which is one and the same for all that he asks. Raises
+        Each asker has one connection for all its questions. Raises
         :exc:`~broker_core.client.ServerRefused` with the ``code`` and the ``message`` that a client gets.
         """
         client = await self._client(Persona(role, address, client_version))
@@ -114,10 +114,10 @@ class Server:
         role: str | None = None,
         address: str | None = None,
     ) -> PipelineAnswer:
-        """Ask the pipeline itself, past the protocol: the answer names the lister, besides what a client learns.
+        """Ask the pipeline itself, past the protocol: the answer names the lister, besides what a client gets.
 
-        No transport asks for a page or for details yet: ``page`` and ``wants`` are what a plugin gets in the request.
-        Raises :exc:`~broker_core.errors.ListingFailed` with what a client would be told.
+        No transport asks for a page or for details yet: a plugin gets ``page`` and ``wants`` in the request. Raises
+        :exc:`~broker_core.errors.ListingFailed` with the message for a client.
         """
         return await ask(
             self.broker.pipeline,
@@ -140,16 +140,16 @@ class Server:
         role: str | None = None,
         address: str | None = None,
     ) -> int:
-        """How many partitions a client is told that a topic (full name) has, 0 for none: PARTITIONED_METADATA.
+        """The number of partitions of a topic (full name) that a client gets, 0 for none: PARTITIONED_METADATA.
 
-        Clients ask it for each topic that they were listed. Without ``auto_create`` a topic that is not there is an
-        error. Raises :exc:`~broker_core.client.ServerRefused`.
+        Clients ask it for each listed topic. Without ``auto_create`` a missing topic is an error. Raises
+        :exc:`~broker_core.client.ServerRefused`.
         """
         client = await self._client(Persona(role, address, client_version))
         return await client.partitioned_metadata(topic, auto_create)
 
     async def metrics(self) -> MetricFamilies:
-        """What ``/metrics`` says now, parsed: ``(await server.metrics()).value("broker_core_mine_answers_total")``."""
+        """The parsed text of ``/metrics``: ``(await server.metrics()).value("broker_core_mine_answers_total")``."""
         return MetricFamilies.parse(await asyncio.to_thread(get, self.http_url, "/metrics"))
 
     async def invoke(
@@ -200,17 +200,17 @@ async def serve(
 ) -> AsyncIterator[Server]:
     """Serve ``plugins`` (name -> module or instance, in the order of the chain) on free ports of the loopback.
 
-    ``topics`` are full names in the catalogue, which answers where no plugin does; a mapping gives each its properties.
+    ``topics`` are full names in the catalogue, which answers if no plugin does; a mapping gives each its properties.
     ``settings`` are the tables of a settings file: ``{"plugins": {"mine": {"deadline": "1s"}}}``. The environment and
     files are not read, and installed plugins are off unless ``settings`` enables them. With ``{"kafka": {}}`` Kafka
     clients are served too.
 
     With ``check_masks`` each mask is asked about the same names once more, shuffled and in pieces, and a listing fails
-    for which it says something else then: a mask is about each name by itself. Turn it off where a mask counts its
-    calls, or changes its mind from one to the next.
+    if the answers differ: a mask must judge each name by itself. Turn it off if a mask counts its calls, or changes its
+    mind from one to the next.
 
-    With ``check_reads`` the end of it is an :exc:`AssertionError` where a plugin has read fields of a request that its
-    ``broker_core_depends_on`` does not declare.
+    With ``check_reads`` the end of the block raises :exc:`AssertionError` if a plugin has read fields of a request that
+    its ``broker_core_depends_on`` does not declare.
     """
     plugins = dict(plugins or {})
     personas = Personas()

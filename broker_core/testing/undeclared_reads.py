@@ -1,7 +1,7 @@
-"""What plugins read of requests and do not declare (``broker_core_depends_on``).
+"""Finds fields of requests that plugins read and do not declare (``broker_core_depends_on``).
 
-A cache keys on what a plugin declares. One that reads more may be answered with what was for somebody else, and no test
-of the plugin by itself shows it.
+A cache keys on what a plugin declares. If it reads more, a client may get an answer that was made for another, and no
+test of the plugin by itself shows it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["ReadFields"]
 
 
 class ReadFields:
-    """What the plugins of one server read from now on, in any of their threads."""
+    """The fields that the plugins of one server read from now on, in any of their threads."""
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         self._declared = dispatcher.dependencies.of
@@ -31,7 +31,7 @@ class ReadFields:
                 caller.shown = partial(self.shown, plugin)
 
     def shown(self, plugin: str, question: Any) -> Any:
-        """The question such that what the plugin reads of it is known; only answers to listings are kept."""
+        """The question, such that reads by the plugin are recorded; only answers to listings are kept."""
         if not isinstance(question, ListingRequest):
             return question
         return recorded(question, partial(self._note, plugin))
@@ -42,7 +42,7 @@ class ReadFields:
 
     @property
     def undeclared(self) -> Mapping[str, frozenset[str]]:
-        """What each plugin has read and does not declare."""
+        """The fields that each plugin has read and does not declare."""
         with self._lock:
             found = {
                 plugin: undeclared(words, self._declared(plugin)) for plugin, words in self._read.items()
@@ -50,7 +50,7 @@ class ReadFields:
         return {plugin: words for plugin, words in found.items() if words}
 
     def check(self) -> None:
-        """Raise :exc:`AssertionError` where there is any."""
+        """Raise :exc:`AssertionError` if there is any."""
         lines = [
             f"plugin {plugin!r} reads {_fields(word)}, and its broker_core_depends_on does not say {word!r}: what is "
             "kept of its answers may be given to others (check_reads of the test kit)"

@@ -1,4 +1,4 @@
-"""Spans of listings for OpenTelemetry; the library is imported where tracing is on."""
+"""Spans of listings for OpenTelemetry; the library is imported only if tracing is on."""
 
 from __future__ import annotations
 

@@ -44,9 +44,8 @@ class _Exporter(OTLPSpanExporter):
 
 
 class Tracing:
-    """Makes the spans of one server. ``provider`` is the library's, whose processors get what has ended.
-
-    ``exporter`` is what these send by; shut down, it tries no more.
+    """Makes the spans of one server. ``provider`` is the library's, whose processors get the ended spans. ``exporter``
+    sends for them; shut down, it tries no more.
     """
 
     def __init__(self, provider: TracerProvider, exporter: SpanExporter | None = None) -> None:
@@ -57,7 +56,7 @@ class Tracing:
 
     @classmethod
     def to_collector(cls, settings: TracingSettings) -> Self:
-        """Spans go where the settings say, or the variables of OpenTelemetry, which say all else."""
+        """Send spans to the address in the settings, or in the variables of OpenTelemetry, which decide all else."""
         sampler = None
         if "OTEL_TRACES_SAMPLER" not in os.environ:
             sampler = ParentBased(TraceIdRatioBased(settings.sample))
@@ -68,11 +67,11 @@ class Tracing:
         return cls(provider, exporter)
 
     def listing(self, values: Mapping[str, Any]) -> ListingSpan:
-        """``with tracing.listing(...) as span:`` a listing that begins now; the stages in the block are below it."""
+        """``with tracing.listing(...) as span:`` a listing that begins now; stages in the block are its children."""
         return ListingSpan(self, self._tracer, values)
 
     def listed(self, values: Mapping[str, Any], seconds: float, reason: str | None = None) -> None:
-        """A listing that took so long, and had no stages; ``reason`` is why it was refused."""
+        """Record a listing that took so long, and had no stages; ``reason`` is why it was refused."""
         now = time.time_ns()
         span = self._tracer.start_span(
             _ROOT, kind=SpanKind.SERVER, attributes=_attributes(values), start_time=now - int(seconds * 1e9)
@@ -82,16 +81,16 @@ class Tracing:
         span.end(now)
 
     def stage(self, name: str, values: Mapping[str, Any]) -> _Stage:
-        """A span below the one that is under way."""
+        """A child span of the one that is under way."""
         return _Stage(self._tracer, name, values)
 
     def under(self, headers: Mapping[str, str]) -> _Under:
-        """``with tracing.under(headers):`` listings in the block are below the span of the client (`traceparent`)."""
+        """``with tracing.under(headers):`` listings in the block are children of the client's span (`traceparent`)."""
         return _Under(self._propagator.extract(headers))
 
     def close(self, timeout: float) -> None:
-        """Send what there is, in at most ``timeout`` seconds."""
-        # The library waits for longer where the collector does not answer.
+        """Send the remaining spans, in at most ``timeout`` seconds."""
+        # The library waits longer if the collector does not answer.
         closing = threading.Thread(target=self._provider.shutdown, name="tracing", daemon=True)
         closing.start()
         closing.join(timeout)
@@ -174,7 +173,7 @@ class ListingSpan(_Stage):
         contexts.detach(self._token)
 
     def written(self, unsent: ListingFailed | None = None) -> None:
-        """The answer has left, or cannot be sent for this reason."""
+        """End the span: the answer has left, or cannot be sent because of ``unsent``."""
         writing, self._writing = self._writing, None
         if writing is not None:
             if unsent is not None:

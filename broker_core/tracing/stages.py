@@ -1,7 +1,7 @@
-"""The stages of a listing as spans, where the listing is traced; nothing otherwise.
+"""The stages of a listing as spans, if the listing is traced; nothing otherwise.
 
-A stage does not know whether anybody traces: ``with stage("filter"): ...`` costs a tenth of a microsecond where nobody
-does. Which tracer a listing has goes with its context (:mod:`contextvars`), and so with the tasks that it starts.
+A stage does not know whether anybody traces: ``with stage("filter"): ...`` costs a tenth of a microsecond if nobody
+does. The tracer of a listing goes with its context (:mod:`contextvars`), and so with the tasks that it starts.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ __all__ = ["NO_SPAN", "Span", "StageTracer", "stage", "traced_by"]
 
 
 class Span(Protocol):
-    """A stretch of time with a name, as a block, and what is known of it."""
+    """A named stretch of time, as a block, with attributes."""
 
     def note(self, **values: Any) -> None:
-        """Add attributes; those that are ``None`` are left out."""
+        """Add attributes; ``None`` values are left out."""
 
     def __enter__(self) -> Self: ...
 
@@ -32,16 +32,16 @@ class StageTracer(Protocol):
     """Makes the spans of one server."""
 
     def stage(self, name: str, values: Mapping[str, Any]) -> Span:
-        """A span below the one that is under way."""
+        """A child span of the one that is under way."""
 
 
 class _NoSpan:
-    """Stands for a span where nothing is traced."""
+    """Stands for a span if nothing is traced."""
 
     __slots__ = ()
 
     def note(self, **_values: Any) -> None:
-        """There is nobody to tell."""
+        """Drop the attributes."""
 
     def __enter__(self) -> Self:
         return self
@@ -49,7 +49,7 @@ class _NoSpan:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Nothing ends."""
+        """End nothing."""
 
 
 NO_SPAN: Final = _NoSpan()
@@ -58,7 +58,7 @@ _tracer: ContextVar[StageTracer | None] = ContextVar("broker_core_stage_tracer",
 
 
 def stage(name: str, **values: Any) -> Span:
-    """The span of a stage, where what runs is traced."""
+    """The span of a stage, if the running task is traced."""
     tracer = _tracer.get()
     return NO_SPAN if tracer is None else tracer.stage(name, values)
 
