@@ -6,8 +6,9 @@ below 0.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Sequence
+from functools import cached_property, lru_cache
+from itertools import pairwise
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -23,6 +24,8 @@ _Array: TypeAlias = np.ndarray[Any, Any]
 #: Bytes of the names of one field, each as long as the longest.
 _MOST: Final = 16 * 1024 * 1024
 _LONG: Final = 0x80
+#: Before all bytes: where lengths of arrays are, less the numbers of their rows.
+_COUNT: Final = -2
 #: The fields of cursors that are numbers, as answers have them.
 _NUMBERS: Final = {"partition_index": ">i4", "producer_id": ">i8", "resource_type": ">i1"}
 
@@ -69,10 +72,6 @@ class RawUnits:
         self._columns = {name: column[order] for name, column in columns.items()}
         #: By level the row of each unit, -1 for one that stands for an empty row above.
         self._slots = [each[order] for each in slots]
-        #: How many units up to each are not those behind the unit before them in the answer.
-        self._breaks = np.cumsum(np.diff(order, prepend=order[:1]) != 1)
-        #: The units of each row of the first levels.
-        self._sizes = [np.bincount(each[each >= 0], minlength=1) for each in self._slots[:-1]]
 
     @classmethod
     def of(cls, shape: Shape, rows: RawRows) -> RawUnits | None:
@@ -155,42 +154,62 @@ class RawUnits:
 
     def encoded(self, low: int, high: int) -> Encoded:
         """The rows with the units from one on up to another, without that."""
-        pieces: list[Buffer] = []
-        count = self._put(pieces, 0, low, high)
+        data = memoryview(self.rows.data)
+        count, ranges = self._ranges(low, high)
+        pieces: list[Buffer] = [
+            data[start:end] if start >= 0 else self.rows.length(_COUNT - start) for start, end in ranges
+        ]
         return Encoded(count, pieces)
 
-    def _put(self, pieces: list[Buffer], depth: int, low: int, high: int) -> int:
-        """Add the rows of a level with these units, which are in one row above it; returns how many."""
-        at = self._slots[depth]
-        if low == high or at[low] < 0:
-            return 0
-        level, data = self.rows.levels[depth], memoryview(self.rows.data)
-        # The units that rows begin with, and those behind their last ones.
-        lows = np.concatenate([[low], np.flatnonzero(np.diff(at[low:high])) + low + 1])
-        highs = np.append(lows[1:], high)
-        rows, breaks = at[lows], self._breaks
-        is_last = depth + 1 == len(self._slots)
-        whole = np.ones(len(rows), np.bool_)
-        if not is_last:
-            whole = (highs - lows == self._sizes[depth][rows]) & (breaks[highs - 1] == breaks[lows])
-        # Whole rows that are neighbours in the answer are one piece.
-        goes_on = whole[1:] & whole[:-1] & (breaks[lows[1:]] == breaks[highs[:-1] - 1])
-        firsts = np.concatenate([[0], np.flatnonzero(~goes_on) + 1])
-        lasts = np.append(firsts[1:], len(rows)) - 1
-        starts = np.frombuffer(level.starts, np.int32)[rows[firsts]]
-        ends = self.rows.ends[depth][rows[lasts]]
-        columns = (each.tolist() for each in (firsts, whole[firsts], starts, ends))
-        for first, is_whole, start, end in zip(*columns, strict=True):
-            if is_whole:
-                pieces.append(data[start:end])
-                continue
-            row = int(rows[first])
-            pieces.append(data[start : level.inner[row]])
-            at_length = len(pieces)
-            count = self._put(pieces, depth + 1, int(lows[first]), int(highs[first]))
-            pieces.insert(at_length, self.rows.length(count))
-            pieces.append(data[level.tails[row] : end])
-        return len(rows)
+    def _ranges(self, low: int, high: int) -> tuple[int, Iterable[tuple[int, int]]]:
+        """How many rows have these units, and the ranges of their bytes; for the length of an array of ``n`` rows that
+        the answer does not have, one from ``_COUNT - n``.
+
+        By unit a range for the head of each row that begins with it, and for the length of its array, then its own, and
+        one for what is behind the array of each row that ends with it. What is next to each other is one.
+        """
+        if low == high:
+            return 0, ()
+        slots, last = [at[low:high] for at in self._slots], len(self._slots) - 1
+        begins = np.zeros((high - low, 3 * last + 1), np.int64)
+        ends = np.zeros_like(begins)
+        firsts = [np.diff(at, prepend=-2) != 0 for at in slots]
+        for depth in range(last):
+            firsts[depth + 1] |= firsts[depth]
+        for depth, at in enumerate(slots[:-1]):
+            level, first = self.rows.levels[depth], np.flatnonzero(firsts[depth])
+            rows_below = np.add.reduceat(firsts[depth + 1] & (slots[depth + 1] >= 0), first, dtype=np.int64)
+            final = np.append(first[1:], high - low) - 1
+            is_there = at[first] >= 0
+            first, final, rows_below = first[is_there], final[is_there], rows_below[is_there]
+            rows = at[first]
+            inner, tails = np.asarray(level.inner)[rows], np.asarray(level.tails)[rows]
+            counts, behind_length = np.asarray(level.counts)[rows], self._behind_lengths[depth][rows]
+            is_whole = rows_below == counts
+            head, tail = 2 * depth, 3 * last - depth
+            begins[first, head], ends[first, head] = np.asarray(level.starts)[rows], inner
+            begins[first, head + 1] = np.where(is_whole, inner, _COUNT - rows_below)
+            ends[first, head + 1] = np.where(is_whole, behind_length, _COUNT + 1)
+            begins[final, tail], ends[final, tail] = tails, self.rows.ends[depth][rows]
+        is_there = slots[-1] >= 0
+        rows = slots[-1][is_there]
+        begins[is_there, 2 * last] = np.asarray(self.rows.levels[-1].starts)[rows]
+        ends[is_there, 2 * last] = self.rows.ends[-1][rows]
+        some = begins < ends
+        found, until = begins[some], ends[some]
+        goes_on = found[1:] == until[:-1]
+        found, until = found[np.append(True, ~goes_on)], until[np.append(~goes_on, True)]
+        return int(firsts[0].sum()), zip(found.tolist(), until.tolist(), strict=True)
+
+    @cached_property
+    def _behind_lengths(self) -> list[_Array]:
+        """By level but the last the bytes behind the lengths of the arrays in its rows."""
+        found = []
+        for level, below in pairwise(self.rows.levels):
+            counts = np.asarray(level.counts)
+            starts = np.append(np.asarray(below.starts), 0)
+            found.append(np.where(counts > 0, starts[np.cumsum(counts) - counts], np.asarray(level.tails)))
+        return found
 
 
 def _slots(rows: RawRows) -> list[_Array]:
