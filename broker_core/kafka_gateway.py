@@ -91,7 +91,7 @@ class KafkaGateway:
             max_age=upstream.max_age,
             topics=self.plugin.current,
         )
-        permits.on_pressure(lambda _: self.front.answers.clear())
+        permits.on_pressure(lambda _: self.front.forget())
 
     def edits(self, find: Find) -> ClusterEdits:
         """What does edits of the topics of the cluster."""
@@ -110,7 +110,7 @@ class KafkaGateway:
 
     async def stop(self) -> None:
         """Let go of what is held, and close all connections."""
-        self.front.answers.clear()
+        self.front.forget()
         await self.plugin.close()
         await self.cluster.stop()
 

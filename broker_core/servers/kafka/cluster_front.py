@@ -13,7 +13,7 @@ from broker_core.access.sessions import ClientCredentials, Sessions
 from broker_core.client import ClientError, CredentialsFailed
 from broker_core.client.kafka import KafkaException
 from broker_core.names import NamespaceName
-from broker_core.servers.kafka.kept_answers import KeptAnswers
+from broker_core.servers.kafka.kept_answers import KeptAnswers, KeptRequest, WholeAnswer
 from broker_core.servers.kafka.node_ports import NodePorts
 from broker_core.upstream.kafka import (
     ANY,
@@ -52,12 +52,19 @@ class ClusterFront:
     ) -> None:
         self.cluster = cluster
         #: What later pages of a pass are made of.
-        self.answers = KeptAnswers(max_age)
+        self.answers = KeptAnswers[WholeAnswer](max_age)
+        #: By the connection of a client what it asks for page by page.
+        self.requests = KeptAnswers[KeptRequest](max_age)
         self.namespace = namespace
         self.ports = ports
         self._sessions = sessions
         self._topics = topics
         cluster.on_nodes.append(self._fit)
+
+    def forget(self) -> None:
+        """Keep nothing for later pages: memory is short, or this is the end."""
+        self.answers.clear()
+        self.requests.clear()
 
     @property
     def forwards(self) -> bool:

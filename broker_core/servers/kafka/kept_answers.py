@@ -1,17 +1,19 @@
-"""Whole answers of a cluster that later pages are made of: bounded by age and number, and by the permits they hold."""
+"""What later pages of a pass are made of, bounded by age and number, and by the permits that it holds: whole answers of
+a cluster, and requests that were read.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from broker_core.memory.permit_budget import Permit
 from broker_core.upstream.kafka import ClusterTopics
-from broker_core.wire.kafka import Fields
+from broker_core.wire.kafka import Fields, RawRows
 
-__all__ = ["KeptAnswers", "WholeAnswer"]
+__all__ = ["KeptAnswers", "KeptRequest", "WholeAnswer"]
 
 #: Answers that are kept at the most; the one that was used last goes last.
 _MOST: Final = 64
@@ -27,23 +29,41 @@ class WholeAnswer:
     topics: ClusterTopics | None = field(default=None, repr=False)
 
 
-class KeptAnswers:
+@dataclass(slots=True, eq=False)
+class KeptRequest:
+    """What a client's last large request asks for, as rows and as units: the next page's has the same bytes."""
+
+    rows: RawRows
+    permit: Permit = field(repr=False)
+    units: Any = field(repr=False)
+    #: How many units each of those had on the page before; 0: not known.
+    each: float = 0.0
+
+
+class _Kept(Protocol):
+    permit: Permit
+
+
+_Any = TypeVar("_Any", bound=_Kept)
+
+
+class KeptAnswers(Generic[_Any]):
     """By any key the newest answer, for ``max_age`` seconds from the moment on at which it was asked for."""
 
     def __init__(self, max_age: float) -> None:
         self._max_age = max_age
-        self._kept: dict[Hashable, WholeAnswer] = {}
+        self._kept: dict[Hashable, _Any] = {}
         #: Another one after each change: what was asked for before it is not kept after it.
         self.mark = 0
 
-    def get(self, key: Hashable) -> WholeAnswer | None:
+    def get(self, key: Hashable) -> _Any | None:
         """The answer of a key."""
         found = self._kept.pop(key, None)
         if found is not None:
             self._kept[key] = found
         return found
 
-    def keep(self, key: Hashable, answer: WholeAnswer, began: float, mark: int) -> None:
+    def keep(self, key: Hashable, answer: _Any, began: float, mark: int) -> None:
         """Keep an answer that was asked for at ``began``, in loop time, after the change of ``mark``."""
         if mark != self.mark:
             answer.permit.release()
@@ -61,7 +81,7 @@ class KeptAnswers:
         for key, answer in list(self._kept.items()):
             self._let_go(key, answer)
 
-    def _let_go(self, key: Hashable, answer: WholeAnswer | None) -> None:
+    def _let_go(self, key: Hashable, answer: _Any | None) -> None:
         if answer is not None:
             answer.permit.release()
             if self._kept.get(key) is answer:

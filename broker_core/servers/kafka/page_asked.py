@@ -5,16 +5,19 @@ What a node of a cluster is asked stays the bytes that the client sent, unless i
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from itertools import chain, groupby
 from typing import Any, Final, Protocol
 
+from broker_core.memory.permit_errors import PermitError
 from broker_core.servers.kafka.call import KafkaCall
+from broker_core.servers.kafka.kept_answers import KeptRequest
 from broker_core.servers.kafka.page import Page, Place
 from broker_core.servers.kafka.page_parts import UnitRange, size_of, units_of
 from broker_core.servers.kafka.page_rows import Item, item_runs, items_of, message_of
 from broker_core.servers.kafka.page_shapes import Shape
-from broker_core.servers.kafka.raw_units import RawUnits, asked_shape
+from broker_core.servers.kafka.raw_units import KEPT, RawUnits, asked_shape
 from broker_core.wire.kafka import ZERO_ID, Api, Fields, RawRows
 
 __all__ = ["Asked", "asked_of"]
@@ -48,14 +51,38 @@ async def asked_of(call: KafkaCall, api: Api, shape: Shape, page: Page) -> Asked
         return _Decoded(call, shape, page, [])
     own = asked_shape(api, call.version)
     if isinstance(rows, RawRows) and own is not None:
-        units = await units_of(call, own, rows)
+        kept = _kept(call, rows)
+        units = await units_of(call, own, rows) if kept is None else kept.units
         start = None if page.start is None else _own_place(shape, own, page.start)
         if units is not None and (start is None or units.before(start) is not None):
-            return _Bytes(call, shape, page, own, units)
+            return _Bytes(call, shape, page, own, units, kept or _keep(call, page, rows, units))
     items = await call.off_loop(
         size_of(rows), items_of, shape, shape.asked, call.body, page, shape.asked_fields
     )
     return _Decoded(call, shape, page, items)
+
+
+def _kept(call: KafkaCall, rows: RawRows) -> KeptRequest | None:
+    """The kept request that these rows are of."""
+    front = call.services.front
+    kept = None if front is None or not call.size else front.requests.get(call.asker.connection)
+    return kept if kept is not None and kept.rows is rows else None
+
+
+def _keep(call: KafkaCall, page: Page, rows: RawRows, units: RawUnits) -> KeptRequest | None:
+    """Keep a large request of which there is room for some on the page alone, if there is memory."""
+    front, size = call.services.front, KEPT * rows.nbytes
+    if front is None or not call.size or len(units) <= page.limit and not units.is_open:
+        return None
+    try:
+        permit = call.services.pipeline.permits.snapshots.try_acquire(size)
+    except PermitError:
+        return None
+    if permit is None:
+        return None
+    kept = KeptRequest(rows, permit, units)
+    front.requests.keep(call.asker.connection, kept, asyncio.get_running_loop().time(), front.requests.mark)
+    return kept
 
 
 class _Decoded:
@@ -103,7 +130,16 @@ class _Decoded:
 
 
 class _Bytes:
-    def __init__(self, call: KafkaCall, shape: Shape, page: Page, own: Shape, units: RawUnits) -> None:
+    def __init__(
+        self,
+        call: KafkaCall,
+        shape: Shape,
+        page: Page,
+        own: Shape,
+        units: RawUnits,
+        kept: KeptRequest | None,
+    ) -> None:
+        self._kept = kept
         self._call = call
         self._shape = shape
         self._own = own
@@ -131,7 +167,8 @@ class _Bytes:
         most = step = page.limit + 1
         is_open = self._units.is_open or len(self._own.answered) < len(self._shape.answered)
         if is_open:
-            step = most // _FIRST + 1
+            each = 0.0 if self._kept is None else self._kept.each
+            step = min(int(page.limit / each) + 1, most) if each else most // _FIRST + 1
         while True:
             high = min(low + step, end)
             yield low, high
@@ -141,6 +178,8 @@ class _Bytes:
             if is_open:  # as many as fill the page, if each has as much as those until now
                 each = max(page.limit - page.left, 1) / (high - begin)
                 step = min(int(page.left / each) + 1, most)
+                if self._kept is not None:
+                    self._kept.each = each
 
     def filling(self) -> tuple[int, int]:
         low = self._low()

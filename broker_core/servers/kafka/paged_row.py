@@ -6,8 +6,10 @@ topics of a namespace are a page already where they are listed (:mod:`.topic_pag
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Coroutine
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from broker_core.client import ClientError
 from broker_core.errors import ListingFailed
@@ -145,8 +147,14 @@ class _Paging:
         begun = page.start
         topics = await self._cluster_topics()
         parts = PageParts(self._call, shape, page)
-        for part in asked.parts():
-            fields = await (self._part(asked, part) if len(asked) else _answer(self._row, self._call))
+        for number, part in enumerate(asked.parts()):
+            answer = self._part(asked, part) if len(asked) else _answer(self._row, self._call)
+            if number or topics is None:
+                fields = await answer
+            else:
+                fields, is_another = await _both(answer, self._has_another_id())
+                if is_another:
+                    return None
             if page.is_filled:  # where topics are listed
                 if shape.fields[-1] == "log_dir" and page.following is not None:
                     name, partition, _ = page.following.key
@@ -171,20 +179,32 @@ class _Paging:
 
         They are those from before the answer: a topic that is made anew meanwhile has another id on the next page.
         """
-        call, page, shape = self._call, self._page, self._shape
+        call, shape = self._call, self._shape
         front = call.services.front
         if front is None or _TOPIC not in shape.fields or shape.by_id or shape.as_kafka:
             return None
         try:
-            start = page.start
-            if start is not None and start.topic_id != ZERO_ID:
-                now = await front.topic_id(call.asker, start.key[shape.fields.index(_TOPIC)])
-                if now not in (ZERO_ID, start.topic_id):
-                    page.start = self._first_of(start)._replace(topic_id=now)
-                    front.answers.clear()
             return await front.topics(call.asker)
         except (ClientError, ListingFailed) as failed:
             raise CloseClient(str(failed)) from failed
+
+    async def _has_another_id(self) -> bool:
+        """Whether the first topic is another one than the page before ended in; it begins at its beginning then.
+
+        It is asked for beside the page, which is made anew where it is.
+        """
+        start, front = self._page.start, self._call.services.front
+        if front is None or start is None or start.topic_id == ZERO_ID:
+            return False
+        try:
+            now = await front.topic_id(self._call.asker, start.key[self._shape.fields.index(_TOPIC)])
+        except (ClientError, ListingFailed) as failed:
+            raise CloseClient(str(failed)) from failed
+        if now in (ZERO_ID, start.topic_id):
+            return False
+        self._page.start = self._first_of(start)._replace(topic_id=now)
+        front.answers.clear()
+        return True
 
     def _first_of(self, start: Place) -> Place:
         """The place of the first unit of the topic of a place."""
@@ -226,6 +246,15 @@ class _Paging:
             return False
         self._page.start = begin._replace(topic_id=known)
         return True
+
+
+async def _both(answer: Coroutine[Any, Any, Fields], check: Coroutine[Any, Any, bool]) -> tuple[Fields, bool]:
+    """What both give, which are under way at the same time; the first error once both have ended."""
+    fields, found = await asyncio.gather(answer, check, return_exceptions=True)
+    for each in (fields, found):
+        if isinstance(each, BaseException):
+            raise each
+    return cast("tuple[Fields, bool]", (fields, found))
 
 
 def _without_empty(fields: Fields) -> Fields:

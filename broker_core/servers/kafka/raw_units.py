@@ -17,10 +17,12 @@ from broker_core.servers.kafka.page import Place
 from broker_core.servers.kafka.page_shapes import Shape, arrays_of
 from broker_core.wire.kafka import Api, Buffer, Encoded, RawPath, RawRows, has_rows
 
-__all__ = ["RawUnits", "asked_path", "asked_shape", "raw_path"]
+__all__ = ["KEPT", "RawUnits", "asked_path", "asked_shape", "raw_path"]
 
 _Array: TypeAlias = np.ndarray[Any, Any]
 
+#: Bytes of memory for each byte of rows that are kept with their units.
+KEPT: Final = 2
 #: Bytes of the names of one field, each as long as the longest.
 _MOST: Final = 16 * 1024 * 1024
 _LONG: Final = 0x80
@@ -65,13 +67,18 @@ class RawUnits:
 
     def __init__(self, shape: Shape, rows: RawRows, columns: dict[str, _Array], slots: list[_Array]) -> None:
         keys = [-columns[each] if each == "producer_id" else columns[each] for each in shape.order]
-        order = np.arange(len(slots[0])) if _is_sorted(keys) else np.lexsort(keys[::-1])
+        #: Whether they are in the order of the answer.
+        self._is_sorted = _is_sorted(keys)
+        if not self._is_sorted:
+            order = np.lexsort(keys[::-1])
+            columns = {name: column[order] for name, column in columns.items()}
+            slots = [each[order] for each in slots]
         self.rows: Final = rows
         self._shape = shape
         #: By the field of the cursor, in the order of the units.
-        self._columns = {name: column[order] for name, column in columns.items()}
+        self._columns = columns
         #: By level the row of each unit, -1 for one that stands for an empty row above.
-        self._slots = [each[order] for each in slots]
+        self._slots = slots
 
     @classmethod
     def of(cls, shape: Shape, rows: RawRows) -> RawUnits | None:
@@ -155,11 +162,21 @@ class RawUnits:
     def encoded(self, low: int, high: int) -> Encoded:
         """The rows with the units from one on up to another, without that."""
         data = memoryview(self.rows.data)
-        count, ranges = self._ranges(low, high)
+        count, ranges = self._whole(low, high) or self._ranges(low, high)
         pieces: list[Buffer] = [
             data[start:end] if start >= 0 else self.rows.length(_COUNT - start) for start, end in ranges
         ]
         return Encoded(count, pieces)
+
+    def _whole(self, low: int, high: int) -> tuple[int, Iterable[tuple[int, int]]] | None:
+        """As :meth:`_ranges`, if the units are those of whole rows that are neighbours in the answer."""
+        at = self._slots[0]
+        if not self._is_sorted or low == high or any(
+            0 < each < len(at) and at[each - 1] == at[each] for each in (low, high)
+        ):
+            return None
+        first, last = int(at[low]), int(at[high - 1])
+        return last - first + 1, ((self.rows.levels[0].starts[first], self.rows.end_of(last)),)
 
     def _ranges(self, low: int, high: int) -> tuple[int, Iterable[tuple[int, int]]]:
         """How many rows have these units, and the ranges of their bytes; for the length of an array of ``n`` rows that

@@ -179,6 +179,9 @@ class KafkaRequestHandler:
         except QuotaExceeded as exceeded:
             return Awaited(partial(_closed_later, exceeded))
         if len(message) > LARGE and row.api is not API_VERSIONS:
+            front = self._services.front
+            kept = None if front is None else front.requests.get(self._client)
+            reader.known = None if kept is None else kept.rows
             read = partial(row.read_request, reader, header.api_version)
             return RequestJob(row, after_reading(row, read), self._call(header, {}, turn, len(message)))
         call = self._call(header, row.read_request(reader, header.api_version), turn)

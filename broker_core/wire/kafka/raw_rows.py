@@ -82,8 +82,12 @@ class RawRows(EncodedRows, Sequence[Any]):
         read: Callable[[Reader], Any],
         *,
         compact: bool,
+        begin: int = 0,
+        scan: object = None,
     ) -> None:
         self.data: Final = data
+        self._begin: Final = begin
+        self._scan: Final = scan
         self.levels: Final = levels
         self.end: Final = end
         self.compact: Final = compact
@@ -109,6 +113,19 @@ class RawRows(EncodedRows, Sequence[Any]):
     def _row(self, start: int) -> Any:
         return self.read(Reader(self.data, start, most_elements=_MOST))
 
+    def are_next(self, reader: Reader, scan: object) -> bool:
+        """Whether a reader is at bytes that ``scan`` would find these rows in: it has found them in the same ones."""
+        size = self.end - self._begin
+        return (
+            scan is self._scan
+            and reader.left >= size
+            and reader.data[reader.at : reader.at + size] == self.data[self._begin : self.end]
+        )
+
+    def skip(self, reader: Reader) -> None:
+        """Go on behind bytes that :meth:`are_next` is true of."""
+        reader.at += self.end - self._begin
+
     @cached_property
     def ends(self) -> list[_Array]:
         """By level the bytes behind the rows."""
@@ -122,6 +139,11 @@ class RawRows(EncodedRows, Sequence[Any]):
                 ends[np.cumsum(counts)[has] - 1] = np.array(above.tails)[has]
             found.append(ends)
         return found
+
+    def end_of(self, row: int) -> int:
+        """The byte behind a row."""
+        starts = self.levels[0].starts
+        return starts[row + 1] if row + 1 < len(starts) else self.end
 
     @property
     def nbytes(self) -> int:
@@ -167,8 +189,7 @@ class RawRows(EncodedRows, Sequence[Any]):
 
     def one(self, place: int) -> Encoded:
         """The row at a place."""
-        end = int(self.ends[0][place])
-        return Encoded(1, [memoryview(self.data)[self.levels[0].starts[place] : end]])
+        return Encoded(1, [memoryview(self.data)[self.levels[0].starts[place] : self.end_of(place)]])
 
     def ordered(self, places: Sequence[int]) -> CutRows:
         """The rows at these places, in this order."""
@@ -267,6 +288,10 @@ def _codec(message: Struct, version: int, path: RawPath, *, compact: bool) -> Co
     one = rows.of.codec(version, flexible=compact, nullable=False).read
 
     def read(reader: Reader) -> RawRows | None:
+        known, begin = reader.known, reader.at
+        if isinstance(known, RawRows) and known.are_next(reader, scan):
+            known.skip(reader)
+            return known
         count = reader.elements(compact=compact)
         if count is None:
             return None
@@ -287,6 +312,6 @@ def _codec(message: Struct, version: int, path: RawPath, *, compact: bool) -> Co
             inner, counts, tails = (next(lists) if depth + 1 < len(path) else _NONE for _ in range(3))
             places = {each: next(lists) if each in own[depth] else starts for each in fields}
             levels.append(RawLevel(starts, inner, counts, tails, places))
-        return RawRows(data, levels, end, one, compact=compact)
+        return RawRows(data, levels, end, one, compact=compact, begin=begin, scan=scan)
 
     return message.codec_with(name, read, version, flexible=compact)

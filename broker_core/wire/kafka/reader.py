@@ -35,7 +35,7 @@ class MalformedMessage(ValueError):
 class Reader:
     """Reads one message from ``data``, from byte ``at`` on. Each method raises :exc:`MalformedMessage`."""
 
-    __slots__ = ("_data", "_elements", "_end", "at")
+    __slots__ = ("_data", "_elements", "_end", "at", "known")
 
     def __init__(self, data: bytes, at: int = 0, *, most_elements: int = MOST_ELEMENTS) -> None:
         self._data = data
@@ -43,6 +43,8 @@ class Reader:
         self._elements = most_elements
         #: The byte that is read next.
         self.at = at
+        #: What was read of the same bytes before, for what reads them; it knows its own.
+        self.known: Any = None
 
     @property
     def data(self) -> bytes:

@@ -13,12 +13,10 @@ from broker_core.servers.kafka.gateway.relay import front_of
 from broker_core.servers.kafka.handler_row import AnswerLater
 from broker_core.servers.kafka.kept_answers import WholeAnswer
 from broker_core.servers.kafka.page import without_page
+from broker_core.servers.kafka.raw_units import KEPT
 from broker_core.wire.kafka import Api, Fields, RawRows
 
 __all__ = ["of_pass"]
-
-#: Bytes of memory for each byte of rows whose units are kept too.
-_UNITS: Final = 2
 
 
 def of_pass(api: Api, later: AnswerLater) -> AnswerLater:
@@ -44,7 +42,7 @@ def of_pass(api: Api, later: AnswerLater) -> AnswerLater:
         fields = await later(call)
         if not fields.get("error_code"):
             # Rows that stay bytes are kept with what pages of them need; small ones hold no permits before.
-            raw = sum(_UNITS * rows.nbytes for rows in fields.values() if isinstance(rows, RawRows))
+            raw = sum(KEPT * rows.nbytes for rows in fields.values() if isinstance(rows, RawRows))
             size = max(sum(permit.count for permit in call.held), raw, LARGE_ANSWER)
             try:
                 permit = call.services.pipeline.permits.snapshots.try_acquire(size)
