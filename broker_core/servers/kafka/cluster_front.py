@@ -23,7 +23,7 @@ from broker_core.upstream.kafka import (
     identity_of,
     principal_of,
 )
-from broker_core.wire.kafka import METADATA, Fields
+from broker_core.wire.kafka import METADATA, Api, Fields
 
 __all__ = ["ClusterFront"]
 
@@ -55,6 +55,8 @@ class ClusterFront:
         self.answers = KeptAnswers[WholeAnswer](max_age)
         #: By the connection of a client what it asks for page by page.
         self.requests = KeptAnswers[KeptRequest](max_age)
+        #: By API how many units each thing had that a page asked for last.
+        self.units_each: dict[Api, float] = {}
         self.namespace = namespace
         self.ports = ports
         self._sessions = sessions

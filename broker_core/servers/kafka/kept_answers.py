@@ -36,8 +36,6 @@ class KeptRequest:
     rows: RawRows
     permit: Permit = field(repr=False)
     units: Any = field(repr=False)
-    #: How many units each of those had on the page before; 0: not known.
-    each: float = 0.0
 
 
 class _Kept(Protocol):

@@ -37,6 +37,9 @@ class Asked(Protocol):
     def parts(self) -> Iterator[Any]:
         """What comes from the start of the page on, as much at a time as fills it if all of it is there."""
 
+    def answered(self, units: int) -> None:
+        """The parts until now had so many units."""
+
     def filling(self) -> Any:
         """Fill the page with one unit for each thing, and give the part that is on it."""
 
@@ -55,7 +58,9 @@ async def asked_of(call: KafkaCall, api: Api, shape: Shape, page: Page) -> Asked
         units = await units_of(call, own, rows) if kept is None else kept.units
         start = None if page.start is None else _own_place(shape, own, page.start)
         if units is not None and (start is None or units.before(start) is not None):
-            return _Bytes(call, shape, page, own, units, kept or _keep(call, page, rows, units))
+            if kept is None:
+                _keep(call, page, rows, units)
+            return _Bytes(call, api, shape, page, own, units)
     items = await call.off_loop(
         size_of(rows), items_of, shape, shape.asked, call.body, page, shape.asked_fields
     )
@@ -69,20 +74,18 @@ def _kept(call: KafkaCall, rows: RawRows) -> KeptRequest | None:
     return kept if kept is not None and kept.rows is rows else None
 
 
-def _keep(call: KafkaCall, page: Page, rows: RawRows, units: RawUnits) -> KeptRequest | None:
+def _keep(call: KafkaCall, page: Page, rows: RawRows, units: RawUnits) -> None:
     """Keep a large request of which there is room for some on the page alone, if there is memory."""
     front, size = call.services.front, KEPT * rows.nbytes
-    if front is None or not call.size or len(units) <= page.limit and not units.is_open:
-        return None
+    if front is None or not call.size or (len(units) <= page.limit and not units.is_open):
+        return
     try:
         permit = call.services.pipeline.permits.snapshots.try_acquire(size)
     except PermitError:
-        return None
-    if permit is None:
-        return None
-    kept = KeptRequest(rows, permit, units)
-    front.requests.keep(call.asker.connection, kept, asyncio.get_running_loop().time(), front.requests.mark)
-    return kept
+        return
+    if permit is not None:
+        kept, now = KeptRequest(rows, permit, units), asyncio.get_running_loop().time()
+        front.requests.keep(call.asker.connection, kept, now, front.requests.mark)
 
 
 class _Decoded:
@@ -119,6 +122,9 @@ class _Decoded:
         named = bool(shape.of_body) + sum(len(level.keys) for level in shape.asked[: len(item.path)])
         return len(shape.order_of(item.place.key, item.place.topic_id, fields[:named]))
 
+    def answered(self, units: int) -> None:
+        """What comes next does not depend on it."""
+
     def filling(self) -> Sequence[Item]:
         taken: list[Any] = []
         self._page.fill(item_runs(self._shape, self._items, self._page.start, taken, taken))
@@ -131,16 +137,13 @@ class _Decoded:
 
 class _Bytes:
     def __init__(
-        self,
-        call: KafkaCall,
-        shape: Shape,
-        page: Page,
-        own: Shape,
-        units: RawUnits,
-        kept: KeptRequest | None,
+        self, call: KafkaCall, api: Api, shape: Shape, page: Page, own: Shape, units: RawUnits
     ) -> None:
-        self._kept = kept
         self._call = call
+        self._api = api
+        #: Things that were asked for until now, and how many units each had.
+        self._count = 0
+        self._each = 1.0
         self._shape = shape
         self._own = own
         self._page = page
@@ -163,23 +166,27 @@ class _Bytes:
         if self._shape.asked_fields is None or self._shape.sparse:
             yield 0, end
             return
-        page, begin = self._page, low
+        page, front = self._page, self._call.services.front
         most = step = page.limit + 1
         is_open = self._units.is_open or len(self._own.answered) < len(self._shape.answered)
         if is_open:
-            each = 0.0 if self._kept is None else self._kept.each
-            step = min(int(page.limit / each) + 1, most) if each else most // _FIRST + 1
+            known = None if front is None else front.units_each.get(self._api)
+            step = most // _FIRST + 1 if known is None else min(int(page.limit / known) + 1, most)
         while True:
             high = min(low + step, end)
+            self._count += high - low
             yield low, high
             if high == end:
                 return
             low, step = high, most
             if is_open:  # as many as fill the page, if each has as much as those until now
-                each = max(page.limit - page.left, 1) / (high - begin)
-                step = min(int(page.left / each) + 1, most)
-                if self._kept is not None:
-                    self._kept.each = each
+                step = min(int(page.left / self._each) + 1, most)
+
+    def answered(self, units: int) -> None:
+        self._each = max(units, 1) / max(self._count, 1)
+        front = self._call.services.front
+        if front is not None:
+            front.units_each[self._api] = self._each
 
     def filling(self) -> tuple[int, int]:
         low = self._low()

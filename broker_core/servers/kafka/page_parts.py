@@ -62,6 +62,11 @@ class PageParts:
         await self._call.off_loop(len(self._items), self._page.fill, runs)
         self._page.following = self._page.following or self._cut(fields)
 
+    @property
+    def size(self) -> int:
+        """The units of all answers until now."""
+        return sum(map(len, self._units)) if self._are_bytes else len(self._items)
+
     async def message(self) -> Fields:
         """The answer with what the page has of them."""
         first, shape = self._answers[0], self._shape

@@ -165,6 +165,7 @@ class _Paging:
             if topics is not None and shape.nameless:
                 await self._note_names(fields)
             await parts.add(fields)
+            asked.answered(parts.size)
             if page.whole is not None:
                 page.whole.topics = page.whole.topics or topics
             if page.following is not None:

@@ -171,8 +171,10 @@ class RawUnits:
     def _whole(self, low: int, high: int) -> tuple[int, Iterable[tuple[int, int]]] | None:
         """As :meth:`_ranges`, if the units are those of whole rows that are neighbours in the answer."""
         at = self._slots[0]
-        if not self._is_sorted or low == high or any(
-            0 < each < len(at) and at[each - 1] == at[each] for each in (low, high)
+        if (
+            not self._is_sorted
+            or low == high
+            or any(0 < each < len(at) and at[each - 1] == at[each] for each in (low, high))
         ):
             return None
         first, last = int(at[low]), int(at[high - 1])

@@ -8,7 +8,7 @@ from tests.support.eventually import eventually
 
 
 async def test_an_answer_is_kept_for_its_age_with_its_permits() -> None:
-    budget, kept = PermitBudget(1000), KeptAnswers(0.05)
+    budget, kept = PermitBudget(1000), KeptAnswers[WholeAnswer](0.05)
     now = asyncio.get_running_loop().time()
     first, second = [WholeAnswer({}, await budget.acquire(100)) for _ in range(2)]
     kept.keep("a", first, now, kept.mark)
@@ -25,7 +25,7 @@ async def test_an_answer_is_kept_for_its_age_with_its_permits() -> None:
 
 
 async def test_what_was_asked_for_before_a_change_is_not_kept_after_it() -> None:
-    budget, kept = PermitBudget(1000), KeptAnswers(60)
+    budget, kept = PermitBudget(1000), KeptAnswers[WholeAnswer](60)
     now, mark = asyncio.get_running_loop().time(), kept.mark
     kept.clear()
     kept.keep("a", WholeAnswer({}, await budget.acquire(100)), now, mark)
@@ -34,7 +34,7 @@ async def test_what_was_asked_for_before_a_change_is_not_kept_after_it() -> None
 
 
 async def test_there_are_never_too_many() -> None:
-    budget, kept = PermitBudget(1000), KeptAnswers(60)
+    budget, kept = PermitBudget(1000), KeptAnswers[WholeAnswer](60)
     now = asyncio.get_running_loop().time()
     for number in range(65):
         kept.keep(number, WholeAnswer({}, await budget.acquire(1)), now, kept.mark)

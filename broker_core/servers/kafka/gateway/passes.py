@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final
 
 from broker_core.client import ClientError
 from broker_core.client.kafka import LARGE_ANSWER

@@ -10,6 +10,8 @@ import pytest
 
 from broker_core.broker import Broker
 from broker_core.client.kafka import NewTopic
+from broker_core.servers.kafka.page_shapes import Shape
+from broker_core.servers.kafka.raw_units import RawUnits
 from broker_core.upstream.kafka import KafkaCluster
 from broker_core.wire.kafka import (
     CONSUMER_GROUP_DESCRIBE,
@@ -28,6 +30,7 @@ from broker_core.wire.kafka import (
     OFFSET_FETCH,
     Api,
     Fields,
+    RawRows,
 )
 from tests.support.kafka_gateway import Secrets, gateway, play, small_cluster
 from tests.support.kafka_page_rows import ClusterRows
@@ -144,6 +147,43 @@ async def test_members_of_consumer_groups_are_on_pages(front: Broker, limit: int
 
     assert units(*pages) == units(whole)
     assert [row for row in units(whole) if row[1]] == [("none", 69, "")]
+
+
+async def test_a_large_request_is_read_once_for_all_its_pages(
+    front: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is kept of it is for requests of the same bytes over the same connection, under permits."""
+    assert front.kafka_address is not None
+    assert front._core is not None
+    assert front._core.kafka is not None
+    kept = front._core.kafka.front.requests
+    looked_at: list[int] = []
+    of = RawUnits.of
+
+    def counting(shape: Shape, rows: RawRows) -> RawUnits | None:
+        looked_at.append(len(rows))
+        return of(shape, rows)
+
+    monkeypatch.setattr(RawUnits, "of", counting)
+    names = [*GROUPS, *(f"none-{number:04}" for number in range(300))]
+    others = [*GROUPS[:-1], "g30", *names[len(GROUPS) :]]
+    found: dict[str, list[tuple[str, int]]] = {}
+    async with raw_client(front.kafka_address) as client, raw_client(front.kafka_address) as other:
+        for asker, asked, reads in ((client, names, 1), (client, others, 1), (other, others, 1)):
+            looked_at.clear()
+            cursor, rows = None, []
+            while not rows or cursor is not None:
+                page = {"groups": asked, "response_pagination_limit": 100, "cursor": cursor}
+                answer = await asker.ask(DESCRIBE_GROUPS, 5, page)
+                cursor = answer["next_cursor"]
+                rows += [(row["group_id"], len(row["members"])) for row in answer["groups"]]
+            assert looked_at.count(len(names)) == reads
+            found[str(asked)] = rows
+    assert [name for name, _ in found[str(names)]] == sorted(names)
+    assert [name for name, _ in found[str(others)]] == sorted(others)
+    before = front._core.pipeline.permits.snapshots.acquired
+    kept.clear()
+    assert front._core.pipeline.permits.snapshots.acquired <= before - 2 * 2 * len(names)
 
 
 INDEXES = [0, 1, 2]
