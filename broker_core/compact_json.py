@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from json.encoder import encode_basestring_ascii
+from math import isfinite
 from typing import Any, Final
 
 __all__ = ["ascii_json", "ascii_text", "compact_json", "json_encoder", "keys_once", "read_json"]
@@ -44,8 +45,19 @@ def keys_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def read_json(text: str | bytes | bytearray) -> Any:
-    """The value of JSON that a client, a file or an operator gave.
+    """The value of JSON that a client, a file or an operator gave: no key is there twice, and every number is finite.
 
     Raises :exc:`ValueError`, or :exc:`RecursionError` for lists in lists without end.
     """
-    return json.loads(text, object_pairs_hook=keys_once)
+    return json.loads(text, object_pairs_hook=keys_once, parse_constant=_no_number, parse_float=_finite)
+
+
+def _no_number(text: str) -> None:
+    raise ValueError(f"{text} is no number of JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not isfinite(number):
+        raise ValueError(f"the number {text:.100} is too large")
+    return number

@@ -6,8 +6,10 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 import broker_core
-from broker_core.compact_json import ascii_json, compact_json, json_encoder
+from broker_core.compact_json import ascii_json, compact_json, json_encoder, read_json
 from tests.support.one_test import in_one_test
 
 _SOURCES = Path(broker_core.__file__).parent
@@ -36,6 +38,20 @@ def test_json_is_one_compact_line() -> None:
     assert compact_json({"a": [1, "é\n"], "b": None}) == '{"a":[1,"é\\n"],"b":null}'
     assert ascii_json({"a": ["é", "\udcff"]}) == '{"a":["\\u00e9","\\udcff"]}'
     assert json_encoder(ascii_only=True, default=str)({"path": Path("x")}) == '{"path":"x"}'
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('{"a":1,"b":{"c":1,"c":2}}', "the key 'c' is there twice"),
+        ("[NaN]", "NaN is no number of JSON"),
+        ("[-Infinity]", "-Infinity is no number of JSON"),
+        ("[1.5, -1e999]", "the number -1e999 is too large"),
+    ],
+)
+def test_json_of_others_has_each_key_once_and_finite_numbers(text: str, problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        read_json(text)
 
 
 @in_one_test("path", sorted(_SOURCES.rglob("*.py")))

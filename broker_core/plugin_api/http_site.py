@@ -121,7 +121,8 @@ class HttpSite:
             raise ValueError(f"the path of a route is such as /status or /of/{{part}}, not {path!r:.100}")
         if len(set(parts := PLACEHOLDER.findall(path))) != len(parts):
             raise ValueError(f"{path} has one placeholder twice")
-        if any(each.method == method and each.path == path for each in self.routes):
+        form = PLACEHOLDER.sub("{}", path)
+        if any(each.method == method and PLACEHOLDER.sub("{}", each.path) == form for each in self.routes):
             raise ValueError(f"there are two routes for {method} {path}")
         if not callable(handler):
             raise TypeError(f"the handler of {path} must be a function, not {type(handler).__name__}")

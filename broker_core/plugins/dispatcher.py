@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import structlog
@@ -62,6 +63,7 @@ class Dispatcher:
             }
             for plugin in registry
         }
+        self._sites: list[PluginSite] = []
         self._chains = NamespaceChains(registry, self.callers)
         self.version_hook = VersionHook(self.callers, self.dependencies)
         self.lister_hook = ListerHook(self._chains, self.dependencies, self.version_hook)
@@ -213,7 +215,13 @@ class Dispatcher:
 
     def http_sites(self) -> list[PluginSite]:
         """What the plugins serve over HTTP. Raises :exc:`~broker_core.plugins.failures.PluginLoadError`."""
-        return plugin_sites(self.registry, self._runners)
+        self._sites = plugin_sites(self.registry, self._runners)
+        return self._sites
+
+    def _callers_of(self, plugin: str) -> list[HookCaller]:
+        """What calls the hooks of a plugin, and the routes of its site."""
+        routes = (site.callers.values() for site in self._sites if site.plugin == plugin)
+        return [*self.callers[plugin].values(), *chain.from_iterable(routes)]
 
     @property
     def live_keys(self) -> dict[str, frozenset[str]]:
@@ -280,7 +288,7 @@ class Dispatcher:
         before = self._problems.get(plugin)
         self._problems[plugin] = tuple(map(without_credentials, problems))
         if before and not problems:
-            for caller in self.callers[plugin].values():
+            for caller in self._callers_of(plugin):
                 caller.breaker.recovered()
 
     def describe(self) -> list[dict[str, Any]]:
@@ -290,9 +298,9 @@ class Dispatcher:
         """
         described = self.registry.describe()
         for entry in described:
-            callers = self.callers[entry["name"]]
+            callers = self._callers_of(entry["name"])
             runner = self._runners[entry["name"]]
-            worst = max((caller.breaker.state for caller in callers.values()), default=None)
+            worst = max((caller.breaker.state for caller in callers), default=None)
             if worst:
                 entry["state"] = f"breaker {worst.name.lower().replace('_', ' ')}"
             tasks = self._background_tasks[entry["name"]]
@@ -301,7 +309,7 @@ class Dispatcher:
                 entry["problems"].append(self._in_part[entry["name"]])
             if entry["problems"]:
                 entry["state"] = "error"
-            entry["calls"] = {caller.hook: caller.describe() for caller in callers.values()}
+            entry["calls"] = {caller.hook: caller.describe() for caller in callers}
             entry["threads"] = {"busy": runner.threads.busy, "waiting": runner.threads.waiting}
             entry["abandoned_calls"] = runner.abandoned_calls
             entry["depends_on"] = sorted(self.dependencies.of(entry["name"]))
@@ -320,8 +328,8 @@ class Dispatcher:
     def breaker_states(self) -> dict[str, int]:
         """For metrics: the worst breaker of each plugin; 0 closed, 1 half-open, 2 open."""
         return {
-            name: max((int(caller.breaker.state) for caller in callers.values()), default=0)
-            for name, callers in self.callers.items()
+            name: max((int(caller.breaker.state) for caller in self._callers_of(name)), default=0)
+            for name in self.callers
         }
 
     def abandoned_calls(self) -> dict[str, int]:

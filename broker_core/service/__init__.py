@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from broker_core.lazy_exports import lazy_exports
 from broker_core.service.admission import Admission, Admitted, LoginAttempt, OtherName, OtherPrincipal
-from broker_core.service.audit import Action, Attempt, AuditRow, Outcome
+from broker_core.service.audit import Action, Attempt, AuditRow, Outcome, fields_text
 from broker_core.service.catalog import AclReader, Catalog
 from broker_core.service.change import Changed, Changes, right_to
 from broker_core.service.failure_pace import FailurePace
@@ -86,6 +86,7 @@ __all__ = [
     "check_password",
     "check_user",
     "client_count",
+    "fields_text",
     "off_loop_if_many",
     "partition_names",
     "read_question",

@@ -6,6 +6,7 @@ docs/how-to/monitor.md#changes-in-the-log
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Final, Literal, NamedTuple, TypeAlias, get_args
@@ -15,12 +16,13 @@ from structlog.typing import FilteringBoundLogger
 
 from broker_core.access.asker import Asker
 from broker_core.catalog import CatalogVersion
+from broker_core.compact_json import ascii_text
 from broker_core.errors import ListingFailed
 from broker_core.logs import EachLine, info_each, shown, shown_each
 from broker_core.names import TopicName
 from broker_core.service.namespace_version import version_text
 
-__all__ = ["ACTIONS", "AUDIT_LOGGER", "OUTCOMES", "Action", "Attempt", "AuditRow", "Outcome"]
+__all__ = ["ACTIONS", "AUDIT_LOGGER", "OUTCOMES", "Action", "Attempt", "AuditRow", "Outcome", "fields_text"]
 
 #: The field ``logger`` of the lines.
 AUDIT_LOGGER: Final = "broker_core.audit"
@@ -59,6 +61,16 @@ ACTIONS: Final[tuple[Action, ...]] = get_args(Action)
 OUTCOMES: Final[tuple[Outcome, ...]] = get_args(Outcome)
 
 _log = structlog.get_logger(AUDIT_LOGGER)
+
+#: A value that cannot be taken for the next field, or for two.
+_PLAIN: Final = re.compile(r'[^\s"=\\]+')
+
+
+def fields_text(fields: Mapping[str, str]) -> str:
+    """A ``target`` of several fields: ``role=team-a topic="a b"``. What is not plain is written as in JSON."""
+    return " ".join(
+        f"{name}={value if _PLAIN.fullmatch(value) else ascii_text(value)}" for name, value in fields.items()
+    )
 
 
 class AuditRow(NamedTuple):

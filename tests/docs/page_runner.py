@@ -6,7 +6,7 @@ What is run, by the language of a block:
 
 - ``python`` with a first line ``# NAME.py`` is a file, which is imported at the end; without one it is a script.
   ``# FOLDER/NAME.py`` is a file in a folder that is there.
-- ``toml`` with a first line ``# NAME.toml`` is a file.
+- ``toml`` with a first line ``# NAME.toml`` is a file, and so is ``js`` with ``// FOLDER/NAME.js``.
 - ``console``: each line ``$ COMMAND`` is typed, and what follows is what it prints, ``...`` standing for anything.
   ``broker-core serve`` runs on until the next one; the page's ports are replaced by free ones.
 - ``sql`` is run by the superuser of the page's PostgreSQL server, in its database.

@@ -28,13 +28,13 @@ DOCS = ROOT / "docs"
 _FENCE = re.compile(
     r"^(?P<indent> *)```(?P<language>[^\n`]*)\n(?P<text>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL
 )
-_FILE = re.compile(r"# (?P<name>(?:[\w-]+/)*[\w-]+\.(?:py|toml))\n")
+_FILE = re.compile(r"(?:# (?P<name>(?:[\w-]+/)*[\w-]+\.(?:py|toml))|// (?P<module>(?:[\w-]+/)+[\w-]+\.js))\n")
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One fenced block. ``file`` is the name of the file that it is, by its first line ``# NAME.py`` or
-    ``# FOLDER/NAME.py``."""
+    """One fenced block. ``file`` is the name of the file that it is, by its first line ``# NAME.py``,
+    ``# FOLDER/NAME.py`` or ``// FOLDER/NAME.js``."""
 
     page: str
     line: int
@@ -44,7 +44,7 @@ class Block:
     @property
     def file(self) -> str | None:
         named = _FILE.match(self.text)
-        return None if named is None else named["name"]
+        return None if named is None else named["name"] or named["module"]
 
     def __str__(self) -> str:
         return f"docs/{self.page}:{self.line}"

@@ -57,6 +57,7 @@ def test_a_method_of_a_path_has_one_route() -> None:
     mine = site()
     mine.route("GET", "/x/{tenant}/{namespace}", handler, needs="list")
     mine.route("POST", "/x/{tenant}/{namespace}", handler, needs="admin")
-    with pytest.raises(ValueError, match="two routes for GET /x"):
-        mine.route("GET", "/x/{tenant}/{namespace}", handler)
+    for path in ("/x/{tenant}/{namespace}", "/x/{a}/{b}"):
+        with pytest.raises(ValueError, match="two routes for GET /x"):
+            mine.route("GET", path, handler)
     assert [route.has_namespace for route in mine.routes] == [True, True]

@@ -60,7 +60,7 @@ RIGHTS: Final = (
     Right("HTTP `/v1`", ("listNamespaces",), ("list",), note="shows the namespaces that the client may list"),
     Right("HTTP `/v1`", ("showTopic", "showTopicById", "showTopicConfigs"), ("list",), _HIDDEN),
     Right("HTTP `/v1`", ("listChanges",), ("list",), "409 where masks or rules hide topics"),
-    Right("HTTP `/v1`", ("showTopicHistory",), ("list",), "409 where masks hide topics"),
+    Right("HTTP `/v1`", ("showTopicHistory",), ("list",), _HIDDEN),
     Right(
         "HTTP `/v1`",
         ("putTopic", "patchTopic"),

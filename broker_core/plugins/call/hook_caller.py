@@ -52,7 +52,7 @@ class HookCaller:
     """Calls one hook of one plugin, whichever hook; all calls share its breaker and its statistics.
 
     All hooks of a plugin share its ``runner``: the threads, and the limit of what is left behind. ``implementation``
-    is called in place of the plugin's own for the hook.
+    is called in place of the plugin's own for the hook, and ``part`` says which of several that is.
     """
 
     def __init__(
@@ -63,10 +63,11 @@ class HookCaller:
         *,
         on_call: CallObserver | None = None,
         implementation: Implementation | None = None,
+        part: str = "",
     ) -> None:
         self.plugin = plugin
         self.name = plugin.name
-        self.hook = hook.removeprefix("broker_core_")
+        self.hook = " ".join(filter(None, (hook.removeprefix("broker_core_"), part)))
         self.runner = runner
         self.statistics = HookStatistics()
         self.loop_time = LoopTime(self.name, self.hook)

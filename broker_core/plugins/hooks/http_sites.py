@@ -72,7 +72,9 @@ def _caller(plugin: LoadedPlugin, route: HttpRoute, runner: PluginRunner) -> Hoo
     implementation = Implementation(
         _HOOK, route.handler, (route.argument,), inspect.iscoroutinefunction(route.handler), False, False
     )
-    return HookCaller(plugin, _HOOK, runner, implementation=implementation)
+    return HookCaller(
+        plugin, _HOOK, runner, implementation=implementation, part=f"{route.method} {route.path}"
+    )
 
 
 def _problems(site: object, others: Sequence[PluginSite]) -> Iterator[str]:

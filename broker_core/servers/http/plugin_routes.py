@@ -12,14 +12,13 @@ from typing import Any, Final
 from aiohttp import hdrs, web
 
 from broker_core.compact_json import json_encoder
-from broker_core.errors import Cause
 from broker_core.plugin_api.http_site import PLACEHOLDER, HttpRequest, HttpRoute
 from broker_core.plugins import PluginFailed, PluginSite
 from broker_core.servers.http.api import Admit, Api, ApiServices
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.negotiation import takes_gzip
 from broker_core.servers.http.api.operation import Body, Operation, Parameter, Reply, Right
-from broker_core.servers.http.api.parameters import read_query
+from broker_core.servers.http.api.parameters import check_path, read_query
 from broker_core.servers.http.site_files import PAGE_HEADERS
 
 __all__ = ["routes_of_plugin"]
@@ -71,12 +70,12 @@ def _operation(of_plugin: PluginSite, route: HttpRoute) -> Operation:
 
 def _values(request: web.Request, _operation: Operation) -> dict[str, Any]:
     """Whatever parameters a client gives: the plugin knows which there are."""
+    check_path(request)
     return {name: texts[-1] for name, texts in read_query(request).items()}
 
 
 async def _answer(of_plugin: PluginSite, route: HttpRoute, request: ApiRequest) -> web.StreamResponse:
     body = await request.json() if route.method != "GET" and request.http.body_exists else None
-    request.attempt.target = request.http.path
     answer = await of_plugin.answer(
         route, HttpRequest(request.asker, dict(request.http.match_info), request.values, body)
     )
@@ -95,9 +94,7 @@ def _content(plugin: str, answer: object, *, packs: bool) -> tuple[bytes, bool]:
     except (TypeError, ValueError, RecursionError):
         raise PluginFailed(plugin, "gave an answer that is no JSON", reason="plugin_answer") from None
     if len(content) > _MOST_ANSWER:
-        raise PluginFailed(
-            plugin, "gave an answer that is too large", reason="plugin_answer", cause=Cause.TOO_LARGE
-        )
+        raise PluginFailed(plugin, "gave an answer that is too large", reason="plugin_answer")
     if packs and len(content) >= _LEAST_GZIP:
         return gzip.compress(content, 1, mtime=0), True
     return content, False

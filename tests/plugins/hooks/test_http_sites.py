@@ -39,7 +39,10 @@ def test_sites_are_those_of_the_plugins_in_their_order() -> None:
     ("plugins", "problem"),
     [
         ({"p": "/"}, "plugin 'p' returned '/' from broker_core_http_routes, not a broker_core.HttpSite"),
-        ({"p": HttpSite("/v1")}, "plugin 'p' has a site at /v1, which the server has itself"),
+        *(
+            ({"p": HttpSite(f"/{name}")}, f"plugin 'p' has a site at /{name}, which the server has itself")
+            for name in ("v1", "metrics", "questions", "plugins", "admin", "lookup")
+        ),
         ({"p": HttpSite("/metrics/mine")}, "plugin 'p' has a site at /metrics/mine, which the server has"),
         ({"p": with_route("/", "/admin/x")}, "plugin 'p' has a site at /admin/x, which the server has"),
         ({"p": with_route("/", "/{a}/{b}")}, "plugin 'p' has a route at /{a}/{b}, where the server has /v1"),

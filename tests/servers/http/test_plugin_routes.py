@@ -57,6 +57,7 @@ def _routes(site: HttpSite) -> None:
         "GET", "/page", lambda _request: b"<p>", needs="nothing", content_type="text/html; charset=utf-8"
     )
     site.route("GET", "/inf", lambda _request: {"rate": float("inf")}, needs="nothing")
+    site.route("GET", "/large", lambda _request: bytes(16 * 1024 * 1024 + 1), needs="nothing")
     site.route("GET", "/object", lambda _request: object(), needs="nothing")
     site.route("GET", "/slow", lambda _request: asyncio.sleep(60), needs="nothing")
 
@@ -74,17 +75,29 @@ async def test_what_a_handler_returns_is_the_answer(tmp_path: Path) -> None:
             assert "default-src 'none'" in policy
             assert "frame-ancestors 'none'" in policy
             assert "unsafe" not in policy
+        headers = (await served.ask("/mine/page")).headers
+        assert (headers["Vary"], headers["Cross-Origin-Resource-Policy"]) == (
+            "Accept-Encoding",
+            "same-origin",
+        )
         for path, status, detail in (
             ("/mine/fails?missing=", 404, "plugin 'p' failed: there is no such thing"),
             ("/mine/fails", 502, "plugin 'p' failed: RuntimeError"),
             ("/mine/object", 502, "plugin 'p' gave an answer that is no JSON"),
             ("/mine/inf", 502, "plugin 'p' gave an answer that is no JSON"),
             ("/mine/slow", 502, "plugin 'p' did not answer within 0.2 s"),
+            ("/mine/large", 502, "plugin 'p' gave an answer that is too large"),
             ("/mine/of/x?%ff", 400, "the query is not in UTF-8"),
+            ("/mine/of/%ff", 400, "the path is not in UTF-8"),
         ):
             said = await served.ask(path)
             assert (said.status, said.json["detail"]) == (status, detail)
         assert served.sample("http_requests_total", operation="p GET /me", status="200") == 1
+        (described,) = (await served.ask("/v1/server/plugins")).json["items"]
+        calls = described["calls"]
+        assert calls["http_routes GET /me"]["answers"] == {"answered": 1}
+        assert calls["http_routes GET /fails"]["failures"] == {"plugin_error": 2}
+        assert calls["http_routes GET /slow"]["failures"] == {"plugin_deadline": 1}
 
 
 async def test_a_change_is_in_the_audit_log_and_not_for_pages_that_only_read(tmp_path: Path) -> None:
@@ -97,7 +110,7 @@ async def test_a_change_is_in_the_audit_log_and_not_for_pages_that_only_read(tmp
         lines = [line for line in logs if line.get("logger") == AUDIT_LOGGER]
         assert [(line["action"], line.get("target"), line["outcome"]) for line in lines] == [
             ("ask_plugin", "/mine/of/x", "done"),
-            ("ask_plugin", None, "refused"),
+            ("ask_plugin", "/mine/of/x", "refused"),
         ]
 
 

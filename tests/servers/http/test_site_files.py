@@ -93,6 +93,8 @@ async def test_files_are_there_by_their_name_and_for_ever_by_their_hash(
                 assert directive in said.headers["Content-Security-Policy"]
             assert said.headers["X-Content-Type-Options"] == "nosniff"
             assert "unsafe" not in said.headers["Content-Security-Policy"]
+            assert said.headers["Vary"] == "Accept-Encoding"
+            assert said.headers["Cross-Origin-Resource-Policy"] == "same-origin"
         style = script.replace("app.js", "parts/tiny.css")
         assert (await served.ask(style)).body == b"a{}"
         for absent in (

@@ -81,7 +81,9 @@ class Api:
             attempt = Attempt(
                 operation.changes,
                 namespace=f"{parts['tenant']}/{parts['namespace']}" if "namespace" in parts else "",
-                target=parts.get("topic") or parts.get("topic_id") or parts.get("user") or "",
+                target=request.path
+                if operation.changes == "ask_plugin"
+                else parts.get("topic") or parts.get("topic_id") or parts.get("user") or "",
             )
             status, size, problem = None, 0, None
             try:

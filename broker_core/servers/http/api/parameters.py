@@ -20,6 +20,7 @@ __all__ = [
     "MOST_ITEMS",
     "PATTERN",
     "PROPERTY",
+    "check_path",
     "cursor_of",
     "cursor_parameter",
     "flag",
@@ -36,7 +37,7 @@ MOST_ITEMS: Final = 10_000
 
 def read_parameters(request: web.Request, operation: Operation) -> dict[str, Any]:
     """The value of each declared parameter by name. Raises the error 400 for what is not declared, or wrong."""
-    _check_path(request)
+    check_path(request)
     given = read_query(request)
     declared = {each.name for each in operation.parameters if each.within == "query"}
     for name in given:
@@ -56,8 +57,8 @@ def read_parameters(request: web.Request, operation: Operation) -> dict[str, Any
     return values
 
 
-def _check_path(request: web.Request) -> None:
-    """A part that is no UTF-8 is left encoded by aiohttp, and would be the name of something else."""
+def check_path(request: web.Request) -> None:
+    """Refuse a path that is no UTF-8, which aiohttp leaves encoded: it would be the name of something else."""
     path = request.rel_url.raw_path
     if "%" in path:
         try:

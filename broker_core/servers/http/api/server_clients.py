@@ -18,6 +18,7 @@ from broker_core.servers.http.api.parameters import limit_parameter, one_of
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import ApiServices
 from broker_core.servers.http.json_responses import json_response
+from broker_core.service import fields_text
 
 __all__ = ["operations"]
 
@@ -208,10 +209,14 @@ async def _disconnect(request: ApiRequest) -> web.StreamResponse:
             "nobody needs a right for anything here: clients are disconnected by the operator's socket alone",
             Cause.NOT_ALLOWED,
         )
-    given = {name: request.values[name] for name in ("role", "address", "namespace")}
+    given = {
+        name: value
+        for name in ("role", "address", "namespace")
+        if (value := request.values[name]) is not None
+    }
     if not _filter(request).names_somebody:
         raise refused(400, "say which clients: role, address or namespace")
-    request.attempt.target = " ".join(f"{name}={text}" for name, text in given.items() if text is not None)
+    request.attempt.target = fields_text(given)
     ended = 0
     async for client in _meant(request):
         if client is not asker.connection:

@@ -11,6 +11,7 @@ with the name, and by the socket of the operator. docs/how-to/secure.md#browsers
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from ipaddress import ip_address
 from typing import Final
@@ -27,6 +28,8 @@ __all__ = ["WebPages"]
 
 _READS: Final = frozenset({"GET", "HEAD"})
 _FETCH_SITE: Final = "Sec-Fetch-Site"
+#: An IPv6 address with or without a port; Python 3.11 drops what else stands behind the bracket.
+_BRACKETS: Final = re.compile(r"\[[^\[\]]+\](:[0-9]*)?")
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
@@ -118,6 +121,7 @@ def _parts(url: str) -> tuple[str, int] | None:
         or found.fragment
         or found.username is not None
         or not found.hostname
+        or ("[" in found.netloc and not _BRACKETS.fullmatch(found.netloc))
         or not port
     ):
         return None

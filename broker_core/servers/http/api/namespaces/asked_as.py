@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from broker_core.access.asker import Asker
 from broker_core.access.remote_address import host_of
-from broker_core.names import Mode
+from broker_core.names import Mode, TopicName
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.quantities import ListenAddress
 from broker_core.redaction.quoted import quoted
@@ -21,6 +21,7 @@ from broker_core.servers.http.api.operation import Body
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.request_body import RequestObject
 from broker_core.servers.http.api.services import ApiServices
+from broker_core.service import fields_text
 
 __all__ = ["AskedQuestion", "body_of", "read_asked"]
 
@@ -108,8 +109,10 @@ def body_of(services: ApiServices, model: type[AskedQuestion], example: object) 
     )
 
 
-async def read_asked(request: ApiRequest, asked: AskedQuestion) -> ListingRequest:
-    """The question with its pattern compiled, as another asker if it names one.
+async def read_asked(
+    request: ApiRequest, asked: AskedQuestion, topic: TopicName | None = None
+) -> ListingRequest:
+    """The question with its pattern compiled, as another asker if it names one; ``topic`` is the one asked about.
 
     Asking as somebody else is in the audit log, and needs the right to list besides. Raises what refuses a question.
     """
@@ -117,7 +120,8 @@ async def read_asked(request: ApiRequest, asked: AskedQuestion) -> ListingReques
     if asked.asker is not None:
         asker = _asker(asked.asker)
         request.attempt.action = "explain_as"
-        request.attempt.target = " ".join(f"{name}={value}" for name, value in asked.asker.items() if value)
+        given = {"role": "", **{name: value for name, value in asked.asker.items() if value}}
+        request.attempt.target = fields_text(given if topic is None else {**given, "topic": str(topic)})
         await request.authorize("list")
     properties = list(asked.properties.items())
     question, uncompiled = request.question(asked.mode, asked.pattern, properties, asker)

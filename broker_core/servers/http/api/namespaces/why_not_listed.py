@@ -94,7 +94,7 @@ async def _why(request: ApiRequest) -> web.StreamResponse:
     topic = topic_of(request)
     asked = AskedQuestion.read(await request.json())
     async with refused_parts_shown(request, asked.pattern):
-        question = await read_asked(request, asked)
+        question = await read_asked(request, asked, topic)
     services = request.services
     why = await why_listed(services.pipeline, services.find, question, topic)
     steps = [

@@ -64,7 +64,13 @@ async def test_an_answer_is_that_of_the_other_client(tmp_path: Path) -> None:
         assert line["target"] == "role=team address=192.0.2.7 client_version=Pulsar-Java-v4.2.4"
         refused = (await ask("root", EXPLAIN, **{"as": {**team, "address": "192.0.2.9"}})).json
         assert refused["cause"] == "denied"
-        nobody = (await ask("root", EXPLAIN, **{"as": {}})).json
+        with capture_logs() as logs:
+            nobody = (await ask("root", EXPLAIN, **{"as": {}})).json
+            await ask("root", f"{NAMESPACE}/topics/bills:why", **{"as": {"role": 'a b="c"', "address": None}})
+        assert [each["target"] for each in logs if each.get("logger") == AUDIT_LOGGER] == [
+            'role=""',
+            r'role="a b=\"c\"" topic=persistent://public/default/bills',
+        ]
         assert (nobody["asker"]["role"], nobody["cause"]) == (None, "denied")
         # Who may not list itself asks as nobody else; and without `admin` nobody does.
         assert (await ask("half", EXPLAIN, **{"as": team})).status == 403
