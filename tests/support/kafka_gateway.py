@@ -56,9 +56,11 @@ class Cluster(AdminClient):
 
 
 @asynccontextmanager
-async def small_cluster(folder: Path) -> AsyncIterator[Cluster]:
-    """A cluster of the one node 7 with the topics mail, orders (of three partitions) and secret.keys."""
-    async with kafka_broker(folder, node_id=7) as broker, Cluster(broker) as client:
+async def small_cluster(folder: Path, **kafka: Any) -> AsyncIterator[Cluster]:
+    """A cluster of the one node 7 with the topics mail, orders (of three partitions) and secret.keys; ``kafka`` are
+    further settings of its node.
+    """
+    async with kafka_broker(folder, node_id=7, **kafka) as broker, Cluster(broker) as client:
         (await client.create_topics([NewTopic("orders", 3), NewTopic("secret.keys"), NewTopic("mail")])).all()
         yield client
 

@@ -33,7 +33,15 @@ from broker_core.servers.kafka.row_error import TOO_LARGE, ChangeRefused, RowErr
 from broker_core.service import AuditRow, right_to
 from broker_core.wire.kafka import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS, ErrorCode, Fields
 
-__all__ = ["ACL_ROWS", "none_created", "none_deleted", "told_created", "told_deleted"]
+__all__ = [
+    "ACL_ROWS",
+    "filter_of",
+    "matched",
+    "none_created",
+    "none_deleted",
+    "told_created",
+    "told_deleted",
+]
 
 _Result = TypeVar("_Result")
 
@@ -52,7 +60,7 @@ async def _describe(call: KafkaCall) -> Fields:
     refused = await _refusal(call, Operation.DESCRIBE, "No Authorizer is configured on the broker")
     if refused is not None:
         return _failure(refused)
-    return await _off_loop(1, call, _described, _filter_of(body))
+    return await _off_loop(1, call, _described, filter_of(body))
 
 
 def _described(stored: Sequence[AclBinding], asked: AclFilter) -> Fields:
@@ -108,7 +116,7 @@ async def _delete(call: KafkaCall) -> Fields:
     refused = await _refusal(call, Operation.ALTER, "No Authorizer is configured.")
     if refused is not None or len(filters) > _MOST:
         raise ChangeRefused(refused or TOO_LARGE)
-    results = await _off_loop(len(filters), call, _deletions, [_filter_of(row) for row in filters])
+    results = await _off_loop(len(filters), call, matched, [filter_of(row) for row in filters])
     gone = {row for result in results if isinstance(result, list) for row in result}
     failed = await _changed(call, remove=gone)
     return {
@@ -135,8 +143,8 @@ def _failure(error: RowError) -> Fields:
     return {"error_code": error.code, "error_message": error.message}
 
 
-def _deletions(stored: Sequence[AclBinding], filters: Sequence[AclFilter]) -> list[list[AclBinding] | Fields]:
-    """What each filter deletes, or its error; the answer is bounded, though each filter may match everything."""
+def matched(stored: Sequence[AclBinding], filters: Sequence[AclFilter]) -> list[list[AclBinding] | Fields]:
+    """What each filter matches, or its error; all is bounded, though each filter may match everything."""
     results: list[list[AclBinding] | Fields] = []
     left, looks = _MOST, _MOST_LOOKS
     for asked in filters:
@@ -199,7 +207,8 @@ def _check_known(row: Mapping[str, Any], *names: str) -> None:
         raise CloseClient("an ACL or a filter has UNKNOWN elements")
 
 
-def _filter_of(row: Mapping[str, Any]) -> AclFilter:
+def filter_of(row: Mapping[str, Any]) -> AclFilter:
+    """A filter of DescribeAcls or DeleteAcls."""
     return AclFilter(
         known(ResourceType, row["resource_type_filter"]),
         row["resource_name_filter"],

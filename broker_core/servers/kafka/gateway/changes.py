@@ -14,12 +14,13 @@ from broker_core.names.topic_id import topic_id_text
 from broker_core.servers.kafka.apis.acls import none_created, none_deleted, told_created, told_deleted
 from broker_core.servers.kafka.apis.create_topics import collision
 from broker_core.servers.kafka.call import KafkaCall
+from broker_core.servers.kafka.gateway.acls import delete_shown
 from broker_core.servers.kafka.gateway.hidden import are_some, denied, guarded, hidden, hidden_ids, refusal
 from broker_core.servers.kafka.gateway.reads import Kept, by_coordinator, of_one_group
 from broker_core.servers.kafka.gateway.relay import ask
 from broker_core.servers.kafka.handler_row import AnswerLater, HandlerRow, audited, row_of
 from broker_core.servers.kafka.new_topic import new_name
-from broker_core.servers.kafka.row_error import MESSAGES, RowError, error_row
+from broker_core.servers.kafka.row_error import FAILURES, MESSAGES, RowError, error_row
 from broker_core.service import Action, AuditRow, right_to
 from broker_core.upstream.kafka import CONTROLLER
 from broker_core.wire.kafka import (
@@ -335,7 +336,8 @@ async def _delete_topics(call: KafkaCall) -> Fields:
         ids = [row["topic_id"] for row in asked if row["name"] is None]
         right = right_to("delete_topic")
         found = await call.services.named.by_id(call, ids, operation=None, rules=right)
-        names = {topic_id: row.name for topic_id, row in zip(ids, found, strict=True) if not row.error}
+        known_ids = dict(zip(ids, found, strict=True))
+        names = {topic_id: row.name for topic_id, row in known_ids.items() if not row.error}
         name_of = [names.get(row["topic_id"]) if row["name"] is None else row["name"] for row in asked]
         known = [name for name in name_of if name is not None]
         not_allowed = await denied(call, "delete_topic", known)
@@ -344,7 +346,9 @@ async def _delete_topics(call: KafkaCall) -> Fields:
         for row, name in zip(asked, name_of, strict=True):
             error: RowError | None = None
             if name is None:
-                error = error_row(ErrorCode.UNKNOWN_TOPIC_ID) if row["topic_id"] != ZERO_ID else None
+                why = known_ids[row["topic_id"]].error
+                code = why if why in FAILURES else ErrorCode.UNKNOWN_TOPIC_ID
+                error = error_row(code) if row["topic_id"] != ZERO_ID else None
             elif name in gone:
                 code = gone[name].error if row["name"] is not None else ErrorCode.UNKNOWN_TOPIC_ID
                 error = error_row(code)
@@ -409,7 +413,9 @@ _delete_groups: Final = by_coordinator(
 )
 _leave: Final = of_one_group(LEAVE_GROUP, _nobody_leaves, again=False)
 _create_acls: Final = guarded(_by_controller(CREATE_ACLS), _OF_CLUSTER, none_created, "create_acl")
-_delete_acls: Final = guarded(_by_controller(DELETE_ACLS), _OF_CLUSTER, none_deleted, "delete_acl")
+_delete_acls: Final = guarded(
+    delete_shown(_by_controller(DELETE_ACLS)), _OF_CLUSTER, none_deleted, "delete_acl"
+)
 _remove_groups: Final = guarded(_delete_groups, _OF_GROUPS, _no_groups, "delete_group")
 _remove_members: Final = guarded(_leave, _OF_GROUPS, _nobody_leaves, "delete_group")
 

@@ -10,19 +10,19 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from broker_core.access.access import Access
 from broker_core.errors import ListingFailed
 from broker_core.kafka.acls.bindings import PatternType, ResourceType
 from broker_core.kafka.topic_names import is_legal
 from broker_core.memory.permits import SMALL_ANSWER
-from broker_core.servers.kafka.call import KafkaCall
+from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.handler_row import AnswerLater
 from broker_core.servers.kafka.named_topics import NamedTopic
 from broker_core.servers.kafka.page_rows import refusal_of
 from broker_core.servers.kafka.page_shapes import Level, Shape, arrays_of
-from broker_core.servers.kafka.row_error import RowError, code_of
+from broker_core.servers.kafka.row_error import FAILURES, RowError, code_of
 from broker_core.service import Action, right_to
 from broker_core.upstream.kafka import CLUSTER_PLUGIN
 from broker_core.wire.kafka import (
@@ -43,11 +43,16 @@ __all__ = [
     "guarded",
     "hidden",
     "hidden_ids",
+    "hidden_resources",
+    "hold_decoded",
+    "left_out",
     "refusal",
     "topics_of_member",
     "without_hidden",
     "without_hidden_resources",
 ]
+
+_Key = TypeVar("_Key")
 
 #: Bytes of memory for each byte of a large answer that is decoded.
 DECODED: Final = 8
@@ -79,15 +84,48 @@ async def hidden(
     return {row.name or "": row for row in found if row.error}
 
 
+async def left_out(
+    call: KafkaCall, names: Iterable[str], *, action: str = "describe", rules: str | None = None
+) -> dict[str, NamedTopic]:
+    """The topics of these that are hidden, to be in no answer, whose rows have no errors; see :func:`hidden`.
+
+    Raises :exc:`~..call.CloseClient` if it cannot be told of each: without it an answer would be too short.
+    """
+    gone = await hidden(call, names, action=action, rules=rules)
+    return _decided(gone)
+
+
 async def hidden_ids(
     call: KafkaCall, ids: Iterable[uuid.UUID], *, rules: str | None = None
 ) -> frozenset[uuid.UUID]:
-    """The ids of these that are of topics hidden from the client; see :func:`hidden`."""
+    """The ids of these that are of topics hidden from the client; see :func:`left_out`."""
     if not are_some(call):
         return frozenset()
     wanted = list(dict.fromkeys(ids))
     found = await call.services.named.by_id(call, wanted, operation=None, rules=rules)
-    return frozenset(each for each, row in zip(wanted, found, strict=True) if row.error)
+    return frozenset(_decided({each: row for each, row in zip(wanted, found, strict=True) if row.error}))
+
+
+def _decided(gone: Mapping[_Key, NamedTopic]) -> dict[_Key, NamedTopic]:
+    for row in gone.values():
+        if row.error in FAILURES:
+            raise CloseClient(f"it cannot be told which topics are hidden: {row.message or row.error.name}")
+    return dict(gone)
+
+
+async def hidden_resources(
+    call: KafkaCall, rows: Iterable[Fields], action: Action | None = None
+) -> Callable[[Fields], bool]:
+    """Says of a row of these, each of a resource, whether it names a hidden topic.
+
+    Rules are asked whether the client may do ``action``, if there is one. Raises :exc:`~..call.CloseClient`.
+    """
+    names = [name for name in map(_topic_of_resource, rows) if name]
+    gone = await left_out(call, names, rules=action and right_to(action))
+    if not call.services.pipeline.dispatcher.masks(call.namespace):
+        # Rules and gates decide by names; of a topic that is not there, masks are not asked.
+        gone = {name: row for name, row in gone.items() if row.error != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    return lambda row: _topic_of_resource(row) in gone
 
 
 async def refusal(call: KafkaCall, code: ErrorCode, action: Action | None = None) -> RowError | None:
@@ -155,31 +193,25 @@ def without_hidden(api: Api, later: AnswerLater) -> AnswerLater:
         def joined() -> Fields:
             return _joined(fields, _refusals(api, shape, keep(have=True), asked))
 
-        await _hold_decoded(call, fields)
+        await hold_decoded(call, fields)
         return await call.off_loop(len(names), joined)
 
     return answer
 
 
 def without_hidden_resources(array: str, later: AnswerLater, action: Action | None = None) -> AnswerLater:
-    """A handler of answers whose ``array`` has rows of resources, without those of hidden topics by their names.
-
-    Rules are asked whether the client may do ``action``, if there is one. Of a topic that is not there it cannot be
-    told whether it would be hidden.
-    """
+    """A handler of answers whose ``array`` has rows of resources, without those that :func:`hidden_resources` tells."""
 
     async def answer(call: KafkaCall) -> Fields:
         fields = await later(call)
         if not are_some(call):
             return fields
-        await _hold_decoded(call, fields)
-        names = {place: _topic_of_resource(row) for place, row in enumerate(fields.get(array) or ())}
-        gone = await hidden(
-            call, [name for name in names.values() if name], rules=action and right_to(action)
-        )
-        if not gone:
+        await hold_decoded(call, fields)
+        rows = list(fields.get(array) or ())
+        is_hidden = await hidden_resources(call, rows, action)
+        if not any(map(is_hidden, rows)):
             return fields
-        return fields | {array: [fields[array][place] for place, name in names.items() if name not in gone]}
+        return fields | {array: [row for row in rows if not is_hidden(row)]}
 
     return answer
 
@@ -240,11 +272,11 @@ async def _shown(call: KafkaCall, shape: Shape, fields: Fields) -> Fields:
     gone = await _keys_of(call, names)
     if not gone:
         return fields
-    await _hold_decoded(call, fields)
+    await hold_decoded(call, fields)
     return await call.off_loop(len(names), partial(_part, shape.answered, fields, gone, have=False))
 
 
-async def _hold_decoded(call: KafkaCall, fields: Fields) -> None:
+async def hold_decoded(call: KafkaCall, fields: Fields) -> None:
     """Hold permits for large rows that stay bytes, and are decoded now."""
     for rows in fields.values():
         if isinstance(rows, RawRows) and len(rows.data) > SMALL_ANSWER:
@@ -280,7 +312,7 @@ def _unread(levels: Sequence[Level], parent: Fields) -> int:
 async def _keys_of(call: KafkaCall, keys: Iterable[Any]) -> dict[Any, ErrorCode]:
     """The topics among these that are hidden, by their names or ids, with their errors."""
     wanted = list(keys)
-    names = await hidden(call, [key for key in wanted if isinstance(key, str)])
+    names = await left_out(call, [key for key in wanted if isinstance(key, str)])
     ids = await hidden_ids(call, [key for key in wanted if not isinstance(key, str)])
     return {name: row.error for name, row in names.items()} | dict.fromkeys(ids, ErrorCode.UNKNOWN_TOPIC_ID)
 

@@ -7,10 +7,11 @@ from typing import Final
 from broker_core.errors import ListingFailed
 from broker_core.kafka.acls.bindings import TOPIC_OPERATIONS
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
-from broker_core.servers.kafka.gateway.hidden import are_some, hidden, refusal
+from broker_core.servers.kafka.gateway.hidden import are_some, hidden, left_out, refusal
 from broker_core.servers.kafka.gateway.relay import ask, brokers, coordinator, front_of, learn, nodes_now
 from broker_core.servers.kafka.handler_row import HandlerRow
 from broker_core.servers.kafka.listed_topics import are_many, with_rows
+from broker_core.servers.kafka.row_error import FAILURES
 from broker_core.wire.kafka import (
     DESCRIBE_CLUSTER,
     DESCRIBE_TOPIC_PARTITIONS,
@@ -125,17 +126,16 @@ async def _shown(call: KafkaCall, rows: list[Fields]) -> list[Fields]:
     asked = call.body["topics"] or ()
     ids = {row.get("topic_id", ZERO_ID) for row in asked} - {ZERO_ID}
     named = {row["name"] for row in asked}
-    gone = await hidden(
-        call, [row["name"] for row in rows if row["name"]], action="describe" if asked else "list"
-    )
+    names = [row["name"] for row in rows if row["name"]]
+    gone = await (hidden(call, names) if asked else left_out(call, names, action="list"))
     shown: list[Fields] = []
     for row in rows:
         known = gone.get(row["name"] or "")
         if known is None:
             shown.append(row)
         elif row["topic_id"] in ids:
-            unknown = {"error_code": ErrorCode.UNKNOWN_TOPIC_ID, "topic_id": row["topic_id"]}
-            shown.append({**unknown, "name": None, "partitions": []})
+            code = known.error if known.error in FAILURES else ErrorCode.UNKNOWN_TOPIC_ID
+            shown.append({"error_code": code, "topic_id": row["topic_id"], "name": None, "partitions": []})
         elif row["name"] in named:
             shown.append(
                 {"error_code": known.error, "name": row["name"], "topic_id": ZERO_ID, "partitions": []}

@@ -21,6 +21,7 @@ from broker_core.servers.kafka.gateway.hidden import (
     are_some,
     guarded,
     hidden,
+    left_out,
     topics_of_member,
     without_hidden,
     without_hidden_resources,
@@ -325,7 +326,7 @@ async def _transactions(call: KafkaCall) -> Fields:
     if not are_some(call):
         return answer
     rows = answer["transaction_states"]
-    gone = await hidden(call, [topic["topic"] for row in rows for topic in row["topics"]])
+    gone = await left_out(call, [topic["topic"] for row in rows for topic in row["topics"]])
     shown = [
         row | {"topics": [topic for topic in row["topics"] if topic["topic"] not in gone]} for row in rows
     ]
@@ -346,7 +347,7 @@ async def _consumer_groups(call: KafkaCall) -> Fields:
         for topic in member[part]["topic_partitions"]
     ]
     names += [name for row in rows for member in row["members"] for name in member["subscribed_topic_names"]]
-    gone = await hidden(call, names)
+    gone = await left_out(call, names)
     if not gone:
         return answer
     for row in rows:
@@ -376,7 +377,7 @@ async def _groups(call: KafkaCall) -> Fields:
         for place, member in enumerate(members)
         for name, is_assignment in parts
     }
-    gone = await hidden(call, [topic for topics in named.values() for topic in topics or ()])
+    gone = await left_out(call, [topic for topics in named.values() for topic in topics or ()])
     for (place, name), topics in named.items():
         if topics is None or not gone.keys().isdisjoint(topics):
             members[place][name] = b""

@@ -2,41 +2,20 @@ from __future__ import annotations
 
 import struct
 import uuid
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from broker_core.client.kafka import AdminClient
-from broker_core.servers.kafka.apis import HANDLERS
-from broker_core.servers.kafka.call import KafkaCall
+from broker_core.plugin_api.hookspecs import hookimpl
+from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.servers.kafka.gateway.hidden import topics_of_member
-from broker_core.servers.kafka.handler_row import HandlerRow
-from broker_core.wire.kafka import DESCRIBE_ACLS, OFFSET_FETCH, Fields
-from tests.support.kafka_gateway import Cluster, Secrets, gateway, small_cluster
-from tests.support.kafka_serving import raw_client
+from broker_core.wire.kafka import LIST_OFFSETS, METADATA, OFFSET_FETCH
+from tests.support.kafka_gateway import Cluster, Secrets, gateway
+from tests.support.kafka_serving import ask_once, raw_client
 from tests.support.ports import free_port
-
-
-@pytest.fixture
-async def cluster_of_acls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Cluster]:
-    """A cluster whose nodes have ACLs of topics: by name, of a prefix and of all."""
-    acl = {"principal": "User:x", "host": "*", "operation": 3, "permission_type": 3}
-
-    async def described(_: KafkaCall) -> Fields:
-        rows = [("secret.keys", 3), ("*", 3), ("orders", 3), ("secret.", 4)]
-        return {
-            "resources": [
-                {"resource_type": 2, "resource_name": name, "pattern_type": pattern, "acls": [acl]}
-                for name, pattern in rows
-            ]
-        }
-
-    rows = {DESCRIBE_ACLS.key: HandlerRow(DESCRIBE_ACLS, later=described)}
-    monkeypatch.setattr("broker_core.servers.kafka.server.HANDLERS", {**HANDLERS, **rows})
-    async with small_cluster(tmp_path) as cluster:
-        yield cluster
 
 
 async def test_what_is_hidden_is_in_no_answer(through: AdminClient, cluster: Cluster) -> None:
@@ -45,31 +24,6 @@ async def test_what_is_hidden_is_in_no_answer(through: AdminClient, cluster: Clu
     direct = (await cluster.describe_topics(["orders"]))["orders"]
     assert described["orders"].topic_id == direct.topic_id
     assert len(described["orders"].partitions) == 3
-
-
-async def test_acls_of_hidden_topics_are_in_no_answer_nor_cursor(
-    tmp_path: Path, cluster_of_acls: Cluster
-) -> None:
-    filters = ("resource_type_filter", "pattern_type_filter", "operation", "permission_type")
-    body: dict[str, Any] = dict.fromkeys(filters, 1)
-    async with (
-        gateway(tmp_path, cluster_of_acls.address, {"secrets": Secrets()}) as front,
-        raw_client(front.kafka_address or ("", 0)) as client,
-    ):
-        rows = (await client.ask(DESCRIBE_ACLS, 3, body))["resources"]
-        # A prefix, and every topic, name none.
-        shown = [("*", 3), ("orders", 3), ("secret.", 4)]
-        assert sorted((row["resource_name"], row["pattern_type"]) for row in rows) == shown
-        found: list[str] = []
-        cursor = None
-        while not found or cursor is not None:
-            page = await client.ask(
-                DESCRIBE_ACLS, 3, {**body, "response_pagination_limit": 1, "cursor": cursor}
-            )
-            found += [row["resource_name"] for row in page["resources"]]
-            cursor = page["next_cursor"]
-            assert cursor is None or cursor["resource_name"] != "secret.keys"
-        assert found == [name for name, _ in shown]
 
 
 @pytest.mark.parametrize("is_node", [False, True])
@@ -92,6 +46,32 @@ async def test_an_id_of_a_hidden_topic_is_one_of_no_topic(
         for row in answer["groups"][0]["topics"]
     }
     assert codes == {each: [100, 100] for each in unknown} | {ids["orders"]: [0, 0]}
+
+
+class _Broken(Secrets):
+    """A mask that fails."""
+
+    @hookimpl
+    def broker_core_visible(self, request: ListingRequest, topics: pa.LargeStringArray) -> Any:
+        raise RuntimeError("no directory of departments")
+
+
+async def test_what_no_mask_can_tell_is_no_answer_that_is_too_short(tmp_path: Path, cluster: Cluster) -> None:
+    topics = [{"name": "orders", "partition_indexes": [0]}]
+    orders = (await cluster.describe_topics(["orders"]))["orders"]
+    ids = [{"topic_id": orders.topic_id, "partition_indexes": [0]}]
+    groups = [{"group_id": "g", "member_epoch": -1}]
+    async with gateway(tmp_path, cluster.address, {"broken": _Broken()}) as front:
+        for api, version, body in (
+            (OFFSET_FETCH, 7, {"group_id": "g", "topics": topics}),
+            (OFFSET_FETCH, 10, {"groups": [{**groups[0], "topics": ids}]}),
+            (LIST_OFFSETS, 7, {"topics": [{"name": "orders", "partitions": [{"partition_index": 0}]}]}),
+        ):
+            async with raw_client(front.kafka_address or ("", 0)) as client:
+                client.send(api, version, body)
+                assert await client.message() == b""
+        rows = (await ask_once(front, METADATA, 12, {"topics": [{"name": "orders"}]}))["topics"]
+        assert [row["error_code"] for row in rows] == [-1]
 
 
 def test_the_topics_of_a_member_are_read_from_its_bytes() -> None:
