@@ -1,4 +1,4 @@
-"""The one path of a listing, from a question to an answer that can be sent; no sockets in it."""
+"""The one path of a listing, from a question to an answer that can be sent; without sockets."""
 
 from __future__ import annotations
 

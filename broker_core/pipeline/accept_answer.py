@@ -40,7 +40,7 @@ __all__ = ["Acceptance"]
 
 #: A column of names costs this many times its bytes until it is a listing (measured: 5.0 in order, 7.5 in disorder).
 _BUILD_FACTOR: Final = 8
-#: What looking at encoded names takes at most, which is done in stretches.
+#: The most bytes that are taken to look at encoded names, which is done in stretches.
 _CHECKED_BYTES: Final = 4 * 1024 * 1024
 
 
@@ -87,7 +87,7 @@ class Acceptance:
                 if self._options.patterns.evaluate
                 else None
             )
-            # The request's own: what a kind of string is equal to is no matter of its characters.
+            # The request's own hash: a subclass of str may be equal to text that it does not have.
             return AcceptedAnswer(lister, None, applied is not None, request.topics_hash)
         if result.next is not None and request.page is None:
             raise bad_topics("says where the next page begins (next=), and was asked for all topics")
@@ -122,13 +122,13 @@ class Acceptance:
     async def _is_filtered(
         self, progress: ListingInProgress, plugin: LoadedPlugin | None, selection: Selection
     ) -> bool:
-        """Whether topics whose lister says that it filtered them are taken for filtered."""
+        """Whether a lister's claim that it filtered its topics is accepted."""
         request = progress.request
         if plugin is None:
             # Brokers upstream evaluate patterns themselves, with an engine that may know more than RE2.
             return request.pattern is not None and self._options.patterns.evaluate
-        # A trusted lister is trusted for patterns that RE2 cannot evaluate too. The claim of any other lister cannot be
-        # verified for such a pattern, so the client filters.
+        # A trusted lister is trusted for patterns that RE2 cannot evaluate, too. The claim of any other lister cannot
+        # be verified for such a pattern, so the client filters.
         pattern = request.pattern if _is_believed(plugin) else progress.pattern
         if pattern is None:
             return False
@@ -147,7 +147,7 @@ class Acceptance:
         return False
 
     async def _look_at(self, progress: ListingInProgress, selection: Selection) -> None:
-        """Look at names that were encoded elsewhere."""
+        """Check names that were encoded elsewhere."""
         held = progress.held
         await held.reserve(min(selection.fields_size, _CHECKED_BYTES))
         quick = are_few(len(selection))
@@ -159,7 +159,7 @@ class Acceptance:
     async def _accept_page(
         self, progress: ListingInProgress, page: Page, result: TopicListingResult, accepted: AcceptedAnswer
     ) -> None:
-        """Note whether these are all topics, and check those that are a page."""
+        """Note whether the answer has all topics, and check it if it is a page."""
         selection = accepted.selection
         if selection is None:
             return
@@ -175,16 +175,16 @@ class Acceptance:
     async def _build(
         self, progress: ListingInProgress, plugin: LoadedPlugin | None, result: TopicListingResult
     ) -> tuple[Selection, int, int]:
-        """The selection of the names returned, how many there were, and the bytes built for this request alone."""
+        """The selection of the returned names, their number, and the bytes built for this request alone."""
         request = progress.request
         key = None
         await progress.request.reserve(given_bytes(result.topics))
-        # One that told its version before needs none here: it is the version of what it returned.
+        # A plugin that gave its version before needs none here: it is the version of what it returned.
         told = plugin is None or plugin.name in progress.versions
         may_keep = not told and result.next is None and not self._options.is_long(request)
         if result.version is not None and plugin is not None and may_keep:
             words = self._dispatcher.dependencies.of(plugin.name)
-            # What is filtered depends on the pattern, whatever the plugin says.
+            # A filtered answer depends on the pattern, whatever the plugin says.
             key = key_of(request, words | {"pattern"} if result.filtered else words, plugin.name)
             kept = self._kept.get(key, result.version)
             if kept is not None:
@@ -205,7 +205,7 @@ class Acceptance:
         return listing.all(), len(names), data_of(listing).column_bytes
 
     async def _column(self, progress: ListingInProgress, topics: Any) -> pa.LargeStringArray:
-        """The names that a plugin returned as a column, which there is room for before it is made."""
+        """The names that a plugin returned as a column, made once there is room for it."""
         if are_few(len(topics)):
             return as_column(topics)
         given = given_bytes(topics)
@@ -214,5 +214,5 @@ class Acceptance:
 
 
 def _is_believed(plugin: LoadedPlugin) -> bool:
-    """Whether nothing that the plugin says of its topics is looked at (``verify_filtered = "never"``)."""
+    """Whether the plugin's claims are accepted unchecked (``verify_filtered = "never"``)."""
     return plugin.options.verify_filtered == "never"

@@ -1,4 +1,4 @@
-"""What the access log says of a listing."""
+"""The lines of the access log about listings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _text: Final = encode_basestring_ascii
 
 
 class AccessLines:
-    """Writes a line for each listing that is to have one. Times are in seconds."""
+    """Writes a line for each listing that the settings choose. Times are in seconds."""
 
     def __init__(self, log: AccessLog) -> None:
         self._log = log
@@ -33,7 +33,7 @@ class AccessLines:
         seconds: float,
         unsent: ListingFailed | None,
     ) -> None:
-        """The answer to a request was sent, or could not be; one that was replaced has no line."""
+        """Write that the answer to a request was sent, or could not be; a replaced answer has no line."""
         if answer.replaced:
             return
         if unsent is not None:
@@ -53,7 +53,7 @@ class AccessLines:
         seconds: float,
         unsent: ListingFailed | None,
     ) -> None:
-        """An answer that the question had before was sent, or could not be."""
+        """Write that a question's earlier answer was sent again, or could not be."""
         if unsent is not None:
             self.refused(QuestionText.of(standing.question), asker, unsent, 0.0, seconds)
         elif self._log.takes_next():
@@ -63,9 +63,9 @@ class AccessLines:
     def refused(
         self, question: QuestionText, asker: Asker, failure: ListingFailed, waited: float, seconds: float
     ) -> None:
-        """A question has no answer, or its client does not get it.
+        """Write that a question has no answer, or that its client does not get it.
 
-        The message is left out: it may have text of anybody.
+        The message is left out: it may have text from anywhere.
         """
         self._log.write(
             *self._question(question, asker),
@@ -102,7 +102,7 @@ class AccessLines:
 
 
 def _begin(text: str | None) -> str | None:
-    """What can be shown of a text, and whether there is more."""
+    """The beginning of a text, with a mark if there is more."""
     return None if text is None else text[: LONGEST_TEXT + 1]
 
 

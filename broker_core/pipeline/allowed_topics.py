@@ -15,11 +15,11 @@ __all__ = ["allowed"]
 
 
 async def allowed(progress: ListingInProgress, selection: Selection, workers: Workers) -> Selection:
-    """What of a selection the rules allow, by columns: they are about names, whatever lists them."""
+    """The topics of a selection that the rules allow, by columns: rules are about names, whatever lists them."""
     topics = progress.topics
     if topics is None:
         return selection
-    # A mark for each row of the listing, and the numbers of those that are left.
+    # A mark for each row of the listing, and the numbers of the rows that are left.
     size, quick = len(selection.listing), are_few(len(selection.listing))
     async with Lease(progress.held, size + 4 * len(selection)):
         found = await workers.call(progress.request.asker, partial(filtered, selection, topics), quick=quick)

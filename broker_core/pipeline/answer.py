@@ -23,10 +23,10 @@ __all__ = ["Answer", "QuestionWarning", "RestTrace", "Trace"]
 
 
 class QuestionWarning(NamedTuple):
-    """What a client should know of its question, in words.
+    """A warning in words about a client's question.
 
     ``kind`` is ``pattern`` (it can match no topic of the namespace), ``properties`` (nothing selects by them) or
-    ``unfiltered`` (the answer has what the pattern does not match, too).
+    ``unfiltered`` (the answer also has topics that the pattern does not match).
     """
 
     kind: Literal["pattern", "properties", "unfiltered"]
@@ -35,7 +35,7 @@ class QuestionWarning(NamedTuple):
 
 @dataclass(slots=True)
 class Answer:
-    """One answer. ``selection`` is ``None`` where the client's hash still holds (``changed`` is false then).
+    """One answer. ``selection`` is ``None`` if the client's hash still holds (``changed`` is false then).
 
     It may hold heap permits: the caller calls :meth:`release` when its bytes have left, or on any other way
     out. ``lister`` is the plugin that answered, ``catalog`` or ``upstream``; ``plan`` how the pattern was applied.
@@ -47,19 +47,19 @@ class Answer:
     lister: str
     plan: str
     permit: Permit | None = None
-    #: Seconds since this was known to be true, where it is a plugin's former answer in place of one that failed.
+    #: The age in seconds, if this is a plugin's former answer in place of a failure.
     stale: float | None = None
-    #: Where the next page begins: at a name that this asker may see; ``None`` after the last page, and without pages.
+    #: The start of the next page: a name that this asker may see; ``None`` after the last page, and without pages.
     next: Position | None = None
-    #: What was asked for besides the names (``request.wants``): one row for each topic, in the order of pages.
+    #: The wanted details (``request.wants``): one row for each topic, in the order of pages.
     details: Details | None = None
     #: The full names in the order of pages, of an answer that is a page.
     page_names: pa.LargeStringArray | None = None
-    #: The default lister's listing, where this depends on nothing else but the pattern and the client's hash.
+    #: The default lister's listing, if the answer depends on nothing else but the pattern and the client's hash.
     source: weakref.ref[Listing] | None = None
-    #: How many topics the client is shown in the end, where that is not how many names there are.
+    #: The number of topics that the client is shown, if it is not the number of names.
     shown: int | None = None
-    #: Whether nobody is sent it, and the same question is asked again in its place.
+    #: Whether the answer is not sent, and the question is asked again instead.
     replaced: bool = False
     warnings: tuple[QuestionWarning, ...] = ()
     #: Called with the release: with why the answer could not be sent, or ``None``.
@@ -78,7 +78,7 @@ class Answer:
 
     @property
     def topics(self) -> int:
-        """How many names are sent."""
+        """The number of names that are sent."""
         return 0 if self.selection is None else len(self.selection)
 
     @property
@@ -87,7 +87,7 @@ class Answer:
         return 0 if self.selection is None else self.selection.fields_size
 
     def holds(self, budget: PermitBudget, leases: Leases) -> bool:
-        """Whether memory of this answer is of a budget: its own, or that of the listing that it is of."""
+        """Whether memory of this answer, or of its listing, is of a budget."""
         if self.selection is None:
             return False
         if self.permit is not None and self.permit.count and self.permit.budget is budget:
@@ -120,13 +120,13 @@ class Trace:
     listed: int | None = None
     visible: int | None = None
     permits: dict[str, int] = field(default_factory=dict)
-    #: What a plugin said that is not so.
+    #: False claims of plugins.
     false_claims: list[str] = field(default_factory=list)
     #: The plugins that asked for the rest of the chain, their questions and the results.
     rest: list[RestTrace] = field(default_factory=list)
 
     def rest_of(self, plugin: str, request: ListingRequest) -> RestTrace:
-        """The record of one question of ``plugin`` to all that is behind it."""
+        """Record one question of ``plugin`` to the rest of the chain."""
         properties = dict(request.properties)
         self.rest.append(
             RestTrace(plugin=plugin, topics_pattern=request.topics_pattern, properties=properties)

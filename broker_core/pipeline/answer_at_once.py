@@ -1,4 +1,4 @@
-"""The quick way: an answer that takes no waiting and well under a millisecond, or none."""
+"""The quick way: an answer without waiting and in well under a millisecond, or none."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["AnswerAtOnce"]
 
 
 class AnswerAtOnce:
-    """Answers of the default lister where no plugin has a say; one for a pipeline."""
+    """Answers of the default lister if no plugin is concerned; one for a pipeline."""
 
     def __init__(self, lister: DefaultLister, heap: PermitBudget, options: PipelineOptions) -> None:
         self._lister = lister
@@ -36,9 +36,9 @@ class AnswerAtOnce:
         self._options = options
 
     def to(self, request: ListingRequest) -> Answer | None:
-        """The answer; ``None`` where it takes more. Raises :exc:`~broker_core.errors.ListingFailed`."""
+        """The answer; ``None`` if it takes more. Raises :exc:`~broker_core.errors.ListingFailed`."""
         pattern = applied_pattern(request, self._options)
-        # Without time left in this turn only what is known already, and a few small pieces.
+        # Without time left in this turn only known results, and a few small pieces.
         if request.properties and not has_time():
             return None
         result = self._lister.list_now(request, pattern)
@@ -67,13 +67,13 @@ class AnswerAtOnce:
         return Answer(selection, topics_hash, filtered, self._lister.name, plan, permit, source=source)
 
     def again(self, standing: StandingAnswer) -> bool:
-        """Whether the lister has the very listing that an answer was made of, or the pattern matches the same in it."""
+        """Whether the lister still has an answer's listing, or the pattern matches the same topics in its new one."""
         question = standing.question
         applied = question.pattern if standing.filtered else None
         listing = self._lister.stands(question, applied, standing.listing)
         if listing is None:
             return False
-        standing.listing = weakref.ref(listing)  # so that only what changes from now on is looked at
+        standing.listing = weakref.ref(listing)  # so that only changes from now on are looked at
         return True
 
 

@@ -83,7 +83,9 @@ class Listers:
         first: int = 0,
         only: Collection[str] | None = None,
     ) -> AcceptedAnswer | None:
-        """The answer of the plugins from number ``first`` on, or of ``only`` these; ``None``: all of them pass."""
+        """The answer of the plugins from number ``first`` on, or of the plugins in ``only``; ``None``: all of them
+        pass.
+        """
         versions = self._guarded.versions(request.namespace)
         # A pattern that is never compiled is too long to be remembered.
         remembers = not self._options.is_long(request)

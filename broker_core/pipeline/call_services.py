@@ -17,18 +17,19 @@ from broker_core.plugin_api.rest_answer import RestAnswer, Same
 
 __all__ = ["ALL_CALLS", "CALLS", "Behind", "CallServices"]
 
-#: How often one call of a plugin may ask what is behind it.
+#: How often one call of a plugin may ask the rest of the chain.
 CALLS: Final = 4
-#: How often all plugins together may for one request of a client: each of a row multiplies what those before it ask.
+#: How often all plugins together may for one request of a client: each plugin of a row multiplies the questions of the
+#: ones before it.
 ALL_CALLS: Final = 64
 
-#: Asks what is behind a plugin.
+#: Asks the rest of the chain after a plugin.
 Behind: TypeAlias = Callable[[str | Same | None, Mapping[str, str] | Same], Awaitable[RestAnswer]]
 
 
 @dataclass(frozen=True, slots=True)
 class _QuestionBehind:
-    """What a key is made of, where something of the request is another."""
+    """The fields that a key is made of, if the plugin replaced the pattern or the properties."""
 
     namespace: NamespaceName
     mode: Mode
@@ -39,7 +40,7 @@ class _QuestionBehind:
 
 @dataclass(slots=True)
 class _RestCalls:
-    """How often the rest was asked for in one call of a plugin, and what of it still runs."""
+    """The number of questions to the rest in one call of a plugin, and the questions that still run."""
 
     count: int = 0
     over: bool = False
@@ -49,10 +50,10 @@ class _RestCalls:
 
 @dataclass(slots=True)  # not frozen: that takes three times as long to make, for each call
 class CallServices:
-    """For one call of one plugin (:class:`~broker_core.plugin_api.listing_request.RequestServices`).
+    """The services for one call of one plugin (:class:`~broker_core.plugin_api.listing_request.RequestServices`).
 
-    ``behind`` asks what is behind it, ``None`` where the hook is another than ``broker_core_list_topics``; ``words``
-    are what all that is behind depends on, and the plugin itself.
+    ``behind`` asks the rest of the chain, ``None`` if the hook is not ``broker_core_list_topics``; ``words`` are what
+    the rest and the plugin itself depend on.
     """
 
     request: ListingRequest
@@ -60,12 +61,12 @@ class CallServices:
     held: RequestMemory
     words: Callable[[], Collection[str]]
     behind: Behind | None
-    #: Told what the answer depends on because of the call that begins.
+    #: Called with what the answer depends on because of the call that begins.
     on_call: Callable[[Collection[str]], object]
     calls: _RestCalls = field(default_factory=_RestCalls)
-    #: What tells the notices of changed topics apart (``topics_changed``).
+    #: A mark that differs after each notice of changed topics (``topics_changed``).
     mark: Callable[[], Hashable] = tuple
-    #: One entry for each call of all plugins, shared by those of one request of a client.
+    #: One entry for each call of all plugins, shared by the calls of one request of a client.
     all_calls: list[str] = field(default_factory=list)
 
     @property
@@ -86,7 +87,7 @@ class CallServices:
     def rest(
         self, pattern: str | Same | None, properties: Mapping[str, str] | Same
     ) -> Coroutine[Any, Any, RestAnswer]:
-        """See :meth:`ListingRequest.rest`. What is wrong with the call is told at once, before anything is awaited."""
+        """See :meth:`ListingRequest.rest`. A wrong call raises at once, before anything is awaited."""
         self._begin(pattern, properties)
         asking: Any = self.behind
         return cast("Coroutine[Any, Any, RestAnswer]", asking(pattern, properties))
@@ -110,7 +111,7 @@ class CallServices:
             self.calls.wrong = f"request.rest() was called more than {CALLS} times for one request"
             raise RuntimeError(self.calls.wrong)
         if len(self.all_calls) >= ALL_CALLS:
-            # It may be the fault of those in front of this plugin.
+            # It may be the fault of the plugins before this one.
             raise ListingFailed(
                 f"request.rest() was called more than {ALL_CALLS} times by all plugins for one request",
                 cause=Cause.PLUGIN,
@@ -131,15 +132,15 @@ class CallServices:
             request.properties if isinstance(properties, Same) else dict(properties),
             request.asker,
         )
-        # What is behind is filtered by the pattern, whatever it depends on.
+        # The rest's answer is filtered by the pattern, whatever it depends on.
         return key_of(asked, {*self.words(), "pattern"}, self.plugin, self.mark())
 
     def pausing(self, pausing: Pausing) -> RequestServices:
-        """The services as one call has them: its waits for them are not its time."""
+        """The services of one call: its waits for them are not its time."""
         return _PausedServices(self, pausing)
 
     def close(self) -> None:
-        """The call is over: what it has begun and not awaited ends."""
+        """End the call: questions that it has begun and not awaited end too."""
         self.calls.over = True
         for task in list(self.calls.running):
             task.cancel()
@@ -154,7 +155,7 @@ class CallServices:
         return await task
 
     def _words_of(self, pattern: str | Same | None, properties: Mapping[str, str] | Same) -> frozenset[str]:
-        """What the plugin's answer depends on because of this call."""
+        """The words of what the plugin's answer depends on because of this call."""
         words = {*self.words(), "pattern"}
         if pattern is None:  # the same whatever the client asks
             words.discard("pattern")

@@ -9,12 +9,12 @@ from broker_core.names import NamespaceName
 
 __all__ = ["ChangeNotices", "Mark", "OnChange"]
 
-#: Told of a namespace whose topics, or whose masks, changed; ``None``: of all there are.
+#: Called with a namespace whose topics, or whose masks, changed; ``None``: all namespaces.
 OnChange: TypeAlias = Callable[[NamespaceName | None], None]
 #: A point between two notices.
 Mark: TypeAlias = tuple[int, int]
 
-#: Namespaces whose notices are counted apart; plugins choose them.
+#: Namespaces whose notices are counted separately; plugins choose them.
 _MANY: Final = 10_000
 
 
@@ -28,14 +28,14 @@ class ChangeNotices:
         self._of: dict[NamespaceName, int] = {}
 
     def subscribe(self, on_change: OnChange) -> Callable[[], None]:
-        """Tell ``on_change`` from now on; what is returned ends it."""
+        """Call ``on_change`` from now on; the returned function ends it."""
         self._number += 1
         number = self._number
         self._told[number] = on_change
         return lambda: (self._told.pop(number, None), None)[1]
 
     def announce(self, namespace: NamespaceName | None) -> None:
-        """Answers about a namespace, or with ``None`` about all, are others from now on."""
+        """Announce that answers about a namespace, or with ``None`` about all, change from now on."""
         if namespace is None or (namespace not in self._of and len(self._of) >= _MANY):
             self._all += 1
             self._of.clear()
@@ -45,9 +45,9 @@ class ChangeNotices:
             on_change(namespace)
 
     def mark(self, namespace: NamespaceName) -> Mark:
-        """Now, for :meth:`unchanged`."""
+        """The mark of now, for :meth:`unchanged`."""
         return self._all, self._of.get(namespace, 0)
 
     def unchanged(self, namespace: NamespaceName, since: Mark) -> bool:
-        """Whether nothing was announced of the namespace since then."""
+        """Whether no change of the namespace was announced since the mark."""
         return self.mark(namespace) == since

@@ -1,4 +1,4 @@
-"""How one listing comes about: the same pipeline, run once with a record of what each step did."""
+"""Explains how one listing comes about: the same pipeline, run once with a record of each step."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ __all__ = ["explain", "pattern_facts"]
 
 #: Topics whose details are shown.
 _SHOWN_DETAILS: Final = 10
-#: What each kind of answers is kept for: to be taken again while a version holds, in place of a failed one, or for all
-#: that the masks left of one.
+#: The purpose of each kind of kept answers: to be taken again while a version holds, in place of a failed answer, or
+#: after the masks.
 _KEPT_FOR: Final = {
     "kept": "version",
     "version": "version",
@@ -41,25 +41,25 @@ _KEPT_FOR: Final = {
 
 
 async def explain(pipeline: Pipeline, request: ListingRequest, *, names: int = 0) -> dict[str, Any]:
-    """Run a request and say, in plain values, what each plugin answered, how the pattern was applied, and what it took.
+    """Run a request and describe, in plain values, the answer of each plugin, how the pattern was applied, and the
+    cost.
 
     ``rules`` has the decision of the authorization rules about each action and each principal of the asker: ``role``,
-    ``action``, ``allowed`` and the ``rule`` that decided; it is empty where there are no rules. ``gates`` has every
-    plugin that was asked whether this may be asked, with ``answer`` one of ``allowed``, ``refused`` and ``error``;
-    ``chain`` every plugin that lists, in order, with ``answer`` one of ``success``, ``pass_through``, ``unchanged``,
-    ``refused``, ``error``, ``not_asked`` and its ``ms`` (``why`` it passed, if it says so; ``stale_s``, where a former
-    answer of that age stands in for one that failed with ``error``); ``masks`` those that hid topics. ``plan`` is
-    ``none`` (no pattern), ``all``, ``literal``, ``range``, ``scan``, ``unsupported`` or ``lister`` (who listed had
-    filtered). ``topics`` counts the names of the answer, ``bytes`` its encoded names. Of a page, ``next`` is the name
-    at which the next one begins; ``details`` says of how many topics something is known, and what, and has that of the
-    ``first``. ``kept`` says whose answer a server keeps after this, ``for`` a ``version``, a ``failure`` or ``masks``.
-    ``snapshot`` has the ``age_s`` of a gateway's listing and ``of`` whom it is: ``principal``, the ``role`` that lists
-    for all, or ``all`` where brokers know no principals; ``null`` where they were asked themselves.
-    ``names`` has so many of the answer's, in the order of pages, if any are asked for.
-    ``watch_refused`` says why a client may not watch the answer, and polls; ``null`` where it may.
-    A request that fails has ``error``, ``cause`` and ``code`` in place of an answer. ``warnings`` says in words what an
-    operator should know besides: a question that selects otherwise than it seems, a plugin that claims what is not so,
-    and a former answer, taken or to be had, in place of a failure.
+    ``action``, ``allowed`` and the ``rule`` that decided; it is empty if there are no rules. ``gates`` has every gate
+    that was asked, with ``answer`` one of ``allowed``, ``refused`` and ``error``; ``chain`` every plugin that lists, in
+    order, with ``answer`` one of ``success``, ``pass_through``, ``unchanged``, ``refused``, ``error``, ``not_asked``
+    and its ``ms`` (``why`` it passed, if it says so; ``stale_s``, if a former answer of that age stands in for a
+    failure with ``error``); ``masks`` the plugins that hid topics. ``plan`` is ``none`` (no pattern), ``all``,
+    ``literal``, ``range``, ``scan``, ``unsupported`` or ``lister`` (the lister had filtered). ``topics`` counts the
+    names of the answer, ``bytes`` its encoded names. Of a page, ``next`` is the first name of the next one; ``details``
+    says of how many topics something is known, and what, with the details of the ``first`` topics. ``kept`` says whose
+    answer a server keeps after this, ``for`` a ``version``, a ``failure`` or ``masks``. ``snapshot`` has the ``age_s``
+    of a gateway's listing and ``of`` whom it is: ``principal``, the ``role`` that lists for all, or ``all`` if brokers
+    know no principals; ``null`` if the brokers were asked for this request. ``names`` has the first names of the
+    answer, in the order of pages, as many as are asked for. ``watch_refused`` says why a client may not watch the
+    answer, and polls; ``null`` if it may. A request that fails has ``error``, ``cause`` and ``code`` in place of an
+    answer. ``warnings`` says in words what else an operator should know: a question that selects otherwise than it
+    seems, a false claim of a plugin, and a former answer, taken or kept, in place of a failure.
     """
     trace = Trace()
     started = time.perf_counter()
@@ -162,7 +162,7 @@ async def _first_names(pipeline: Pipeline, request: ListingRequest, answer: Answ
 
 
 async def _watch_refused(pipeline: Pipeline, request: ListingRequest) -> str | None:
-    """Why a watch of this question would be refused, if it would."""
+    """The reason why a watch of this question would be refused, if it would."""
     if request.mode is Mode.NON_PERSISTENT:
         return "a watch is of persistent topics"
     refused = unwatchable_pattern(pipeline, request.pattern)
@@ -184,7 +184,7 @@ async def _watch_refused(pipeline: Pipeline, request: ListingRequest) -> str | N
 
 
 def _former_answers(pipeline: Pipeline, chain: Iterable[ChainStep]) -> Iterator[str]:
-    """What is to be said of the plugins that failed, and whose last answer may stand in for that."""
+    """The warnings about failed plugins whose last answer may stand in."""
     for step in chain:
         if step.stale is not None:
             yield (
@@ -201,7 +201,7 @@ def _former_answers(pipeline: Pipeline, chain: Iterable[ChainStep]) -> Iterator[
 
 
 def _kept(pipeline: Pipeline, request: ListingRequest) -> list[dict[str, str | None]]:
-    """What a server has kept once it has answered: whose, and what for."""
+    """The answers that a server has kept once it has answered: of which plugin, and what for."""
     found: set[tuple[str, str | None]] = set()
     for kind, key, *_ in cast("list[tuple[str, AnswerKey]]", pipeline.answers.keys(request.namespace)):
         found.add((_KEPT_FOR[kind], None if kind == "masked" else str(key.parts[0])))
@@ -226,7 +226,7 @@ def _details(details: Details | None) -> dict[str, Any] | None:
 
 
 def _detail(value: object) -> object:
-    """A value as programs and people see it: ids in base64, times as ISO 8601 has them."""
+    """A value as programs and people see it: ids in base64, times in ISO 8601."""
     if isinstance(value, bytes):
         return topic_id_text(uuid.UUID(bytes=value))
     return (
@@ -235,7 +235,7 @@ def _detail(value: object) -> object:
 
 
 def pattern_facts(pattern: TopicsPattern) -> dict[str, Any]:
-    """What is known of a pattern before it runs, in plain values."""
+    """The facts of a pattern before it runs, in plain values."""
     return {
         "text": pattern.text,
         "supported": pattern.supported,
@@ -274,7 +274,7 @@ def _steps(steps: Iterable[ChainStep]) -> list[dict[str, Any]]:
 
 
 def _rest(traces: Iterable[RestTrace]) -> list[dict[str, Any]]:
-    """What plugins asked of all that is behind them, and what came of it."""
+    """The questions of plugins to the rest of the chain, and the results."""
     return [
         {
             "plugin": each.plugin,

@@ -1,12 +1,12 @@
-"""Few threads for many connections: work in slices, in turns, what is cheap before what is dear.
+"""Few threads for many connections: work in slices and in turns, cheap work before dear work.
 
 1. Each work has a level, by what it may cost and by what it has taken so far. A level has four times the share of the
    next dearer one while both have something to do, so cheap work does not wait for dear work, and dear work goes on.
-   Most of what may be dear is over soon: so it begins a level below what it may cost, and stays there for a moment.
+   Most work that may be dear is over soon: so it begins a level below its possible cost, and stays there for a moment.
 2. Within a level the connections take turns, one slice each. The works of one connection come one after another.
 3. A connection that has used up its allowance waits until it has some again; the others go on.
 
-Works that are the same (:attr:`Sliced.same`) are done once, for all who ask for them meanwhile.
+Equal works (:attr:`SlicedWork.same`) are done once, for all callers that ask for them meanwhile.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ __all__ = ["Allowance", "FairThreads", "SlicedWork", "UncutWork"]
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
-#: Where a level ends: millions of bytes times instructions that a work may take, and seconds that it took.
+#: The ends of levels: millions of bytes times instructions that a work may take, and seconds that it took.
 _COSTS: Final = (1_000, 4_000, 16_000)
 _SECONDS: Final = (0.02, 0.1, 0.4, 1.6)
 _SHARE: Final = 4
 _WAIT_BOUNDS: Final = (0.001, 0.005, 0.02, 0.1, 0.5, 1.0, 5.0, 28.0)
-#: Connections whose allowance is remembered, until it is looked whether they have all of it again.
+#: Connections whose allowance is remembered, until a look drops the ones that have all of it again.
 _MANY_BALANCES: Final = 1000
 
 
@@ -45,14 +45,14 @@ class SlicedWork(Protocol[T_co]):
 
     @property
     def cost(self) -> int:
-        """What it may take at most, in millions of bytes times instructions; 0 for what is not judged."""
+        """The most that it may take, in millions of bytes times instructions; 0 for work that is not judged."""
 
     @property
     def same(self) -> Hashable:
         """A key that equal works share; ``None``: the work is shared with no other."""
 
     def take(self) -> Callable[[], None] | None:
-        """The next slice; ``None`` while there is none until those under way have ended, and once all is done."""
+        """The next slice; ``None`` once all is done, and while there is none until the slices under way have ended."""
 
     def result(self) -> T_co:
         """The result, once all is done."""
@@ -108,7 +108,7 @@ class _Job:
     def __init__(self, work: SlicedWork[Any]) -> None:
         self.work = work
         self.waiting: dict[asyncio.Future[Any], Hashable] = {}
-        self.keys: set[Hashable] = set()  # in whose queues it stands
+        self.keys: set[Hashable] = set()  # connections in whose queues it stands
         self.arrived: float | None = time.monotonic()  # until its first slice
         self.running = 0  # slices
         self.ready: Callable[[], None] | None = None  # a slice that was taken and not begun
@@ -120,7 +120,7 @@ class _Job:
         self.level = self.judged()
 
     def judged(self) -> int:
-        """The level where it belongs now."""
+        """The level to which it belongs now."""
         taken = bisect_right(_SECONDS, self.seconds)
         return max(bisect_right(_COSTS, self.work.cost) + (taken > 0), taken)
 
@@ -240,7 +240,7 @@ class FairThreads:
             self._unqueue(job, key)
 
     def _leave(self, job: _Job, key: Hashable) -> None:
-        """A caller no longer waits."""
+        """Note that a caller no longer waits."""
         if key not in job.waiting.values():
             self._unqueue(job, key)
         if not job.waiting:
@@ -258,7 +258,7 @@ class FairThreads:
             del self._same[same]
 
     def _start(self) -> None:
-        """One more thread, if there is something to do for it."""
+        """Start one more thread, if there is work for it."""
         if self._active < self.size and not self._closed and self._has_slice():
             self._threads.submit(self._work)
             self._active += 1
@@ -269,7 +269,7 @@ class FairThreads:
         return any(not queue[0].is_taken or len(queue) > 1 for queue in queues)
 
     def _next(self) -> tuple[_Job, Hashable, Callable[[], None]] | None:
-        """The next slice, and whose turn it is."""
+        """The next slice, and the connection whose turn it is."""
         levels = sorted((level for level in self._levels if level.queues), key=lambda level: level.used)
         for level in levels:
             for key in list(level.queues):
@@ -304,7 +304,7 @@ class FairThreads:
         self._balances[key] = (self._balance(key, now) - seconds, now)
 
     def _come_back(self) -> None:
-        """All that could be done now is of connections without an allowance: go on when the first has some."""
+        """Go on when the first connection has an allowance again: all work is of connections without one."""
         if self._allowance is None or self._loop is None:
             return
         keys = {key for level in self._levels for key in level.queues}
@@ -356,7 +356,7 @@ class FairThreads:
             pass_lock_on(self._rest * seconds)
 
     def _ended(self, job: _Job, key: Hashable, seconds: float) -> bool:
-        """Account for a slice, and put the job back into its queues. Whether all of it is done."""
+        """Account for a slice, and put the job back into its queues; returns whether all of it is done."""
         job.running -= 1
         job.is_taken = False
         job.seconds += seconds

@@ -1,4 +1,4 @@
-"""From a checked selection to the answer: the pattern, the masks, the hash, and the permits of what is sent."""
+"""From a checked selection to the answer: the pattern, the masks, the hash, and the permits for the sent names."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Finishing:
         self._masking = MaskSlices(dispatcher, workers, masked)
 
     async def finish(self, progress: ListingInProgress, accepted: AcceptedAnswer) -> Answer:
-        """Filter, mask and hash what was listed, and take permits for what is sent."""
+        """Filter, mask and hash the listed topics, and take permits for the sent names."""
         await loop_turn().time()
         request, pattern, held = progress.request, progress.pattern, progress.held
         selection, topics_hash, filtered = (
@@ -87,7 +87,7 @@ class Finishing:
         await held.reserve(accepted.owned + selection.heap_bytes)
         needed = selection.heap_bytes
         if accepted.owned:
-            # Built for this answer alone: what the client gets is all that is kept until it has left.
+            # Built for this answer alone: only the client's names are kept until they have left.
             own = selection.fields_size + 8 * len(selection)
             await held.reserve(accepted.owned + own)
             quick = own <= QUICK_BYTES

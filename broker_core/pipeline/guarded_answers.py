@@ -1,6 +1,6 @@
-"""The shrink guard for answers of plugins: compared with what a plugin listed last for the same question and principal.
+"""The shrink guard for answers of plugins, compared with the plugin's last listing for the same question and principal.
 
-Deletions that a change log tells are meant: of the plugin's own, or else of any, for a plugin that serves what another
+Deletions in a change log are intended: in the plugin's own log, or else in any, for a plugin that serves what another
 store holds.
 """
 
@@ -25,8 +25,8 @@ _log = structlog.get_logger(__name__)
 
 
 class GuardedAnswers:
-    """Looks at the answers of plugins; one for a pipeline. ``logs`` gives all change logs, ``but`` is the plugin whose
-    answers are looked at elsewhere.
+    """Checks the answers of plugins; one for a pipeline. ``logs`` gives all change logs, ``but`` is the plugin whose
+    answers are checked elsewhere.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class GuardedAnswers:
         self._logs = logs
 
     def versions(self, namespace: NamespaceName) -> tuple[CatalogVersion, ...]:
-        """The states of the change logs, to be read before a question is asked: all that is told later is told."""
+        """The states of the change logs, to be read before a question is asked: all later entries count."""
         if not self._guard.limits_of(namespace).enabled:
             return ()
         found: list[CatalogVersion] = []
@@ -61,7 +61,7 @@ class GuardedAnswers:
     async def check(
         self, request: ListingRequest, accepted: AcceptedAnswer, versions: Sequence[CatalogVersion]
     ) -> None:
-        """Raise :exc:`ListingFailed` where a whole answer of a plugin lost too many topics at once."""
+        """Raise :exc:`ListingFailed` if a whole answer of a plugin lost too many topics at once."""
         namespace, selection = request.namespace, accepted.selection
         if selection is None or not accepted.whole or accepted.lister == self._but:
             return
@@ -78,7 +78,7 @@ class GuardedAnswers:
     async def _deletions(
         self, plugin: str, namespace: NamespaceName, mode: Mode, since: CatalogVersion
     ) -> int:
-        """How many names the change log of a version deleted after it; none where it does not know."""
+        """The number of names that the change log of a version deleted after it; 0 if it does not know."""
         logs = self._logs()
         own = [log for log in logs if log.name == plugin]
         for log in own or logs:

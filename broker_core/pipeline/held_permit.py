@@ -1,4 +1,4 @@
-"""The heap permits of one request, from the first estimate to what its answer really holds (PIP-442)."""
+"""The heap permits of one request, from the first estimate to the bytes of its answer (PIP-442)."""
 
 from __future__ import annotations
 
@@ -26,12 +26,14 @@ _log = structlog.get_logger(__name__)
 
 
 class HeldPermit:
-    """The heap permits of one request, from the estimate to what its answer really holds.
-
-    What the request needs is the most that was reserved in all (:meth:`reserve`), and what is leased on top of it
-    (:meth:`grow`, a :class:`~broker_core.plugin_api.request_lease.RequestMemory`). Both are in the
-    hands of plugins: they may be called several times at once, by work that goes on when the request is over, and
-    nothing of it may be left behind.
+    """The heap permits of one request, from the estimate to the bytes of its answer.
+    broker_core.plugin_api.request_lease.RequestMemory`). Both are in the hands of plugins: they may be called several
+    times at once, by work that goes on when the request is over, and nothing of it may be left behind.~The request
+    needs the largest reservation (:meth:`reserve`), and the leases on top of it (:meth:`grow`, a
+    :class:`~broker_core.plugin_api.request_lease.RequestMemory`). Plugins call both: several times at once, also from
+    work that goes on when the request is over, and no permit may be left
+    over.~broker_core.plugin_api.request_lease.RequestMemory`). Both are in the hands of plugins: they may be called
+    several times at once, by work that goes on when the request is over, and nothing of it may be left behind.
     """
 
     __slots__ = (
@@ -54,7 +56,7 @@ class HeldPermit:
 
     def __init__(self, permits: Permits, estimate: Estimate, key: Hashable = None) -> None:
         self._permits = permits
-        self._key = key  # of whose demands wait in turns with those of others
+        self._key = key  # whose demands wait in turns with the demands of others
         self._estimate = estimate
         self._estimated = 0
         self._permit: Permit | None = None
@@ -75,7 +77,7 @@ class HeldPermit:
         return 0 if self._permit is None else self._permit.count
 
     async def __aenter__(self) -> None:
-        """Begin with the estimate; whatever is raised in the block gives all of it up."""
+        """Begin with the estimate; any error in the block gives all permits up."""
         try:
             with stage("permits"):
                 await self.acquire_estimate()
@@ -88,7 +90,7 @@ class HeldPermit:
             self.give_up()
 
     async def acquire_estimate(self) -> None:
-        """Permits for the peak that the last request like this had (PIP-442)."""
+        """Acquire permits for the peak of the last request like this (PIP-442)."""
         self.loop = asyncio.get_running_loop()
         note_held(self._key, self)
         size = None
@@ -108,10 +110,10 @@ class HeldPermit:
         self._estimated = permit.count
 
     async def reserve(self, size: int) -> None:
-        """At least ``size`` bytes of permits in all but for what is leased, kept until the answer is gone.
+        """Have at least ``size`` bytes of permits besides the leases, kept until the answer is gone.
 
         Raises :exc:`TypeError` or :exc:`ValueError` for what is no number of bytes, :exc:`ListingFailed` once the
-        request is over, :exc:`TooManyRequests` where the permits cannot be had.
+        request is over, :exc:`TooManyRequests` if the permits cannot be had.
         """
         size = whole_count(size)
         if not self._is_granted(size):
@@ -122,11 +124,11 @@ class HeldPermit:
         return size <= self._reserved and not self._is_over and not self._kept and self._permit is not None
 
     async def grow(self, size: int) -> None:
-        """``size`` additional bytes, until they are given back; raises as :meth:`reserve` does."""
+        """Acquire ``size`` additional bytes, until they are given back; raises as :meth:`reserve` does."""
         await self._hold(0, whole_count(size))
 
     def try_grow(self, size: int) -> bool:
-        """``size`` additional bytes if that takes no waiting, and whether it has them."""
+        """Acquire ``size`` additional bytes if that takes no waiting; returns whether."""
         more = whole_count(size)
         self._let_go()
         permit = self._permit
@@ -144,15 +146,15 @@ class HeldPermit:
         return True
 
     def give_back(self, size: int) -> None:
-        """``size`` of the bytes that were leased."""
+        """Give ``size`` of the leased bytes back."""
         self._leased -= size
         self._shrink()
 
     def keep_with(self, owner: Any, size: int) -> None:
-        """``size`` of the leased bytes belong to ``owner``, until it is freed.
+        """Bind ``size`` of the leased bytes to ``owner``, until it is freed.
 
-        If it outlives the request, they move to the budget of the snapshots; where that is full,
-        they stay heap permits, and are ``owner``'s: the log says so once.
+        If it outlives the request, they move to the budget of the snapshots; if that is full, they stay heap permits,
+        and are ``owner``'s: the log says so once.
         """
         self._kept.append((weakref.ref(owner), size))
 
@@ -209,7 +211,7 @@ class HeldPermit:
             self.waited += time.perf_counter() - began
 
     def _shrink(self) -> None:
-        """What is needed no more goes back, but never more than was there at the beginning."""
+        """Give unneeded permits back, but keep as many as there were at the beginning."""
         permit = self._permit
         if permit is None or self._is_over or self._growing.locked():
             return
@@ -218,7 +220,7 @@ class HeldPermit:
             self._permit = self._permits.heap.try_update(permit, needed)
 
     def _let_go(self) -> None:
-        """Give back what belonged to objects that have ended."""
+        """Give back the permits of objects that have ended."""
         if self._kept:
             ended = sum(size for owner, size in self._kept if owner() is None)
             self._kept = [each for each in self._kept if each[0]() is not None]
@@ -241,7 +243,7 @@ class HeldPermit:
         self._kept.clear()
 
     def _overflowed(self, size: int) -> None:
-        """Say once that the heap has room for less because of what is kept."""
+        """Log once that kept objects leave the heap less room."""
         if not self._permits.overflow_told:
             self._permits.overflow_told = True
             _log.warning(
@@ -251,10 +253,10 @@ class HeldPermit:
             )
 
     def settle(self, size: int, *, made: bool = True) -> None:
-        """The answer holds ``size`` bytes, and the surplus goes back.
+        """Keep permits for the ``size`` bytes of the answer, and give the surplus back.
 
-        What the request took at the most is what the next one like it asks for; ``made`` false: no listing was made for
-        it, so there is nothing to learn.
+        The next request like this one asks for its peak; ``made`` false: no listing was made for it, so there is
+        nothing to learn.
         """
         if made:
             self._estimate.learned(max(self._peak, size))
@@ -266,7 +268,7 @@ class HeldPermit:
             self._permit = self._permits.heap.try_update(self._permit, size)
 
     def hand_over(self) -> Permit | None:
-        """The permits, which from now on are the caller's to release."""
+        """Hand the permits over to the caller, to release them."""
         self._end()
         permit, self._permit = self._permit, None
         if permit is not None:
@@ -274,14 +276,14 @@ class HeldPermit:
         return permit
 
     def release(self, size: int = 0) -> None:
-        """The request is over and holds nothing; ``size`` bytes are what the next one like it may need."""
+        """End the request, which holds nothing; the next one like it may need ``size`` bytes."""
         self.settle(size)
         permit = self.hand_over()
         if permit is not None:
             permit.release()
 
     def give_up(self) -> None:
-        """The request failed: release everything, and let the next request find out the size."""
+        """Release everything after a failure, and let the next request find out the size."""
         self._end()
         self._estimate.failed()
         self._move()

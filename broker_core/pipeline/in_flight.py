@@ -1,10 +1,9 @@
 """Equal questions under way share one run.
 
-There are two rules, and the key of a question says which one holds. Where it says nothing of the state that an answer
-is of, who asks while it is asked already gets the answer to the next run, which begins after he asked
-(:class:`NextRuns`): so nobody is answered with a state from before his question. Where the key holds the version that
-is told before the work, each run with that key gives the answer to all who have it, whenever it began
-(:class:`VersionedRuns`).
+There are two rules, and the key of a question says which one holds. If it has no version, a caller that comes while a
+run is under way gets the answer of the next run, which begins after its question (:class:`NextRuns`): so nobody gets a
+state from before its question. If the key has the version that was read before the work, a run with that key answers
+all callers with it, whenever they came (:class:`VersionedRuns`).
 """
 
 from __future__ import annotations
@@ -41,18 +40,18 @@ class NextRuns(Generic[P, T]):
         self._next: dict[Hashable, _SharedRun[P, T]] = {}
 
     def __len__(self) -> int:
-        """How many keys are asked about."""
+        """The number of keys under way."""
         return len(self._running)
 
     def waiting(self, key: Hashable) -> int:
-        """The size of the next run; 0 where no caller waits for one."""
+        """The size of the next run; 0 if no caller waits for one."""
         run = self._next.get(key)
         return 0 if run is None else run.size
 
     async def ask(
         self, key: Hashable, question: Callable[[Sequence[P]], Awaitable[T]], part: P, size: int = 1
     ) -> tuple[T, int]:
-        """What the question gives for the parts of all that ask together, and the size of those in front of ``part``.
+        """Ask for the parts of all callers of one run; returns the answer, and the size of the parts before ``part``.
 
         Raises what the question raises.
         """
@@ -71,7 +70,7 @@ class NextRuns(Generic[P, T]):
         return await asyncio.shield(run.task), start
 
     async def stop(self) -> None:
-        """Give up all runs; returns once they have ended. What still waits for one is cancelled."""
+        """Give up all runs; returns once they have ended. Callers that still wait for one are cancelled."""
         runs = (*self._next.values(), *self._running.values())
         tasks = [run.task for run in runs if run.task is not None]
         for task in tasks:
@@ -106,7 +105,7 @@ def _looked_at(task: asyncio.Task[Any]) -> None:
 class RunEnd(Enum):
     """The outcome of a run, for the callers that waited for it."""
 
-    KEPT = auto()  # its answer is where all look for it
+    KEPT = auto()  # its answer is kept, for all to find
     NOT_KEPT = auto()  # an answer that only the first caller has
     GAVE_UP = auto()  # nothing: the first caller was cancelled, or had no memory
 
@@ -122,31 +121,31 @@ class VersionedRuns:
         return key in self._running
 
     def begin(self, key: Hashable) -> None:
-        """The caller runs it itself, until :meth:`end` or :meth:`fail`."""
+        """Note that the caller runs it, until :meth:`end` or :meth:`fail`."""
         self._running[key] = None
 
     def end(self, key: Hashable, end: RunEnd) -> None:
-        """The run is over."""
+        """End the run."""
         future = self._running.pop(key)
         if future is not None:
             future.set_result(end)
 
     def fail(self, key: Hashable, failure: ListingFailed) -> None:
-        """The run has failed, and so would any other one with this key."""
+        """End the run with a failure, which any other run with this key would have."""
         future = self._running.pop(key)
         if future is not None:
             future.set_exception(failure)
             future.exception()  # the waiting callers may be cancelled
 
     async def wait(self, key: Hashable, seconds: float) -> RunEnd:
-        """How the run ends that is under way; after that time, as one of which nothing is kept.
+        """The end of the run under way; after ``seconds``, that of a run whose answer is not kept.
 
-        Raises a copy of the failure of one that fails.
+        Raises a copy of the failure of a run that fails.
         """
         future = self._running[key]
         if future is None:
             future = self._running[key] = asyncio.get_running_loop().create_future()
-        # Not by wait_for(), which cancels what others wait for too.
+        # Not by wait_for(), which cancels the future that others wait for too.
         await asyncio.wait([future], timeout=seconds)
         if not future.done():
             return RunEnd.NOT_KEPT

@@ -1,7 +1,7 @@
 """Masks of single topics: one call of a mask for all waiting lookups of the same asker.
 
-A mask is about each name by itself, so the names of several lookups may stand in one column. A client that opens
-hundreds of topics looks each of them up; a call of a plugin for each costs many times what the answer does.
+A mask judges each name by itself, so the names of several lookups may stand in one column. A client that opens hundreds
+of topics looks each of them up; a call of a plugin for each costs many times more than the answer.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ class MasksInFlight:
         self._runs: NextRuns[pa.LargeStringArray, Seen] = NextRuns()
 
     def __len__(self) -> int:
-        """How many keys are asked about."""
+        """The number of keys under way."""
         return len(self._runs)
 
     async def visible(self, key: Hashable, names: pa.LargeStringArray, ask: AsksMask) -> Seen:
-        """Which of the names may be seen (``None``: all), as the mask says that ``ask`` gives of a column.
+        """Which of the names may be seen (``None``: all), by the mask that ``ask`` returns for a column.
 
-        The question that answers begins after this call. Raises what ``ask`` raises.
+        The answering call of ``ask`` begins after this call. Raises what ``ask`` raises.
         """
         if self._runs.waiting(key) + len(names) > _MOST:
             seen, start = await _seen(ask, [names]), 0

@@ -30,11 +30,11 @@ __all__ = ["ListingDetails"]
 
 _Array = np.ndarray[Any, Any]
 
-#: Topics that a lister is asked about at a time.
+#: The most topics in one question to a lister.
 _ASKED: Final = 10_000
 #: Names that are looked at together.
 _BLOCK: Final = 64 * 1024
-#: Bytes that an answer's details take for each topic, beside its name and what the lister gave.
+#: Bytes that an answer's details take for each topic, beside its name and the lister's own columns.
 _EACH: Final = 64
 
 
@@ -61,7 +61,7 @@ class ListingDetails:
     async def of_selection(
         self, progress: ListingInProgress, accepted: AcceptedAnswer, listed: Selection, visible: Selection
     ) -> Details:
-        """The details of the topics of ``listed`` of which the masks leave a name ``visible``."""
+        """The details of topics of ``listed`` that have a name in ``visible``, after the masks."""
         asker = progress.request.asker
         quick = are_few(len(listed))
         async with Lease(progress.held, visible.fields_size + _EACH * len(visible)):
@@ -91,10 +91,10 @@ class ListingDetails:
         given: Sequence[Details],
         cut_at: Position | None,
     ) -> Details:
-        """The details of topics in the order of pages, of which the names alone say ``partitions`` each.
+        """The details of topics in the order of pages; ``partitions`` are their numbers as the names alone say.
 
-        A topic may be there several times in a row. ``given`` came with the topics. ``cut_at`` is where a plugin's page
-        ended: names behind it are not known here.
+        A topic may be there several times in a row. ``given`` came with the topics. ``cut_at`` is the end of a plugin's
+        page: names after it are not known here.
         """
         wants, asker = progress.request.wants, progress.request.asker
         known = set(wants).intersection(*(details.columns for details in given)) if given else set()
@@ -122,7 +122,7 @@ class ListingDetails:
         topics: pa.LargeStringArray,
         wants: frozenset[str],
     ) -> list[Details]:
-        """The lister's details of these topics, asked for now."""
+        """The lister's details of ``topics``, asked for now."""
         describers = self._describers(progress, accepted)
         asks_default = accepted.lister == self._lister.name and wants != {"partitions"}
         found: list[Details] = []
@@ -142,9 +142,9 @@ class ListingDetails:
         return found
 
     def _describers(self, progress: ListingInProgress, accepted: AcceptedAnswer) -> list[str]:
-        """The plugins that say more of the topics: those in front of the lister that do not list, and the lister.
+        """The plugins that describe the topics: the ones before the lister that do not list, and the lister.
 
-        As in lookups. Names are all that a lister knows that does not describe.
+        As in lookups. A lister that does not describe knows names alone.
         """
         names: list[str] = []
         for plugin, describes in self._dispatcher.describe_hook.plugins(progress.request.namespace):
@@ -158,7 +158,7 @@ class ListingDetails:
     async def accepted(
         self, progress: ListingInProgress, question: DescribeRequest, details: Details
     ) -> Details:
-        """Check details that a plugin gave when it was asked. Raises :exc:`ListingFailed`."""
+        """Check details that a plugin returned. Raises :exc:`ListingFailed`."""
         async with Lease(progress.held, CHECK_FACTOR * details.batch.nbytes):
             work = partial(check_details, details, question.wants, question.names)
             await self._workers.call(question.asker, work, quick=are_few(len(details)))
@@ -167,9 +167,9 @@ class ListingDetails:
 
 
 def _topics_of(block: PageBlock, seen: _Array | None) -> tuple[PageStart | None, pa.LargeStringArray, _Array]:
-    """Where the next block begins, the topics of a block, and how many partitions they have.
+    """The start of the next block, the topics of a block, and their numbers of partitions.
 
-    Of the rows in ``seen`` alone, where it is given.
+    Of the rows in ``seen`` alone, if it is given.
     """
     found, following = block.read()
     if seen is not None:
@@ -179,7 +179,7 @@ def _topics_of(block: PageBlock, seen: _Array | None) -> tuple[PageStart | None,
 
 
 def _distinct(topics: pa.LargeStringArray, partitions: _Array) -> tuple[pa.LargeStringArray, _Array]:
-    """Each topic once of those that are there several times in a row."""
+    """Each topic once, of columns that may repeat one several times in a row."""
     last = topic_ends(topics)
     return topics.take(pa.array(last)), partitions[last]
 

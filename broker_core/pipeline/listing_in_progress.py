@@ -1,4 +1,4 @@
-"""One request on its way through the pipeline, and what a lister said to it."""
+"""One request on its way through the pipeline, and the answer of its lister."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ __all__ = ["AcceptedAnswer", "ListingInProgress", "is_of_pattern"]
 
 
 def is_of_pattern(request: ListingRequest, claimed: bool, pattern: str | None) -> bool:
-    """Whether an answer to the question with ``pattern`` is one to ``request`` too, which is the same but for that.
+    """Whether an answer to the question with ``pattern`` also answers ``request``, which differs in the pattern alone.
 
-    What a plugin says that it filtered is one to that pattern alone, whatever it says that its answers depend on.
+    An answer that the plugin filtered is for its pattern alone, whatever the plugin says that its answers depend on.
     """
     return not claimed or pattern == request.topics_pattern
 
@@ -28,9 +28,9 @@ def is_of_pattern(request: ListingRequest, claimed: bool, pattern: str | None) -
 class AcceptedAnswer:
     """A lister's checked answer: topics, or (``selection`` is ``None``) that the client's hash still holds.
 
-    ``topics_hash`` is taken for that of exactly these topics where it is not ``None``; ``said_hash`` is what a plugin
-    says that it is, to be compared with the one that is computed. ``claimed`` is whether the lister said that it
-    filtered, ``filtered`` whether the core has seen to it.
+    ``topics_hash``, if not ``None``, is taken for the hash of exactly these topics; ``said_hash`` is a plugin's own, to
+    be compared with the computed hash. ``claimed`` is whether the lister said that it filtered, ``filtered`` whether
+    the core accepts it.
     """
 
     lister: str
@@ -41,14 +41,14 @@ class AcceptedAnswer:
     #: Bytes of a listing that was built for this request alone; a shared one is charged where it is kept.
     owned: int = 0
     said_hash: str | None = None
-    #: Seconds since this was known to be true, where it is a former answer in place of one that failed.
+    #: The age in seconds, if this is a former answer in place of a failure.
     stale: float | None = None
-    #: Whether these are all topics, and not the page that was asked for: a part must not be kept as the whole.
+    #: Whether these are all topics, and not only the wanted page: a part must not be kept as the whole.
     whole: bool = True
-    #: Where the next page begins, of a lister that gave a page.
+    #: The start of the next page, of a lister that gave a page.
     next: Position | None = None
     details: Details | None = None
-    #: Of the state that this is of, where the lister tells.
+    #: The version of the listed state, if the lister gives one.
     version: str | int | None = None
 
 
@@ -60,7 +60,7 @@ class ListingInProgress:
     pattern: TopicsPattern | None
     held: HeldPermit
     trace: Trace | None
-    #: What plugins said before the work: a plugin is asked once for each question.
+    #: The versions of plugins before the work: a plugin is asked once for each question.
     versions: dict[str, str | None] = field(default_factory=dict)
     #: Each call of ``request.rest()``, of all plugins.
     all_calls: list[str] = field(default_factory=list)

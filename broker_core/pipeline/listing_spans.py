@@ -1,4 +1,4 @@
-"""What the spans of a listing say of it."""
+"""The attributes of the spans of listings."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _shown(text: str | None) -> str | None:
 
 
 def answered(answer: Answer | StandingAnswer, lister: str) -> dict[str, Any]:
-    """What came of it, where there is an answer."""
+    """The attributes of an answer."""
     return {
         "outcome": "served" if answer.changed else "unchanged",
         "lister": lister,
@@ -49,7 +49,7 @@ def answered(answer: Answer | StandingAnswer, lister: str) -> dict[str, Any]:
 
 
 def refused(failure: ListingFailed) -> dict[str, Any]:
-    """What came of it, where there is none. The message is left out: it may have text of anybody."""
+    """The attributes of a refusal. The message is left out: it may have text from anywhere."""
     return {
         "outcome": "refused",
         "cause": failure.cause.name,

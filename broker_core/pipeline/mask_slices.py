@@ -1,7 +1,7 @@
-"""The masks of a listing, asked slice by slice, so that the names of a large one are never all there at once.
+"""The masks of a listing, asked slice by slice, so that the names of a large listing are never all in memory.
 
-A mask is about each name by itself (``broker_core_visible``): what it says of a name does not depend on the column that
-the name came in. So slices in any cut give the same answer as the whole.
+A mask judges each name by itself (``broker_core_visible``): its verdict does not depend on the other names of the
+column. So slices in any cut give the same answer as the whole.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from broker_core.plugins import ChainStep, Dispatcher
 
 __all__ = ["SLICE_BYTES", "SLICE_NAMES", "MaskSlices"]
 
-#: So many names at most are shown to the masks at a time, and so many bytes of them on average. A mask costs a call
-#: for each slice, which is nothing beside what it does with 65,536 names.
+#: The most names that are shown to the masks at a time, and their bytes on average. A mask costs a call for each slice,
+#: which is nothing beside its work for 65,536 names.
 SLICE_NAMES: Final = 65_536
 SLICE_BYTES: Final = 16 * 1024 * 1024
 
 
 class MaskSlices:
-    """Hides what the masks of the plugins hide; one for a pipeline."""
+    """Applies the masks of the plugins; one for a pipeline."""
 
     def __init__(self, dispatcher: Dispatcher, workers: Workers, kept: MaskedAnswers) -> None:
         self._dispatcher = dispatcher
@@ -37,10 +37,10 @@ class MaskSlices:
         self._kept = kept
 
     async def visible(self, progress: ListingInProgress, selection: Selection, held: int) -> Selection:
-        """What may be seen of a selection.
+        """The topics of a selection that may be seen.
 
         ``held`` are the bytes of a listing that was made for this request alone. Raises
-        :exc:`~broker_core.plugins.failures.PluginFailed` where a mask fails.
+        :exc:`~broker_core.plugins.failures.PluginFailed` if a mask fails.
         """
         versions = await self._dispatcher.mask_hook.versions(progress.request, progress.versions)
         if versions is None or held:
@@ -49,7 +49,7 @@ class MaskSlices:
         visible = kept.find()
         if visible is None:
             visible = await self._asked(progress, selection, held)
-            # Again after the work: what came and went meanwhile must not stay under the version of before.
+            # Again after the work: a change meanwhile must not be kept under the version of before.
             masking = self._dispatcher.mask_hook.plugins(progress.request.namespace)
             if await self._dispatcher.version_hook.all_still(progress.request, masking, versions):
                 kept.keep(visible)
@@ -106,7 +106,7 @@ def _names(selection: Selection) -> Any:
 
 
 def _together(before: list[ChainStep], steps: list[ChainStep]) -> list[ChainStep]:
-    """One step for each plugin: the time of all slices, and the last of what it answered."""
+    """One step for each plugin: the time of all slices, and its last answer."""
     of_plugin = {step.plugin: step for step in before}
     for step in steps:
         former = of_plugin.get(step.plugin)

@@ -12,8 +12,8 @@ __all__ = ["PipelineOptions"]
 
 @dataclass(slots=True)
 class PipelineOptions:
-    """``patterns`` is the table of settings; ``time_budget`` is in seconds, for permits, chain and the begin of
-    the write together, and below the 30 s that clients wait. ``selecting_keys`` are the properties that are counted in
+    """``patterns`` is the table of settings; ``time_budget`` is in seconds, for permits, chain and the start of the
+    write together, and below the 30 s that clients wait. ``selecting_keys`` are the properties that are counted in
     :attr:`Pipeline.questions`. ``guarded`` is a plugin that holds its own listings, as default listers do.
     """
 
@@ -23,5 +23,5 @@ class PipelineOptions:
     guarded: str | None = None
 
     def is_long(self, request: ListingRequest) -> bool:
-        """Whether a pattern is longer than is ever compiled, and so than is worth remembering."""
+        """Whether a pattern is too long to be compiled, and so to be worth remembering."""
         return request.pattern is not None and len(request.pattern.raw) > self.patterns.max_length

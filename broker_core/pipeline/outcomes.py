@@ -1,4 +1,4 @@
-"""How listings ended: counted by metrics and by question, told to observers, in the access log."""
+"""Reports of finished listings: counted by metrics and by question, sent to observers, written to the access log."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = ["Ended", "Outcomes"]
 #: Called once an answer was sent, or with why it could not be.
 Ended: TypeAlias = Callable[[ListingFailed | None], None]
 
-#: Characters of an error that observers are told.
+#: The most characters of an error that observers get.
 _LONGEST_TOLD: Final = 4096
 
 #: The kinds of warnings that are counted and logged.
@@ -88,9 +88,9 @@ class Outcomes:
         *,
         tentative: bool = False,
     ) -> None:
-        """A request has an answer, or its client's hash still holds. What is answered at once has no ``trace``.
+        """Report that a request has an answer, or that its client's hash still holds. A quick answer has no ``trace``.
 
-        A ``tentative`` answer is told of when it is released, unless it was replaced.
+        A ``tentative`` answer is reported when it is released, unless it was replaced.
         """
         seconds = time.perf_counter() - started
         answer.warnings = self._warnings(request, filtered=answer.filtered, topics=answer.topics)
@@ -141,9 +141,9 @@ class Outcomes:
             self._tracing.listed(values, seconds)
 
     def served_again(self, standing: StandingAnswer, asker: Asker, lister: str, started: float) -> Ended:
-        """A question has the answer of ``lister`` that it had before; there are no observers.
+        """Report that a question has its earlier answer of ``lister`` again; there are no observers.
 
-        What it returns is called once that is sent, or could not be.
+        The returned function is called once the answer was sent, or could not be.
         """
         seconds = time.perf_counter() - started
         question = standing.question
@@ -166,7 +166,7 @@ class Outcomes:
         return partial(self._lines.ended_again, standing, asker, lister, seconds)
 
     def _warn(self, asker: Asker, request: ListingRequest, warnings: tuple[QuestionWarning, ...]) -> None:
-        """Count and tell what a client may not have meant; a pattern that is not applied is counted by its plan."""
+        """Count and log what a client may not have meant; a pattern that is not applied is counted by its plan."""
         for warning in warnings:
             if warning.kind in _TOLD:
                 self._warned(warning.kind)
@@ -187,7 +187,7 @@ class Outcomes:
         trace: Trace | None = None,
         topics_pattern: str | None = None,
     ) -> None:
-        """A request has no answer; ``topics_pattern`` is one that it does not have yet."""
+        """Report that a request has no answer; ``topics_pattern`` is a pattern that it does not have yet."""
         seconds = time.perf_counter() - started
         if self._dispatcher.has_observers:
             message = failure.message[:_LONGEST_TOLD]
@@ -200,7 +200,7 @@ class Outcomes:
         self._refused(question, request.asker, failure, seconds, times, traced=trace is not None)
 
     def refused_unasked(self, question: QuestionText, asker: Asker, failure: ListingFailed) -> None:
-        """A question was refused before it was a request; nothing happens where the pipeline has refused it."""
+        """Report a question that was refused before it was a request; no effect if the pipeline has refused it."""
         if not failure.told:
             self._refused(question, asker, failure, 0.0, (0.0, 0.0), traced=False)
 
@@ -247,20 +247,18 @@ class Outcomes:
         )
 
     def _tell(self, request: ListingRequest, outcome: ListingOutcome) -> None:
-        """Tell the observers, which may have many requests in front of them: of a pattern of megabytes only the
-        begin.
-        """
+        """Notify the observers, which may have many requests waiting: of a pattern of megabytes only the beginning."""
         if request.pattern is not None and self._options.is_long(request):
             request = replace(request, pattern=request.pattern.shortened(self._options.patterns.max_length))
         self._dispatcher.observers.tell(request, outcome)
 
 
 def _nothing(_unsent: ListingFailed | None = None) -> None:
-    """Nobody is told."""
+    """Report nothing."""
 
 
 def _times(trace: Trace | None, seconds: float) -> tuple[float, float]:
-    """For how long a request waited for permits, and what it took in all, where that is known."""
+    """The seconds that a request waited for permits, and those that it took in all, as far as known."""
     return (0.0, seconds) if trace is None else (trace.waited, time.perf_counter() - trace.began)
 
 
@@ -271,7 +269,7 @@ def _failure(request: ListingRequest, error: Exception) -> ListingFailed:
     if isinstance(error, BrokerCoreError):
         failure = ListingFailed(str(error), cause=Cause.INTERNAL)
     else:
-        # Not foreseen, so nothing is known of what it left behind.
+        # Not foreseen, so the log has all that is known.
         _log.error("listing failed", namespace=str(request.namespace), mode=request.mode.name, exc_info=error)
         failure = ListingFailed(
             f"Internal error: {type(error).__name__}", cause=Cause.INTERNAL, reason="internal"

@@ -1,7 +1,7 @@
-"""A page of a listing: a slice of it in the order of pages, filled up with what the masks leave.
+"""A page of a listing: a slice of it in the order of pages, filled up after the masks.
 
-The pages of a listing that is kept are cut from it: nothing is done for a topic that is on no page. A plugin that gives
-pages itself is asked for the next one where the pattern or the masks take away from it.
+The pages of a kept listing are cut from it: nothing is done for topics on other pages. A plugin that gives pages itself
+is asked for the next one if the pattern or the masks remove names from a page.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from broker_core.tracing import stage
 
 __all__ = ["Paging"]
 
-#: Names that are looked at together at least: masks are asked about all of them at once.
+#: The fewest names that are looked at together: masks are asked about all of them at once.
 _LEAST: Final = 64
-#: The largest page that a plugin is asked for where the one asked for was not full.
+#: The largest page that a plugin is asked for if the first one was not full.
 _MOST_ASKED: Final = 10_000
 #: Bytes of names that are read, or copied and hashed, in about a millisecond: a hand-over to a thread and back costs
 #: as much.
@@ -57,7 +57,7 @@ class Paging:
         accepted: AcceptedAnswer,
         ask: Callable[[ListingInProgress], Awaitable[AcceptedAnswer]],
     ) -> Answer:
-        """The page that was asked for, of what was listed; ``ask`` asks again, for a further page of a plugin's."""
+        """The wanted page of the listed topics; ``ask`` asks a plugin for a further page."""
         page = progress.request.page
         assert page is not None
         pieces: list[_Piece] = []
@@ -76,10 +76,10 @@ class Paging:
             if following is not None or accepted.next is None:
                 break
             if not missing and not self._takes_away(progress, accepted):
-                following = accepted.next  # of a plugin whose pages nobody takes anything from
+                following = accepted.next  # of a plugin from whose pages nothing is removed
                 break
-            # The page is not full; or to know where the next one begins, one more name has to be seen: it must be one
-            # that this asker may see.
+            # The page is not full, or the next page begins at a name that is not known yet: one that this asker may
+            # see.
             limit = max(missing, min(2 * limit, _MOST_ASKED))
             page = Page(accepted.next, limit)
             progress = replace(progress, request=replace(progress.request, page=page))
@@ -91,14 +91,14 @@ class Paging:
         return await self._answer(progress, accepted, pieces, following, filtered, details)
 
     def _takes_away(self, progress: ListingInProgress, accepted: AcceptedAnswer) -> bool:
-        """Whether something that was listed may not be on the page."""
+        """Whether some listed names may not be on the page."""
         is_hidden = self._dispatcher.masks(progress.request.namespace) or progress.topics is not None
         return is_hidden or (progress.pattern is not None and not accepted.filtered)
 
     async def _visible(
         self, progress: ListingInProgress, accepted: AcceptedAnswer, start: Position | None, wanted: int
     ) -> AsyncGenerator[_Piece]:
-        """What is listed from ``start`` on, matches and may be seen, piece by piece."""
+        """The listed names from ``start`` on that match and may be seen, piece by piece."""
         selection = accepted.selection
         assert selection is not None
         asker = progress.request.asker
@@ -175,7 +175,7 @@ class Paging:
 
 
 def _copied(pieces: list[_Piece]) -> Selection:
-    """The names of a page as a listing of their own, so that it holds nothing of what it was cut from; hashed."""
+    """The names of a page as a hashed listing of their own, which does not keep the listing that they are from."""
     listing, _ = pieces[0]
     rows = np.sort(np.concatenate([found.rows for _, found in pieces]))
     return _hashed(listing.rows(rows).on_its_own())

@@ -1,11 +1,11 @@
 """The one path of a listing: permits, plugins, checks, filter, masks, hash.
 
-docs/explanation/path-of-a-listing.md tells it in the order of the steps.
+docs/explanation/path-of-a-listing.md describes it in the order of the steps.
 
-Two ways lead along it. :meth:`Pipeline.answer_now` answers at once where that takes well under a millisecond and
-nobody has to be waited for: no plugin is concerned, the snapshot is in memory and current, the pattern is a range, a
-short scan or one that was just asked. Everything else goes :meth:`Pipeline.answer`, which waits for permits, asks the
-plugins and gives long work to threads, whose kernels run without the interpreter's lock.
+Two ways lead along it. :meth:`Pipeline.answer_now` answers at once if that takes well under a millisecond and no
+waiting: no plugin is concerned, the snapshot is in memory and current, the pattern is a range, a short scan or one that
+was just asked. Everything else goes :meth:`Pipeline.answer`, which waits for permits, asks the plugins and gives long
+work to threads, whose kernels run without the interpreter's lock.
 """
 
 from __future__ import annotations
@@ -100,17 +100,17 @@ class Pipeline:
         permits.caches.show("plugin answers", self.answers.state)
         permits.caches.show_bounded("patterns", REMEMBERED)
         self.kept = ListingsByResultVersion(self.answers)
-        #: The subscribers that are told that topics or masks changed.
+        #: The subscribers to changes of topics or masks.
         self.changes = ChangeNotices()
         self.changes.subscribe(self.kept.forget)
-        #: Where listings are told of, besides the metrics.
+        #: The further sinks of listing events, besides the metrics.
         self.sight = sight or Sight()
-        #: Called with a question, and with what is known of its answer: what its client should know of it.
+        #: Called with a question, and facts of its answer; returns warnings for the client.
         self.warnings = QuestionWarnings(lister, dispatcher).of
         self._outcomes = Outcomes(metrics, dispatcher, self.options, self.sight, self.warnings)
-        #: What holds listings that lose many topics at once.
+        #: The guard that holds listings which lose many topics at once.
         self.guard = guard or ShrinkGuard(ShrinkGuardSettings(enabled=False))
-        #: The change log of the catalogue, or of what a gateway holds; ``None`` where there is none.
+        #: The change log of the catalogue, or of a gateway's listings; ``None`` if there is none.
         self.own_log = change_log
         #: How often each question was asked.
         self.questions = self._outcomes.questions
@@ -135,7 +135,7 @@ class Pipeline:
             detailing,
             MaskedAnswers(self.answers, dispatcher.mask_hook.depends_on, self.changes),
         )
-        #: What plugins, brokers and masks are asked about single topics.
+        #: Questions to plugins, brokers and masks about single topics.
         self.topic_questions = TopicQuestions(
             lister, dispatcher, permits, detailing, self.workers, self.options, self._listers
         )
@@ -145,14 +145,15 @@ class Pipeline:
 
     @property
     def change_logs(self) -> tuple[ChangeLog, ...]:
-        """All change logs: its own, then those of plugins."""
+        """All change logs: the pipeline's own, then the plugins'."""
         own = () if self.own_log is None else (self.own_log,)
         return (*own, *self.dispatcher.change_logs)
 
     @property
     def authorization(self) -> Authorization:
-        """The rules of the settings: every way to an answer asks them first. Nobody else keeps them: they may be
-        replaced at any time."""
+        """The rules of the settings: every way to an answer asks them first. Keep no reference to them: they may be
+        replaced at any time.
+        """
         return self._authorization
 
     @authorization.setter
@@ -162,7 +163,7 @@ class Pipeline:
             on_rules()
 
     def close(self) -> None:
-        """End the threads once what they do is done; nothing is answered after this."""
+        """End the threads once their running work is done; nothing is answered after this."""
         self.workers.close()
 
     def compile(self, topics_pattern: str) -> TopicsPattern:
@@ -199,19 +200,20 @@ class Pipeline:
         return replace(request, pattern=pattern)
 
     def refused(self, question: QuestionText, asker: Asker, failure: ListingFailed) -> None:
-        """A transport refuses a question before it asks this pipeline, which counts and tells it like any other.
+        """Count and report a question that a transport refuses before it asks this pipeline.
 
-        Nothing happens where the failure is one of this pipeline itself.
+        No effect if the failure is one of this pipeline itself.
         """
         self._outcomes.refused_unasked(question, asker, failure)
 
     def answer_now(self, request: ListingRequest, *, tentative: bool = False) -> Answer | None:
-        """The answer if it takes no waiting and well under a millisecond, else ``None``; also where rules hide topics.
+        """The answer if it takes no waiting and well under a millisecond, else ``None``; also if rules hide topics.
 
-        A ``tentative`` one is counted and told with its release, unless it was replaced (:attr:`Answer.replaced`).
+        A ``tentative`` answer is counted and reported with its release, unless it was replaced
+        (:attr:`Answer.replaced`).
 
-        Raises :exc:`ListingFailed` for what cannot be answered. What the rules deny has no answer here: the long way
-        says so.
+        Raises :exc:`ListingFailed` for what cannot be answered. A question that the rules deny gets ``None`` here: the
+        long way refuses it.
         """
         if (
             self.dispatcher.concerned(request.namespace)
@@ -230,15 +232,13 @@ class Pipeline:
         return answer
 
     def answer_again(self, standing: StandingAnswer, asker: Asker, *, known: bool = False) -> Ended | None:
-        """Count an answer of :meth:`answer_now` as given once more where it is the answer now too, else ``None``.
+        """Count an answer of :meth:`answer_now` as given once more if it is still right, else return ``None``.
 
-        ``known`` says that it is: nobody is asked.
-
-        What it returns is to be called once the answer was sent, or could not be. The caller knows that the asker, who
-        gets it, may list the namespace (:meth:`passes_now`).
+        ``known`` says that it is: no lister is asked. The returned function is to be called once the answer was sent,
+        or could not be. The caller knows that the asker may list the namespace (:meth:`passes_now`).
         """
         if self.dispatcher.has_observers:
-            return None  # they are told who asked
+            return None  # observers get the asker of each listing
         started = time.perf_counter()
         try:
             stands = known or self._at_once.again(standing)
@@ -248,7 +248,7 @@ class Pipeline:
 
     @property
     def has_guards(self) -> bool:
-        """Whether somebody may be refused: there are rules, or gates."""
+        """Whether a client may be refused: there are rules, or gates."""
         return self.authorization.on or self.dispatcher.has_gates
 
     def passes_now(self, asker: Asker, namespace: NamespaceName) -> bool:
@@ -271,11 +271,12 @@ class Pipeline:
         rules: str | None = None,
         some: bool = False,
     ) -> None:
-        """Ask the rules, then all gates, whether this may be done, by ``deadline`` (else within the time of a listing).
+        """Ask the rules, then all gates, whether ``access`` is allowed, by ``deadline`` (else within the time of a
+        listing).
 
-        ``rules`` is the action that the rules are asked about, if it is not that of the gates; ``some``: about some
-        topics of the namespace. Raises :exc:`ListingFailed`, with the cause ``DENIED`` unless a gate says another, or
-        ``TIME``. No gate is asked about what the rules deny.
+        ``rules`` is the action for the rules, if it is not that of the gates; ``some``: about some topics of the
+        namespace. Raises :exc:`ListingFailed`, with the cause ``DENIED`` unless a gate gives another, or ``TIME``. No
+        gate is asked about an access that the rules deny.
         """
         self.ask_rules(access, rules, some=some)
         try:
@@ -313,7 +314,7 @@ class Pipeline:
     ) -> Answer:
         """The answer to a request, within its deadline. Raises :exc:`ListingFailed`; never a shortened success.
 
-        A ``topics_pattern`` is one that the request does not have yet, and that takes a thread to compile.
+        A ``topics_pattern`` is a pattern that the request does not have yet, and that takes a thread to compile.
         ``tentative`` is as in :meth:`answer_now`.
         """
         tracing = self.sight.tracing
@@ -399,7 +400,7 @@ def _everything() -> frozenset[str]:
 
 
 def _check_start(request: ListingRequest) -> None:
-    """A page begins in the namespace that is listed."""
+    """Check that a page begins in the listed namespace."""
     start = None if request.page is None else request.page.start
     if start is not None and TopicName.parse(start.base).namespace != request.namespace:
         raise ListingFailed(

@@ -1,4 +1,4 @@
-"""What a client asked for, as text: of a question too that was refused before it was one."""
+"""The text of a client's question, also of one that was refused before it became a request."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["QuestionText"]
 
 @dataclass(slots=True)
 class QuestionText:
-    """The parts of a question, of any length and unchecked. A part that cannot be read is ``None``.
+    """The parts of a question, of any length and unchecked. An unreadable part is ``None``.
 
     ``properties`` is read once at the most.
     """
@@ -25,7 +25,7 @@ class QuestionText:
 
     @classmethod
     def of(cls, request: ListingRequest, topics_pattern: str | None = None) -> QuestionText:
-        """The text of a request; ``topics_pattern`` is one that the request does not have yet."""
+        """The text of a request; ``topics_pattern`` is a pattern that the request does not have yet."""
         return cls(
             str(request.namespace),
             request.mode.name,

@@ -22,15 +22,15 @@ _NAMED: Final = 40  # characters of each
 
 
 class QuestionWarnings:
-    """What is said of questions besides their answers; one for a pipeline."""
+    """Finds the warnings about questions; one for a pipeline."""
 
     def __init__(self, lister: DefaultLister, dispatcher: Dispatcher) -> None:
         self._lister = lister
         self._dispatcher = dispatcher
 
     def of(self, request: ListingRequest, *, filtered: bool, topics: int) -> tuple[QuestionWarning, ...]:
-        """The warnings about a question whose answer has so many topics; most questions cost next to nothing."""
-        # What was matched by the pattern shows that it can match, whatever its lister takes for a match.
+        """The warnings about a question whose answer has ``topics`` names; most questions cost next to nothing."""
+        # A match of the pattern shows that it can match, whatever its lister takes for a match.
         unmatched = request.pattern is not None and not (filtered and topics)
         if not unmatched and not request.properties:
             return ()

@@ -1,4 +1,4 @@
-"""The rest of the chain behind a plugin (``request.rest()``): asking it and returning its answer."""
+"""The rest of the chain after a plugin (``request.rest()``): asking it and returning its answer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["RestOfChain"]
 
 
 class RestOfChain:
-    """Gives each plugin what is behind it; ``ask`` asks everybody from that number of the chain on."""
+    """Gives each plugin the rest of the chain; ``ask`` asks the plugins from a number of the chain on."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class RestOfChain:
         self._ask = ask
 
     def services(self, progress: ListingInProgress, plugin: str, position: int) -> CallServices:
-        """What the plugin at ``position`` of the chain has in its call."""
+        """The services for a call of the plugin at ``position`` of the chain."""
         namespace = progress.request.namespace
 
         def words() -> frozenset[str]:
@@ -68,7 +68,7 @@ class RestOfChain:
         pattern: str | Same | None,
         properties: Mapping[str, str] | Same,
     ) -> RestAnswer:
-        """The answer of everything behind ``plugin``, before any mask."""
+        """The answer of the rest of the chain after ``plugin``, before any mask."""
         request = progress.request
         memory = RestOfChainMemory(progress.held)
         compiled = request.pattern
@@ -87,7 +87,7 @@ class RestOfChain:
             page=None,
             reserve_bytes=memory.reserve,
         )
-        # Versions are those of another question where the question is another.
+        # The versions are of the client's question, not of another one.
         versions = progress.versions if same else {}
         trace = None if progress.trace is None else progress.trace.rest_of(plugin, asked)
         inner = ListingInProgress(

@@ -12,9 +12,7 @@ __all__ = ["RestOfChainMemory"]
 
 
 class RestOfChainMemory:
-    """Grows by what is needed in all, for reservations further behind; in the end it is what the answer itself
-    holds.
-    """
+    """Memory that grows with reservations further down the chain; in the end it is what the answer holds."""
 
     __slots__ = ("_growing", "_held", "size")
 
@@ -24,7 +22,7 @@ class RestOfChainMemory:
         self.size = 0
 
     async def reserve(self, size: int) -> None:
-        """At least ``size`` bytes in all, as :meth:`HeldPermit.reserve`."""
+        """Have at least ``size`` bytes in all, as :meth:`HeldPermit.reserve`."""
         needed = whole_count(size)
         async with self._growing:
             if needed > self.size:
@@ -32,10 +30,10 @@ class RestOfChainMemory:
                 self.size = needed
 
     async def settle(self, selection: Selection, owned: int) -> None:
-        """Keep what ``selection`` holds, as long as anybody has it, and give all else back.
+        """Keep the bytes of ``selection``, as long as anybody has it, and give all else back.
 
-        ``owned`` are the bytes of a listing that was made for this answer alone: a shared one is charged where it is
-        kept.
+        ``owned`` are the bytes of a listing that was made for this answer alone: a shared listing is charged to its
+        keeper.
         """
         rows = part_of(selection)
         await self.reserve(owned + rows.nbytes)
@@ -48,6 +46,6 @@ class RestOfChainMemory:
         self.close()
 
     def close(self) -> None:
-        """Give all of it back that no answer has."""
+        """Give back all memory that no answer has."""
         size, self.size = self.size, 0
         self._held.give_back(size)

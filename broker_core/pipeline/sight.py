@@ -1,4 +1,4 @@
-"""Where a server tells of each listing besides its metrics, as the operator wishes."""
+"""Sinks for listing events besides the metrics, as the operator wishes: the access log and traces."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ class TracingUnavailable(BrokerCoreError):
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What is told; false where nothing is, which is the default."""
+    """The sinks of the settings; false if there is none, which is the default."""
 
     access_log: AccessLog | None = None
     tracing: Tracing | None = None
 
     def __bool__(self) -> bool:
-        """Whether anything is told."""
+        """Whether there is any sink."""
         return self.access_log is not None or self.tracing is not None
 
 
 @asynccontextmanager
 async def open_sight(live: LiveSettings, reloads: Reloads) -> AsyncIterator[Sight]:
-    """The sight of the settings, until the end of the block.
+    """Open the sinks of the settings, until the end of the block.
 
     Raises :exc:`~broker_core.logs.LogFileError` or :exc:`TracingUnavailable`.
     """
@@ -69,7 +69,7 @@ def _prepare_access_log(access_log: AccessLog, settings: Settings) -> Callable[[
 
 
 def open_tracing(settings: TracingSettings) -> Tracing:
-    """What makes spans and sends them. Raises :exc:`TracingUnavailable`."""
+    """The maker and sender of spans. Raises :exc:`TracingUnavailable`."""
     try:
         from broker_core.tracing import Tracing
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""An answer that stands: the same question has it again, for as long as the default lister lists the same."""
+"""An answer that stays right for the same question while the default lister lists the same."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["StandingAnswer"]
 
 @dataclass(slots=True)
 class StandingAnswer:
-    """What is known of an answer without the topics. ``question`` is without its asker.
+    """The facts of an answer without its topics. ``question`` is without its asker.
 
-    ``listing`` is the last one that it was right of; it is not kept in memory by this. ``warnings`` are those about the
-    question, once they were looked for.
+    ``listing`` is the last listing for which it was right, by a weak reference. ``warnings`` are the question's, once
+    they were looked for.
     """
 
     question: ListingRequest

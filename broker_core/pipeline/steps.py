@@ -1,7 +1,7 @@
 """The rules of a listing's steps, shared by the immediate answer and the one that waits.
 
-They say: which work is quick enough for the event loop; which pattern the core applies, and by which plan; whether an
-answer has a hash, and whether the client's hash still matches; how much memory a request acquires first.
+They decide: which work is quick enough for the event loop; which pattern the core applies, and by which plan; whether
+an answer has a hash, and whether the client's hash still matches; how much memory a request acquires first.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = [
 
 #: Hashing or gathering so many bytes at most is done on the event loop (a few hundred microseconds).
 QUICK_BYTES: Final = 512 * 1024
-#: The same where a turn of the loop has no time left.
+#: The same if a turn of the loop has no time left.
 TINY_BYTES: Final = 8 * 1024
 #: So many names are checked and encoded on the event loop.
 _FEW: Final = 500
@@ -48,7 +48,7 @@ _FEW: Final = 500
 _UNKNOWN_SHARE: Final = 4
 
 
-# -- what is quick
+# -- quick work
 
 
 def are_few(names: int) -> bool:
@@ -59,7 +59,7 @@ def are_few(names: int) -> bool:
 def matching_now(
     selection: Selection, pattern: TopicsPattern, has_time: Callable[[], bool]
 ) -> Selection | None:
-    """What matches, where that is known, or quick to know in a turn that has time; ``None`` otherwise."""
+    """The matching topics, if they are known, or quick to find in a turn that has time; ``None`` otherwise."""
     known = selection.known_matching(pattern)
     if known is None and has_time() and search_is_quick(selection, pattern):
         known = search(selection, pattern)
@@ -67,12 +67,12 @@ def matching_now(
 
 
 def hash_is_quick(selection: Selection, most: int = QUICK_BYTES) -> bool:
-    """Whether the hash is known, or of ``most`` bytes at most that were not hashed yet."""
+    """Whether the hash is known, or at most ``most`` bytes are still to be hashed."""
     return unhashed_bytes(selection) <= most
 
 
 def gathering_is_quick(selection: Selection, most: int = QUICK_BYTES) -> bool:
-    """Whether what is sent need not be gathered, or has ``most`` bytes at most."""
+    """Whether the sent names need no gathering, or have at most ``most`` bytes."""
     return selection.is_slice or selection.fields_size <= most
 
 
@@ -80,7 +80,7 @@ def gathering_is_quick(selection: Selection, most: int = QUICK_BYTES) -> bool:
 
 
 def applied_pattern(request: ListingRequest, options: PipelineOptions) -> TopicsPattern | None:
-    """The pattern that the core applies to a request, if any. Raises :exc:`ListingFailed` where it must."""
+    """The pattern that the core applies to a request, if any. Raises :exc:`ListingFailed` if the settings refuse it."""
     pattern = request.pattern
     if pattern is None or not options.patterns.evaluate:
         return None
@@ -110,7 +110,7 @@ def listing_plan(
 
 
 def has_hash(request: ListingRequest) -> bool:
-    """Whether there is a hash of what is asked for: it is of all names, and of nothing but names."""
+    """Whether the answer has a hash: one of all names, and of nothing but names."""
     return request.page is None and not request.wants
 
 
@@ -128,19 +128,19 @@ def is_unchanged(request: ListingRequest, topics_hash: str) -> bool:
 
 
 def names_bytes(selection: Selection) -> int:
-    """What a column of the names takes while it is made: their bytes, and their offsets twice."""
+    """The bytes of a column of the names while it is made: the names, and their offsets twice."""
     return selection.fields_size + 16 * len(selection)
 
 
 def sizes_of(lister: DefaultLister, namespace: NamespaceName, asker: Asker) -> Hashable:
-    """What estimates of a listing are learned from: a namespace, of one principal where brokers list for principals."""
+    """The key by which sizes of listings are learned: a namespace, and the principal if brokers list for principals."""
     principal = (asker.role, asker.original_principal) if "principal" in lister.depends_on else None
     return (namespace, principal)
 
 
 def unknown_size(permits: Permits) -> int:
-    """What a plugin's answer is taken to need before the first one is known.
+    """The bytes that a plugin's answer is taken to need before the first one is known.
 
-    It is there before it can be counted, so few are asked at a time about what nobody knows.
+    An answer is in memory before it can be counted, so few are asked for at a time while their size is unknown.
     """
     return permits.heap.maximum // _UNKNOWN_SHARE

@@ -15,7 +15,7 @@ _REASON: Final = "time"
 
 
 class TimeBudget:
-    """``seconds`` for each question; ``too_late`` makes the error of one that takes longer."""
+    """``seconds`` for each question; ``too_late`` makes the error for a question that takes longer."""
 
     __slots__ = ("_too_late", "seconds")
 
@@ -25,7 +25,7 @@ class TimeBudget:
 
     @classmethod
     def of_listings(cls, seconds: float) -> TimeBudget:
-        """For listings, which clients ask for again."""
+        """The budget of listings, which clients ask for again."""
         return cls(
             seconds,
             lambda limit: TooManyRequests(
@@ -35,7 +35,7 @@ class TimeBudget:
 
     @classmethod
     def of_lookups(cls, seconds: float) -> TimeBudget:
-        """For lookups of one topic."""
+        """The budget of lookups of one topic."""
         return cls(
             seconds,
             lambda limit: ListingFailed(
@@ -44,7 +44,7 @@ class TimeBudget:
         )
 
     def deadline(self) -> float:
-        """When a question that begins now must be answered, on the clock of the running event loop."""
+        """The time by which a question that begins now must be answered, on the clock of the running event loop."""
         return asyncio.get_running_loop().time() + self.seconds
 
     def until(self, deadline: float) -> _Until:
@@ -57,7 +57,7 @@ class TimeBudget:
 
 
 class _Until:
-    """A block that ends in time. A :exc:`TimeoutError` of what is in it stays what it is."""
+    """A block that ends in time. A :exc:`TimeoutError` raised inside passes unchanged."""
 
     __slots__ = ("_budget", "_timeout")
 

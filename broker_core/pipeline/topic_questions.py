@@ -1,7 +1,7 @@
 """Asking plugins, the default lister and masks about single topics, within permits and in time.
 
 A lister whose answers do not depend on the pattern is asked for the whole namespace, and concurrent requests share its
-answer; any other lister is asked for the topics alone, by a literal pattern. What the answers mean for a topic is
+answer; any other lister is asked for the topics alone, by a literal pattern. The meaning of the answers for a topic is
 decided in :mod:`broker_core.service`.
 """
 
@@ -45,8 +45,8 @@ T = TypeVar("T")
 
 
 class TopicQuestions:
-    """For one pipeline, of whose ``listers`` plugins and the default lister are. What it cannot ask is a
-    :exc:`~broker_core.errors.ListingFailed`.
+    """broker_core.errors.ListingFailed`.~Questions about single topics to the ``listers`` of one pipeline; a failed one
+    raises :exc:`~broker_core.errors.ListingFailed`.~broker_core.errors.ListingFailed`.
     """
 
     def __init__(
@@ -76,9 +76,9 @@ class TopicQuestions:
         topics: Sequence[TopicName],
         plugins: Sequence[str] | None,
     ) -> AcceptedAnswer | None:
-        """What these plugins list, one after the other, of some topics or of more; ``None`` where all of them pass.
+        """The topics that ``plugins`` list, one after the other: of ``topics``, or more; ``None`` if all of them pass.
 
-        Without ``plugins``, what the default lister lists; without ``topics``, all.
+        Without ``plugins``, those that the default lister lists; without ``topics``, all.
         """
         depends_on = self._words(request.namespace, plugins)
         if topics and "pattern" in depends_on:
@@ -89,12 +89,12 @@ class TopicQuestions:
             known, depends_on = depends_on, self._words(request.namespace, plugins)
             if known == depends_on:
                 return accepted
-            # A plugin has read what it does not declare: this may be an answer to another asker.
+            # A plugin has read a field that it does not declare: the answer may be for another asker.
 
     async def described(
         self, plugin: str, request: ListingRequest, topics: Sequence[TopicName]
     ) -> Details | None:
-        """What a plugin's ``broker_core_describe_topics`` says of topics; ``None`` where it passes."""
+        """The details that a plugin's ``broker_core_describe_topics`` gives of topics; ``None`` if it passes."""
         names = dict.fromkeys(str(name) for topic in topics for name in (topic, topic.partitioned_name))
         sizes = (request.namespace, plugin, len(names).bit_length())
         held = HeldPermit(self._permits, self._estimates.of(request.namespace, sizes))
@@ -115,7 +115,7 @@ class TopicQuestions:
         return details
 
     async def detailed(self, request: ListingRequest, pick: Callable[[Selection, Details], T]) -> T:
-        """What ``pick`` takes of the whole namespace with the details that ``request`` wants, from any lister."""
+        """The result of ``pick`` for the whole namespace with the details that ``request`` wants, from any lister."""
         held, progress = self._held(request)
         async with held:
             accepted = await self._listers.list(progress)
@@ -128,14 +128,14 @@ class TopicQuestions:
         return found
 
     async def visible(self, request: ListingRequest, names: pa.LargeStringArray) -> Seen:
-        """Which of some names in a namespace masks show, as far as these do not depend on properties; ``None``: all."""
+        """Which of ``names`` the masks show, for a question without properties; ``None``: all."""
         ask = partial(self._dispatcher.mask_hook.visible, request, by_name=True)
         while True:
             words = self._dispatcher.mask_hook.depends_on(request.namespace)
             seen = await self._masks.visible(key_of(request, words), names, ask)
             if words == self._dispatcher.mask_hook.depends_on(request.namespace):
                 return seen
-            # A mask has read what it does not declare: the verdict may be about another asker.
+            # A mask has read a field that it does not declare: the verdict may be about another asker.
 
     def request(
         self,
@@ -159,7 +159,7 @@ class TopicQuestions:
         return await self._detailing.accepted(progress, question, details)
 
     def _words(self, namespace: NamespaceName, plugins: Sequence[str] | None) -> frozenset[str]:
-        """What all that may say something of a topic depend on, as far as is known."""
+        """The words of what the answers about a topic depend on, as far as known."""
         chain = self._dispatcher.describe_hook.plugins(namespace)
         words = frozenset().union(*(self._dispatcher.dependencies.of(plugin.name) for plugin, _ in chain))
         return words if plugins is not None else words | self._lister.depends_on
@@ -173,7 +173,7 @@ class TopicQuestions:
         return held, ListingInProgress(asked, request.pattern, held, None)
 
     async def _list(self, request: ListingRequest, plugins: Sequence[str] | None) -> AcceptedAnswer | None:
-        """Ask them, under permits that go with what they listed."""
+        """Ask the plugins, under permits that belong to the listed topics."""
         held, progress = self._held(request)
         # Each caller has a deadline of its own, and may be cancelled before this ends.
         async with self.budget.until(request.deadline), held:

@@ -1,4 +1,4 @@
-"""Which questions can be watched (PIP-145): a watch has neither properties nor a flag that a pattern was applied."""
+"""The questions that can be watched (PIP-145): a watch has neither properties nor a flag that a pattern was applied."""
 
 from __future__ import annotations
 
@@ -20,14 +20,16 @@ __all__ = ["listing_of_now", "unfit_for_watches", "unwatchable_pattern"]
 
 
 def unwatchable_pattern(pipeline: Pipeline, pattern: TopicsPattern | None) -> str | None:
-    """Why a pattern cannot be watched; ``None`` where it can. ``None`` is one that is not known yet, or none."""
+    """The reason why a pattern cannot be watched; ``None`` if it can. A ``pattern`` of ``None`` is not known yet, or
+    absent.
+    """
     if not pipeline.options.patterns.evaluate:
         return "Evaluating subscription patterns is disabled."
     return None if pattern is None or pattern.supported else str(pattern.reason)
 
 
 async def unfit_for_watches(pipeline: Pipeline, namespace: NamespaceName, asker: Asker) -> str | None:
-    """Why answers about a namespace cannot be watched by a client that sends no properties with its watch.
+    """The reason why a client that sends no properties with its watch cannot watch a namespace, if any.
 
     Raises :exc:`~broker_core.errors.ListingFailed`.
     """
@@ -51,7 +53,7 @@ async def unfit_for_watches(pipeline: Pipeline, namespace: NamespaceName, asker:
 async def listing_of_now(
     pipeline: Pipeline, namespace: NamespaceName, mode: Mode, asker: Asker
 ) -> Listing | None:
-    """The default lister's listing of a namespace; ``None`` where it has none as such.
+    """The default lister's listing of a namespace; ``None`` if it holds none.
 
     Raises :exc:`~broker_core.errors.ListingFailed`.
     """

@@ -33,7 +33,7 @@ _COMPILING: Final = Allowance(rate=0.1, most=0.3)
 
 
 class Workers:
-    """The threads of one pipeline; for its event loop. ``kinds`` are those of each kind of work, by its name."""
+    """The threads of one pipeline; for its event loop. ``kinds`` are the threads of each kind of work, by its name."""
 
     def __init__(self) -> None:
         self._scan = FairThreads(_SCANS, "pattern-scan")
@@ -68,7 +68,7 @@ class Workers:
         )
 
     def close(self) -> None:
-        """End the threads once what they do is done."""
+        """End the threads once their running work is done."""
         for threads in self.kinds.values():
             threads.close()
 
@@ -85,7 +85,7 @@ class Workers:
         return await self._scan.run(asker.connection, Matching(selection, pattern))
 
     async def call(self, asker: Asker, work: Callable[[], T], *, quick: bool = False) -> T:
-        """What ``work()`` returns; in a thread, unless it is ``quick``, in a turn of the loop that has time for it."""
+        """The result of ``work()``, called in a thread, or on the loop if it is ``quick`` and the turn has time."""
         if quick:
             await loop_turn().time()
             return work()

@@ -1,1 +1,1 @@
-"""Answers of plugins that are remembered, each kind by its own rule, in one bounded store."""
+"""Remembered answers of plugins, each kind by its own rule, in one bounded store."""

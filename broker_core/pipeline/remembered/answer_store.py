@@ -1,9 +1,10 @@
-"""The store of plugins' answers in memory: one bound for all kinds of them.
+"""The store of plugins' answers in memory: one bound for all kinds.
 
 Memory comes from the ``snapshots`` budget, of which the catalogue's snapshots keep at least a half, since many
-different questions could take it all. A listing that several answers are made of is charged once, for as long as
-it is referenced (:mod:`~broker_core.memory.leases`); each answer is charged for its key, since clients choose
-patterns and properties. The least used answer makes room, and what does not fit is not held.
+different questions could take it all. A listing that several answers are made of is charged once,
+broker_core.memory.leases`)~while it is referenced (:mod:`~broker_core.memory.leases`)~broker_core.memory.leases`); each
+answer is charged for its key, since clients choose patterns and properties. The least recently used answer makes room,
+and an answer that does not fit is not held.
 """
 
 from __future__ import annotations
@@ -58,11 +59,11 @@ class AnswerStore:
         return len(self._entries)
 
     def state(self) -> CacheState:
-        """How much is held."""
+        """The number and the bytes of held answers."""
         return CacheState(len(self._entries), lambda: self._bytes, self._budget.maximum // 2)
 
     def get(self, key: Hashable) -> Any | None:
-        """The value, which is used by this."""
+        """The value, now the most recently used."""
         entry = self._entries.get(key)
         if entry is None:
             return None
@@ -87,7 +88,7 @@ class AnswerStore:
         if not self._has_room(own + size):
             return False
         if listing is not None and not size and id(listing) not in self._shared:
-            # What made room was all that held this listing: it counts anew.
+            # The answers that made room were all that held this listing: it counts anew.
             return self.put(key, namespace, value, listing, text)
         # The lease belongs to the listing: an entry that is dropped while its answer is sent gives nothing back yet.
         leased = listing is None or listing in self._leases
@@ -111,7 +112,7 @@ class AnswerStore:
         return True
 
     def drop(self, key: Hashable) -> None:
-        """Let go of one."""
+        """Drop one value."""
         entry = self._entries.pop(key, None)
         if entry is None:
             return
@@ -131,14 +132,14 @@ class AnswerStore:
         self._leases.settle()
 
     def keys(self, namespace: NamespaceName | None) -> list[Hashable]:
-        """The keys of all answers about a namespace; with ``None``, of all there are."""
+        """The keys of all answers about a namespace, or with ``None`` about all."""
         return list(self._entries if namespace is None else self._by_namespace.get(namespace, ()))
 
     def _has_room(self, size: int) -> bool:
-        """Whether so many bytes more may be held; the least used entries make room.
+        """Whether ``size`` more bytes may be held; the least recently used entries make room.
 
-        Of these no more are dropped than could make room: an answer that a client still reads does not, and who merely
-        waits for permits is no reason to drop any.
+        Entries that cannot make room are not dropped: an answer that a client still reads frees nothing, and a request
+        that merely waits for permits is no reason to drop any.
         """
         maximum = self._budget.maximum
         if not maximum:

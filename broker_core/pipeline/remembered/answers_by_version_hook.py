@@ -1,13 +1,12 @@
-"""Answers of plugins that tell their version before the work (``broker_core_version``): taken again without asking.
+"""Answers of plugins that give a version before the work (``broker_core_version``): taken again without asking.
 
-What is kept is what the plugin said, checked, before the pattern and the masks, under all that the plugin depends on:
-"pass through" is an answer too. The version was read before the plugin was asked and again afterwards, and both were
-equal: what changed and changed back meanwhile is not kept. An answer that was made with the rest of the chain is not
-kept: what is behind may change without this plugin's version. Nor is a page, or one that came while the plugin said
-that its topics changed.
+The plugin's checked answer is kept from before the pattern and the masks, under all that the plugin depends on: "pass
+through" is an answer too. The version is read before the plugin is asked and again afterwards, and must be equal. An
+answer that was made with the rest of the chain is not kept: the rest may change without this plugin's version. Nor is a
+page, or one that came while the plugin said that its topics changed.
 
-While the plugin is asked, equal questions at the same version wait for its answer: as many clients come back at a time
-after a change, one of them asks for all.
+While the plugin is asked, equal questions at the same version wait for its answer: many clients come back at a time
+after a change, and one of them asks for all.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class _Versioned:
 
 
 class AnswersByVersionHook:
-    """The answers of all plugins; ``words`` says what those of one depend on."""
+    """The answers of all plugins; ``words`` says what the answers of a plugin depend on."""
 
     def __init__(
         self, store: AnswerStore, words: Callable[[str], frozenset[str]], notices: ChangeNotices
@@ -69,7 +68,7 @@ class AnswersByVersionHook:
 
 
 class _AnswersInTheMaking:
-    """The answers that plugins are asked for, and the plugins whose last answer could not be kept."""
+    """The answers under way, and the plugins whose last answer could not be kept."""
 
     __slots__ = ("in_vain", "runs")
 
@@ -79,8 +78,8 @@ class _AnswersInTheMaking:
 
 
 class _MakingAnswer:
-    """A block in which a plugin is asked; ``key`` is ``None`` where no request waits for its end. ``key_now`` is
-    another one as soon as the plugin has read what it does not declare.
+    """A block in which a plugin is asked; ``key`` is ``None`` if no request waits for its end. ``key_now`` differs from
+    it once the plugin has read a field that it does not declare.
 
     It is a :class:`~broker_core.plugins.former_answers.Making`.
     """
@@ -106,7 +105,7 @@ class _MakingAnswer:
         return self
 
     def made(self, *, kept: bool) -> None:
-        """There is an answer."""
+        """Note that there is an answer."""
         self._end = RunEnd.KEPT if kept else RunEnd.NOT_KEPT
 
     def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
@@ -161,7 +160,7 @@ class VersionedAnswersToQuestion:
         return FormerAnswer("success", accepted, 0.0)
 
     async def made_elsewhere(self, plugin: str, version: str, seconds: float) -> FormerAnswer | None:
-        """The result of an equal question under way, within that time."""
+        """The result of an equal question under way, if it comes within ``seconds``."""
         request, runs = self._request, self._making.runs
         if not has_hash(request):
             return None  # a page, or more than topics, is not kept
@@ -176,7 +175,7 @@ class VersionedAnswersToQuestion:
         return None
 
     def make(self, plugin: str, version: str) -> _MakingAnswer:
-        """The plugin is asked in this block. Others wait for it where its answer is likely to be one for them."""
+        """A block in which the plugin is asked. Other requests wait for it if its answer is likely to be theirs."""
         request = self._request
         key: Hashable | None = (version, self._key(plugin))
         if (
@@ -189,12 +188,12 @@ class VersionedAnswersToQuestion:
         return _MakingAnswer(self._making, plugin, key, lambda: (version, self._key(plugin)))
 
     def keep(self, plugin: str, version: str, accepted: AcceptedAnswer | None) -> bool:
-        """The plugin answered this (``None`` is a pass through). Whether it can be kept."""
+        """Keep the plugin's answer (``None`` is a pass through); returns whether it can be kept."""
         if not self._notices.unchanged(self._request.namespace, self._mark):
             return False
         selection = None if accepted is None else accepted.selection
         if accepted is not None and (selection is None or not accepted.whole or accepted.details is not None):
-            return False  # no topics were told, or a part of them, or more than topics
+            return False  # no topics were given, or a part of them, or more than topics
         raw = self._request.topics_pattern
         key = self._key(plugin)
         text = key.text + 2 * len(version)

@@ -1,12 +1,12 @@
-"""The last good answer of each plugin to each question, for those whose ``on_failure`` is ``stale``.
+"""The last good answer of each plugin to each question, for plugins whose ``on_failure`` is ``stale``.
 
 The plugin's checked answer is remembered from before the masks. The masks are applied again to a former answer, so that
 it never shows a topic that is hidden now; its hash is computed from the remaining names. "Pass through" is an answer
 too: the question goes on to the next lister as it did the last time.
 
-The age of an answer counts from the moment in which the plugin was asked: it was true at some time after that. An
-answer that no names were sent for (``unchanged``) confirms the names that are remembered where they have that hash;
-otherwise the hash alone is remembered, and is good for a client that holds it.
+The age of an answer counts from the moment when the plugin was asked: it was true at some time after that. An
+``unchanged`` answer confirms the remembered names if they have its hash; otherwise the hash alone is remembered, and is
+good for a client that holds it.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class LastGoodAnswersToQuestion:
         self._pattern = pattern
 
     def answered(self, plugin: LoadedPlugin, accepted: AcceptedAnswer | None, asked_at: float) -> None:
-        """Remember what a plugin answered; ``None`` is a pass through. A page is not remembered."""
+        """Remember a plugin's answer; ``None`` is a pass through. A page is not remembered."""
         if accepted is not None and not accepted.whole:
             return
         key = self._key(plugin)
@@ -108,15 +108,15 @@ class LastGoodAnswersToQuestion:
         self._store.put((_LISTED, key), self._namespace, new, listing, text)
 
     def refused(self, plugin: LoadedPlugin) -> None:
-        """Forget what a plugin answered before it refused."""
+        """Forget a plugin's answers from before it refused."""
         key = self._key(plugin)
         self._store.drop((_LISTED, key))
         self._store.drop(self._hash_key(key))
 
     def recalled(self, plugin: LoadedPlugin, topics_hash: str | None, now: float) -> FormerAnswer | None:
-        """The replacement of a failed answer: the newest one that is not older than the plugin's ``max_stale``.
+        """The replacement of a failed answer: the newest former answer within the plugin's ``max_stale``.
 
-        ``topics_hash`` is the one that the client holds, where the plugin may say that it still does.
+        ``topics_hash`` is the client's hash, if the plugin may answer that it still holds.
         """
         key = self._key(plugin)
         oldest = now - plugin.options.max_stale
@@ -141,7 +141,7 @@ class LastGoodAnswersToQuestion:
         age = now - last.true_at
         if last.selection is None:
             return FormerAnswer("pass_through", None, age)
-        # Its hash is computed anew, of what is sent.
+        # Its hash is computed anew, of the names that are sent.
         accepted = AcceptedAnswer(plugin.name, last.selection, last.filtered, None, last.claimed, stale=age)
         return FormerAnswer("success", accepted, age)
 
@@ -158,7 +158,7 @@ class LastGoodAnswersToQuestion:
         self._store.put(place, self._namespace, _LastHash(topics_hash, filtered, asked_at), None, text)
 
     def _hash_of(self, last: _Last) -> str | None:
-        """The hash of the answer to this question that remembered names give, if it takes no work to know."""
+        """The hash of the answer from remembered names, if it takes no work to know."""
         selection = last.selection
         if selection is None or not is_of_pattern(self._request, last.claimed, last.pattern):
             return None
@@ -172,7 +172,7 @@ class LastGoodAnswersToQuestion:
         return key_of(self._request, self._words(plugin.name), plugin.name)
 
     def _hash_key(self, key: AnswerKey) -> tuple[str, AnswerKey, str | None]:
-        # The hash is of what was sent, so it depends on the pattern whatever the names depend on.
+        # The hash is of the names that were sent, so it depends on the pattern whatever the names depend on.
         return (_HASH, key, self._request.topics_pattern)
 
     @property

@@ -1,8 +1,8 @@
-"""Masked listings, cached by the versions that the masks tell (``broker_core_version``).
+"""Masked listings, cached by the versions that the masks give (``broker_core_version``).
 
-A masked answer is kept only where each plugin that masks the namespace tells a version before the work: under all that
-these plugins depend on, with the names that they saw (by the identity of the listing, and the rows of it). Where the
-names, or a version, are others, the masks are asked again.
+A masked answer is kept only if each plugin that masks the namespace gives a version before the work: under all that
+these plugins depend on, with the names that they saw (by the identity of the listing, and its rows). If the names or a
+version differ, the masks are asked again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class _Masked:
 
 
 class MaskedAnswers:
-    """What was left of all listings; ``words`` says what the masks of a namespace depend on."""
+    """The masked listings; ``words`` says what the masks of a namespace depend on."""
 
     def __init__(
         self,
@@ -47,14 +47,14 @@ class MaskedAnswers:
     def to(
         self, request: ListingRequest, seen: Selection, versions: tuple[str, ...]
     ) -> MaskedAnswersToQuestion:
-        """What was left of ``seen`` for a request, at these versions of the masks."""
+        """The visible part of ``seen`` for a request, at these versions of the masks."""
         mark = self._notices.mark(request.namespace)
         return MaskedAnswersToQuestion(self._store, self._words, self._notices, mark, request, seen, versions)
 
 
 @dataclass(frozen=True, slots=True)
 class MaskedAnswersToQuestion:
-    """What was left of one selection for one request, as of the time when it was asked."""
+    """The visible part of one selection for one request, as of the time of the question."""
 
     store: AnswerStore
     words: Callable[[NamespaceName], frozenset[str]]
@@ -65,14 +65,14 @@ class MaskedAnswersToQuestion:
     versions: tuple[str, ...]
 
     def find(self) -> Selection | None:
-        """The visible topics, where they are cached."""
+        """The visible topics, if they are cached."""
         kept: _Masked | None = self.store.get((_KIND, self._key()))
         if kept is None or kept.listing is not self.seen.listing or kept.versions != self.versions:
             return None
         return kept.visible if kept.part == rows_key_of(self.seen) else None
 
     def keep(self, visible: Selection) -> None:
-        """This is visible; nothing, where it cannot be kept."""
+        """Keep the visible topics, if that is possible."""
         if not self.notices.unchanged(self.request.namespace, self.mark):
             return
         key = self._key()
@@ -81,5 +81,5 @@ class MaskedAnswersToQuestion:
         self.store.put((_KIND, key), self.request.namespace, value, self.seen.listing, own)
 
     def _key(self) -> AnswerKey:
-        # What was listed depends on these two as a rule: each of them has its place.
+        # Listed topics mostly depend on pattern and properties: each has its own entry.
         return key_of(self.request, self.words(self.request.namespace) | {"pattern", "properties"})

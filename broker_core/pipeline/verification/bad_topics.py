@@ -1,4 +1,4 @@
-"""The failure of a lister, or a describer, whose answer is wrong."""
+"""The failure of a lister or a describer with a wrong answer."""
 
 from __future__ import annotations
 

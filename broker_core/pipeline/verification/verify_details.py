@@ -1,4 +1,4 @@
-"""Checking the details that plugins give: each value, and that each is about a topic that was asked about."""
+"""Checking the details that plugins give: each value, and that each row is about a topic of the question."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CHECK_FACTOR: Final = 3
 
 
 def check_details(details: Details, wants: Collection[str], names: pa.LargeStringArray | None) -> None:
-    """Raise :exc:`ListingFailed` for a wrong value, and for a topic that is not among ``names``, where given."""
+    """Raise :exc:`ListingFailed` for a wrong value, and for a topic that is not among ``names``, if given."""
     try:
         check_values(details, wants)
     except (ValueError, pa.ArrowException) as error:
@@ -35,10 +35,10 @@ def check_details(details: Details, wants: Collection[str], names: pa.LargeStrin
 def check_listed_details(
     details: Details, wants: Collection[str], selection: Selection, pattern: TopicsPattern | None = None
 ) -> Details:
-    """Details that came with topics, checked; those of the topics that were listed are given back.
+    """Check details that came with topics; returns those of the listed topics.
 
-    A topic that ``pattern`` takes away may have a row, and one that brokers keep for themselves: whoever reads a store
-    gives the details of all that it read, and only its names are filtered.
+    A topic that ``pattern`` takes away may have a row, and one that brokers keep for themselves: a lister gives the
+    details of all that it read from its store, and only the names are filtered.
     """
     check_details(details, wants, None)
     listed = _are_of(details, selection)
@@ -63,7 +63,7 @@ def details_of(details: Details, selection: Selection) -> Details:
 
 
 def _are_of(details: Details, selection: Selection) -> Any:
-    """Which of the details are of topics of a selection: a mask."""
+    """A mask of the details that are of topics of a selection."""
     return pc.is_in(details.topics, value_set=split_partitions(selection.names)[0])
 
 

@@ -31,7 +31,7 @@ _SIZED = 64
 
 
 class VerifyFiltered(Enum):
-    """How much of a plugin's ``filtered=True`` is looked at."""
+    """How much of a plugin's ``filtered=True`` is checked."""
 
     ALWAYS = "always"
     SAMPLE = "sample"
@@ -39,12 +39,12 @@ class VerifyFiltered(Enum):
 
 
 def known_selection(result: TopicListingResult, request: ListingRequest) -> Selection | None:
-    """The selection of an answer that is a listing already (checked when it was built), else ``None``.
+    """The selection of an answer that is already a listing (checked when it was built), else ``None``.
 
-    Raises :exc:`ListingFailed` where it is one of another namespace or mode.
+    Raises :exc:`ListingFailed` if it is of another namespace or mode.
     """
     topics = result.topics
-    # By their types, not by what they say of themselves.
+    # By their exact types: a subclass may override anything.
     if type(topics) is Listing:
         listing, selection = topics, topics.all()
     elif type(topics) is Selection:
@@ -61,14 +61,14 @@ def known_selection(result: TopicListingResult, request: ListingRequest) -> Sele
 
 
 def given_bytes(topics: Any) -> int:
-    """About how many bytes the names take as a lister returned them: a sequence of strings or an Arrow column."""
+    """The approximate bytes of the names as a lister returned them: a sequence of strings or an Arrow column."""
     if isinstance(topics, pa.Array | pa.ChunkedArray):
         return int(topics.nbytes)
     if not len(topics):
         return 0
     step = max(1, len(topics) // _SIZED)
     sample = topics[::step]
-    # What is no string is refused later; its own idea of its size is not asked for.
+    # An object that is no string is refused later; its own ``__sizeof__`` is not called.
     total = sum(sys.getsizeof(name) for name in sample if type(name) is str)
     return len(topics) * (8 + total // len(sample))
 
@@ -79,7 +79,7 @@ def built(request: ListingRequest, names: pa.LargeStringArray) -> Listing:
 
 
 def own_hash(result: TopicListingResult, selection: Selection, returned: int) -> str | None:
-    """The lister's hash where it should be that of exactly these topics (none collapsed, none hidden)."""
+    """The lister's hash if it should be that of exactly these topics (none collapsed, none hidden)."""
     given = result.topics_hash
     if given is None:
         return None
@@ -90,7 +90,7 @@ def own_hash(result: TopicListingResult, selection: Selection, returned: int) ->
 
 
 def claim_sample(selection: Selection, pattern: TopicsPattern, policy: VerifyFiltered) -> Selection | None:
-    """The topics that must all match where ``filtered=True`` is true; ``None``: the policy looks at none."""
+    """The topics that must all match if the lister's ``filtered=True`` is right; ``None``: the policy checks none."""
     if policy is VerifyFiltered.NEVER or selection.pattern == pattern.text:
         return None
     if policy is VerifyFiltered.ALWAYS or len(selection) <= SAMPLE_ALL:

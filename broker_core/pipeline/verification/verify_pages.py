@@ -27,7 +27,7 @@ def check_order(names: pa.LargeStringArray) -> None:
 
 
 def check_page(selection: Selection, page: Page, following: Position) -> None:
-    """Raise :exc:`ListingFailed` for topics that are not a page in front of ``following``."""
+    """Raise :exc:`ListingFailed` for topics that are not a page before ``following``."""
     if len(selection) > page.limit:
         raise bad_topics(f"returned {counted(len(selection), 'topic')} for a page of {page.limit}")
     if TopicName.parse(following.base).namespace != selection.listing.namespace:
@@ -39,7 +39,7 @@ def check_page(selection: Selection, page: Page, following: Position) -> None:
             f"says that the next page begins at {_at(following)}, and this one at {_at(page.start)}"
         )
     if not len(selection):
-        # Nothing says that such pages come to an end: the position could grow for ever.
+        # Such pages might never come to an end: the position could grow for ever.
         raise bad_topics(
             f"returned no topic, and says that the next page begins at {_at(following)}: a page that is followed by "
             "another one has at least one topic"
@@ -55,7 +55,7 @@ def check_page(selection: Selection, page: Page, following: Position) -> None:
 def surely_whole(selection: Selection, page: Page | None) -> bool:
     """Whether topics without a next page cannot be a page, but must be all that there are.
 
-    A last page may have been given without saying so. It has no name in front of where it begins.
+    A last page may have been given without saying so. It has no name before its start.
     """
     if page is None:
         return True
