@@ -45,7 +45,7 @@ _SHOWN: Final = 256
 
 
 class OtherName(AuthenticationFailed):
-    """A client has proven another name than the one that it wants to act as."""
+    """A client has proven another name than the one it wants to act as."""
 
     def __init__(self) -> None:
         super().__init__("bad_role", "another authorization id")
@@ -65,11 +65,11 @@ _Refusal: TypeAlias = AuthenticationFailed | InvalidRoles | OtherPrincipal
 
 @dataclass(slots=True)
 class LoginAttempt:
-    """One attempt of a client to get in: ``method`` and ``data`` are its credentials, ``client`` what it calls itself.
+    """One attempt of a client to log in: ``method`` and ``data`` are its credentials, ``client`` what it calls itself.
 
-    ``original_principal`` is the one that a proxy says it acts for, ``name`` the name that the client wants to have.
-    With ``needs_proof``, the role of clients without credentials is not for it. ``former`` is the principal of a client
-    that renews its credentials.
+    ``original_principal`` is the principal that a proxy says it acts for, ``name`` the name that the client wants to
+    have. With ``needs_proof`` it does not get the role of clients without credentials. ``former`` is the principal of a
+    client that renews its credentials.
     """
 
     peer: Peer
@@ -91,9 +91,8 @@ class LoginAttempt:
 
 
 class Admitted(NamedTuple):
-    """The identity of a client: its principal, and the role and the original principal that its requests have.
-
-    ``attempt`` is the one that let it in.
+    """The identity of a client: its principal, and the role and the original principal of its requests. ``attempt`` is
+    the attempt that let it in.
     """
 
     principal: Principal
@@ -119,16 +118,16 @@ class _Lane:
     def __init__(self) -> None:
         self.places = asyncio.Semaphore(_AT_ONCE)
         self._waiting: TurnQueue[_Check] = TurnQueue()
-        self._arrived: dict[_Check, None] = {}  # those that wait, the newest last
+        self._arrived: dict[_Check, None] = {}  # the waiting checks, the newest last
         self._is_busy = False
         self._is_newest_next = True
 
     @asynccontextmanager
     async def one_by_one(self, name: bytes) -> AsyncIterator[None]:
-        """The turn of a check, where the address fails: in turns the newest one, and the next one by its name.
+        """The turn of a check of a failing address: alternately the newest check, and the next one by name.
 
-        Names wait for one check of each other name, so that many checks of few names are before no other name. Of many
-        names it is not known which one is right: the newest is that of a client that is still there.
+        Names wait for one check of each other name, so that many checks of few names do not hold up other names. Of
+        many names nobody knows the right one: the newest is of a client that is still connected.
         """
         if self._is_busy:
             check = _Check(name, asyncio.get_running_loop().create_future())
@@ -167,7 +166,7 @@ class _Lane:
 
 class Admission:
     """The admission of all clients of a broker. ``sessions`` keeps the credentials of connections, if something needs
-    them; ``quotas`` are what clients may ask once they are in.
+    them; ``quotas`` bound what clients may ask once they are in.
     """
 
     def __init__(
@@ -221,7 +220,7 @@ class Admission:
         return admitted
 
     async def proven(self, attempt: LoginAttempt, principal: Principal) -> Admitted:
-        """Let a client in that has proven to be this principal; it has had its turn. Raises what :meth:`now` does."""
+        """Let a client in that has proven to be ``principal``, and has had its turn. Raises what :meth:`now` does."""
         try:
             return self._let_in(attempt, principal)
         except (AuthenticationFailed, InvalidRoles, OtherPrincipal) as error:
@@ -229,7 +228,8 @@ class Admission:
             raise
 
     def by_certificate(self, peer: Peer) -> Admitted | None:
-        """Let a client in by the certificate that TLS has verified, before it sends anything; ``None``: that is none.
+        """Let a client in by the certificate that TLS has verified, before it sends anything; ``None``: that gives no
+        role.
 
         The client may still bring credentials.
         """
@@ -241,7 +241,7 @@ class Admission:
             return None
 
     def without_credentials(self, peer: Peer) -> Admitted | None:
-        """Let a client in that is asked for no credentials, if it has a role then."""
+        """Let a client in without credentials, if it has a role then."""
         anonymous = self.authenticator.anonymous
         if anonymous is None:
             return None
@@ -255,7 +255,7 @@ class Admission:
 
     @asynccontextmanager
     async def turn(self, attempt: LoginAttempt) -> AsyncIterator[None]:
-        """A place among the checks of a client's address that are awaited."""
+        """A place among the awaited checks of a client's address."""
         attempt.generation = self.live.generation
         network = _network(attempt)
         lane = self._lanes.get(network)
@@ -270,7 +270,7 @@ class Admission:
                 yield
 
     def close(self) -> None:
-        """No session ends any more."""
+        """End no session any more."""
         self.live.close()
 
     async def _authenticated(self, attempt: LoginAttempt) -> Principal:
@@ -334,12 +334,12 @@ def _network(attempt: LoginAttempt) -> str:
 
 
 def _name(attempt: LoginAttempt) -> bytes:
-    """The name that a client claims with its password; other credentials are of one name."""
+    """The name that a client claims with its password; all other credentials share one name."""
     return attempt.data.partition(b":")[0] if attempt.method == "basic" else b""
 
 
 def _is_attempt(attempt: LoginAttempt, error: _Refusal) -> bool:
-    """Whether a failure counts against the address: none of this server's own does, and no HTTP request without
+    """Whether a failure counts against the address: not if it is this server's own, or an HTTP request without
     credentials, whose client waits to be asked for them.
     """
     if not isinstance(error, AuthenticationFailed):

@@ -26,11 +26,11 @@ __all__ = ["ACTIONS", "AUDIT_LOGGER", "OUTCOMES", "Action", "Attempt", "AuditRow
 
 #: The field ``logger`` of the lines.
 AUDIT_LOGGER: Final = "broker_core.audit"
-#: Lines of an attempt about what was refused; one more tells how many others there are. A request of Kafka may have a
-#: quarter of a million of them.
+#: The most lines of an attempt about refused targets; one more has the number of the others. A request of Kafka may
+#: have a quarter of a million of them.
 _MOST_REFUSED: Final = 100
 
-#: What a client may want to change.
+#: The kinds of changes that a client may want.
 Action: TypeAlias = Literal[
     "create_topic",
     "put_topic",
@@ -74,10 +74,10 @@ def fields_text(fields: Mapping[str, str]) -> str:
 
 
 class AuditRow(NamedTuple):
-    """One thing that an attempt is about, and what became of it.
+    """One target of an attempt, and what became of it.
 
-    ``target`` is its name, such as a topic's. What the attempt knows to be ``unchanged`` may be given as ``done``.
-    ``cause`` says why it was not changed, ``fields`` are further fields: counts, codes and versions.
+    ``target`` is its name, such as a topic's. A target that the attempt knows to be ``unchanged`` may be given as
+    ``done``. ``cause`` says why it was not changed, ``fields`` are further fields: counts, codes and versions.
     """
 
     target: str = ""
@@ -87,13 +87,13 @@ class AuditRow(NamedTuple):
 
 
 class Attempt:
-    """One request of a client that wants to change something: what was decided about it, and its lines.
+    """One request of a client that wants to change something: the decisions about it, and its lines.
 
     ``action`` is ``None`` for a request that only reads, which has no line, and neither has one whose ``asker`` is not
-    known: the log tells of clients that are not authenticated otherwise. ``namespace`` and ``target`` begin as far as
+    known: failed authentications have log lines of their own. ``namespace`` and ``target`` are set at first as far as
     the request could be read.
 
-    No field may have a value that a client gave to something, such as a property's, a config's or a password.
+    No field may have a value that a client has set, such as a property's, a config's or a password.
     """
 
     __slots__ = ("action", "asker", "fields", "namespace", "rows", "target", "unchanged", "verdicts")
@@ -105,26 +105,26 @@ class Attempt:
         self.asker = asker
         self.namespace = namespace
         self.target = target
-        #: By each topic, and by each namespace as a whole, that rights were asked about: why it may not be changed.
+        #: By topic, and by namespace as a whole, of which rights were asked: why it may not be changed.
         self.verdicts: dict[Hashable, ListingFailed | None] = {}
         #: The targets, and the bindings of ACLs, that are already as the request wants them.
         self.unchanged: set[Hashable] = set()
-        #: What is known of the change that was made: counts, and the version. Rows have these fields if they are given.
+        #: Fields of the change that was made: counts, and the version. Rows have these fields if they are given.
         self.fields: dict[str, Value] = {}
-        #: What was done, if it is more than one thing.
+        #: The targets, if there are several.
         self.rows: list[AuditRow] = []
 
     def allowed(self, topics: Iterable[TopicName]) -> None:
-        """Rules and gates allow these topics to be changed: whatever found them has asked."""
+        """Note that rules and gates allow these topics to be changed: the finder has asked."""
         self.verdicts.update(dict.fromkeys(topics))
 
     def made(self, version: CatalogVersion, unchanged: Iterable[str] = (), **counts: int) -> None:
-        """Note a change, the version of the namespace then, and the targets of which nothing had to be changed."""
+        """Note a change, the version of the namespace after it, and the targets that needed no change."""
         self.fields = {**counts, "version": version_text(version)}
         self.unchanged.update(unchanged)
 
     def ended(self, rows: Iterable[AuditRow]) -> None:
-        """Write the lines, once it is known what the client is answered; from any thread. It waits for nothing."""
+        """Write the lines, once the client's answer is known; from any thread. It waits for nothing."""
         if self.action is None or self.asker is None:
             return
         log, asker, refused = _log.bind(), self.asker, 0
@@ -154,12 +154,12 @@ class Attempt:
 
 
 def _but_target(row: AuditRow) -> tuple[bool, Outcome, str, Mapping[str, Value]]:
-    """What rows have in common whose lines differ in the target alone."""
+    """The common part of rows whose lines differ in the target alone."""
     return row.target != "", row.outcome, row.cause, row.fields
 
 
 def _write(log: FilteringBoundLogger, line: Mapping[str, object], targets: Sequence[str]) -> None:
-    """Write a line for each target, all of which have a name, or none has. Fields without a value are left out."""
+    """Write a line for each target; all have a name, or none has. Fields without a value are left out."""
     told = {name: value for name, value in line.items() if value is not None and value != ""}
     if len(targets) > 1 and "target" in told:
         info_each(log, "audit", EachLine("target", shown_each(targets)), logger=AUDIT_LOGGER, **told)

@@ -40,60 +40,64 @@ class AclReader(Protocol):
 
 
 class Catalog(Protocol):
-    """What is read, what is changed, and in which version; on one event loop, which no method keeps waiting.
+    """Reads and changes of topics, with versions; on one event loop, which no method keeps waiting.
 
-    :class:`~broker_core.catalog.AsyncCatalog` is the one that has an SQLite file. Each method raises
+    broker_core.catalog.AsyncCatalog` is the one that has an SQLite file. Each method raises
+    :exc:`~broker_core.catalog.CatalogError` where the catalogue cannot be read, or
+    written.~:class:`~broker_core.catalog.AsyncCatalog` implements it with an SQLite file. Each method raises
+    :exc:`~broker_core.catalog.CatalogError` if the catalogue cannot be read, or
+    written.~broker_core.catalog.AsyncCatalog` is the one that has an SQLite file. Each method raises
     :exc:`~broker_core.catalog.CatalogError` where the catalogue cannot be read, or written.
     """
 
     @property
     def catalog_id(self) -> str:
-        """The random id that versions are comparable under."""
+        """The random id within which versions can be compared."""
 
     @property
     def folder(self) -> Path:
-        """Where the bodies of imports are stored meanwhile."""
+        """The folder in which the bodies of imports are stored meanwhile."""
 
     @property
     def counts(self) -> NamespaceCounts:
-        """How many names each namespace lists. To count may be long work: a thread calls its methods."""
+        """The number of listed names of each namespace. To count may be long work: a thread calls its methods."""
 
     async def namespaces(self) -> list[NamespaceName]:
         """The namespaces that hold a topic, in order of their names."""
 
     async def version(self, namespace: NamespaceName) -> CatalogVersion:
-        """The state of a namespace now; number 0 where it never had a topic."""
+        """The state of a namespace now; number 0 if it never had a topic."""
 
     async def topic(self, name: TopicName) -> TopicRecord | None:
-        """The topic that is listed by this name, or whose own name it is; ``None`` where there is neither."""
+        """The topic that is listed by this name, or has it itself; ``None`` if there is neither."""
 
     async def found(self, names: Sequence[TopicName]) -> list[tuple[TopicRecord | None, int]]:
-        """By each name of one namespace what :meth:`topic` says, and the partitions of exactly this name.
+        """By each name of one namespace the result of :meth:`topic`, and the partitions of exactly this name.
 
-        They are 0 of a topic without, and of a partition; all as they are at one moment.
+        They are 0 of a topic without, and of a partition; all of one moment.
         """
 
     def found_now(self, names: Sequence[TopicName]) -> list[tuple[TopicRecord | None, int]] | None:
-        """What :meth:`found` gives for a few names, if that takes no waiting."""
+        """The result of :meth:`found` for a few names, if that takes no waiting."""
 
     def topics_by_id_now(self, ids: Sequence[uuid.UUID]) -> list[TopicRecord | None] | None:
-        """What :meth:`topics_by_id` says of a few, where that takes no waiting."""
+        """The result of :meth:`topics_by_id` for a few ids, if that takes no waiting."""
 
     async def topics_by_id(self, ids: Sequence[uuid.UUID]) -> list[TopicRecord | None]:
-        """The topics that have these ids, in whatever namespace, in their order."""
+        """The topics with these ids, of all namespaces, in the order of the ids."""
 
     async def taken_names(self, namespace: NamespaceName, names: Iterable[str]) -> Mapping[str, str]:
-        """By each local name that no new topic can have, the topic that has it, or the first that collides."""
+        """By each local name that no new topic can have, the topic that has it, or the first one that collides."""
 
     async def edit(
         self, namespace: NamespaceName, edits: Sequence[Edit], deadline: float | None = None
     ) -> list[TopicWrite | CatalogError]:
         """Do edits of topics of one namespace in their order, in one transaction and one version.
 
-        Each succeeds, or is the error of it alone. What is returned is on the disk. No transaction begins after
+        Each succeeds, or has an error of its own. Returned edits are on the disk. No transaction begins after
         ``deadline`` (loop time), nor after some seconds. Raises :exc:`~broker_core.errors.ListingFailed` with the cause
-        ``QUEUE``; nothing of any edit was written then. A transaction that has begun is ended though its caller is
-        cancelled, and the caller goes on with what became of it.
+        ``QUEUE``; nothing of any edit was written then. A transaction that has begun is completed though its caller is
+        cancelled, and the caller goes on with its result.
         """
 
     async def import_topics(
@@ -109,7 +113,7 @@ class Catalog(Protocol):
 
         ``source``, ``check`` and ``allow`` are called by a thread: ``source`` gives the file, ``check`` is called
         between pieces of work, and ``allow`` with all topics that are to be changed; what they raise ends the import.
-        ``exact`` takes topics away that are not in the file. Raises :exc:`~broker_core.catalog.ImportRefused` and
+        ``exact`` removes topics that are not in the file. Raises :exc:`~broker_core.catalog.ImportRefused` and
         :exc:`~broker_core.mass_deletion_guard.MassDeletion`.
         """
 

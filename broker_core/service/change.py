@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Changed", "Changes", "right_to"]
 
-#: What became of one edit.
+#: The result of one edit.
 Changed: TypeAlias = TopicWrite | CatalogError | ListingFailed
 
 #: The right that each action needs, of :data:`~broker_core.access.access.ACTIONS`.
@@ -32,16 +32,15 @@ _HTTP: Final = frozenset({"http", "operator"})
 
 
 def right_to(action: Action) -> str:
-    """The right that rules and gates are asked for before this is done."""
+    """The right that an action needs from rules and gates."""
     return _RIGHTS[action]
 
 
 class Changes:
     """Changes topics of one catalogue for askers with the right; on one event loop.
 
-    ``over_http`` is ``[http] writes``; ``elsewhere`` does edits of a namespace whose topics are those of a
-    Kafka cluster, beside a catalogue or beside brokers that hold all other topics. Whatever is raised, or returned as
-    an error, nothing of it was changed.
+    ``over_http`` is ``[http] writes``; ``elsewhere`` does edits of the namespace of a Kafka cluster, beside a catalogue
+    or beside brokers that hold all other topics. An edit that raises, or returns an error, has changed nothing.
     """
 
     def __init__(
@@ -67,7 +66,10 @@ class Changes:
         return self._elsewhere is not None and namespace == self._elsewhere.namespace
 
     def check_transport(self, asker: Asker) -> None:
-        """Raise :exc:`~broker_core.errors.ListingFailed` where nobody may change anything by this transport."""
+        """broker_core.errors.ListingFailed` where nobody may change anything by this transport.~Raise
+        :exc:`~broker_core.errors.ListingFailed` if nobody may change anything by this
+        transport.~broker_core.errors.ListingFailed` where nobody may change anything by this transport.
+        """
         if asker.transport in _HTTP and not self._over_http:
             raise ListingFailed(
                 "This server changes no topics over HTTP: writes = false in the table [http] of its settings",
@@ -79,7 +81,7 @@ class Changes:
     ) -> None:
         """Ask rules and gates, once in an attempt, whether it may change a topic, or some topics of a namespace.
 
-        Raises :exc:`~broker_core.errors.ListingFailed` with the causes ``DENIED``, ``NOT_ALLOWED`` and what gates say.
+        Raises :exc:`~broker_core.errors.ListingFailed` with the causes ``DENIED``, ``NOT_ALLOWED`` and those of gates.
         """
         if what not in attempt.verdicts:
             attempt.verdicts[what] = await self._verdict(attempt, what, deadline)
@@ -104,7 +106,7 @@ class Changes:
     async def refusals(
         self, attempt: Attempt, topics: Iterable[TopicName], deadline: float | None = None
     ) -> dict[TopicName, ListingFailed]:
-        """The topics of these that the attempt may not change, and why."""
+        """The topics that the attempt may not change, and why."""
         refused: dict[TopicName, ListingFailed] = {}
         if not self._pipeline.has_guards and self._over_http:
             return refused
@@ -120,8 +122,8 @@ class Changes:
     ) -> list[Changed]:
         """Do edits of topics of one namespace, each by itself, in one transaction, as far as the attempt may.
 
-        No change begins after ``deadline`` (loop time). What is done is on the disk when this returns, and one that has
-        begun is done though its caller is cancelled.
+        No change begins after ``deadline`` (loop time). Changes are on the disk when this returns, and one that has
+        begun is completed though its caller is cancelled.
         """
         refused = await self.refusals(attempt, (edit.topic for edit in edits), deadline)
         left = [edit for edit in edits if edit.topic not in refused] if refused else edits
@@ -166,7 +168,7 @@ class Changes:
     ) -> ImportReport:
         """Import topics as :meth:`.TopicImports.import_body` does; the rights are asked before the body is read.
 
-        Where a gate decides about the namespace, or rules about its topics, rights to each topic are asked too.
+        If a gate decides about the namespace, or rules about its topics, rights to each topic are asked too.
         """
         await self.allow(attempt, namespace, deadline)
         assert attempt.asker is not None

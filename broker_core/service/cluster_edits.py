@@ -1,4 +1,4 @@
-"""Edits of topics of a Kafka cluster: what the decisions of the catalogue come to there, as far as it can do that."""
+"""Edits of topics of a Kafka cluster, as the catalogue would do them, as far as a cluster can."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _UNKNOWN: Final = datetime.fromtimestamp(0, UTC)
 class ClusterEdits:
     """Creates and deletes topics of ``namespace`` for askers with the right. All else is for Kafka's own protocol.
 
-    What a mask hides from a client is not there for it, and a topic of that name cannot be created.
+    A topic that a mask hides does not exist for the client, but no topic of its name can be created.
     """
 
     def __init__(self, plugin: ClusterPlugin, find: Find) -> None:
@@ -35,7 +35,7 @@ class ClusterEdits:
     async def edit(
         self, asker: Asker, edits: Sequence[Edit], deadline: float | None
     ) -> list[TopicWrite | CatalogError | ListingFailed]:
-        """Do edits one after another; each is done, or the error of it alone."""
+        """Do edits one after another; each is done, or has an error of its own."""
         done: list[TopicWrite | CatalogError | ListingFailed] = []
         for edit in edits:
             try:
@@ -69,7 +69,7 @@ class ClusterEdits:
         return TopicWrite(seen, after, await self._version())
 
     async def _there(self, asker: Asker, topic: TopicName) -> TopicRecord | None:
-        """What the cluster has by the name of a topic."""
+        """The cluster's topic of a name."""
         if topic.partition >= 0:
             return None
         found = await self._plugin.store.topic(asker, topic.local)
@@ -88,7 +88,7 @@ class ClusterEdits:
         return replace(wanted, topic_id=topic_id or wanted.topic_id, listed=listed, created=datetime.now(UTC))
 
     async def _version(self) -> CatalogVersion:
-        """The state of the namespace with the change, where all clients have one; the change is made in any case."""
+        """The state of the namespace with the change, if all clients share one; the change is made in any case."""
         log = await self._plugin.broker_core_change_log()
         try:
             if log is not None:

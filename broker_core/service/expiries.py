@@ -1,4 +1,4 @@
-"""Ends of credentials by the wall clock: what is due is called back within a second, also after the clock was moved.
+"""Ends of credentials by the wall clock: a due one is called back within a second, also after the clock was moved.
 
 Thousands of credentials may end at the same time. They take turns with everything else on the event loop.
 """
@@ -17,9 +17,9 @@ __all__ = ["Expiries", "Expiry"]
 
 #: Seconds between two looks at the clock. It may be moved at any time, so that no timer can wait for one of its times.
 _LOOK: Final = 1.0
-#: Seconds that what is due may take in one turn of the event loop.
+#: Seconds that due callbacks may take in one turn of the event loop.
 _SLICE: Final = 0.002
-#: Cancelled ones are kept until they are half of all, where there are more than so many.
+#: Cancelled ones are kept until they are half of all, if there are more than so many.
 _FEW: Final = 64
 
 
@@ -34,7 +34,7 @@ class Expiry:
         self.expired: Callable[[], object] | None = expired
 
     def cancel(self) -> None:
-        """Nobody is called back any more. May be called again."""
+        """Call nobody back any more. May be called again."""
         if self.expired is not None:
             self.expired = None
             self._expiries.one_less()
@@ -77,7 +77,7 @@ class Expiries:
             self._timer = None
 
     def one_less(self) -> None:
-        """One that waited is cancelled."""
+        """Note that a waiting end is cancelled."""
         self._cancelled += 1
         if self._cancelled > _FEW and 2 * self._cancelled > len(self._heap):
             self._heap = [expiry for expiry in self._heap if expiry.expired is not None]

@@ -1,10 +1,10 @@
-"""The pace of an address whose clients fail to get in: the first failures cost nothing, a storm of them is slowed.
+"""The pace of an address whose clients fail to log in: the first failures cost nothing, a storm of them is slowed.
 
 A handshake of TLS and the check of a password cost this server far more than the client. So an address that has failed
-often waits with its next attempts; it is forgiven by and by. A good client of that address waits as well: for the delay
+often waits with its next attempts; it is forgiven gradually. A good client of that address waits as well: for the delay
 (a few seconds at the most), and then for its turn among the checks of passwords, one at a time, of some 85 ms each.
-Every other check is that of the newest attempt, the rest go by names in turn: behind 200 wrong passwords a right one
-waits for two checks, whatever their names. What is known at once, such as a token, waits for none.
+Every second check is of the newest attempt, the rest go by names in turn: after 200 wrong passwords a right one waits
+for two checks, whatever their names. Credentials that are known at once, such as a token, wait for none.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _STEP: Final = 0.1
 _LONGEST: Final = 5.0
 #: Seconds after which half of the failures are forgiven.
 _HALF: Final = 10.0
-#: Addresses that are remembered; the one whose last failure is the longest ago makes room.
+#: Addresses that are remembered; the one with the oldest last failure makes room.
 _ADDRESSES: Final = 4096
 
 
@@ -45,7 +45,7 @@ class FailurePace:
         self._failures: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def failed(self, host: str) -> None:
-        """An attempt from this address (without a port) has failed."""
+        """Note that an attempt from this address (without a port) has failed."""
         network = network_of(host)
         now = self._clock()
         self._failures[network] = (self._count(network, now) + 1.0, now)
@@ -54,7 +54,7 @@ class FailurePace:
             self._failures.popitem(last=False)
 
     def delay(self, host: str) -> float:
-        """Seconds that an attempt from this address waits; 0 where it has not failed often of late."""
+        """Seconds that an attempt from this address waits; 0 if it has not failed often of late."""
         if not self._failures:
             return 0.0
         network = network_of(host)

@@ -1,12 +1,12 @@
-"""What a topic is to an asker: does it exist, may the asker know of it, and what is known of it.
+"""Finds topics for an asker: whether one exists, whether the asker may know of it, and its details.
 
 Topics are asked for by name or by id, and each way has one order of decisions:
 
-- by name: ACLs, rules and gates, existence, masks. What is refused is refused whether it exists or not.
-- by id: existence, masks, ACLs, rules and gates. The id of a topic that is hidden is one that no topic has.
+- by name: ACLs, rules and gates, existence, masks. A refused topic is refused whether it exists or not.
+- by id: existence, masks, ACLs, rules and gates. The id of a hidden topic is answered as one that no topic has.
 
 Plugins that list a namespace say what exists in it, then the embedded catalogue, or without one the brokers. A failure
-is an answer about each topic that it concerns, and never one that a topic does not exist.
+is the answer about each topic that it concerns; it never says that a topic does not exist.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from broker_core.service.plugin_topics import Known, Memo, PluginTopics
 
 __all__ = ["REFUSED_BY_ACLS", "Asked", "Find", "Found", "client_count"]
 
-#: Topics that are looked for at a time: what a thread reads before others have their turn.
+#: Topics that are looked for at a time: a thread reads so many before others have their turn.
 _READ: Final = 500
 #: Topics that are read on the event loop: each takes some 20 microseconds.
 _AT_ONCE: Final = 8
@@ -54,11 +54,11 @@ REFUSED_BY_ACLS: Final = ListingFailed("", cause=Cause.DENIED)
 class Asked:
     """An asker and its right. One for each question, however many topics it names.
 
-    ``action`` is asked of rules and gates about each topic, or once about the namespace (``of_namespace``); ``None`` is
-    none, before a change that asks itself. ``rules`` is what the rules are asked in its place. ``allowed`` are ACLs;
-    ``can_have`` says which topics there can be at all in the words of a protocol. ``wants`` are columns of details, for
-    topics that the catalogue does not hold.
-    ``namespace`` is the only one in which ids are looked for, and then those of persistent topics; ``None``: all.
+    Rules and gates are asked for ``action`` about each topic, or once about the namespace (``of_namespace``); ``None``
+    is no right, before a change that asks itself. ``rules`` is the action for the rules, if it is another. ``allowed``
+    are ACLs; ``can_have`` says which topics a protocol can have at all. ``wants`` are columns of details, for topics
+    that the catalogue does not hold. ``namespace`` is the only one in which ids of persistent topics are looked for;
+    ``None``: all.
     """
 
     asker: Asker
@@ -74,11 +74,11 @@ class Asked:
 
 
 class Found(NamedTuple):
-    """What an asker is told of a topic. It neither exists nor has a ``failure``: there is none, for this asker.
+    """The answer about a topic. If it neither exists nor has a ``failure``, there is no such topic for this asker.
 
-    ``name`` is ``None`` of an id that no topic has for this asker, and with a failure for the log alone. ``partitions``
-    is 0 of a topic without, and of a partition. ``record`` is the topic as the catalogue has it, ``told`` what plugins
-    or brokers say, by the columns of details.
+    ``name`` is ``None`` for an id that no topic has for this asker; with a failure it is for the log alone.
+    ``partitions`` is 0 for a topic without, and for a partition. ``record`` is the topic in the catalogue, ``told`` the
+    details from plugins or brokers, by column.
     """
 
     name: TopicName | None
@@ -90,9 +90,8 @@ class Found(NamedTuple):
 
 
 class _Search:
-    """Some topics of one namespace and domain on their way: ``open`` are the places of those that are not decided.
-
-    ``ids`` are those that the topics must have.
+    """The search for some topics of one namespace and domain: ``open`` are the places of undecided topics. ``ids`` are
+    the ids that the topics must have.
     """
 
     def __init__(
@@ -116,7 +115,7 @@ class _Search:
             self.open = [place for place in self.open if place not in failures]
 
     def found(self) -> list[Found]:
-        """All of them; those that are open still exist for the asker."""
+        """The answers about all topics; the still open ones exist for the asker."""
         rows: dict[int, Found] = {}
         for place in self.open:
             known = self.known[place]
@@ -191,9 +190,8 @@ class Find:
         return rows
 
     def now(self, asked: Asked, names: Sequence[TopicName], ids: Sequence[uuid.UUID]) -> list[Found] | None:
-        """What :meth:`by_name`, or :meth:`by_id` where there are ids, says of a few topics of the question's namespace.
-
-        ``None`` where that takes waiting.
+        """The result of :meth:`by_name`, or of :meth:`by_id` for ids, for a few topics of the question's namespace.
+        ``None`` if that takes waiting.
         """
         namespace = asked.namespace
         if (
@@ -211,7 +209,7 @@ class Find:
         return None if rows is None else list(map(partial(_plain_by_name, asked), names, rows))
 
     async def partitions(self, asked: Asked, topic: TopicName) -> int | None:
-        """How many partitions clients are told of a topic, 0 for one without; ``None`` of one that there is not.
+        """The number of partitions of a topic for clients, 0 for one without; ``None`` for a missing topic.
 
         Raises :exc:`~broker_core.errors.ListingFailed`.
         """
@@ -229,7 +227,7 @@ class Find:
         return search.found()
 
     async def there(self, asked: Asked, topic: TopicName) -> Known:
-        """What there is of a topic for any asker, before rights and masks. Raises :exc:`ListingFailed`."""
+        """The state of a topic for any asker, before rights and masks. Raises :exc:`ListingFailed`."""
         (known,) = await self._known(_Search(asked, [topic]), [topic])
         return known
 
@@ -268,7 +266,7 @@ class Find:
             search.fail(dict(self._refused_by_rules(search)))
 
     def _refused_by_rules(self, search: _Search) -> Iterator[tuple[int, ListingFailed]]:
-        """The topics that rules refuse one by one, where gates were asked about the namespace."""
+        """The topics that rules refuse one by one, if gates were asked about the namespace."""
         asked = search.asked
         assert asked.action is not None
         for place in search.open:
@@ -299,7 +297,7 @@ class Find:
         search.open = [place for place in search.open if (there := known[place]) is not None and there.exists]
 
     async def _mask(self, search: _Search) -> None:
-        """Leave the topics of which masks show a name."""
+        """Keep the topics of which masks show a name."""
         first = search.topics[0]
         if not self._dispatcher.masks(first.namespace):
             return
@@ -312,10 +310,10 @@ class Find:
             return
         search.open = [place for place, seen in zip(search.open, shown, strict=True) if seen]
 
-    # -- what there is
+    # -- existence
 
     def is_plain(self, namespace: NamespaceName) -> bool:
-        """Whether the catalogue and ACLs alone say what a topic is to an asker."""
+        """Whether the catalogue and ACLs alone decide about a topic for an asker."""
         return not (
             self._catalog is None
             or self._pipeline.has_guards
@@ -324,13 +322,13 @@ class Find:
         )
 
     async def _plain_rows(self, topics: Sequence[TopicName]) -> list[tuple[TopicRecord | None, int]] | None:
-        """The rows of the catalogue; ``None`` if more than these count, or they cannot be read."""
+        """The rows of the catalogue; ``None`` if not they alone count, or they cannot be read."""
         if not self.is_plain(topics[0].namespace):
             return None
         try:
             return await self._rows(topics)
         except ListingFailed:
-            return None  # ACLs come first: what they do not refuse fails again
+            return None  # ACLs come first: a topic that they do not refuse fails again
 
     async def _rows(self, topics: Sequence[TopicName]) -> list[tuple[TopicRecord | None, int]]:
         assert self._catalog is not None
@@ -349,7 +347,7 @@ class Find:
         return self._catalog is None or self._dispatcher.lists(namespace)
 
     async def _known(self, search: _Search, topics: Sequence[TopicName]) -> list[Known]:
-        """What plugins say of topics that they list, else the catalogue, or the brokers."""
+        """The state of topics from plugins that list them, else from the catalogue, or the brokers."""
         asked, namespace = search.asked, topics[0].namespace
         told: Mapping[TopicName, Known] = {}
         if self._dispatcher.describe_hook.plugins(namespace):
@@ -374,7 +372,7 @@ class Find:
         ids: Sequence[uuid.UUID],
         listed: Mapping[uuid.UUID, tuple[TopicName, Known]] | None,
     ) -> dict[int, tuple[TopicName, Known | None]]:
-        """By place the topics of ids, each with what is known of it for sure, before it is looked for by its name."""
+        """By place the topics of ids, each with its known state, before it is looked for by its name."""
         if listed is not None:
             return {place: listed[each] for place, each in enumerate(ids) if each in listed}
         assert self._catalog is not None
@@ -393,7 +391,7 @@ class Find:
     async def _listed_ids(
         self, asked: Asked, namespace: NamespaceName, ids: Sequence[uuid.UUID]
     ) -> Mapping[uuid.UUID, tuple[TopicName, Known]]:
-        """The topics of ids, where plugins or brokers list the namespace: they may tell ids with a listing alone."""
+        """The topics of ids, if plugins or brokers list the namespace: they may give ids with a listing alone."""
         wants = asked.wants | {"partitions", "topic_id"}
         questions = self._pipeline.topic_questions
         request = questions.request(namespace, PERSISTENT, asked.asker, wants, asked.deadline)
@@ -404,7 +402,9 @@ class Find:
 
 
 def client_count(topic: TopicName, partitions: int) -> int:
-    """A number of partitions that clients can count. Raises :exc:`~broker_core.errors.ListingFailed` for others."""
+    """broker_core.errors.ListingFailed` for others.~A number of partitions that clients can count. Raises
+    :exc:`~broker_core.errors.ListingFailed` for any other.~broker_core.errors.ListingFailed` for others.
+    """
     if partitions > _MOST:
         raise ListingFailed(
             f"Topic {topic} has a partition of index {partitions - 1}: clients count {_MOST} at most",
@@ -414,7 +414,7 @@ def client_count(topic: TopicName, partitions: int) -> int:
 
 
 def _plain_by_name(asked: Asked, topic: TopicName, row: tuple[TopicRecord | None, int]) -> Found:
-    """The order by name, where neither rules and gates nor masks are asked."""
+    """Decide by name, if neither rules and gates nor masks are asked."""
     if asked.allowed is not None and not asked.allowed(topic):
         return Found(topic, False, 0, None, REFUSED_BY_ACLS)
     record, partitions = row
@@ -424,7 +424,7 @@ def _plain_by_name(asked: Asked, topic: TopicName, row: tuple[TopicRecord | None
 
 
 def _plain_by_id(asked: Asked, record: TopicRecord | None) -> Found:
-    """The order by id, likewise."""
+    """Decide by id, if neither rules and gates nor masks are asked."""
     if record is None or not _is_of(asked, record.name):
         return Found(None)
     topic = record.name
@@ -436,7 +436,7 @@ def _plain_by_id(asked: Asked, record: TopicRecord | None) -> Found:
 
 
 def _is_of(asked: Asked, topic: TopicName) -> bool:
-    """Whether an id of a topic is looked for."""
+    """Whether ids of this topic's kind are looked for."""
     only = asked.namespace
     return only is None or (topic.namespace == only and topic.domain == PERSISTENT)
 
@@ -444,7 +444,7 @@ def _is_of(asked: Asked, topic: TopicName) -> bool:
 def _with_ids(
     ids: Sequence[uuid.UUID], masked: bool, selection: Selection, details: Details
 ) -> dict[uuid.UUID, tuple[TopicName, Known]]:
-    """The topics of a listing that have one of these ids; with the names that they are listed by, if ``masked``."""
+    """The topics of a listing that have one of these ids; with their listed names, if ``masked``."""
     asked = pa.array({each.bytes for each in ids if each.int}, pa.binary(16))
     rows = details.batch.filter(pc.is_in(details.column("topic_id"), value_set=asked))
     found = {}

@@ -1,7 +1,7 @@
 """All topics of a namespace that an asker may see, as a table with masks: for protocols that list topics, not names.
 
-They are listed by the pipeline, so that rules, plugins and masks have their say, and then narrowed by ACLs. Nothing of
-it is remembered here but what belongs to a listing.
+The pipeline lists them, so that rules, plugins and masks apply, and ACLs narrow them. Nothing is remembered here but
+what belongs to a listing.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _FEW: Final = 10_000
 
 
 class TopicTables(Protocol):
-    """Where the tables of listings are, of the catalogue (:class:`broker_core.catalog.CatalogLister`) or a cluster."""
+    """The tables of listings, of the catalogue (:class:`broker_core.catalog.CatalogLister`) or a cluster."""
 
     @property
     def lister(self) -> str:
@@ -46,11 +46,11 @@ class TopicTables(Protocol):
     def hold(self, namespace: NamespaceName, parts: Sequence[tuple[object, int]]) -> bool: ...
 
     async def completed(self, table: TopicTable, asker: Asker) -> TopicTable:
-        """Topics that another lister listed, with all that there is to be known of them."""
+        """Topics of another lister, with all known details."""
 
 
 class ListTopics:
-    """``tables`` is ``None`` before a cluster: then all is what plugins and brokers tell."""
+    """Lists topics as tables; ``tables`` is ``None`` before a cluster, where plugins and brokers give all details."""
 
     def __init__(self, pipeline: Pipeline, tables: TopicTables | None) -> None:
         self._pipeline = pipeline
@@ -114,21 +114,21 @@ class ListTopics:
                 answer.release()
 
     def _allowed(self, visible: VisibleTopics, allowed: Allowed | None, answer: Answer) -> VisibleTopics:
-        """What ACLs leave of the topics of an answer."""
+        """The topics of an answer that ACLs allow."""
         if allowed is not None:
             visible = visible.allowed(allowed)
-        if self._pipeline.sight:  # somebody is told
+        if self._pipeline.sight:  # listing events are reported
             answer.shown = visible.count
         return visible
 
 
 async def off_loop_if_many(topics: int, work: Any, *arguments: Any) -> Any:
-    """What ``work`` makes of the columns of so many topics: in a thread if they are many."""
+    """The result of ``work`` for the columns of so many topics: in a thread if they are many."""
     return work(*arguments) if topics <= _FEW else await asyncio.to_thread(work, *arguments)
 
 
 def _table_of(details: Details, namespace: NamespaceName) -> TopicTable:
-    """The table of what plugins or brokers tell of topics."""
+    """The table of details from plugins or brokers."""
     names = local_names(details.topics, namespace).cast(pa.large_binary())
     partitions = details.column("partitions").to_numpy(zero_copy_only=False).astype(np.int32)
     ids = None

@@ -1,7 +1,7 @@
-"""Why a topic is listed for a client, or is not: each step that may take it away, and what it would take.
+"""The reasons why a topic is listed for a client, or is not: each step that may remove it, and what would make it pass.
 
-What is decided elsewhere is asked there: the rules, the gates, what there is, the pattern, the masks. At last the
-listing itself is asked, which is what counts.
+Each step asks the part that decides it: the rules, the gates, existence, the pattern, the masks. At last the listing
+itself is asked, which is what counts.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from broker_core.shrink_guard import HELD
 
 __all__ = ["Step", "Why", "why_listed"]
 
-#: Names of a topic that masks are asked about: those of its first partitions.
+#: Names of a topic that masks are asked about: of its first partitions.
 _MOST_NAMES: Final = 1000
 _OTHER: Final = {PERSISTENT: NON_PERSISTENT, NON_PERSISTENT: PERSISTENT}
 _WANTS: Final = frozenset({"partitions", "properties"})
@@ -37,9 +37,9 @@ _WANTS: Final = frozenset({"partitions", "properties"})
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one step does with the topic: it ``passes``, or is taken away; ``None`` where that is not known.
+    """The effect of one step on the topic: it ``passes``, or is removed; ``None`` if unknown.
 
-    ``by`` is what decides, ``says`` what it decides, and ``needs`` what it would take for the topic to pass.
+    ``by`` names the part that decides, ``says`` its decision, and ``needs`` what would make the topic pass.
     """
 
     step: str
@@ -51,7 +51,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """The steps in the order of a listing; ``listed`` is ``None`` where there is no listing."""
+    """The steps in the order of a listing; ``listed`` is ``None`` if there is no listing."""
 
     topic: TopicName
     listed: bool | None
@@ -59,12 +59,12 @@ class Why:
 
     @property
     def blocked_by(self) -> str | None:
-        """The first step that takes the topic away, or that fails."""
+        """The first step that removes the topic, or fails."""
         return next((each.step for each in self.steps if each.passes is False), None)
 
 
 async def why_listed(pipeline: Pipeline, find: Find, question: ListingRequest, topic: TopicName) -> Why:
-    """Why a topic, or one of its partitions, is in the answer to a question, or is not."""
+    """The reasons why a topic, or one of its partitions, is in the answer to a question, or is not."""
     asker, base = question.asker, topic.partitioned_name
     steps = list(_rules(pipeline, asker, base))
     if all(each.passes for each in steps):
@@ -94,7 +94,7 @@ async def why_listed(pipeline: Pipeline, find: Find, question: ListingRequest, t
 
 
 def _rules(pipeline: Pipeline, asker: Asker, topic: TopicName) -> Iterator[Step]:
-    """What the rules say of each principal of the asker."""
+    """The decision of the rules about each principal of the asker."""
     rules = pipeline.authorization
     if not rules.on:
         return
@@ -134,7 +134,7 @@ async def _gates(pipeline: Pipeline, question: ListingRequest) -> Step:
 def _existence(
     pipeline: Pipeline, question: ListingRequest, topic: TopicName, known: Known, twin: TopicName | None
 ) -> Step:
-    """Whether there is the topic or partition; ``twin`` has its name in the other domain, if there is one."""
+    """Whether the topic or partition exists; ``twin`` has its name in the other domain, if there is one."""
     by = ", ".join([*pipeline.dispatcher.lister_hook.plugins(topic.namespace), pipeline.lister.name])
     if twin is not None:
         says = f"there is no topic {topic.partitioned_name}, but {twin} is there"
@@ -179,7 +179,7 @@ def _selecting(pipeline: Pipeline, question: ListingRequest) -> dict[str, str]:
 
 
 def _properties(pipeline: Pipeline, question: ListingRequest, known: Known) -> Step:
-    """What the selecting properties of the question make of those of the topic."""
+    """Whether the selecting properties of the question match the topic's."""
     asked = _selecting(pipeline, question)
     ignored = ", ".join(sorted(set(question.properties) - asked.keys()))
     said = f"; nothing selects by {ignored}" if ignored else ""
@@ -221,7 +221,7 @@ def _pattern(question: ListingRequest, topic: TopicName) -> Step:
 
 
 async def _masks(pipeline: Pipeline, question: ListingRequest, topic: TopicName, known: Known) -> Step:
-    """What the masks show of the names of the topic; each plugin is asked, so the first that hides all is known."""
+    """The names of the topic that the masks show; each plugin is asked, so the first that hides all is known."""
     columns = list(known.masked(topic)) if topic.partition < 0 else []
     names = columns[0][:_MOST_NAMES] if columns else pa.array([str(topic)], pa.large_string())
     steps: list[ChainStep] = []
@@ -239,7 +239,7 @@ async def _masks(pipeline: Pipeline, question: ListingRequest, topic: TopicName,
 
 
 def _failed(step: str, failure: ListingFailed) -> Step:
-    """A step that has no answer; a listing that the shrink guard holds is one of its own."""
+    """A step without an answer; a listing that the shrink guard holds has a step of its own."""
     if failure.reason == HELD:
         needs = "that it is accepted, or that some time passes"
         return Step("held", False, failure.plugin, failure.message, needs)
@@ -249,7 +249,7 @@ def _failed(step: str, failure: ListingFailed) -> Step:
 async def _listing(
     pipeline: Pipeline, question: ListingRequest, topic: TopicName
 ) -> tuple[bool | None, Step]:
-    """The listing itself: whether the answer has a name of the topic."""
+    """The step of the listing itself: whether the answer has a name of the topic."""
     try:
         answer = await pipeline.answer(replace(question, page=None, wants=frozenset(), topics_hash=None))
     except ListingFailed as failure:

@@ -1,8 +1,8 @@
-"""Sessions of clients that were let in: each ends when its credentials end, or are good no more.
+"""Sessions of authenticated clients: each ends when its credentials end, or are no longer good.
 
-Credentials are good no more if their user was removed or has another password, if their key or authority was taken
-away, or if the settings would let nobody in by them as the same role. One sweep for all protocols looks at that, if
-anything has changed since the last one; users of the catalogue may be changed by any process.
+Credentials are no longer good if their user was removed or has another password, if their key or authority was removed,
+or if the settings would not give them the same role. One sweep for all protocols checks that, if anything has changed
+since the last one; any process may change users of the catalogue.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PERIOD: Final = 10.0
 
 
 class Ended(NamedTuple):
-    """Why a session is over: the label of the metrics, and what the log says."""
+    """The reason why a session is over: the label of the metrics, and the text of the log."""
 
     reason: str
     event: str
@@ -39,7 +39,7 @@ _REVOKED: Final = Ended("revoked", "credentials of the client are good no more")
 
 
 class _Attempt(Protocol):
-    """:class:`~broker_core.service.admission.LoginAttempt`, as far as it is of interest."""
+    """The needed fields of a :class:`~broker_core.service.admission.LoginAttempt`."""
 
     @property
     def peer(self) -> Peer: ...
@@ -60,7 +60,7 @@ class _Attempt(Protocol):
 
 
 class _Admitted(Protocol):
-    """:class:`~broker_core.service.admission.Admitted`."""
+    """The needed fields of an :class:`~broker_core.service.admission.Admitted`."""
 
     @property
     def principal(self) -> Principal: ...
@@ -99,7 +99,7 @@ class LiveSession:
         ended: Callable[[Ended], object],
         stands: Callable[[], bool] | None,
     ) -> None:
-        #: Whether clients are still let in as this one was, where its protocol has a say in it.
+        #: Whether clients are still let in as this one was, if its protocol decides that too.
         self.stands = stands
         self._sessions = sessions
         self._ended = ended
@@ -122,18 +122,18 @@ class LiveSession:
         return self not in self._sessions
 
     def expires(self, expiries: Expiries, at: float) -> None:
-        """Its credentials end at a time."""
+        """Let the session end with its credentials, ``at`` a time."""
         self._expiry = expiries.call_at(at, self._has_expired)
 
     def cancel(self) -> None:
-        """The connection is over, or has other credentials. May be called again."""
+        """End it quietly: the connection is over, or has other credentials. May be called again."""
         self._sessions.pop(self, None)
         if self._expiry is not None:
             self._expiry.cancel()
             self._expiry = None
 
     def revoke(self) -> None:
-        """End it, since its credentials are good no more."""
+        """End it, since its credentials are no longer good."""
         self.cancel()
         self._ended(_REVOKED)
 
@@ -163,7 +163,7 @@ class LiveSessions:
 
     @property
     def generation(self) -> int:
-        """Counts what may have made credentials bad that were good."""
+        """The number of changes that may have made good credentials bad."""
         return self._authenticator.generation + self._keys_changed
 
     def begin(
@@ -172,9 +172,9 @@ class LiveSessions:
         ended: Callable[[Ended], object],
         stands: Callable[[], bool] | None = None,
     ) -> LiveSession:
-        """A client was let in just now, or connected where nobody is authenticated: ``None``.
+        """Begin the session of a client that was let in just now, or (``None``) connected without authentication.
 
-        ``stands`` says whether its protocol lets clients in that way still: :meth:`look_again` has it asked.
+        ``stands`` says whether its protocol still lets clients in that way: :meth:`look_again` makes the sweep call it.
         """
         session = LiveSession(self._sessions, admitted, ended, stands)
         if stands is not None and not stands():
@@ -192,11 +192,11 @@ class LiveSessions:
         if principal.expires_at is not None:
             session.expires(self.expiries, principal.expires_at)
         if not is_known:
-            self._is_due = True  # what it was let in by may be over already
+            self._is_due = True  # its credentials may already have ended
         return session
 
     def look_again(self) -> None:
-        """A protocol lets clients in otherwise than before."""
+        """Sweep soon: a protocol lets clients in otherwise than before."""
         self._is_due = True
 
     async def watch(self) -> None:
@@ -210,7 +210,7 @@ class LiveSessions:
                 _log.exception("looking for revoked credentials has failed: it is done again")
 
     async def sweep(self) -> None:
-        """End the sessions whose credentials are good no more."""
+        """End the sessions whose credentials are no longer good."""
         if any(session.stored for session in self._sessions):
             await self._read_keys()
         generation = self.generation
@@ -224,12 +224,12 @@ class LiveSessions:
                 session.revoke()
 
     def close(self) -> None:
-        """No session ends any more."""
+        """End no session any more."""
         self._sessions.clear()
         self.expiries.close()
 
     def _is_good(self, session: LiveSession) -> bool:
-        """Whether a client would still be let in by its credentials, as what it is."""
+        """Whether a client would still be let in by its credentials, with the same role."""
         grounds, authenticator = session.grounds, self._authenticator
         if session.stands is not None and not session.stands():
             return False
@@ -255,7 +255,7 @@ class LiveSessions:
         return self._keys is None or not stored.isdisjoint(self._keys.get(user, ()))
 
     async def _read_keys(self) -> None:
-        """Read the users of the catalogue; if they cannot be read, all of them stay what they were."""
+        """Read the users of the catalogue; if they cannot be read, the former ones stay."""
         assert self.users is not None
         try:
             keys = await asyncio.to_thread(_keys_of, self.users)

@@ -1,7 +1,7 @@
-"""Names with passwords: those of users that the catalogue stores, and those of the method ``basic``.
+"""Logins by name and password: of users in the catalogue, and of the method ``basic``.
 
 A password is good if a stored credential of the user has it, or if the method ``basic`` takes it. Users that do not
-exist take as much work as those that do, so that nobody learns who exists.
+exist take as much work as existing ones, so that nobody learns which names exist.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ class StoredUsers(Protocol):
         """``None`` if there is none; raises an error of the catalogue."""
 
     def kafka_users(self) -> Sequence[StoredUser]:
-        """All of them; raises an error of the catalogue."""
+        """All stored users; raises an error of the catalogue."""
 
 
 class Logins:
-    """``users`` are those of the catalogue; ``None`` before a cluster, where nobody is stored. With ``elsewhere``
-    a method of authentication and its data are verified by this function alone, which gives the principal.
+    """``users`` are the catalogue's; ``None`` before a cluster, where none are stored. ``elsewhere``, if given, alone
+    verifies a method of authentication and its data, and returns the principal.
     """
 
     def __init__(
@@ -68,7 +68,8 @@ class Logins:
         if users is not None:
             admission.live.users = users.kafka_users
         self._threads = PasswordThreads[frozenset[bytes]]()
-        #: Of this process alone: names what is verified, and stands for the secret of decoys if none is stored.
+        #: Of this process alone: names the passwords under check, and stands for the secret of decoys if none is
+        #: stored.
         self._key = os.urandom(32)
 
     def close(self) -> None:
@@ -96,9 +97,8 @@ class Logins:
         return await self.admission.later(attempt, partial(self._elsewhere, method, attempt.data))
 
     async def credential(self, attempt: LoginAttempt, mechanism: str, user: str) -> ScramCredential:
-        """What is stored of a user for a mechanism of SCRAM, a decoy if that is nothing.
-
-        Raises :exc:`AuthenticationFailed`, which nobody has counted yet.
+        """The stored credential of a user for a mechanism of SCRAM, or a decoy. Raises :exc:`AuthenticationFailed`, not
+        counted yet.
         """
         async with self.admission.turn(attempt):
             _check_name(user)
@@ -118,7 +118,7 @@ class Logins:
             if attempt.stored:
                 return role_of(user)
         authenticator = self.admission.authenticator
-        if ":" in user or not authenticator.verifies("basic"):  # what is behind it would be of the password
+        if ":" in user or not authenticator.verifies("basic"):  # the rest would be of the password
             raise bad_password()
         now = authenticator.authenticate_now(attempt.method, attempt.data, attempt.peer)
         return now or await authenticator.authenticate(attempt.method, attempt.data, attempt.peer)
@@ -130,7 +130,7 @@ class Logins:
         )
 
     def _name(self, user: bytes, password: bytes) -> bytes:
-        """A name of this check, which tells nothing of the password."""
+        """A name of this check, which reveals nothing of the password."""
         data = b"%d:%b%b" % (len(user), user, password)
         return hashlib.blake2b(data, key=self._key, digest_size=32).digest()
 

@@ -8,7 +8,7 @@ __all__ = ["read_version", "version_text"]
 
 
 def version_text(version: CatalogVersion) -> str:
-    """``ID:NUMBER``, and the stamp that tells it from others of this number, where it is known."""
+    """``ID:NUMBER``, and the stamp that distinguishes it from others of this number, if it is known."""
     return f"{version}.{version.stamp}" if version.stamp else str(version)
 
 

@@ -1,8 +1,8 @@
-"""What plugins say of single topics: whether they exist, their partitions, and the names that they are listed by.
+"""Questions to plugins about single topics: whether they exist, their partitions, and their listed names.
 
-The plugins of a namespace describe its topics in the order of the chain: one that has ``broker_core_describe_topics``
-by that hook, any other by its listing. One that lists decides which topics exist; one that only describes says how many
-partitions they have, if they exist.
+The plugins of a namespace describe its topics in the order of the chain: a plugin with ``broker_core_describe_topics``
+by that hook, any other by its listing. A plugin that lists decides which topics exist; one that only describes gives
+their numbers of partitions, if they exist.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["Known", "Memo", "PluginTopics", "partition_names"]
 
 #: Topics that are asked for by a pattern; for more, the whole namespace is listed.
 _LITERAL: Final = 100
-#: Names that are gathered on the event loop, and those of partitions that a mask is asked about at a time.
+#: Names that are gathered on the event loop, and names of partitions that a mask is asked about at a time.
 _FEW: Final = 1000
 _MASKED: Final = 16 * 1024
 #: Topics that are counted between two looks at how long this turn of the event loop has taken.
@@ -43,8 +43,8 @@ _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 class Known(NamedTuple):
     """A topic as it is for any asker. ``partitions`` is 0 for one without, and for a partition.
 
-    ``names`` are those that masks are asked about, where they are known; ``told`` is what plugins say of it besides, by
-    the columns of details. ``record`` is the topic of the catalogue that has the name, or that it is a partition of.
+    ``names`` are the names for masks, if known; ``told`` are further details from plugins, by column. ``record`` is the
+    topic of the catalogue that has the name, or that it is a partition of.
     """
 
     partitions: int = 0
@@ -54,7 +54,7 @@ class Known(NamedTuple):
     record: TopicRecord | None = None
 
     def masked(self, topic: TopicName) -> Iterator[pa.LargeStringArray]:
-        """The names of which a mask has to show one, in columns that are not too long."""
+        """The names of which a mask has to show at least one, in columns that are not too long."""
         record, names = self.record, self.names
         if record is not None and record.name == topic and len(record.listed) <= _FEW:
             names = pa.array(list(record.names), pa.large_string())
@@ -67,7 +67,7 @@ class Known(NamedTuple):
                 yield partition_names(topic, low, min(low + _MASKED, self.partitions))
 
     def described(self, better: Known | None) -> Known:
-        """The topic with the number of partitions, and more, that a plugin says which describes it."""
+        """The topic with the number of partitions, and more, from a plugin that describes it."""
         if better is None or not self.exists:
             return self
         return self._replace(partitions=better.partitions, told={**self.told, **better.told})
@@ -75,7 +75,7 @@ class Known(NamedTuple):
 
 _MISSING: Final = Known(exists=False)
 Found: TypeAlias = "dict[TopicName, Known]"
-#: What listers said to one question, which may be about more topics than are looked for at a time.
+#: The answers of listers to one question, which may be about more topics than are looked for at a time.
 Memo: TypeAlias = "dict[tuple[tuple[str, ...] | None, frozenset[str]], AcceptedAnswer | ListingFailed | None]"
 
 
@@ -88,7 +88,7 @@ class PluginTopics:
         self._workers = pipeline.workers
 
     def concern(self, namespace: NamespaceName) -> bool:
-        """Whether some plugin has a say about what there is in a namespace."""
+        """Whether some plugin decides which topics exist in a namespace, or describes them."""
         return bool(self._dispatcher.describe_hook.plugins(namespace)) or self._dispatcher.masks(namespace)
 
     async def found(
@@ -100,9 +100,9 @@ class PluginTopics:
         by_hook: bool | None = None,
         answered: set[str] | None = None,
     ) -> tuple[Found | None, Found]:
-        """What is known of topics that plugins list, ``None`` where none does; and what others say that only describe.
+        """The topics that plugins list, ``None`` if none does, and the answers of plugins that only describe.
 
-        ``by_hook`` true: plugins are only asked to describe, and ``answered`` gets the names of those that did not
+        ``by_hook`` true: plugins are only asked to describe, and ``answered`` gets the names of plugins that did not
         pass; false: they are only asked to list, without those in ``answered``. The topics are of one namespace and
         domain.
         """
@@ -114,7 +114,7 @@ class PluginTopics:
     async def of_default_lister(
         self, request: ListingRequest, topics: Sequence[TopicName], memo: Memo
     ) -> Found:
-        """What the default lister lists of topics."""
+        """The state of topics by the default lister."""
         async with self._questions.budget.until(request.deadline):
             found = await self._listed(request, topics, None, memo)
         assert found is not None  # it never passes
@@ -130,7 +130,7 @@ class PluginTopics:
         return False
 
     async def shown(self, request: ListingRequest, topics: Sequence[tuple[TopicName, Known]]) -> list[bool]:
-        """Of which topics masks show a name; those that have few names are asked about together."""
+        """Whether masks show a name of each topic; topics with few names are asked about together."""
         shown = [False] * len(topics)
         batch: list[tuple[int, pa.LargeStringArray]] = []
         size = 0
@@ -199,7 +199,9 @@ class PluginTopics:
     async def _as_listed(
         self, plugin: str, described: Found, request: ListingRequest, memo: Memo
     ) -> Found | None:
-        """What a plugin described, by its listed names where a mask may hide them; ``None`` where it lists nothing."""
+        """The topics that a plugin described, with its listed names if a mask may hide them; ``None`` if it lists
+        nothing.
+        """
         there = [topic for topic, known in described.items() if known.exists]
         if not there or not self._dispatcher.masks(request.namespace):
             return described
@@ -220,7 +222,7 @@ class PluginTopics:
         plugins: tuple[str, ...] | None,
         memo: Memo,
     ) -> Found | None:
-        """What plugins list of topics, or the default lister; ``None`` where all of them pass, or there are none."""
+        """The state of topics by plugins, or by the default lister; ``None`` if all plugins pass, or there are none."""
         if plugins == ():
             return None
         accepted = await self._asked(request, topics, plugins, memo)
@@ -242,7 +244,7 @@ class PluginTopics:
         plugins: tuple[str, ...] | None,
         memo: Memo,
     ) -> AcceptedAnswer | None:
-        """The answer of listers about a few topics, or once in a question that about all."""
+        """The answer of listers about a few topics, or one about all topics for the whole question."""
         if len(topics) <= _LITERAL:
             return await self._questions.listed(request, topics, plugins)
         key = (plugins, request.wants)
@@ -285,7 +287,7 @@ def _described(found: Found, told: Found) -> Found:
 
 
 def _rows(details: Details, topics: Sequence[TopicName]) -> dict[str, Mapping[str, Any]]:
-    """What details say of topics and of those that they are partitions of, by full name."""
+    """The rows of details about topics and about the topics that they are partitions of, by full name."""
     asked = pa.array({str(name) for each in topics for name in (each, each.partitioned_name)})
     shown = Details(
         details.batch.filter(pc.is_in(details.topics, value_set=asked.cast(pa.large_string())))

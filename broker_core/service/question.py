@@ -1,4 +1,4 @@
-"""The question of a client, with every bound on what it may send: for all transports, and for explaining a listing."""
+"""The question of a client, with every bound on its parts: for all transports, and for explaining a listing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def read_question(
     deadline: float,
     topics_hash: str | None = None,
 ) -> tuple[ListingRequest, str | None]:
-    """The question, and its pattern if that takes a thread to compile: the question is without it then.
+    """The question, and its pattern if that takes a thread to compile: then the question is without it.
 
     Of a repeated key of ``properties`` the last counts, as at a broker; ``deadline`` is in loop time. Raises
     :exc:`ListingFailed`.

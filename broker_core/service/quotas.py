@@ -1,13 +1,13 @@
 """Quotas: how many requests, and bytes of answers, a client may have per second; decided here for all transports.
 
 Theory of operation. Each quota has a bucket of tokens for each role, address or namespace (``per``), of requests and of
-bytes. A request takes a token of each bucket of the quotas that match it, and of bytes as many as answers of
-the bucket had lately; the difference to its own answer follows. With too few tokens it takes them all the same, and
-waits until they would have been there: so a bucket's queue is first in, first out, without a list. What would wait for
-too long, or as one too many, is refused and takes nothing.
+bytes. A request takes a token of each bucket of the quotas that match it, and of bytes as many as answers of the bucket
+had lately; the difference to its own answer follows. With too few tokens it takes them all the same, and waits until
+they would have been there: so a bucket's queue is first in, first out, without a list. A request that would wait too
+long, or as one too many, is refused and takes nothing.
 
-A bucket that is full is like a new one, so it is forgotten where there is no room. Where all of a quota's buckets are
-in use, further keys share one: nobody gets more by being one of many.
+A full bucket is like a new one, so it is forgotten if there is no room. If all of a quota's buckets are in use, further
+keys share one: no client gets more by being one of many.
 """
 
 from __future__ import annotations
@@ -79,11 +79,13 @@ class Quotas:
 
     @property
     def on(self) -> bool:
-        """Whether there is any quota; without one nothing is to be asked."""
+        """Whether there is any quota; without one there is nothing to check."""
         return bool(self._quotas)
 
     def prepare(self, settings: Settings) -> Callable[[], None]:
-        """What puts the quotas of these settings in force, on the event loop; quotas that are as before go on."""
+        """Returns the function that puts the quotas of these settings in force, on the event loop; unchanged quotas go
+        on.
+        """
         there = {each.settings: each for each in self._quotas}
         now = self._clock()
         quotas = tuple(there.get(each) or _Quota(each, now) for each in settings.quotas)
@@ -163,7 +165,7 @@ class QuotaTurn:
             self._stop_waiting()
 
     def leave(self) -> None:
-        """The request is over; one that has not begun gives its tokens back. Once is enough."""
+        """End the request; one that has not begun gives its tokens back. Once is enough."""
         if self._is_waiting:
             self._stop_waiting()
             for bucket, estimate in zip(self._buckets, self._estimates, strict=True):
@@ -175,7 +177,7 @@ class QuotaTurn:
             bucket.waiting -= 1
 
     def spent(self, size: int) -> None:
-        """The answer has ``size`` bytes."""
+        """Take the tokens for the ``size`` bytes of the answer."""
         for bucket, estimate in zip(self._buckets, self._estimates, strict=True):
             bucket.spent(size, estimate)
         self._estimates = [size] * len(self._buckets)
@@ -214,9 +216,9 @@ class _Quota:
         return not self.settings.addresses or is_within(host, self.settings.addresses)
 
     def key(self, role: str | None, host: str, namespace: str) -> _Key:
-        """What the bucket of a request is known by."""
+        """The key of the bucket of a request."""
         address = network_of(host)
-        # A role and an address are told apart: a role may be named like an address.
+        # The first letter distinguishes roles and addresses: a role may be named like an address.
         of = {"role": f"r{role}" if role else f"a{address}", "address": address, "namespace": namespace}
         return tuple(of[each] for each in self.settings.per)
 
@@ -235,7 +237,7 @@ class _Quota:
 
 
 class _Bucket:
-    """Tokens of requests and of bytes; below 0 they are taken by requests that wait."""
+    """Tokens of requests and of bytes; below 0 they belong to requests that wait."""
 
     __slots__ = ("_at", "_bytes", "_expected", "_requests", "_settings", "waiting")
 
@@ -278,7 +280,7 @@ class _Bucket:
         return seconds if seconds > _NOTHING else 0.0
 
     def clears_in(self, now: float) -> float:
-        """Seconds after which one more may wait, where as many do as may."""
+        """Seconds after which one more request may wait, if as many wait as may."""
         return self.wait(now) / (self.waiting + 1)
 
     def take(self) -> float:

@@ -1,6 +1,6 @@
-"""Which topics of a table a selection of names shows; kept as long as the table, for all that are shown the same.
+"""Masks of the topics of a table that a selection of names shows; kept with the table, for all equal selections.
 
-Plugins' masks are about names, of which a topic with partitions has many.
+Plugins' masks judge names, of which a topic with partitions has many.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _KEPT: Final = 32
 
 
 class SelectionMasks:
-    """For any thread. A selection is known by its rows: a table belongs to one listing."""
+    """Masks by selection, for any thread. A selection is known by its rows: a table belongs to one listing."""
 
     def __init__(self) -> None:
         self._kept: WeakKeyDictionary[TopicTable, OrderedDict[RowsKey, _Array]] = WeakKeyDictionary()
         self._lock = threading.Lock()
 
     def of(self, table: TopicTable, selection: Selection) -> VisibleTopics:
-        """The topics of a table of which some name is in a selection of the listing that the table is of."""
+        """The topics of a table with a name in ``selection``, which is of the table's listing."""
         key = rows_key_of(selection)
         with self._lock:
             kept = self._kept.setdefault(table, OrderedDict())

@@ -1,6 +1,5 @@
-"""Users of the catalogue for Kafka's listener: what a name and a password may be, and how they are stored.
-
-The catalogue keeps no password, only what SCRAM verifies one with.
+"""Users of the catalogue for Kafka's listener: the rules for names and passwords, and how they are stored. The
+catalogue keeps no password, only the keys by which SCRAM verifies one.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ class _Users(Protocol):
 
 
 def check_user(name: str) -> None:
-    """Raise :exc:`ValueError` for what cannot be the name of a user."""
+    """Raise :exc:`ValueError` for text that cannot be the name of a user."""
     try:
         Principal(name)
     except ValueError as error:
@@ -37,9 +36,9 @@ def check_user(name: str) -> None:
 
 
 def check_password(password: bytes, *, short: str | None) -> None:
-    """Raise :exc:`ValueError` for what cannot be a password. It shows nothing of it.
+    """Raise :exc:`ValueError`, which does not show the password, for one that cannot be stored.
 
-    ``short`` is how the caller takes a short one, for the text; ``None``: it does.
+    ``short`` says, for the text, how a short password can be allowed; ``None``: it is allowed.
     """
     if not password:
         raise ValueError("a password has a character at least")
@@ -56,7 +55,7 @@ def check_password(password: bytes, *, short: str | None) -> None:
 def store_user(users: _Users, name: str, password: bytes, mechanisms: Sequence[str]) -> None:
     """Store a user's password for these mechanisms, in one transaction; long work, for a thread.
 
-    With the first user, the secret is stored that makes users that do not exist look like users.
+    With the first user, a secret is stored that makes names without a user look like users.
     """
     rows = []
     for mechanism in mechanisms:

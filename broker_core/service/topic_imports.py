@@ -1,7 +1,7 @@
 """Importing topics of a client: a body is stored in a file, then read and merged beside everything else.
 
-A body is written to a file without a name in the folder of the catalogue, and so is not in memory and gone with its
-client. What is imported is read in small pieces, between which the thread lets the event loop run.
+A body is written to a file without a name in the folder of the catalogue, and so is not in memory, and gone with its
+client. The file is read in small pieces, between which the thread lets the event loop run.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _SECONDS: Final = 60.0
 _SLOWEST: Final = 16 * 1024
 #: Bytes that are read at a time: some 700 topics, which take a millisecond.
 _PIECE: Final = 64 * 1024
-#: Topics of an import that gates are asked about at the most, and how many at a time: half of a plugin's threads.
+#: The most topics of an import that gates are asked about, and how many at a time: half of a plugin's threads.
 MOST_ASKED: Final = 10_000
 _ASKED_AT_A_TIME: Final = 4
 #: Seconds between two looks whether anybody still waits for the import.
@@ -59,11 +59,11 @@ class BodyTooLarge(BrokerCoreError):
 
 
 class _Ended(BrokerCoreError):
-    """Nobody waits for the import any more, or the server stops."""
+    """The import has no waiting caller any more, or the server stops."""
 
 
 class TopicImports:
-    """Imports into one catalogue, one at a time; on one event loop. The caller sees to rights."""
+    """Imports into one catalogue, one at a time; on one event loop. The caller checks rights."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
@@ -89,7 +89,7 @@ class TopicImports:
         ``ask`` is called for each topic of the body, and for each that is to be deleted, before anything is changed;
         their number is bounded by :data:`MOST_ASKED` each, and it may be called for several at a time.
 
-        One whose caller is cancelled ends, and has changed nothing unless it was just committed. Raises what
+        If its caller is cancelled, the import ends, and has changed nothing unless it was just committed. Raises what
         ``import_topics`` does, :exc:`BodyTooLarge`, and :exc:`~broker_core.errors.ListingFailed` with the causes
         ``QUEUE`` (too many imports), ``TIME`` (the body came too slowly), ``BAD_REQUEST`` (it is no gzip, or cut
         short), ``TOO_LARGE`` (too many topics to ask about) and ``UNAVAILABLE`` (the server stops), and what ``ask``
@@ -129,7 +129,7 @@ class TopicImports:
             self.under_way -= 1
 
     async def _opened(self) -> BinaryIO:
-        """A file for the body, which is closed again where the caller has gone meanwhile."""
+        """A file for the body, which is closed again if the caller has gone meanwhile."""
         opening = asyncio.get_running_loop().run_in_executor(None, self._open)
         try:
             return await asyncio.shield(opening)
@@ -142,13 +142,13 @@ class TopicImports:
 
 
 def _close(opening: asyncio.Future[BinaryIO]) -> None:
-    """Close what was opened for a caller that is gone."""
+    """Close a file that was opened for a caller that is gone."""
     if not opening.cancelled() and opening.exception() is None:
         opening.result().close()
 
 
 async def _receive(pieces: AsyncIterable[bytes], stored: _Stored) -> None:
-    """Write a body to its file, block by block, neither quicker nor slower than it may come."""
+    """Write a body to its file, block by block, at a bounded rate; refuse one that comes too slowly."""
     loop = asyncio.get_running_loop()
     begin = loop.time()
     block = bytearray()
@@ -170,7 +170,7 @@ async def _receive(pieces: AsyncIterable[bytes], stored: _Stored) -> None:
 
 
 class _Stored:
-    """What is written goes to a file as it is, up to :data:`MOST_BYTES`."""
+    """A file that takes a body as it is, up to :data:`MOST_BYTES`."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -183,12 +183,12 @@ class _Stored:
         self._file.write(data)
 
     def finish(self) -> None:
-        """All has been written: go to the beginning."""
+        """Go to the beginning, once all has been written."""
         self._file.seek(0)
 
 
 class _Unzipped(_Stored):
-    """What is written is gzip (RFC 1952), of one or more members; it is decompressed block by block."""
+    """A file that takes gzip (RFC 1952) of one or more members, and decompresses it block by block."""
 
     def __init__(self, file: BinaryIO) -> None:
         super().__init__(file)
@@ -221,7 +221,7 @@ def _bad_gzip(reason: str) -> ListingFailed:
 
 
 class _Source:
-    """The stored body as an import reads it: piece by piece, and not for longer than anybody wants it."""
+    """The stored body as an import reads it: piece by piece, and only while its caller waits."""
 
     def __init__(self, file: BinaryIO, ended: Callable[[], bool]) -> None:
         self._file = file
@@ -246,13 +246,13 @@ class _Source:
         return self._file.read(min(size, _PIECE))
 
     def check(self) -> None:
-        """Raise where the import is to end."""
+        """Raise if the import is to end."""
         if self._ended():
             raise _Ended("nobody waits for the import")
 
 
 def _allow(source: _Source, ask: Ask, loop: asyncio.AbstractEventLoop, topics: Iterator[TopicName]) -> None:
-    """Have all of these topics asked about on the event loop; on the importing thread."""
+    """Ask about all these topics on the event loop; called on the importing thread."""
     some = list(islice(topics, MOST_ASKED + 1))
     if len(some) > MOST_ASKED:
         raise ListingFailed(

@@ -20,9 +20,8 @@ Allowed: TypeAlias = Callable[[TopicChunk], _Array | None]
 
 @dataclass(frozen=True, slots=True)
 class VisibleTopics:
-    """``masks`` has one for each chunk: whether each of its topics is visible, ``None`` where all are.
-
-    ``is_kept``: the table is kept for others, and what is encoded of it too.
+    """``masks`` has one for each chunk: whether each of its topics is visible, ``None`` if all are. ``is_kept``: the
+    table is kept for others, and so are encoded parts of it.
     """
 
     table: TopicTable
@@ -31,7 +30,7 @@ class VisibleTopics:
 
     @property
     def count(self) -> int:
-        """How many they are."""
+        """The number of visible topics."""
         return sum(
             len(chunk) if mask is None else int(mask.sum())
             for chunk, mask in zip(self.table.chunks, self.masks, strict=True)

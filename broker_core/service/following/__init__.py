@@ -1,1 +1,1 @@
-"""Questions that are followed: asked once for all that follow them, and again where their answer may be another one."""
+"""Followed questions: asked once for all followers, and again when their answer may have changed."""

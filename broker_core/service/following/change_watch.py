@@ -1,7 +1,7 @@
-"""Wakes what waits for changes of a namespace: by notices of plugins, and by looks at the catalogue's file.
+"""Wakes waiters for changes of a namespace: by notices of plugins, and by looks at the catalogue's file.
 
-Other processes write the catalogue too, and tell nobody. So its file is looked at some times a second, once however
-many wait, and only while somebody does; the versions of namespaces are read where anything was committed.
+Other processes write the catalogue too, and notify nobody. So its file is looked at some times a second, once however
+many wait, and only while somebody does; the versions of namespaces are read if anything was committed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class ChangeWatch:
         self._end: Callable[[], None] | None = None
 
     def watch(self, namespace: NamespaceName, wake: Callable[[], None]) -> Callable[[], None]:
-        """Call ``wake`` whenever the namespace may have changed, until what is returned is called.
+        """Call ``wake`` whenever the namespace may have changed, until the returned function is called.
 
         A change that is committed before this is called is no change.
         """
@@ -79,11 +79,11 @@ class ChangeWatch:
             self._timer = asyncio.get_running_loop().call_later(_PERIOD, self.look)
 
     def is_recent(self) -> bool:
-        """Whether what is told is of the last moment: a look that is late says nothing of now."""
+        """Whether the known state is of the last moment: a late look says nothing of now."""
         return self._change_log is None or asyncio.get_running_loop().time() - self._looked < _LATE
 
     def look(self) -> None:
-        """Look now, and wake those whose namespaces have another version."""
+        """Look now, and wake the waiters whose namespaces have another version."""
         if self._timer is not None:
             self._timer.cancel()
         self._look_later()

@@ -1,6 +1,6 @@
-"""The difference of two answers in pieces, with the hash of what a client has after each of them.
+"""The difference of two answers in pieces, with the hash of a client's topics after each piece.
 
-Topics that come are told before those that go, so that a client never has fewer between two pieces than before and
+New topics are sent before deleted ones, so that a client never has fewer topics between two pieces than before and
 after all of them.
 """
 
@@ -23,7 +23,7 @@ MOST: Final = 512 * 1024
 
 
 class Piece(NamedTuple):
-    """What comes and goes, and what a client has then."""
+    """The topics that come and go, and the client's topics after that."""
 
     added: Selection
     removed: Selection
@@ -31,9 +31,9 @@ class Piece(NamedTuple):
 
 
 def difference_pieces(before: Selection, after: Selection) -> list[Piece]:
-    """The first pieces, of :data:`MOST` bytes about; after the last one of all, a client has ``after`` itself.
+    """The first pieces, of about :data:`MOST` bytes; after the last piece of all, a client has ``after`` itself.
 
-    The hash of what a client has after each piece is known, as that of ``after`` is.
+    The hash of a client's topics after each piece is known, as that of ``after`` is.
     """
     added, removed = selection_difference(after, before)
     if added.fields_size + removed.fields_size <= _PIECE:
@@ -69,7 +69,7 @@ def _halved(selection: Selection) -> Iterator[Selection]:
 
 
 class JoinedUpdates:
-    """The next updates of a follower that has ``base``, each with what it has then, on the way to ``target``."""
+    """The next updates of a follower that has ``base`` on the way to ``target``, each with the topics after it."""
 
     __slots__ = ("__weakref__", "_whole", "base", "target", "updates")
 
@@ -82,7 +82,7 @@ class JoinedUpdates:
         self._whole = whole  # it has the permits
 
     def after(self, base: Selection) -> JoinedUpdates | None:
-        """What is left for a follower that has ``base``, if some of the updates lead to it."""
+        """The remaining updates for a follower that has ``base``, if some of the updates lead to it."""
         if base is self.base:
             return self
         for number, (_, has) in enumerate(self.updates[:-1], 1):

@@ -1,8 +1,8 @@
 """The followed questions of one namespace: woken together, and asked again only those that a change may concern.
 
-Where an answer depends on the names and the pattern alone, it is the same after a change whose names the pattern does
-not match. So the names that changed between two versions of a listing are found once, and matched with each pattern;
-only a question that they match, or whose answer depends on more, is asked again.
+An answer that depends on the names and the pattern alone is the same after a change whose names the pattern does not
+match. So the names that changed between two versions of a listing are found once, and matched with each pattern; only a
+question that they match, or whose answer depends on more, is asked again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from broker_core.service.following.listing_feed import ListingFeed
 
 __all__ = ["FollowedNamespace"]
 
-#: Seconds between two looks at what changed, in which changes are joined.
+#: Seconds between two looks for changes; changes in between are joined.
 _GAP: Final = 0.1
 #: Changed names up to which matching them costs less than asking.
 _MOST: Final = 1000
@@ -44,7 +44,7 @@ _AT_ONCE: Final = 20
 class FollowedNamespace:
     """The feeds of one namespace; for one event loop.
 
-    Questions of which no signal tells are asked again after ``interval`` seconds.
+    Questions whose changes no signal reports are asked again after ``interval`` seconds.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class FollowedNamespace:
         self._pipeline = pipeline
         self._namespace = namespace
         self._interval = interval
-        #: The feeds, and what ends that the default lister keeps their listing current.
+        #: The feeds, each with the function by which the default lister stops keeping its listing current.
         self.feeds: dict[ListingFeed, Callable[[], None]] = {}
         #: The newest listing of a mode that all feeds are known to have the answer of, or were woken for.
         self._seen: dict[Mode, Listing] = {}
@@ -81,10 +81,10 @@ class FollowedNamespace:
         is_first = all(other.question.mode is not question.mode for other in self.feeds)
         self.feeds[feed] = self._pipeline.lister.follow(self._namespace, question.mode, question.asker)
         if is_first:
-            self.wake()  # so that it is known what the first change is: else all would be asked again for that
+            self.wake()  # so that the first change is known: else all questions would be asked again for it
 
     def remove(self, feed: ListingFeed) -> None:
-        """Follow it no more."""
+        """Stop following a question."""
         leave = self.feeds.pop(feed, None)
         if leave is not None:
             leave()
@@ -100,13 +100,13 @@ class FollowedNamespace:
         self.wake()
 
     def wake(self) -> None:
-        """Topics, masks or rights of the namespace may be others."""
+        """Note that topics, masks or rights of the namespace may have changed."""
         self._is_woken = True
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._rounds())
 
     def _is_told(self, mode: Mode, asker: Asker) -> bool:
-        """Whether a feed that is not woken has the answer of now: no change is waited for, or being looked at."""
+        """Whether a feed that is not woken has the current answer: no change is waited for, or being looked at."""
         return (
             not self._is_woken
             and (self._task is None or self._task.done())
@@ -117,7 +117,7 @@ class FollowedNamespace:
     def _period_of(self, question: ListingRequest, asker: Asker) -> float | None:
         """Seconds after which followers of a question have a change at the latest; ``None``: as it comes."""
         if self._pipeline.dispatcher.concerned(self._namespace):
-            return self._interval  # whoever answers may tell of changes, or not
+            return self._interval  # the answering lister may report changes, or not
         period = self._pipeline.lister.period(self._namespace, question.mode, asker)
         return self._interval if period == math.inf else period
 
@@ -125,7 +125,7 @@ class FollowedNamespace:
         return asyncio.get_running_loop().call_later(self._interval, self._period)
 
     def _period(self) -> None:
-        """Look at what tells nobody, and let go of old listings."""
+        """Look for changes that no signal reports, and drop old listings."""
         self._timer = self._later()
         for feed in self.feeds:
             listing = self._seen.get(feed.question.mode)
@@ -136,7 +136,7 @@ class FollowedNamespace:
         self.wake()
 
     def pattern_of(self, question: ListingRequest) -> TopicsPattern | None:
-        """The pattern of a question whose answer depends on that and the names of its namespace alone."""
+        """The pattern of a question whose answer depends on nothing else but the names of its namespace."""
         pipeline, pattern = self._pipeline, question.pattern
         is_of_names = (
             pattern is not None
@@ -147,7 +147,7 @@ class FollowedNamespace:
         )
         return pattern if is_of_names else None
 
-    # -- what changed
+    # -- changed names
 
     async def _rounds(self) -> None:
         loop = asyncio.get_running_loop()
@@ -172,7 +172,7 @@ class FollowedNamespace:
                 feed.wake()
 
     async def _look_for_values(self) -> None:
-        """Tell all followers where topics are selected by properties."""
+        """Notify all followers if topics are selected by properties."""
         asker = next((feed.question.asker for feed in self.feeds), Asker())
         try:
             listing = await listing_of_now(self._pipeline, self._namespace, Mode.PERSISTENT, asker)
@@ -184,13 +184,13 @@ class FollowedNamespace:
                     follower.select_by_properties()
 
     async def _changed(self, mode: Mode) -> list[bytes] | None:
-        """What patterns match of the names that came or went since the last look; ``None``: it may be any."""
+        """The names that came or went since the last look, in the form that patterns match; ``None``: any may have."""
         asker = next((feed.question.asker for feed in self.feeds if feed.question.mode is mode), Asker())
         seen = self._seen.pop(mode, None)
         try:
             now = await listing_of_now(self._pipeline, self._namespace, mode, asker)
         except ListingFailed:
-            return None  # each question that is asked hears of it
+            return None  # each question is asked then
         if now is None:
             return None
         self._seen[mode] = now
@@ -211,7 +211,7 @@ class FollowedNamespace:
 
 
 def _changed_forms(seen: Listing, now: Listing) -> list[bytes] | None:
-    """What patterns match of the names that only one of the two has; ``None`` for more than :data:`_MOST`."""
+    """The names that only one of the two has, in the form that patterns match; ``None`` for more than :data:`_MOST`."""
     added, removed = selection_difference(now.all(), seen.all())
     if len(added) + len(removed) > _MOST:
         return None

@@ -15,7 +15,7 @@ __all__ = ["Change", "ChangeEvent", "Follower", "Renderer"]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change of an answer: what came, what went (topics of the answer before), and the hash of the answer after."""
+    """One change of an answer: the topics that came, those that went (of the answer before), and the new hash."""
 
     added: Selection
     removed: Selection
@@ -29,14 +29,14 @@ class Renderer(Protocol):
     """The form in which a kind of followers gets changes: made once for all of them, in any thread."""
 
     def changed(self, change: Change, /) -> tuple[bytes, ...] | None:
-        """The texts of a change; ``None`` where it is too large to be kept for all."""
+        """The texts of a change; ``None`` if it is too large to be kept for all."""
 
     def recreated(self, names: Selection, event_id: str, /) -> tuple[bytes, ...]:
-        """The texts of names that are other topics now."""
+        """The texts of names that were recreated as other topics."""
 
 
 class ChangeEvent:
-    """One change as it is written to all followers: from one event id to the next, in the forms that were wanted."""
+    """One change as it is written to all followers: from one event id to the next, in the wanted forms."""
 
     __slots__ = ("__weakref__", "after", "before", "rendered", "size")
 
@@ -48,7 +48,7 @@ class ChangeEvent:
 
 
 class Follower(Protocol):
-    """What a feed tells one of those that follow it; nothing here waits."""
+    """A follower, as its feed notifies it; nothing here waits."""
 
     @property
     def asker(self) -> Asker:
@@ -63,22 +63,22 @@ class Follower(Protocol):
         """Whether all that was written to the client leads to the feed's answer."""
 
     def changed(self, event: ChangeEvent | None, before: Selection | None, /) -> None:
-        """The answer is another one than ``before``; ``None``: the change is not there as an event."""
+        """Write that the answer has changed from ``before``; ``None`` for ``event``: the change was not rendered."""
 
     def fail(self, failure: ListingFailed, /) -> None:
-        """The question has no answer now; all topics stay."""
+        """Write that the question has no answer now; all topics stay."""
 
     def suspend(self, failure: ListingFailed, /) -> None:
-        """Tell nothing until :meth:`resume`: nobody can say whether the client may see the topics."""
+        """Write nothing until :meth:`resume`: it is unknown whether the client may see the topics."""
 
     def resume(self) -> None:
-        """Go on after :meth:`suspend`; nothing happens without it."""
+        """Go on after :meth:`suspend`; no effect without it."""
 
     def end(self, failure: ListingFailed, /) -> None:
-        """The client may not follow any more."""
+        """End it: the client may not follow any more."""
 
     def select_by_properties(self) -> None:
-        """Topics of the namespace are selected by properties from now on, which a watch does not have."""
+        """Note that topics of the namespace are selected by properties from now on, which a watch does not have."""
 
     def close(self) -> None:
-        """The feed ends: the client is to come back."""
+        """End it with the feed: the client is to come back."""

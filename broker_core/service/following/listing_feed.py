@@ -1,8 +1,8 @@
-"""One question that is followed: asked once for all followers, and again where its answer may be another one.
+"""One followed question: asked once for all followers, and again when its answer may have changed.
 
 Each new answer is compared with the last one at the cost of what changed; the difference is rendered once for each kind
-of follower. An answer counts only where no plugin failed on the way to it, and no former answer stands in for one:
-topics go because they are gone, and not for an error.
+of follower. An answer counts only if no plugin failed on the way to it, and no former answer stands in: topics vanish
+because they are deleted, and not for an error.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _LONGEST_PAUSE: Final = 60.0
 #: Changes that are kept for followers that come back, and their bytes.
 _KEPT: Final = 64
 _KEPT_BYTES: Final = 1024 * 1024
-#: What a kept change takes besides its text.
+#: Bytes of a kept change besides its text.
 _EACH: Final = 300
 #: Joined updates that are kept, from different answers to the one of now.
 _KEPT_UPDATES: Final = 4
@@ -57,11 +57,11 @@ _MUCH_LARGER: Final = 4
 
 
 class ListingFeed:
-    """The answers to one question, and those that follow them; for one event loop.
+    """The answers to one question, and their followers; for one event loop.
 
-    ``words`` gives what answers depend on besides the question: followers share a feed that are alike in it. ``fits``
-    says whether a listing may be kept besides those of all other feeds. ``recreated`` tells of names that are other
-    topics.
+    ``words`` gives what answers depend on besides the question: followers with the same values share a feed. ``fits``
+    says whether a listing may be kept besides those of all other feeds. ``recreated`` finds names that are other topics
+    now.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class ListingFeed:
         self._fits = fits
         self._recreated = recreated
         self._renderers: set[Renderer] = set()
-        #: Those that follow, in the order in which they came.
+        #: The followers, in the order in which they came.
         self.followers: dict[Follower, None] = {}
         #: The last answer, its hash, and whether the pattern was applied.
         self.selection: Selection | None = None
@@ -88,7 +88,7 @@ class ListingFeed:
         self.filtered = False
         #: Whether the default lister had a part in it.
         self.is_of_default = True
-        #: What the last event of this answer has as its id.
+        #: The id of the last event of this answer.
         self.event_id = ""
         self._standing: StandingAnswer | None = None
         #: The last ones to the answer of now, for followers that are at different places on the way.
@@ -104,9 +104,9 @@ class ListingFeed:
         self._next = 0.0
         self._pause = 0.0
         self._failing: tuple[Cause, str] | None = None
-        #: Whether a change that a client has not been told of would have woken this.
+        #: Whether a change that a client has not got yet would have woken this feed.
         self.is_told: Callable[[Asker], bool] = lambda _: False
-        #: Seconds between two looks for changes, for a client; ``None``: they are told as they come.
+        #: Seconds between two looks for changes, for a client; ``None``: they are reported as they come.
         self.period: Callable[[Asker], float | None] = lambda _: None
 
     def close(self) -> None:
@@ -127,7 +127,7 @@ class ListingFeed:
         await self._runs.stop()
 
     def wake(self) -> None:
-        """The answer may be another one."""
+        """Note that the answer may have changed."""
         if self.is_closed:
             return
         self._is_woken = True
@@ -135,16 +135,16 @@ class ListingFeed:
             self._task = asyncio.get_running_loop().create_task(self._follow())
 
     def move_to(self, listing: Listing) -> None:
-        """Take the answer of this newer listing, where that of an older one keeps it in memory."""
+        """Take the answer of this newer listing, if the old answer keeps an older one in memory."""
         selection = self.selection
         if selection is not None and selection.listing is not listing and not self._is_copied(selection):
             self._moves = True
             self.wake()
 
     def stands(self, asker: Asker) -> Ended | None:
-        """Count the last answer as given once more, where it is known at once to be the answer now; else ``None``.
+        """Count the last answer as given once more, if it is known at once to be current; else return ``None``.
 
-        A follower is told of changes soon after them, so that what nobody was told of a moment ago is no change.
+        Followers are notified of changes soon after them, so that a change of the last moment does not count.
         """
         standing = self._standing
         if standing is None:
@@ -153,26 +153,25 @@ class ListingFeed:
 
     @property
     def _is_settled(self) -> bool:
-        """Whether the last answer came without an error, and no other one is looked for."""
+        """Whether the last answer came without an error, and no newer one is being looked for."""
         return not self._is_woken and self._failing is None and (self._task is None or self._task.done())
 
     @property
     def problem(self) -> str | None:
-        """Why there is no answer now, and the followers stay with the last one; ``None`` where there is one."""
+        """The reason why there is no answer now, and the followers stay with the last one; ``None`` if there is one."""
         return None if self._failing is None else self._failing[1]
 
     async def recreated_since(self, last_id: str | None) -> list[str] | None:
-        """Names that are other topics now than where an event had this id, perhaps one of a feed that is gone.
-
-        ``None`` where nobody knows. Raises :exc:`ListingFailed`.
+        """Names that are other topics now than at the event with this id, which may be of a feed that is gone. ``None``
+        if unknown. Raises :exc:`ListingFailed`.
         """
         if self._recreated is None or last_id is None:
             return None
         return await self._recreated.missed(last_id.partition(PLACE)[2])
 
     def join(self, follower: Follower, last_id: str | None, recreated: list[str] | None = None) -> None:
-        """Follow from here on, after :meth:`refresh`; ``last_id`` is the id of the last event that the client has,
-        and ``recreated`` what :meth:`recreated_since` gives of it. Without an id the follower has the answer of now.
+        """Follow from here on, after :meth:`refresh`; ``last_id`` is the id of the last event that the client has, and
+        ``recreated`` the result of :meth:`recreated_since` for it. Without an id the follower has the current answer.
         """
         self.followers[follower] = None
         self._renderers.add(follower.renderer)
@@ -191,13 +190,12 @@ class ListingFeed:
             follower.changed(self._recreated_event(last_id, names), None)
 
     def leave(self, follower: Follower) -> None:
-        """The follower is gone."""
+        """Note that the follower is gone."""
         self.followers.pop(follower, None)
 
     async def refresh(self, asker: Asker) -> None:
-        """Have the answer of a moment after this call. Raises :exc:`ListingFailed`.
-
-        ``asker`` is one of those who may share it, and who may list.
+        """Get the answer of a moment after this call. Raises :exc:`ListingFailed`. ``asker`` may share the answer, and
+        may list.
         """
         try:
             await self._runs.ask(None, self._round, asker)
@@ -205,9 +203,8 @@ class ListingFeed:
             raise failure.copy() from failure.__cause__
 
     async def joined(self, base: Selection, follower: Follower) -> JoinedUpdates:
-        """The updates of a follower that has the topics of ``base``, the first ones where there are many.
-
-        They are made once for all followers that have the same, one after the other. Raises :exc:`ListingFailed`.
+        """The updates of a follower that has the topics of ``base``, the first ones if there are many. They are made
+        once for all followers with the same topics, one after the other. Raises :exc:`ListingFailed`.
         """
         if (known := self._known_updates(base)) is not None:
             return known
@@ -268,7 +265,7 @@ class ListingFeed:
             self._next = now + max(_GAP, _SHARE * (now - started), self._pause)
 
     def _tell_recreated(self, names: Selection | None) -> None:
-        """Tell all followers of these names that they are other topics now; ``None``: it may be any of them."""
+        """Notify all followers that these names are other topics now; ``None``: any of their names may be."""
         if names is not None and not len(names):
             return
         assert self._recreated is not None
@@ -279,7 +276,7 @@ class ListingFeed:
         self._keep(self._recreated_event(before, names), self.selection)
 
     def _recreated_event(self, before: str, names: Selection) -> ChangeEvent | None:
-        """The event of these names; ``None`` where there is no memory for it."""
+        """The event of these names; ``None`` if there is no memory for it."""
         rendered = {each: each.recreated(names, self.event_id) for each in self._renderers}
         return self._held_event(ChangeEvent(before, self.event_id, rendered))
 
@@ -292,7 +289,7 @@ class ListingFeed:
         return event
 
     def _id_of(self, topics_hash: str) -> str:
-        """A hash says nothing of names that are other topics: up to where these were told is beside it."""
+        """The event id of an answer: its hash, and beside it the version up to which recreated names were sent."""
         return topics_hash if self._recreated is None else topics_hash + PLACE + self._recreated.told
 
     def _failed(self, failure: ListingFailed) -> None:
@@ -316,7 +313,8 @@ class ListingFeed:
             deadline=deadline,
             topics_hash=None if moves else self.topics_hash,
         )
-        # While nobody follows, nobody looks: who comes back is told at once what became other topics meanwhile.
+        # Without followers nobody looks: a client that comes back gets at once the names that became other topics
+        # meanwhile.
         looks = None if self.followers else self._recreated
         if looks is not None:
             await looks.look()
@@ -324,7 +322,7 @@ class ListingFeed:
         answer = pipeline.answer_now(question) or await pipeline.answer(question, trace)
         try:
             if self._words() != self._known_words:
-                # A plugin has read what it does not declare: this may be an answer for one of them alone.
+                # A plugin has read a field that it does not declare: the answer may be for one asker alone.
                 self.close()
                 raise ListingFailed("what answers depend on has changed: ask again", cause=Cause.UNAVAILABLE)
             self.is_of_default = answer.lister == pipeline.lister.name or bool(trace.rest)
@@ -334,14 +332,14 @@ class ListingFeed:
                 await self._take(asker, answer, answer.selection)
             self._standing = StandingAnswer.of(question, answer)
             if self._standing is not None:
-                self._standing.changed = False  # who asks again has the topics
+                self._standing.changed = False  # a client that asks again has the topics
             if looks is not None and self.selection is not None:
                 self._tell_recreated(looks.of(self.selection))
         finally:
             answer.release()
 
     async def _take(self, asker: Asker, answer: Answer, selection: Selection) -> None:
-        """Make this the last answer, and tell all followers of the difference."""
+        """Make this the last answer, and send all followers the difference."""
         if selection.fields_size <= _COPIED and len(selection.listing) > _MUCH_LARGER * len(selection):
             selection = selection.on_its_own()
         self._hold(answer, selection)
@@ -359,7 +357,7 @@ class ListingFeed:
         self._keep(event, before)
 
     def _keep(self, event: ChangeEvent | None, before: Selection | None) -> None:
-        """Give a change to all followers, and keep it for those that come back; ``None``: it is not kept."""
+        """Give a change to all followers, and keep it for clients that come back; ``None``: it is not kept."""
         if event is None:
             self._changes.clear()
             self._kept_bytes = 0
@@ -374,7 +372,7 @@ class ListingFeed:
     async def _event(
         self, asker: Asker, selection: Selection, before: Selection, topics_hash: str
     ) -> ChangeEvent | None:
-        """The event of the difference; ``None`` where it is so large, or memory so short, that there is none."""
+        """The event of the difference; ``None`` if it is too large, or memory too short."""
         permits, size = self._pipeline.permits, difference_bytes(selection, before)
         try:
             permit = await permits.heap.acquire(size, key=asker.connection)
@@ -394,7 +392,7 @@ class ListingFeed:
         return selection.is_whole and self.question.pattern is not None and selection.fields_size <= _COPIED
 
     def _hold(self, answer: Answer, selection: Selection) -> None:
-        """Let the last answer have permits of what is kept, and not of listings under way."""
+        """Move the last answer from permits of listings under way to permits of what is kept."""
         permits = self._pipeline.permits
         held = permits.leases.held(selection.listing)
         size = selection.fields_size if answer.permit is None else answer.permit.count
@@ -417,7 +415,7 @@ class ListingFeed:
     # -- rights
 
     async def _check_rights(self) -> None:
-        """End those that may not list the namespace any more."""
+        """End the followers that may not list the namespace any more."""
         pipeline, namespace = self._pipeline, self.question.namespace
         if not pipeline.has_guards:
             return
@@ -453,7 +451,7 @@ class ListingFeed:
 
 
 def _check_trace(trace: Trace) -> None:
-    """Raise the failure of a plugin whose answer something else stands in for."""
+    """Raise the failure of a plugin for whose answer another one stands in."""
     for step in trace.chain:
         if step.answer == "error" or step.stale is not None:
             raise ListingFailed(

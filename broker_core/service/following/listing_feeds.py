@@ -26,7 +26,7 @@ from broker_core.service.following.recreated_topics import RecreatedTopics
 
 __all__ = ["FollowedQuestion", "ListingFeeds"]
 
-#: Seconds that a feed without followers is kept for those that come back.
+#: Seconds that a feed without followers is kept for clients that come back.
 _LINGER: Final = 30.0
 #: Feeds without followers.
 _MOST_LEFT: Final = 64
@@ -36,11 +36,11 @@ _AT_ONCE: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class FollowedQuestion:
-    """A question that clients follow. ``properties`` are those that select; ``topics`` is ``None`` before an answer.
+    """A question that clients follow. ``properties`` are the selecting ones; ``topics`` is ``None`` before an answer.
 
-    ``followers`` are counted by transport; those that are ``behind`` have not been sent all changes. ``period`` is the
-    longest time in seconds until a change is told, ``None`` where it is told as it comes. ``problem`` is why there is
-    no answer now, so that the topics stay as they were.
+    ``followers`` are counted by transport; ``behind`` counts followers that have not been sent all changes. ``period``
+    is the longest time in seconds until a change is sent, ``None`` if it is sent as it comes. ``problem`` is why there
+    is no answer now, so that the topics stay as they were.
     """
 
     namespace: str
@@ -55,20 +55,20 @@ class FollowedQuestion:
 
     @property
     def watchers(self) -> int:
-        """How many are topic list watchers of Pulsar clients."""
+        """The number of topic list watchers of Pulsar clients."""
         return self.followers["pulsar"]
 
     @property
     def streams(self) -> int:
-        """How many are event streams over HTTP."""
+        """The number of event streams over HTTP."""
         return self.followers.total() - self.watchers
 
 
 class ListingFeeds:
     """Feeds by what answers depend on; for one event loop.
 
-    ``change_log`` is the catalogue's, ``None`` before a cluster. What no signal tells of is asked again after
-    ``interval`` seconds.
+    ``change_log`` is the catalogue's, ``None`` before a cluster. Questions whose changes no signal reports are asked
+    again after ``interval`` seconds.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class ListingFeeds:
         self._watch = ChangeWatch(pipeline.changes, change_log)
         self._namespaces: dict[NamespaceName, FollowedNamespace] = {}
         self._feeds: dict[AnswerKey, ListingFeed] = {}
-        #: Those too that have no place in ``_feeds`` any more, and may be asking still.
+        #: All feeds, also those that have left ``_feeds`` and may still be asking.
         self._made: WeakSet[ListingFeed] = WeakSet()
         self._keys: dict[ListingFeed, AnswerKey] = {}
         self._left: dict[AnswerKey, asyncio.TimerHandle] = {}
@@ -88,7 +88,7 @@ class ListingFeeds:
         pipeline.permits.caches.show("followed answers", self._state)
 
     def _wake_all(self) -> None:
-        """Rules have changed: look which followers may go on, and what they see."""
+        """Look, after a change of rules, which followers may go on, and what they see."""
         for feed in self._feeds.values():
             feed.wake()
 
@@ -97,9 +97,10 @@ class ListingFeeds:
     ) -> ListingFeed:
         """Follow the answers to a question that its asker may ask; :meth:`leave` ends it.
 
-        ``last_id`` is the id of the last event that the client has; without one, the follower has the answer of now.
-        The answer is no older than what the client had, at this server or another one, by the hash of either.
-        Raises :exc:`~broker_core.errors.ListingFailed` where there is no answer.
+        ``last_id`` is the id of the last event that the client has; without one, the follower has the current answer.
+        The answer is no older than the client's former one, at this server or another, by its hash.
+        broker_core.errors.ListingFailed` where there is no answer.~Raises :exc:`~broker_core.errors.ListingFailed` if
+        there is no answer.~broker_core.errors.ListingFailed` where there is no answer.
         """
         key, feed = self._feed(question)
         try:
@@ -119,7 +120,9 @@ class ListingFeeds:
         return feed
 
     async def _catch_up(self, question: ListingRequest, last_id: str | None) -> ListingFailed | None:
-        """Why an answer of the default lister may be older than what the client had; a plugin may answer without it."""
+        """The reason why an answer of the default lister may be older than the client's former one; a plugin may still
+        answer.
+        """
         had = question.topics_hash if last_id is None else last_id.partition(PLACE)[0]
         try:
             await self._pipeline.lister.catch_up(replace(question, topics_hash=had))
@@ -130,19 +133,19 @@ class ListingFeeds:
         return None
 
     def leave(self, feed: ListingFeed, follower: Follower) -> None:
-        """The follower is gone. The feed stays a little for followers that come back."""
+        """Note that the follower is gone. The feed stays a little for followers that come back."""
         feed.leave(follower)
         key = self._keys.get(feed)
         if key is not None and not feed.followers:
             self._left_alone(key, feed)
 
     def ask_again(self) -> None:
-        """Ask all questions again: rights may be others, or what is selected by properties."""
+        """Ask all questions again: rights may have changed, or the topics that properties select."""
         for followed in self._namespaces.values():
             followed.ask_again()
 
     async def followed(self) -> list[FollowedQuestion]:
-        """What clients follow now, in the order in which they began. The loop serves others meanwhile."""
+        """The questions that clients follow now, in the order in which they began. The loop serves others meanwhile."""
         found: list[FollowedQuestion] = []
         turn, keys = loop_turn(), self._pipeline.options.selecting_keys
         for feed in list(self._feeds.values()):
@@ -177,7 +180,7 @@ class ListingFeeds:
             self._end(key)
 
     async def stop(self) -> None:
-        """End them, before the pipeline that they ask is closed."""
+        """End all feeds, before the pipeline that they ask is closed."""
         self.close()
         await asyncio.gather(*(feed.stop() for feed in list(self._made)))
 
@@ -204,14 +207,14 @@ class ListingFeeds:
         return key, feed
 
     def _words(self, namespace: NamespaceName) -> frozenset[str]:
-        """What the answers to the clients of a namespace depend on."""
+        """The words of what the answers to the clients of a namespace depend on."""
         words = (
             self._pipeline.lister.depends_on | {"pattern"} | self._pipeline.dispatcher.depends_on(namespace)
         )
         return words | {"principal"} if self._pipeline.authorization.has_topics else words
 
     def _left_alone(self, key: AnswerKey, feed: ListingFeed) -> None:
-        """Forget a feed without followers: at once where it has no answer, else after a while."""
+        """Forget a feed without followers: at once if it has no answer, else after a while."""
         if feed.followers or self._feeds.get(key) is not feed:
             return
         if feed.selection is None or feed.is_closed or len(self._left) >= _MOST_LEFT:
@@ -239,7 +242,7 @@ class ListingFeeds:
             timer.cancel()
 
     def _listings(self) -> dict[int, Listing]:
-        """The listings of which feeds have their answers."""
+        """The listings that the answers of feeds are made of."""
         listings = (feed.selection.listing for feed in self._feeds.values() if feed.selection is not None)
         return {id(listing): listing for listing in listings}
 
@@ -249,7 +252,9 @@ class ListingFeeds:
         return CacheState(len(self._feeds), lambda: sum(listing.nbytes for listing in kept), limit)
 
     def _fits(self, selection: Selection) -> bool:
-        """Whether a listing may be kept besides those of all feeds: together half of what snapshots may take."""
+        """Whether a listing may be kept besides those of all feeds: together they may have half of the snapshots'
+        permits.
+        """
         maximum = self._pipeline.permits.snapshots.maximum
         if not maximum:
             return True

@@ -1,4 +1,4 @@
-"""Names that are other topics now: deleted and made anew between two looks, so that both listings have them."""
+"""Finds recreated topics: deleted and made anew under one name between two looks, so that both listings have it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from broker_core.names import NamespaceName
 
 __all__ = ["RecreatedTopics", "names_in"]
 
-#: Names that are told; of more, all topics are sent anew.
+#: The most names that are sent; if there are more, all topics are sent anew.
 _MOST: Final = 1000
 #: Characters of the text of a place, and the number in it, of 64 bits.
 _LONGEST: Final = 200
@@ -23,7 +23,7 @@ _NUMBER: Final = re.compile("[0-9]{1,18}")
 
 
 class _Place(NamedTuple):
-    """Told is what was made up to the version ``since`` of names that other topics had after ``gone``."""
+    """A place in the log: names were reported that were made up to version ``since``, and deleted after ``gone``."""
 
     gone: CatalogVersion
     since: int
@@ -44,10 +44,10 @@ class _Place(NamedTuple):
 
 
 class RecreatedTopics:
-    """What the catalogue's log tells of the answers to one question; for one event loop.
+    """Recreated names in the answers to one question, by the catalogue's log; for one event loop.
 
     A version is read before each answer, which is of that version or a later one. So a deletion may be of the round
-    before the creation; a creation that an answer had already may be told once more, and none is missed.
+    before the creation; a creation that an answer had already may be reported once more, and none is missed.
     """
 
     def __init__(self, log: CatalogLogReader, namespace: NamespaceName) -> None:
@@ -61,7 +61,7 @@ class RecreatedTopics:
 
     @property
     def told(self) -> str:
-        """Up to where such names were told, for :meth:`missed`."""
+        """The place up to which recreated names were reported, as text for :meth:`missed`."""
         return str(self._told)
 
     async def look(self) -> None:
@@ -78,9 +78,8 @@ class RecreatedTopics:
             self._versions = since, now
 
     async def missed(self, told: str) -> list[str] | None:
-        """Names that are other topics now than they were when ``told`` was the text of :attr:`told`.
-
-        ``None`` where nobody knows. Raises :exc:`~broker_core.errors.ListingFailed`.
+        """Names that are other topics now than they were when ``told`` was the text of :attr:`told`. ``None`` if
+        unknown. Raises :exc:`~broker_core.errors.ListingFailed`.
         """
         place = _Place.parse(told)
         if place is None:
@@ -89,7 +88,7 @@ class RecreatedTopics:
         return await self._log.recreated(self._namespace, since, place.gone, _MOST)
 
     def of(self, selection: Selection) -> Selection | None:
-        """The names of an answer that are other topics than in the one before; ``None`` where nobody knows."""
+        """The names of an answer that are other topics than in the answer before; ``None`` if unknown."""
         names, before = self._names, self._selection
         self._names, self._selection = [], selection
         assert self._versions is not None
@@ -107,7 +106,7 @@ class RecreatedTopics:
 
 
 def names_in(selection: Selection, names: list[str]) -> Selection:
-    """The names that an answer has."""
+    """The given names that an answer has."""
     return _of_names(
         selection, [name for name, there in zip(names, _has(selection, names), strict=True) if there]
     )

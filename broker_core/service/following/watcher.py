@@ -1,8 +1,8 @@
-"""One topic list watcher of a client (PIP-145): what it has of a followed question, and what it is told next.
+"""One topic list watcher of a client (PIP-145): the topics that it has of a followed question, and its next update.
 
-It is told each change as it comes, while its client reads. A client that does not read is told nothing more until it
-does, and then the difference to what it has; if it stops reading again soon after, its connection is closed. What a
-client has is known after each update, so that nothing leaves it with another set than the hash says.
+It is sent each change as it comes, while its client reads. A client that does not read is sent nothing until it does,
+and then the difference to its topics; if it stops reading again soon after, its connection is closed. The topics of a
+client are known after each update, so that no update leaves it with another set than the hash says.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _log = structlog.get_logger(__name__)
 
 #: Seconds in which a client that was slow once may not be slow again.
 _SLOW_AGAIN: Final = 60.0
-#: Seconds until what was short of memory is tried again.
+#: Seconds until an update that found no memory is tried again.
 _PAUSE: Final = 1.0
 
 
@@ -38,11 +38,11 @@ class Outlet(Protocol):
     def asker(self) -> Asker: ...
 
     def write(self, watcher_id: int, update: bytes, /) -> bool:
-        """Send an update, as the renderer made it; false: there is no room for it now."""
+        """Send an update from the renderer; false: there is no room for it now."""
 
     @property
     def is_behind(self) -> bool:
-        """Whether there is no room because the client has not read what was written; else others have it."""
+        """Whether there is no room because the client does not read; else other clients have it."""
 
     async def room(self) -> None:
         """Wait until there may be room again."""
@@ -75,7 +75,7 @@ class Watcher:
         self.renderer = renderer
         self.watcher_id = watcher_id
         self._feed: ListingFeed | None = None
-        #: What the client has, where that is not the feed's answer.
+        #: The client's topics, if they are not the feed's answer.
         self._base: Selection | None = None
         self._is_opening = True
         self._is_closed = False
@@ -95,11 +95,11 @@ class Watcher:
 
     @property
     def is_up_to_date(self) -> bool:
-        """Whether all that was written to the client leads to the feed's answer."""
+        """Whether the client has the feed's answer once it has read all that was written to it."""
         return not self._is_opening and self._base is None and not self._is_suspended
 
     async def open(self, question: ListingRequest) -> tuple[Selection, str]:
-        """The answer to tell the client, and its hash. Raises :exc:`~broker_core.errors.ListingFailed`."""
+        """The answer to send the client, and its hash. Raises :exc:`~broker_core.errors.ListingFailed`."""
         feed = await self._feeds.join(question, self)
         if self._is_closed:
             self._feeds.leave(feed, self)
@@ -109,7 +109,7 @@ class Watcher:
         return feed.selection, feed.topics_hash
 
     def stands(self) -> tuple[Ended, str] | None:
-        """Its end is to be told, and the hash, where it is known at once that the client has the answer of now."""
+        """The function to call at the end, and the hash, if it is known at once that the client is up to date."""
         feed = self._feed
         if feed is None or not self.is_up_to_date:
             return None
@@ -117,7 +117,7 @@ class Watcher:
         return None if ended is None else (ended, feed.topics_hash)
 
     async def reconcile(self) -> tuple[Selection, str, bool]:
-        """The answer of now, its hash, and whether the client has it once it has read all that was written to it.
+        """The current answer, its hash, and whether the client has it once it has read all that was written to it.
 
         Nothing more is written until :meth:`opened`. Raises :exc:`~broker_core.errors.ListingFailed`.
         """
@@ -133,7 +133,7 @@ class Watcher:
         return feed.selection, feed.topics_hash, was_up_to_date
 
     def opened(self, has: Selection | None) -> None:
-        """The client has these topics, when it has read what was written; ``None``: those that it had before."""
+        """Note the topics that the client has once it has read all that was written; ``None``: as before."""
         if self._feed is None:
             return
         self._is_opening = False
@@ -142,7 +142,7 @@ class Watcher:
         self._catch_up()
 
     def leave(self) -> None:
-        """The watcher is closed, or its connection."""
+        """End the watcher: it is closed, or its connection."""
         self._stop()
         self._is_opening = self._is_closed = True
         feed, self._feed = self._feed, None
