@@ -1,4 +1,4 @@
-"""Where topics live when no plugin answers and there is no cluster: one SQLite file, and listings from it."""
+"""The embedded catalogue: topics in one SQLite file, and listings from it if neither a plugin nor a cluster answers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from broker_core.catalog.errors import (
     TopicMissing,
 )
 
-# What is named twice here and below is for other parts of the core.
+# Names that are imported `as` themselves, here and below, are for other parts of the core.
 from broker_core.catalog.errors import NameCollides as NameCollides
 from broker_core.catalog.errors import PartitionCountRefused as PartitionCountRefused
 from broker_core.catalog.errors import PartitionedRefused as PartitionedRefused

@@ -1,6 +1,6 @@
 """The catalogue's file for an event loop: reads by threads, and changes by one thread, one after the other.
 
-SQLite has one writer at a time, and threads that wait for it would be missing elsewhere.
+SQLite has one writer at a time; more threads would only wait for it, and be missing elsewhere.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ _CACHES: Final = 64 * 1024 * 1024
 
 
 class AsyncCatalog:
-    """What :class:`~broker_core.service.catalog.Catalog` names, of one file; on one event loop.
+    """The methods of :class:`~broker_core.service.catalog.Catalog` over one file; on one event loop.
 
-    ``at_once`` looks at the file anyway: with its connection a few topics are read without waiting.
+    ``at_once`` watches the file already: a few topics are read by its connection without waiting.
     """
 
     def __init__(self, file: SqliteCatalog, at_once: CatalogLister | None = None) -> None:
@@ -59,7 +59,7 @@ class AsyncCatalog:
         self._importing = ThreadPoolExecutor(1, "topic-imports")
 
     def close(self) -> None:
-        """End the threads, once the change that is made is made; the file stays open."""
+        """End the thread after its current change; the file stays open."""
         self._thread.shutdown(cancel_futures=True)
         self._importing.shutdown(cancel_futures=True)
         self.counts.close()
@@ -109,7 +109,7 @@ class AsyncCatalog:
         return await asyncio.to_thread(self._file.taken_names, namespace, names)
 
     def acl_reader(self) -> KafkaAclReader:
-        """A reader of the ACLs, which is closed by itself."""
+        """A reader of the ACLs, which the caller closes."""
         return KafkaAclReader(self._file)
 
     def kafka_user(self, name: str, mechanism: str) -> ScramRow | None:
@@ -143,9 +143,9 @@ class AsyncCatalog:
     ) -> list[TopicWrite | CatalogError]:
         """As :meth:`SqliteCatalog.edit_many`, in its turn.
 
-        It takes until ``deadline`` (loop time) at the most, and begins within some seconds. Raises
+        It ends by ``deadline`` (loop time), and begins within some seconds. Raises
         :exc:`~broker_core.errors.ListingFailed` with the cause ``QUEUE`` and
-        :exc:`~broker_core.catalog.errors.CatalogBusy`: nothing was changed then.
+        :exc:`~broker_core.catalog.errors.CatalogBusy`, in which case nothing was changed.
         """
         return await self._in_turn(lambda wait: self._file.edit_many(namespace, edits, wait=wait), deadline)
 
@@ -174,9 +174,9 @@ class AsyncCatalog:
         return await asyncio.get_running_loop().run_in_executor(self._importing, work)
 
     async def _in_turn(self, change: Callable[[float], _T], deadline: float | None = None) -> _T:
-        """What ``change`` returns or raises; it gets the seconds that it may wait for the file.
+        """Run ``change`` in its turn; its argument is how many seconds it may wait for the file.
 
-        One that has begun is made though its caller is cancelled, and the caller goes on with what became of it.
+        A change that has begun is finished even if its caller is cancelled, and the caller gets its result.
         """
         if self._waiting >= _MOST_WAITING:
             raise ListingFailed(f"{_MOST_WAITING} changes of topics wait already", cause=Cause.QUEUE)
@@ -193,7 +193,7 @@ class AsyncCatalog:
         except TimeoutError:
             if begun.cancel():
                 raise CatalogBusy("Other changes of the catalogue take too long; try again later") from None
-            return await done  # it has begun, and tells what became of it
+            return await done  # it has begun, and has a result
         except asyncio.CancelledError:
             if begun.cancel():
                 raise

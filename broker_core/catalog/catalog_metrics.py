@@ -16,8 +16,8 @@ __all__ = ["show_catalog"]
 
 
 def show_catalog(metrics: Metrics, lister: CatalogLister, stored: StoredSnapshots | None = None) -> None:
-    """Declare the metrics. Without a change they have no value, and without ``stored`` snapshots there are none of
-    these.
+    """Declare the metrics. Before the first change they have no value; metrics of stored snapshots need
+    ``stored``.
     """
     if stored is not None:
         stored.counts.show(metrics)

@@ -1,7 +1,7 @@
 """Errors of a catalogue, its file, or a file that is imported into it.
 
 CatalogError
-|-- CatalogUnusable      the file is no catalogue, is damaged, is of a newer release, or cannot be opened
+|-- CatalogUnusable      the file is not a catalogue, is damaged, is of a newer release, or cannot be opened
 |-- CatalogBusy          another process held the file for longer than the time-out
 |-- CatalogReadOnly      this process may read the file and not write it
 |-- CatalogFull          the disk has no room for a change
@@ -11,7 +11,7 @@ CatalogError
 |-- TopicMissing         delete(), set_properties() of what is not there
 |-- PartitionRefused     a partition's name that no partitioned topic has room for
 |-- PartitionCountRefused  a number of partitions that a topic cannot change to
-|-- PartitionedRefused   a partitioned topic, where a plain one or a partition is meant, or the reverse
+|-- PartitionedRefused   a partitioned topic instead of a plain one or a partition, or the reverse
 |-- PreconditionFailed   the topic is not what a change of it relies on
 |-- PairRefused          a topic beside a partition of its name, with different properties
 |-- ImportRefused        a line of an imported file is wrong; nothing of the file was taken
@@ -55,9 +55,9 @@ __all__ = [
 
 
 class CatalogError(BrokerCoreError):
-    """The catalogue could not do what was asked; nothing of it was done. ``cause`` says why, to each transport.
+    """The catalogue could not do a request; nothing of it was done. ``cause`` says why, to each transport.
 
-    ``unquoted`` is a message that quotes nothing of what the catalogue holds, where the other one does.
+    ``unquoted`` is a message without contents of the catalogue, if ``message`` quotes some.
     """
 
     cause: ClassVar[Cause] = Cause.CATALOG
@@ -67,13 +67,13 @@ class CatalogError(BrokerCoreError):
         self.unquoted = unquoted
 
     def unquote(self) -> None:
-        """Quote nothing of what the catalogue holds, for a client that may change a topic and not list it."""
+        """Use the message without contents of the catalogue, for a client that may change a topic but not list it."""
         if self.unquoted is not None:
             self.args = (self.unquoted,)
 
 
 class CatalogUnusable(CatalogError):
-    """The file is no catalogue of this release, is damaged, or cannot be read; the message names the file."""
+    """The file is not a catalogue of this release, is damaged, or cannot be read; the message names the file."""
 
 
 class CatalogBusy(CatalogError):
@@ -95,7 +95,7 @@ class CatalogFull(CatalogError):
 
 
 class TopicInvalid(CatalogError):
-    """Properties that are no strings or too large, or too many partitions: no topic can have them."""
+    """Properties that are not strings or too large, or too many partitions: no topic can have them."""
 
     cause = Cause.BAD_REQUEST
 
@@ -105,14 +105,14 @@ class TopicExists(CatalogError):
 
     @classmethod
     def of(cls, name: TopicName, how: str = "") -> Self:
-        """The error for a topic of this name; ``how`` is what it has, where that matters."""
+        """The error for a topic of this name; ``how`` says what it has, if that matters."""
         return cls(f"Topic {name} is there already{how}")
 
     cause = Cause.CONFLICT
 
 
 class NameCollides(CatalogError):
-    """A new topic has the name of another one, but for ``.`` and ``_``, which Kafka does not tell apart in metrics.
+    """A new topic's name differs from another one only in ``.`` and ``_``, which Kafka's metrics do not distinguish.
 
     ``other`` is the local name of the topic that is there.
     """
@@ -138,7 +138,7 @@ class TopicMissing(CatalogError):
 class PartitionRefused(CatalogError):
     """A partition's name without a partitioned topic, or beyond its partitions, as brokers refuse it.
 
-    ``partitions`` is the number of those that the topic has; 0: no partitioned topic is there.
+    ``partitions`` is how many the topic has; 0: no partitioned topic is there.
     """
 
     cause = Cause.CONFLICT
@@ -151,7 +151,7 @@ class PartitionRefused(CatalogError):
 class PartitionCountRefused(CatalogError):
     """A topic cannot change to this number of partitions: it may only grow, and a plain topic stays one.
 
-    ``partitions`` is the number that it has, ``None`` if that is not for the client; ``wanted`` is that of the change.
+    ``partitions`` is the number that it has, ``None`` if the client must not see it; ``wanted`` is the refused number.
     """
 
     cause = Cause.CONFLICT
@@ -170,13 +170,13 @@ class PartitionCountRefused(CatalogError):
 
 
 class PartitionedRefused(CatalogError):
-    """The name is a partitioned topic's own, where a plain topic or one partition is meant, or the reverse."""
+    """The name is a partitioned topic's own, but a plain topic or one partition was expected, or the reverse."""
 
     cause = Cause.CONFLICT
 
 
 class PreconditionFailed(CatalogError):
-    """The topic is not, or no longer, what a change of it relies on."""
+    """The topic is not, or no longer, in the state that a change of it relies on."""
 
     cause = Cause.PRECONDITION
 
@@ -197,7 +197,7 @@ class PairRefused(CatalogError):
 
 
 class ImportRefused(CatalogError):
-    """A line of an import is wrong. ``line`` counts from 1, ``reason`` says what is wrong with it."""
+    """A line of an import is invalid. ``line`` counts from 1, ``reason`` says what is wrong with it."""
 
     cause = Cause.BAD_REQUEST
 
@@ -208,7 +208,7 @@ class ImportRefused(CatalogError):
 
 
 class NotNames(ImportRefused):
-    """A file of plain names looks like another kind of file; it is read as names if it is said to be (``as_names``)."""
+    """A file of plain names looks like another kind of file; ``as_names`` reads it as names."""
 
 
 class ExportRefused(CatalogError):
@@ -219,7 +219,7 @@ class ExportRefused(CatalogError):
 
 @contextmanager
 def reading_catalog() -> Iterator[None]:
-    """Raise what the catalogue raises inside as the failure of a question that it cannot answer."""
+    """Turn errors of the catalogue raised inside into a :exc:`ListingFailed`."""
     try:
         yield
     except CatalogError as error:
@@ -230,7 +230,7 @@ def reading_catalog() -> Iterator[None]:
 
 @contextmanager
 def sqlite_errors(path: Path) -> Iterator[None]:
-    """Turn what SQLite raises inside into errors that name the file and say what to do."""
+    """Turn errors of SQLite raised inside into errors that name the file and say what to do."""
     try:
         yield
     except sqlite3.Error as error:

@@ -1,13 +1,13 @@
 """Listing from the catalogue: one shared snapshot per namespace, always of the newest version.
 
-A listing must see every change that was committed before it was asked for, also by another process. So each one looks
+A listing must show every change that was committed before its request, also by another process. So each request looks
 at the file (:class:`~.file_watch.FileWatch`, some microseconds on the event loop), then reads the namespace's version
-where anything was committed, and only where that has changed the snapshot is moved by the change log, or read anew
-where the log does not reach. That is done once however many ask, and in a thread but for small moves and for
+if anything was committed, and only if that has changed the snapshot is moved by the change log, or read anew if the log
+does not reach back. That is done once for all waiting requests, and in a thread except for small moves and for
 namespaces of a few topics.
 
-Every listing that is made here has permits before it is read and until nobody has it any more: a client that reads its
-answer slowly pins the listing that it was answered from, also after a change has moved the snapshot on
+Every listing that is made here has permits from before it is read until nothing refers to it any more: a client that
+reads its answer slowly pins the listing of its answer, also after a change has moved the snapshot on
 (:mod:`broker_core.snapshots`).
 """
 
@@ -67,10 +67,10 @@ _log = structlog.get_logger(__name__)
 
 #: Namespaces read or moved at a time: until it is a snapshot, each needs memory besides its permits.
 _LOADS: Final = 2
-#: Bytes of a change that is made without asking before how many it takes: of a few chunks. So many reads may begin so.
+#: Bytes of a change, of a few chunks, that begins before its size is known, and how many reads may begin so.
 _ROOM: Final = 8 * 1024 * 1024
 _AT_ONCE: Final = 4
-#: Seconds for which a snapshot may stay as it is while it is asked nothing that the changes since then concern.
+#: Seconds for which an outdated snapshot may stay while no request concerns the changes since.
 _SOON: Final = 0.1
 
 
@@ -78,8 +78,9 @@ class CatalogLister(LookedAt):
     """The default lister of a broker without a cluster (:class:`~broker_core.plugin_api.listing_result.DefaultLister`).
 
     Made and used on one event loop. The budget ``permits.snapshots`` bounds the bytes of all listings; the least used
-    snapshots make room, and a namespace that does not fit is read for each listing. ``property_keys`` are the
-    properties that select: all given ones of these must be equal; ``on_ignored`` is told how many others a request had.
+    snapshots make room, and a namespace that does not fit is read for each listing. ``property_keys`` are the selecting
+    properties: all that a request gives must be equal; ``on_ignored`` is called with the number of its other
+    properties.
     """
 
     name: Final = "catalog"
@@ -101,7 +102,7 @@ class CatalogLister(LookedAt):
         self._by = SnapshotSource(
             catalog, keys, None if stored is None else WarmStart(stored, self._kept, keys)
         )
-        self._former: set[asyncio.Task[None]] = set()  # whose stored snapshots are being let go
+        self._former: set[asyncio.Task[None]] = set()  # which drop stored snapshots of former properties
         self.depends_on = self._by.words
         self._on_ignored = on_ignored
         self._guard = guard or ShrinkGuard(ShrinkGuardSettings(enabled=False))
@@ -112,7 +113,7 @@ class CatalogLister(LookedAt):
         self._moving_soon: dict[SnapshotKey, asyncio.TimerHandle] = {}
         self._clock = 0  # counts requests and reads, to know which came first
         self._loads = asyncio.Semaphore(_LOADS)
-        self._at_once = 0  # reads that have permits of which they do not know yet how many they need
+        self._at_once = 0  # reads that have permits, and do not know yet how many they need
         self._loop = asyncio.get_running_loop()
         self._turn = loop_turn()
 
@@ -121,11 +122,11 @@ class CatalogLister(LookedAt):
         return self._watch.last_change()
 
     def select_by(self, property_keys: Sequence[str]) -> None:
-        """Select by other properties from now on: what was read for the former ones is let go."""
+        """Select by other properties from now on; snapshots of the former ones are dropped."""
         former, keys = self._by, tuple(dict.fromkeys(property_keys))
         self._by = former.of_keys(keys)
         self.depends_on = self._by.words
-        self._reads.clear()  # who waits for one has it still
+        self._reads.clear()  # requests that wait for one still hold it
         for timer in self._moving_soon.values():
             timer.cancel()
         self._moving_soon.clear()
@@ -136,11 +137,11 @@ class CatalogLister(LookedAt):
             stopping.add_done_callback(self._former.discard)
 
     def fit(self) -> None:
-        """Let snapshots go that there is no room for any more."""
+        """Drop snapshots that there is no room for any more."""
         self._kept.fit()
 
     def close(self) -> None:
-        """Let go of all snapshots; what requests still have stays theirs."""
+        """Drop all snapshots; requests keep the ones that they use."""
         for _, task in self._reads.values():
             task.cancel()
         for timer in self._moving_soon.values():
@@ -149,7 +150,7 @@ class CatalogLister(LookedAt):
         self._kept.drop_all()
 
     async def warm_up(self, within: float) -> None:
-        """Read the stored namespaces that were asked most, as far as there is room, in at most so many seconds."""
+        """Read the stored namespaces with the most requests, as far as there is room, in at most ``within`` seconds."""
         warm = self._by.warm
         if warm is None or within <= 0:
             return
@@ -158,7 +159,7 @@ class CatalogLister(LookedAt):
             async with asyncio.timeout(within):
                 for key, size in await warm.most_asked(self._watch.catalog_id):
                     if size <= self._kept.room:
-                        with suppress(CatalogError, PermitError):  # whoever asks for it will hear of it
+                        with suppress(CatalogError, PermitError):  # the next request for it gets the error
                             await self._snapshot(key)
                             read += 1
         except TimeoutError:
@@ -171,7 +172,7 @@ class CatalogLister(LookedAt):
             _log.info("read the namespaces that were asked most", namespaces=read)
 
     async def store(self, within: float) -> None:
-        """Store what is in memory for the next start, in at most so many seconds; nothing is stored after that."""
+        """Store the snapshots in memory for the next start, in at most ``within`` seconds, and none later."""
         await asyncio.gather(*self._former)
         if self._by.warm is not None:
             await self._by.warm.stop(within)
@@ -181,9 +182,10 @@ class CatalogLister(LookedAt):
     def list_now(
         self, request: ListingRequest, applied: TopicsPattern | None = None
     ) -> TopicListingResult | None:
-        """The answer if the snapshot is in memory, or has few topics, and nothing has changed since, else ``None``.
+        """The answer if the snapshot is in memory, or small, and nothing relevant has changed since, else ``None``.
 
-        Nothing that concerns the ``applied`` pattern, which the caller applies to the answer, if there is one.
+        Relevant are changes that concern the ``applied`` pattern, which the caller applies to the answer, if there is
+        one.
         """
         key = (request.namespace, request.mode)
         if not self._watch.look(self._turn.received):
@@ -208,7 +210,7 @@ class CatalogLister(LookedAt):
     def stands(
         self, request: ListingRequest, applied: TopicsPattern | None, listing: weakref.ref[Listing]
     ) -> Listing | None:
-        """What :meth:`list_now` gives, where that is this listing, or the pattern matches the same topics in both."""
+        """The result of :meth:`list_now`, if it is ``listing``, or the pattern matches the same topics in both."""
         key = (request.namespace, request.mode)
         result = self.list_now(request, applied)
         now, kept = None if result is None else result.topics, self._kept.get(key)
@@ -239,7 +241,7 @@ class CatalogLister(LookedAt):
         return result_of(selection, snapshot)
 
     async def describe(self, request: DescribeRequest) -> Details:
-        """What the file says of these topics now; of those that it has."""
+        """The current details of the given topics that the file has."""
         with reading_catalog():
             size = await asyncio.to_thread(self._described, request, described_bytes)
             async with request.lease(size):
@@ -248,7 +250,7 @@ class CatalogLister(LookedAt):
                 )
 
     def read_now(self, query: Callable[[sqlite3.Connection], T]) -> T | None:
-        """What a query of a few rows finds in the file as it is now; ``None`` where it cannot be read at once."""
+        """The result of a query of a few rows in the file as it is now; ``None`` if it cannot be read at once."""
         return self._watch.read(query)
 
     def topic_tables(self) -> TopicTables:
@@ -264,7 +266,7 @@ class CatalogLister(LookedAt):
     async def _selected(
         self, request: ListingRequest, snapshot: Snapshot, pairs: Mapping[str, str]
     ) -> Selection:
-        """The topics with these properties, looked for once however many ask at a time."""
+        """The topics with the given properties, searched once for all requests that wait for it."""
         key = (id(snapshot), properties_text(pairs))
         selecting = self._selecting_now.get(key)
         if selecting is None:
@@ -288,7 +290,7 @@ class CatalogLister(LookedAt):
         """Have the shrink guard look at a listing that was read. Raises :exc:`ListingFailed`."""
         (namespace, mode), version, count = key, made.version, len(made.listing)
         question = f"{mode.name} of the catalogue"
-        # All that a catalogue lists less is told by its own log, unless another file, or a former copy of it, is there.
+        # The catalogue's own log accounts for all names that are gone, unless another file, or an old copy, is there.
         before = self._guard.versions_before(namespace, question, count)
         is_same = any(
             each.catalog_id == version.catalog_id and each.number <= version.number for each in before
@@ -320,7 +322,7 @@ class CatalogLister(LookedAt):
     def _still_right(
         self, key: SnapshotKey, request: ListingRequest, applied: TopicsPattern
     ) -> KeptSnapshot | None:
-        """The kept snapshot of an older version, if what changed since does not concern a question with this pattern.
+        """The kept snapshot of an older version, if the changes since do not concern a request with this pattern.
 
         It will be moved soon, for all changes until then.
         """
@@ -338,7 +340,7 @@ class CatalogLister(LookedAt):
         return kept
 
     def _recent(self, key: SnapshotKey, kept: KeptSnapshot) -> RecentChanges | None:
-        """What changed of late, as of the last look; ``None`` where that is not known at once."""
+        """The recent changes, as of the last look; ``None`` if they are not known at once."""
         if kept.recent is None:
             kept.recent = RecentChanges(kept.snapshot)
         if not self._follow(key, kept.recent):
@@ -346,7 +348,7 @@ class CatalogLister(LookedAt):
         return kept.recent
 
     def _follow(self, key: SnapshotKey, recent: RecentChanges) -> bool:
-        """Read what changed since, up to the state that was seen last; false where that is not known at once."""
+        """Read the changes since, up to the state that was seen last; false if that cannot be done at once."""
         seen = self._watch.state
         if recent.seen != seen:
             rows = self._watch.recent(key[0], recent.version, MOST_RECENT)
@@ -356,9 +358,9 @@ class CatalogLister(LookedAt):
         return True
 
     def _carry(self, key: SnapshotKey, recent: RecentChanges, made: Snapshot) -> None:
-        """Let a newer snapshot have what is known of changes before it, where these are known to lead to it.
+        """Give a newer snapshot the known changes before it, if they are known to lead to it.
 
-        Or through it: often there is a further change when it is made.
+        They may also lead past it: often there is a further change by the time it is made.
         """
         kept = self._kept.get(key)
         if kept is None or kept.snapshot is not made or not self._follow(key, recent):
@@ -390,7 +392,7 @@ class CatalogLister(LookedAt):
                     return kept.snapshot
             began, read = self._reads.get(key) or self._begin_read(key)
             if read.done():
-                # It is here until the loop has called `_read_ended`; to await it would not let the loop do so.
+                # It is here until the loop has called `_read_ended`; awaiting it would not let the loop do so.
                 began, read = self._begin_read(key)
             # Shielded: a cancelled request must not end the load of the others.
             snapshot = await asyncio.shield(read)
@@ -421,7 +423,7 @@ class CatalogLister(LookedAt):
         return self._kept.get(key)
 
     def _keep(self, key: SnapshotKey, made: Snapshot, seen: int, permit: Permit | None) -> None:
-        """Keep what was read, unless the shrink guard holds it. Raises :exc:`ListingFailed`."""
+        """Keep a snapshot that was read, unless the shrink guard holds it. Raises :exc:`ListingFailed`."""
         try:
             self._check(key, made)
         except ListingFailed:

@@ -1,4 +1,4 @@
-"""The newest snapshot of a namespace, with the values of the properties that select topics: how it is read or moved."""
+"""The newest snapshot of a namespace, with the values of selecting properties: reading it, or moving an older one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from broker_core.snapshots import Snapshot
 
 __all__ = ["SMALL", "SnapshotSource"]
 
-#: Bytes of a snapshot that is read beside large ones, whatever they are.
+#: Bytes of a snapshot that is read beside large ones, however many they are.
 SMALL: Final = 1024 * 1024
 #: Topics of a namespace that the event loop reads itself, and bytes of its snapshot.
 _FEW: Final = 128
@@ -33,7 +33,7 @@ _MORE: Final = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SnapshotSource:
-    """Reads a catalogue for one choice of properties (``keys``), with what is stored of it (``warm``)."""
+    """Reads a catalogue for one choice of properties (``keys``), with its stored snapshots (``warm``)."""
 
     catalog: SqliteCatalog
     keys: tuple[str, ...]
@@ -41,7 +41,7 @@ class SnapshotSource:
 
     @property
     def words(self) -> frozenset[str]:
-        """What listings depend on."""
+        """The request fields that listings depend on."""
         return frozenset(f"{PROPERTY}{key}" for key in self.keys)
 
     def of_keys(self, keys: tuple[str, ...]) -> SnapshotSource:
@@ -59,15 +59,15 @@ class SnapshotSource:
         room: int | None,
         read: list[NameChanges],
     ) -> Snapshot | int:
-        """The newest snapshot, made of one that is known where that is less work; in a thread.
+        """The newest snapshot, moved from a known one if that is less work; in a thread.
 
-        Of one that takes more than ``room`` bytes besides what is known, only how many it takes. Takes what is in
-        ``known`` away, so that this thread keeps none of it in memory. ``read`` has the changes that were read last.
+        If it takes more than ``room`` bytes besides the known ones, only the number of bytes. Empties ``known``, so
+        that this thread keeps none of them in memory. ``read`` has the changes that were read last.
         """
         namespace, mode = key
         with self.catalog.reading() as connection:
             mode = _listed_mode(connection, namespace, mode)
-            # The newest first: of a change that it has already, nothing is made again.
+            # The newest first: changes that it has already are not made again.
             known.sort(key=lambda old: (old.version.number, old.listing.mode is mode))
             while known:
                 old = known.pop()
@@ -94,8 +94,8 @@ class SnapshotSource:
     ) -> tuple[Snapshot, Permit] | None:
         """The newest snapshot of a namespace of few topics, and its permits; ``None`` for a larger one, or without.
 
-        It takes well under a millisecond, less than to hand it to a thread, which would then wait for the interpreter's
-        lock, and let others wait. ``connection`` is within a transaction.
+        It takes well under a millisecond, less than handing it to a thread, which would wait for the interpreter's
+        lock, and make others wait. ``connection`` is within a transaction.
         """
         namespace, mode = key
         if connection.execute(_MORE, (str(namespace), _FEW)).fetchone() is not None:
@@ -112,7 +112,7 @@ class SnapshotSource:
             raise
 
     def _expected_bytes(self, connection: sqlite3.Connection, namespace: NamespaceName, mode: Mode) -> int:
-        """About how many bytes the namespace will have that is read."""
+        """About how many bytes the namespace will take once it is read."""
         found = None if self.warm is None else self.warm.find(connection, namespace, mode)
         return (
             expected_bytes(connection, namespace, mode, self.keys) if found is None else found.expected_bytes
@@ -122,7 +122,7 @@ class SnapshotSource:
 def _changes_since(
     connection: sqlite3.Connection, namespace: NamespaceName, snapshot: Snapshot, read: list[NameChanges]
 ) -> NameChanges | Gap:
-    """The changes of a snapshot until now; those in ``read``, where they are."""
+    """The changes since a snapshot; those in ``read`` if they are the ones."""
     if read and read[0].since.same_state(snapshot.version):
         if read[0].version.same_state(read_version(connection, namespace)):
             return read[0]

@@ -1,4 +1,4 @@
-"""Properties of topics: checked, and as the one text that a catalogue stores for the same properties."""
+"""Properties of topics: their check, and the canonical text that a catalogue stores."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def properties_of(text: str | None) -> Mapping[str, str]:
 
 
 def check_properties(properties: object) -> dict[str, str]:
-    """A copy of what can be properties; else a :exc:`TopicInvalid` says why not."""
+    """A copy of valid properties; a :exc:`TopicInvalid` says why others are not."""
     if type(properties) is dict and not properties:
         return {}
     checked_text(properties)
@@ -53,7 +53,7 @@ def check_properties(properties: object) -> dict[str, str]:
 
 
 def checked_text(properties: object, what: _What = "properties") -> str:
-    """The text of what can be properties (strings by strings, as in Pulsar); else a :exc:`TopicInvalid`."""
+    """The text of valid properties (strings by strings, as in Pulsar); a :exc:`TopicInvalid` for others."""
     if not isinstance(properties, Mapping):
         raise TopicInvalid(f"{what} must be an object of strings, not {_kind(properties)}")
     for key, value in properties.items():

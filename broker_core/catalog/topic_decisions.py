@@ -1,4 +1,4 @@
-"""What a write makes of one topic, decided from the topic as it is, within the transaction that writes it.
+"""Decisions of writes: the new state of one topic, from its current state, within the transaction that writes it.
 
 The rules of partitions are those of a broker: docs/reference/pulsar-behaviour.md#partitions-that-a-write-may-make
 """
@@ -40,8 +40,8 @@ __all__ = [
     "without_name",
 ]
 
-#: From the topic of a name to what it is to be; ``None`` is no topic. For a partition that is not there it gets the
-#: topic that would have it, see :func:`has_name`.
+#: Takes the topic of a name and returns its new state; ``None`` is no topic. For a missing partition it gets the topic
+#: that would have it, see :func:`has_name`.
 Decide = Callable[[TopicRecord | None], TopicRecord | None]
 
 
@@ -60,12 +60,12 @@ class TopicWrite:
 
 
 def has_name(topic: TopicRecord, name: TopicName) -> bool:
-    """Whether this name is the topic's own, or that of a partition that it is listed by."""
+    """Whether ``name`` is the topic's own, or the name of a partition that it is listed by."""
     return topic.name == name or name.partition in topic.listed
 
 
 def check_configs(configs: Mapping[str, str]) -> dict[str, str]:
-    """A copy of what can be stored as configs of Kafka: strings by strings, of a bounded size."""
+    """A copy of valid configs of Kafka: strings by strings, of a bounded size."""
     if type(configs) is dict and not configs:
         return {}
     checked_text(configs, "configs")
@@ -73,7 +73,7 @@ def check_configs(configs: Mapping[str, str]) -> dict[str, str]:
 
 
 def without_name(topic: TopicRecord, name: TopicName) -> TopicRecord | None:
-    """What is left of a topic without the partition of this name; nothing where the name is its own."""
+    """A topic without the partition of this name; ``None`` if the name is its own, or nothing is left."""
     if topic.name == name:
         return None
     left = topic.listed.without(ListedNames.of(name.partition))
@@ -89,9 +89,9 @@ def creation(
     replication: int | None = None,
     topic_id: uuid.UUID | None = None,
 ) -> Decide:
-    """A new topic of ``partitions`` (0: a plain one), or a partition that is missing of a partitioned topic.
+    """A new topic of ``partitions`` (0: a plain one), or a missing partition of a partitioned topic.
 
-    A new topic has these ``configs`` and this ``replication``, and the ``topic_id``, which no other may have, or a new
+    A new topic gets the ``configs``, the ``replication``, and the ``topic_id``, which no other topic may have, or a new
     one. Raises :exc:`TopicExists` and :exc:`PartitionRefused`.
     """
     _check_count(partitions)
@@ -117,9 +117,9 @@ def adjustment(
     configs: Callable[[Mapping[str, str]], Mapping[str, str]] | None = None,
     partitions: int | None = None,
 ) -> Decide:
-    """What these functions make of the properties and the configs of a topic, and so many partitions.
+    """A topic with properties and configs changed by the given functions, and the given number of partitions.
 
-    A partition's name is good for the properties and configs, which are its topic's. Raises :exc:`TopicMissing` and
+    A partition's name may be used for properties and configs, which are its topic's. Raises :exc:`TopicMissing` and
     :exc:`PartitionCountRefused`.
     """
     return _with_known_configs(_adjusted(name, properties, configs, partitions), {})
@@ -156,10 +156,10 @@ def replacement(
     may_replace: bool,
     configs: Mapping[str, str] | None = None,
 ) -> Decide:
-    """A topic of exactly these partitions, properties and configs, new or in the place of what it had.
+    """A topic with exactly the given partitions, properties and configs, new or in place of its former ones.
 
-    It keeps its id, and without ``configs`` those that it has. Raises :exc:`TopicExists` where something else is there
-    that it may not replace, :exc:`PartitionCountRefused` and :exc:`PartitionRefused`.
+    It keeps its id, and without ``configs`` its configs. Raises :exc:`TopicExists` if something else is there that it
+    may not replace, :exc:`PartitionCountRefused` and :exc:`PartitionRefused`.
     """
     _check_count(partitions)
     given = check_properties({} if properties is None else properties)
@@ -188,9 +188,9 @@ def merge(
     partitions: int | None = None,
     configs: Mapping[str, str | None] | None = MappingProxyType({}),
 ) -> Decide:
-    """Set these properties and configs of a topic, and take those away whose value is ``None``, or all; let it grow.
+    """Set properties and configs of a topic, removing those with ``None`` (``None`` for all: all of them); let it grow.
 
-    Raises what :func:`adjustment` does.
+    Raises the errors of :func:`adjustment`.
     """
     check_properties(_set_ones(properties))
     given = check_configs(_set_ones(configs))
@@ -201,9 +201,9 @@ def merge(
 
 
 def deletion(name: TopicName, *, partitioned: bool | None = None) -> Decide:
-    """No topic of this name, with all of its partitions; by a partition's name that one alone.
+    """Deletion of a topic with all of its partitions; by a partition's name, only of that partition.
 
-    ``partitioned`` says which kind is meant; by default any is. Raises :exc:`TopicMissing` and
+    ``partitioned`` restricts it to one kind of topic. Raises :exc:`TopicMissing` and
     :exc:`PartitionedRefused`.
     """
 
@@ -220,9 +220,9 @@ def deletion(name: TopicName, *, partitioned: bool | None = None) -> Decide:
 
 
 def _with_known_configs(decide: Decide, given: Mapping[str, str]) -> Decide:
-    """Wrap a decision: configs that it changes must be such as Kafka's topics can have, else :exc:`TopicInvalid`.
+    """Wrap a decision: configs that it changes must be valid for topics of Kafka, else :exc:`TopicInvalid`.
 
-    ``given`` are those that the change sets.
+    ``given`` are the configs that the change sets.
     """
 
     def decided(topic: TopicRecord | None) -> TopicRecord | None:
@@ -244,14 +244,14 @@ _UNWRITTEN = datetime.fromtimestamp(0, UTC)
 
 
 def _set_ones(changes: Mapping[str, str | None] | None) -> Any:
-    """What a merge sets; what is no object stays as it is, for the check."""
+    """The entries that a merge sets; a value other than an object is returned as it is, for the check."""
     if isinstance(changes, Mapping):
         return {key: value for key, value in changes.items() if value is not None}
     return {} if changes is None else changes
 
 
 def _merged(there: Mapping[str, str], changes: Mapping[str, str | None] | None) -> dict[str, str]:
-    """As RFC 7396 has it."""
+    """A merge by the rules of RFC 7396."""
     if changes is None:
         return {}
     kept = {key: value for key, value in there.items() if key not in changes}
@@ -270,7 +270,7 @@ def _check_count(partitions: int) -> None:
 
 
 def _grown(topic: TopicRecord, partitions: int) -> ListedNames:
-    """The names of a topic of so many partitions, with those that were deleted one by one."""
+    """The names of a topic with ``partitions``, including the ones that were deleted one by one."""
     now = topic.partitions
     if partitions == now == 0:
         return topic.listed
@@ -296,7 +296,7 @@ def _one_partition(
     properties: Mapping[str, str],
     configs: Mapping[str, str] | None,
 ) -> TopicRecord:
-    """The topic with this partition, which it has room for."""
+    """The topic with the given partition, which it has room for."""
     if topic is not None and topic.name == name:  # an import may have made such a topic
         raise TopicExists.of(name)
     if partitions:

@@ -1,8 +1,8 @@
 """The catalogue's details of topics (partitions, ids, properties, configs) as columns.
 
-SQLite writes JSON, and Arrow's reader takes it apart, so that no Python object is made for a topic. A topic that is not
-in the file has no row. The topics of a page stand side by side in the index, so they are read as a range; properties,
-of which many topics have the same, are taken apart once each.
+SQLite writes JSON, and Arrow's reader parses it, so that no Python object is made for a topic. A topic that is not in
+the file has no row. The topics of a page are adjacent in the index, so they are read as a range; equal properties of
+many topics are parsed once.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _PAIRS: Final = (
 _PAIRS_SCHEMA: Final = pa.schema(
     [("pairs", pa.list_(pa.struct([("key", pa.string()), ("value", pa.string())])))]
 )
-#: What is read for each column that can be asked for; configs are those that were set for the topic itself.
+#: The SQL of each column that can be requested; configs are those that were set for the topic itself.
 _READ: Final = {
     "partitions": "'listed', listed",
     "topic_id": "'topic_id', hex(topic_id)",
@@ -51,18 +51,18 @@ _TYPES: Final = {
 _OF: Final = " FROM topics WHERE namespace = (SELECT id FROM namespaces WHERE name = ?) AND domain = ? AND "
 _NAMED: Final = "base IN (SELECT value FROM json_each(?))"
 _BETWEEN: Final = "base BETWEEN ? AND ?"
-#: A range is read where it has so many times as many topics as are asked for at the most.
+#: A range is read if it has at most so many times as many topics as are requested.
 _SPARSE: Final = 2
-#: Ids up to which the index is asked for each.
+#: Up to so many ids, each is looked up in the index.
 _FEW_IDS: Final = 10_000
-#: More of them are looked for among all topics, as hexadecimal in JSON.
+#: More ids are searched among all topics, as hexadecimal in JSON.
 _BY_ID: Final = "hex(topic_id) IN (SELECT value FROM json_each(?))"
 
 
 def described_bytes(
     connection: sqlite3.Connection, namespace: NamespaceName, names: Any | None, ids: Any | None
 ) -> int:
-    """About how many bytes :func:`describe` takes for these topics."""
+    """About how many bytes :func:`describe` takes for the topics."""
     total = 0
     for code, condition, keys in _questions(connection, namespace, names, ids):
         query = (
@@ -98,7 +98,7 @@ def describe(
 def _questions(
     connection: sqlite3.Connection, namespace: NamespaceName, names: Any | None, ids: Any | None
 ) -> list[tuple[int, str, tuple[str | bytes, ...]]]:
-    """What to ask for each domain: its number, the condition, and its values."""
+    """The queries for each domain: its number, the condition, and its values."""
     if names is None:
         assert ids is not None
         wanted = ids.to_pylist()
@@ -122,7 +122,7 @@ def _questions(
 def _range(
     connection: sqlite3.Connection, namespace: NamespaceName, code: int, bases: Any
 ) -> tuple[str, str] | None:
-    """The first and the last name, where there are not many others between them; Arrow and SQLite compare bytes."""
+    """The first and the last name, if there are not many others between them; Arrow and SQLite compare bytes."""
     ends = pc.min_max(bases).as_py()
     most = _SPARSE * len(bases)
     query = f"SELECT count(*) FROM (SELECT 1 {_OF}{_BETWEEN} LIMIT ?)"  # noqa: S608 - constants
@@ -165,7 +165,7 @@ def _parsed(text: bytes | None, schema: pa.Schema) -> pa.Table:
     if text is None:
         return schema.empty_table()
     options = pyarrow.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
-    blocks = pyarrow.json.ReadOptions(block_size=len(text) + 1)  # no text is cut in the midst
+    blocks = pyarrow.json.ReadOptions(block_size=len(text) + 1)  # no text is cut
     return pyarrow.json.read_json(io.BytesIO(text), parse_options=options, read_options=blocks)
 
 
@@ -175,9 +175,9 @@ def _of(table: pa.Table, name: str) -> Any:
 
 
 def listed_partitions(listed: Any) -> Any:
-    """The highest index and one, which the compact form ends with; 0 for a topic without any."""
+    """The number of partitions: the highest index, which ends the compact form, and one; 0 for a topic without any."""
     last = pc.struct_field(pc.extract_regex(listed, r"(?P<index>[0-9]+)$"), "index").cast(pa.int64())
-    # A partition of index 2^31-1 makes one more than a column of details can say: it is said where it is refused.
+    # A partition of index 2^31-1 makes one more than a column of details can hold; it is refused elsewhere.
     return pc.min_element_wise(pc.add(pc.coalesce(last, pa.scalar(-1, pa.int64())), 1), 2**31 - 1).cast(
         pa.int32()
     )

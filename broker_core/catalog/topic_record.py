@@ -1,4 +1,4 @@
-"""A topic as a catalogue has it, and the protocol of a catalogue."""
+"""A topic in a catalogue, and the protocol of a catalogue."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class TopicRecord:
     """One topic: its plain name and its partitions share the id and the properties.
 
     ``name`` is the topic's own name, without any partition suffix; ``listed`` says which names it is listed by.
-    ``configs`` are those of Kafka that were set for this topic; ``replication`` is the number of replicas that a Kafka
-    client asked for, ``None`` for no number.
+    ``configs`` are the configs of Kafka that were set for this topic; ``replication`` is the number of replicas that a
+    Kafka client requested, ``None`` for no number.
     """
 
     name: TopicName
@@ -36,7 +36,7 @@ class TopicRecord:
 
     @property
     def partitions(self) -> int:
-        """The number of partitions that clients are told; 0 for a topic that has none."""
+        """The number of partitions that clients get; 0 for a topic that has none."""
         return self.listed.partitions
 
     @property
@@ -45,7 +45,7 @@ class TopicRecord:
         return self.listed.names(str(self.name))
 
     def shown(self) -> dict[str, Any]:
-        """The topic as JSON has it, over HTTP and in the output of commands."""
+        """The topic as an object of JSON, for HTTP and the output of commands."""
         return {
             "name": str(self.name),
             "topic_id": topic_id_text(self.topic_id),
@@ -58,7 +58,7 @@ class TopicRecord:
 
 
 class Catalog(Protocol):
-    """Where topics live when the broker holds them itself. All calls are synchronous and safe from any thread."""
+    """A store of topics in the broker itself. All calls are synchronous and safe from any thread."""
 
     @property
     def catalog_id(self) -> str:
@@ -71,18 +71,18 @@ class Catalog(Protocol):
         """The state of a namespace now."""
 
     def changes(self, namespace: NamespaceName, since: CatalogVersion) -> Changes | Gap:
-        """The changes after ``since``, or a :class:`Gap` where the log does not reach back to it."""
+        """The changes after ``since``, or a :class:`Gap` if the log does not reach back to it."""
 
     def topics(
         self, namespace: NamespaceName
     ) -> AbstractContextManager[tuple[CatalogVersion, Iterator[TopicRecord]]]:
-        """All topics of a namespace at one version: what to read after a gap."""
+        """All topics of a namespace at one version, to be read after a gap."""
 
     def topic(self, name: TopicName) -> TopicRecord | None:
         """The topic that is, or that has, this name."""
 
     def partitions(self, name: TopicName) -> int | None:
-        """The number of partitions of a topic, 0 for one without (or for a partition); ``None`` for none at all."""
+        """The number of partitions of a topic, 0 for one without (or a partition); ``None`` if there is no topic."""
 
     def create(
         self, name: TopicName, *, partitions: int = 0, properties: Mapping[str, str] | None = None
@@ -90,7 +90,7 @@ class Catalog(Protocol):
         """Add a topic with a new id; raises :exc:`~broker_core.catalog.errors.TopicExists`."""
 
     def delete(self, name: TopicName) -> TopicRecord:
-        """Remove a topic with all of its names, or one partition; the record is what it was before."""
+        """Remove a topic with all of its names, or one partition; returns the record before."""
 
     def set_properties(self, name: TopicName, properties: Mapping[str, str]) -> TopicRecord:
         """Replace the properties of a topic."""

@@ -1,4 +1,4 @@
-"""What the catalogue's lister has of stored snapshots: a namespace from the folder, and what is to be stored of it."""
+"""Stored snapshots of the catalogue's lister: reading a namespace from the folder, and storing it there."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from broker_core.snapshots import LEAST_TOPICS, Manifest, Snapshot, SnapshotWrit
 
 __all__ = ["FoundSnapshot", "WarmStart"]
 
-#: Bytes that a name which came by a change takes in memory, about.
+#: Bytes that an added name takes in memory, about.
 _CHANGED_NAME: Final = 512
 
 
 @dataclass(frozen=True, slots=True)
 class FoundSnapshot:
-    """A stored snapshot that is not read yet, and the changes that lead from it to what the catalogue has now."""
+    """A stored snapshot that is not read yet, and the changes from it to the catalogue's current state."""
 
     manifest: Manifest
     changes: NameChanges
 
     @property
     def expected_bytes(self) -> int:
-        """About the bytes that it takes in memory, as of now."""
+        """About the bytes that the current snapshot takes in memory."""
         return self.manifest.nbytes + _CHANGED_NAME * self.changed_names
 
     @property
@@ -42,7 +42,7 @@ class FoundSnapshot:
 
     @property
     def is_worth_reading(self) -> bool:
-        """Whether to read it and to change it is less work than reading the catalogue."""
+        """Whether reading and changing it is less work than reading the catalogue."""
         return self.changed_names <= _worth_changing(self.manifest)
 
 
@@ -87,7 +87,7 @@ class WarmStart:
         return found
 
     def read(self, connection: sqlite3.Connection, namespace: NamespaceName, mode: Mode) -> Snapshot | None:
-        """The namespace as of now, made of its stored snapshot; ``None`` where there is none that is right."""
+        """The current namespace, made from its stored snapshot; ``None`` if there is no usable one."""
         found = self.find(connection, namespace, mode)
         chunks = None if found is None else self._stored.read(found.manifest)
         if found is None or chunks is None:
@@ -99,18 +99,18 @@ class WarmStart:
     # -- on the event loop
 
     async def most_asked(self, catalog_id: str) -> list[tuple[SnapshotKey, int]]:
-        """The stored namespaces, the one asked most first, with the bytes that they take in memory."""
+        """The stored namespaces, the most requested first, with the bytes that they take in memory."""
         manifests = await asyncio.to_thread(self._stored.most_asked, catalog_id)
         return [(manifest.key, manifest.nbytes) for manifest in manifests]
 
     def changed(self, snapshot: Snapshot) -> None:
-        """Something new is in memory: it will be stored."""
+        """Note that a new snapshot is in memory, to be stored."""
         listing = snapshot.listing
         if len(listing) >= LEAST_TOPICS:
             self._writer.changed((listing.namespace, listing.mode))
 
     async def stop(self, within: float) -> None:
-        """Store what is in memory, for up to so many seconds."""
+        """Store the snapshots in memory, for at most ``within`` seconds."""
         await self._writer.stop(within)
 
     def _current(self, key: SnapshotKey) -> Stored | None:

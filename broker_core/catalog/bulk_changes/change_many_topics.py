@@ -1,6 +1,6 @@
-"""Changing many topics of a namespace in one transaction, as sets within SQLite: one version for all of them.
+"""Changes of many topics of a namespace in one transaction, as sets within SQLite: one version for all of them.
 
-What is chosen by a pattern is what a listing by this pattern would have, of both domains.
+A pattern selects the topics that a listing by this pattern would have, of both domains.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _TOPICS: Final = (
 class TopicState:
     """A topic (number of its domain, local name) after a change: the compact form of its names, and its properties.
 
-    Nothing listed is a topic that goes. ``properties`` is their text, ``None`` for none.
+    If nothing is listed, the topic goes. ``properties`` is their text, ``None`` for none.
     """
 
     domain: int
@@ -61,9 +61,9 @@ class TopicState:
 def change_topics(
     connection: sqlite3.Connection, change: NamespaceChange, states: Iterable[TopicState]
 ) -> int:
-    """Bring topics that are there to these states, within the caller's transaction; returns how many.
+    """Bring existing topics to the given states, within the caller's transaction; returns how many.
 
-    Each must be a change: other names or other properties than the topic has.
+    Each state must have other names or other properties than the topic has.
     """
     connection.execute(_TABLE)
     connection.execute("DELETE FROM temp.next_state")
@@ -95,7 +95,7 @@ def change_topics(
 def topics_matching(
     connection: sqlite3.Connection, namespace: NamespaceName, number: int, pattern: str
 ) -> Iterator[TopicState]:
-    """The topics of a namespace (``number`` in the file) whose name matches in full, as they are.
+    """The topics of a namespace (``number`` in the file) whose name matches in full, in their current state.
 
     Raises :exc:`~broker_core.errors.InvalidPattern`, also if RE2 does not support the pattern, or if it can match no
     topic of the namespace.

@@ -1,4 +1,4 @@
-"""Deleting the topics of a file, or those that match a pattern: all in one transaction, behind the guard."""
+"""Deletion of the topics of a file, or of all that match a pattern: in one transaction, limited by the guard."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _COUNTS: Final = "SELECT listed, count(*) FROM topics WHERE namespace = ? GROUP 
 
 @dataclass(frozen=True, slots=True)
 class DeletionReport:
-    """The deleted topics, or those of a dry run. ``topics`` has full names: a topic's own where all of it goes,
-    otherwise its deleted partitions; ``names`` counts listed names. ``refusal``: why the run that a dry
-    run stands for would delete nothing."""
+    """The deleted topics, or the ones that a dry run would delete. ``topics`` has full names: a topic's own if all of
+    it goes, otherwise its deleted partitions; ``names`` counts listed names. ``refusal``: why the real run would delete
+    nothing."""
 
     topics: tuple[str, ...]
     names: int
@@ -58,9 +58,9 @@ def delete_of_file(
     *,
     dry_run: bool = False,
 ) -> DeletionReport:
-    """Remove the topics of a file (:mod:`~.topic_file_reader`): all, or none where one is missing.
+    """Remove the topics of a file (:mod:`~.topic_file_reader`): all, or none if one is missing.
 
-    A topic's own name is the topic with all its partitions; a partition's name, or a number of partitions, are these.
+    A topic's own name removes it with all partitions; a partition's name, or a number of partitions, only those.
     Raises :exc:`~broker_core.mass_deletion_guard.MassDeletion`, :exc:`~broker_core.catalog.errors.TopicMissing` and
     :exc:`~broker_core.catalog.errors.ImportRefused`.
     """
@@ -91,7 +91,7 @@ def _delete(
     *,
     dry_run: bool,
 ) -> DeletionReport:
-    """Leave of each topic the names of the compact form beside it."""
+    """Reduce each topic to the names of the compact form beside it."""
     topics: list[str] = []
     removed = 0
     for topic, left in going:

@@ -1,4 +1,4 @@
-"""Changing properties key by key: of one topic, or of all that match a pattern, in one transaction."""
+"""Changes of properties key by key: of one topic, or of all that match a pattern, in one transaction."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class PropertiesChange:
     replace: bool = False
 
     def check(self) -> None:
-        """Raise :exc:`CatalogError` for what cannot be done."""
+        """Raise :exc:`CatalogError` if the change is empty or contradicts itself."""
         if not self.given and not self.unset and not self.replace:
             raise CatalogError("No property is given: KEY=VALUE sets one, --unset KEY takes one away")
         both = sorted(set(self.given) & set(self.unset))
@@ -34,14 +34,14 @@ class PropertiesChange:
         checked_text(self.given)
 
     def of(self, properties: Mapping[str, str]) -> dict[str, str]:
-        """What a topic with these properties has afterwards."""
+        """The properties of a topic after the change."""
         kept = {} if self.replace else {k: v for k, v in properties.items() if k not in self.unset}
         return kept | dict(self.given)
 
 
 @dataclass(frozen=True, slots=True)
 class PropertiesReport:
-    """``topics`` that were meant, the listed ``names`` of theirs, and how many topics ``changed``."""
+    """The number of selected ``topics``, of their listed ``names``, and of topics that ``changed``."""
 
     topics: int
     names: int
@@ -53,8 +53,8 @@ def set_properties(
 ) -> PropertiesReport:
     """Change a topic, named by its own name or by one of its partitions: all of its names.
 
-    What it has already changes nothing, the version included. Raises
-    :exc:`~broker_core.catalog.errors.TopicMissing`, and :exc:`CatalogError` for properties that cannot be.
+    If the topic has the properties already, nothing changes, not even the version. Raises
+    :exc:`~broker_core.catalog.errors.TopicMissing`, and :exc:`CatalogError` for invalid properties.
     """
     wanted.check()
     write = catalog.edit(name, adjustment(name, properties=wanted.of), dry_run=dry_run)
@@ -84,7 +84,7 @@ def set_properties_of_matching(
 def _changed(
     topics: Iterable[TopicState], wanted: PropertiesChange
 ) -> tuple[PropertiesReport, list[TopicState]]:
-    """The selected topics, and those of them whose properties change."""
+    """The counts of the selected topics, and the new states of topics whose properties change."""
     wanted.check()
     known: dict[str | None, str] = {}
     states = []

@@ -1,4 +1,4 @@
-"""Reading a namespace of the catalogue as a snapshot, and saying before how many bytes it will have."""
+"""Reading a namespace of the catalogue as a snapshot, and estimating its bytes before."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["expected_bytes", "load_snapshot", "only_mode"]
 
 
 def only_mode(connection: sqlite3.Connection, namespace: NamespaceName) -> Mode | None:
-    """The mode that lists all topics of a namespace, where they are of one domain (or there are none)."""
+    """The mode that lists all topics of a namespace, if they are of one domain (or there are none)."""
     has = "SELECT 1 FROM topics WHERE namespace = (SELECT id FROM namespaces WHERE name = ?) AND domain = ? LIMIT 1"
     domains = [
         code for code in range(len(DOMAINS)) if connection.execute(has, (str(namespace), code)).fetchone()
@@ -36,11 +36,11 @@ def only_mode(connection: sqlite3.Connection, namespace: NamespaceName) -> Mode 
     return Mode.NON_PERSISTENT if domains == [1] else Mode.PERSISTENT
 
 
-#: Bytes of a listing, of each chunk besides its columns, and the same of one that is not alone.
+#: Bytes of a listing, of its only chunk besides its columns, and of each chunk if there are more.
 _LISTING: Final = 9 * 1024
 _CHUNK: Final = 2560
 _SHARED: Final = 4096
-#: Of all topics: how many, and the bytes of their names. Reading their properties takes half as long again.
+#: The number of all topics, and the bytes of their names. Reading their properties takes half as long again.
 _SIZES: Final = (
     "SELECT count(*), total(length(CAST(base AS BLOB))), total(listed <> '*')"
     " FROM topics WHERE namespace = (SELECT id FROM namespaces WHERE name = ?) AND domain = ?"
@@ -49,7 +49,7 @@ _PROPERTIES: Final = (
     "SELECT total(length(properties))"
     " FROM topics WHERE namespace = (SELECT id FROM namespaces WHERE name = ?) AND domain = ?"
 )
-#: Of the names that they are listed by, where some are partitions.
+#: The number and bytes of the listed names, if some are partitions.
 _LISTED: Final = (
     "SELECT total(n), total(n * bytes) FROM ("
     "SELECT listed_names(listed) AS n, length(CAST(base AS BLOB)) AS bytes"
@@ -87,7 +87,7 @@ def expected_bytes(
         expected += fields + fields // 8 + 8 * names + BlockHashes.expected_bytes(names)
         expected += _CHUNK + shared * (_CHUNK + _SHARED)
         if parted:
-            expected += fields + 20 * names  # what patterns match is not the end of the fields then
+            expected += fields + 20 * names  # then forms are not the ends of the fields
         if property_keys:
             # Codes, and room for as many remembered rows.
             expected += 2 * 4 * names * len(property_keys)
@@ -110,7 +110,7 @@ def load_snapshot(
     chunks: list[Chunk] = []
     for code, domain in ((1, NON_PERSISTENT), (0, PERSISTENT)):
         if mode.lists(domain):
-            # What is in the file was checked when it was written.
+            # Names in the file were checked when they were written.
             stream = ChunkStream(namespace, domain, tuple(property_keys))
             for block, last in read_names(connection, number, code, property_keys):
                 stream.add(block.names, block.properties, last)
@@ -119,7 +119,7 @@ def load_snapshot(
             del stream
     snapshot = Snapshot(version, listing_of(ListingData(namespace, mode, chunks)), property_keys)
     if snapshot.nbytes >= _LARGE:
-        # Building needs more than what stays: give it back to the system, not to the next build. After a small one
-        # the next would ask for the same pages again, which takes longer than to build it.
+        # Building needs more memory than stays in use: give it back to the system. After a small build the next would
+        # request the same pages again, which takes longer than the build.
         pa.default_memory_pool().release_unused()
     return snapshot

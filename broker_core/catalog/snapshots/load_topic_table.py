@@ -31,7 +31,7 @@ _TOPICS: Final = (
 
 
 def load_topic_table(connection: sqlite3.Connection, namespace: NamespaceName) -> TopicTable:
-    """All persistent topics but those that listings drop; ``connection`` is within a transaction."""
+    """All persistent topics except those that listings leave out; ``connection`` is within a transaction."""
     row = connection.execute("SELECT id FROM namespaces WHERE name = ?", (str(namespace),)).fetchone()
     names = [pa.array([], pa.large_string())]
     partitions = [np.zeros(0, np.int32)]

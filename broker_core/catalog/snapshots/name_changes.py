@@ -1,6 +1,6 @@
-"""What the change log says of the names of a namespace: which are listed no more since a version, and which are now.
+"""Changes of a namespace's names since a version, read from the change log: names that came and that went.
 
-A follower of names needs no objects of changes: of a log of some hundred rows these would cost more than all else.
+Objects for each change are not needed for that; for some hundred rows they would cost more than all else.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from broker_core.names.listed_names import ListedNames
 
 __all__ = ["LoggedRow", "NameChanges", "read_name_changes"]
 
-#: A changed topic: the number of its domain, its local name, what it was and is listed by, and the texts of the
-#: properties that it had and has.
+#: A changed topic: the number of its domain, its local name, the compact forms of its listed names before and after,
+#: and the texts of its properties before and after.
 LoggedRow: TypeAlias = "tuple[int, str, str, str, str | None, str | None]"
-#: What properties are not read for.
+#: The columns to read, without and with properties.
 _NO_PROPERTIES: Final = "domain, base, listed_before, listed_after, NULL, NULL"
 _PROPERTIES: Final = "domain, base, listed_before, listed_after, properties_before, properties_after"
 #: All topics whose names and properties change in the same way.
@@ -34,7 +34,7 @@ _Alike: TypeAlias = "tuple[int, str, str, str | None, str | None]"
 class NameChanges:
     """The rows of the log after ``since`` up to and with ``version``, oldest first.
 
-    Their properties are there where they were read (:func:`read_name_changes`).
+    Their properties are there if they were read (:func:`read_name_changes`).
     """
 
     namespace: NamespaceName
@@ -46,7 +46,7 @@ class NameChanges:
         return len(self.rows)
 
     def count(self, mode: Mode = Mode.ALL) -> int:
-        """How many names the rows are about, those that a topic has before and after it twice."""
+        """How many names the rows are about; names that a topic has before and after count twice."""
         forms = Counter([(domain, before, after) for domain, _, before, after, _, _ in self.rows])
         return sum(
             times * (len(ListedNames.parse(before)) + len(ListedNames.parse(after)))
@@ -55,16 +55,16 @@ class NameChanges:
         )
 
     def names(self, mode: Mode) -> Iterator[str]:
-        """The full names that they are about."""
+        """The full names that the rows are about."""
         for domain, base, before, after, _, _ in self.rows:
             if mode.lists(DOMAINS[domain]):
                 for listed in (before, after):
                     yield from ListedNames.parse(listed).names(self._prefix(domain) + base)
 
     def changed(self, mode: Mode, property_keys: Sequence[str]) -> Changed:
-        """What has to change in a listing of the first version to become that of the last one.
+        """The changes that turn a listing of the first version into one of the last version.
 
-        It is the net effect: of a topic that is deleted and made again nothing is left, nor of a version between.
+        It is the net effect: a topic that is deleted and made again leaves no trace, nor do versions between.
         """
         removed: list[str] = []
         added: list[str] = []
@@ -89,7 +89,7 @@ class NameChanges:
         return Changed(removed, added, values)
 
     def _alike(self) -> dict[_Alike, list[str]]:
-        """The local names of topics by what they were before the first row and are after the last one."""
+        """The local names of topics by their state before the first row and after the last one."""
         first: dict[tuple[int, str], tuple[str, str | None]] = {}
         last: dict[tuple[int, str], tuple[str, str | None]] = {}
         for domain, base, before, after, had, has in self.rows:
@@ -114,7 +114,7 @@ def read_name_changes(
     most: int,
     properties: bool,
 ) -> NameChanges | Gap:
-    """The changes after ``since``, with the properties of topics if these are asked for.
+    """The changes after ``since``, with the properties of topics if ``properties`` is set.
 
     ``connection`` is within a transaction. More than ``most`` rows are a :class:`~broker_core.change_log.Gap`.
     """

@@ -1,8 +1,8 @@
-"""The last changes of a namespace: whether they concern a question that was answered from a listing before them.
+"""Recent changes of a namespace, and whether they concern a request that was answered from an older listing.
 
-A question with a pattern has the same answer before and after a change of topics that do not match it. To know that
-takes some microseconds, to move a snapshot a hundred times as long. So such questions do not wait for that, a snapshot
-is moved once for several changes, and answers that were sent are sent again after changes that do not concern them.
+A request with a pattern has the same answer before and after a change of topics that do not match it. Finding that out
+takes some microseconds, moving a snapshot a hundred times as long. So such requests do not wait for the move, a
+snapshot is moved once for several changes, and sent answers are sent again after changes that do not concern them.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from broker_core.snapshots import CachedSnapshot, Snapshot, SnapshotCache
 
 __all__ = ["MOST_RECENT", "KeptSnapshot", "KeptSnapshots", "RecentChanges", "SnapshotKey"]
 
-#: Changed topics that are looked at for each question, at the most.
+#: The most changed topics that are matched for each request.
 MOST_RECENT: Final = 64
 
 
 class RecentChanges:
-    """What changed since a snapshot, as far as it is known: up to ``version``, which was the newest at ``seen``."""
+    """The known changes since a snapshot, up to ``version``, which was the newest one at state ``seen``."""
 
     __slots__ = ("_changed", "_listings", "_prefix", "_property_keys", "_since", "seen", "version")
 
@@ -39,19 +39,20 @@ class RecentChanges:
         self._property_keys = snapshot.property_keys
         self._prefix = f"{snapshot.listing.namespace}/".encode()
         self._since = snapshot.version.number
-        #: By the number of the version: what patterns match of a changed topic, and whether other names are listed.
+        #: For each changed topic the number of the version, the text that patterns match, and whether its names
+        #: changed.
         self._changed: deque[tuple[int, bytes, bool]] = deque()
-        #: Listings, which need not be there any more, and their versions.
+        #: Listings, some of which may be freed, and their versions.
         self._listings: dict[weakref.ref[Listing], int] = {}
         self.listed_by(snapshot)
 
     def listed_by(self, snapshot: Snapshot) -> None:
-        """Know a later snapshot of the same namespace."""
+        """Add a later snapshot of the same namespace."""
         self._listings = {ref: number for ref, number in self._listings.items() if number >= self._since}
         self._listings[weakref.ref(snapshot.listing)] = snapshot.version.number
 
     def follow(self, recent: RecentRows, seen: int) -> None:
-        """Take in what happened since ``version``, as of a state of the file."""
+        """Add the changes since ``version``, as of a state of the file."""
         for number, _, base, before, after, had, has in recent.rows:
             lists_others = before != after
             if lists_others or self._changes_values(had, has):
@@ -67,17 +68,18 @@ class RecentChanges:
         return any(before.get(key) != after.get(key) for key in self._property_keys)
 
     def _forms_of(self, base: str) -> Iterable[bytes]:
-        """What patterns match of a topic's names: of its partitions its own name, of itself that without a suffix."""
+        """The texts of a topic's names for patterns: its own name for partitions, without any suffix for itself."""
         return {self._prefix + name.encode() for name in (base, partitioned_local_name(base))}
 
     def version_of(self, listing: weakref.ref[Listing]) -> int | None:
-        """The number of the version of a listing, while it is known what changed since."""
+        """The number of the version of a listing, while the changes since are known."""
         return self._listings.get(listing)
 
     def concern(self, pattern: TopicsPattern, since: int, *, by_properties: bool = False) -> bool:
-        """Whether the topics that match ``pattern`` may be others than at the version with this number.
+        """Whether the topics that match ``pattern`` may differ from those at version number ``since``.
 
-        Or, ``by_properties``, those of them that have some properties. ``True`` is always right, and costs time alone.
+        With ``by_properties`` also the properties of matching topics count. ``True`` is always safe, and costs only
+        time.
         """
         if since < self._since:
             return True
@@ -90,7 +92,7 @@ class RecentChanges:
         return may_match(pattern, forms)
 
 
-#: The snapshots of a catalogue, and what one is kept under.
+#: The key of a kept snapshot of a catalogue.
 SnapshotKey: TypeAlias = tuple[NamespaceName, Mode]
 KeptSnapshot: TypeAlias = CachedSnapshot[RecentChanges]
 KeptSnapshots: TypeAlias = SnapshotCache[NamespaceName, RecentChanges]

@@ -1,7 +1,7 @@
 """Moves of snapshots after a few changes, which the event loop makes itself, chunk by chunk.
 
-To hand so little work to a thread takes as long again, and questions that come meanwhile wait for the interpreter's
-lock: longer than for one chunk.
+Handing so little work to a thread takes as long again, and requests that come meanwhile would wait longer for the
+interpreter's lock than for one chunk.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ __all__ = ["SmallMoves"]
 
 #: Logged changes of a small move: they are looked up in one turn of the loop.
 _MOST_ROWS: Final = 16
-#: Names that these are about: a topic may have thousands of partitions.
+#: Names of a small move: one topic may have thousands of partitions.
 _MOST_NAMES: Final = 32
-#: Characters of their names and properties: each is read, in one turn of the loop.
+#: Characters of its names and properties: all are read in one turn of the loop.
 _MOST_TEXT: Final = 32 * 1024
 
 
@@ -36,8 +36,8 @@ class SmallMoves:
         self._is_moving = False
 
     async def moved(self, key: SnapshotKey, room: int) -> Snapshot | None:
-        """The newest snapshot, made of the kept one; ``None`` where that is no small work, or takes more than ``room``
-        bytes, or another one is being moved."""
+        """The newest snapshot, moved from the kept one; ``None`` if that is much work, or takes more than ``room``
+        bytes, or another snapshot is being moved."""
         kept = self._kept.get(key)
         if kept is None or self._is_moving:
             return None
@@ -54,10 +54,10 @@ class SmallMoves:
 
 
 def _few(own: Snapshot, known: Sequence[Snapshot], mode: Mode, recent: RecentRows) -> NameChanges | None:
-    """The changes that lead a snapshot which is kept for a mode to the newest version.
+    """The changes from the kept snapshot of a mode to the newest version.
 
-    ``None`` where they are many, or there is something to decide: one that is known is newer, and its chunks can be
-    shared; or a listing of one domain, which was all that the namespace had, may be that no more.
+    ``None`` if they are many, or need a decision: a newer snapshot is known, whose chunks can be shared; or a listing
+    of one domain, the only one of the namespace, may no longer be complete.
     """
     changes = NameChanges(
         own.listing.namespace, own.version, recent.version, [row[1:] for row in recent.rows]

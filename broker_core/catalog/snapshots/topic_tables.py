@@ -1,7 +1,7 @@
-"""The tables of topics that belong to snapshots: each is of exactly the topics of one listing.
+"""The tables of topics that belong to snapshots: each has exactly the topics of one listing.
 
-The newest table of a namespace is kept, and moved by the change log to the version of a listing that is asked about;
-where the log does not reach, the topics are read anew.
+The newest table of a namespace is kept, and moved by the change log to the version of the requested listing; if the log
+does not reach back, the topics are read anew.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _KEPT: Final = 64
 _CHANGED_PART: Final = 8
 _MANY: Final = 1000
 _NOTHING: Final = TopicTable(())
-#: What a table needs of the log.
+#: The columns of the log that a table needs.
 _COLUMNS: Final = "base, listed_before, listed_after, topic_id"
 _PERSISTENT_TOPICS: Final = f"AND domain = {DOMAINS.index(PERSISTENT)}"
 
@@ -49,9 +49,9 @@ class _Versioned(NamedTuple):
 
 
 class TopicTables:
-    """Tables by the listing that they are of. Made and used on one event loop.
+    """Tables by their listing. Made and used on one event loop.
 
-    Tables and what is encoded of them have permits of the snapshots' budget, with those of ``kept``.
+    Tables and their cached encodings have permits of the snapshots' budget, like the listings of ``kept``.
     """
 
     lister: Final = "catalog"
@@ -65,7 +65,7 @@ class TopicTables:
         self._reads: dict[tuple[Listing, CatalogVersion], asyncio.Task[TopicTable | None]] = {}
 
     def now(self, listing: Listing) -> TopicTable | None:
-        """The table of a listing of persistent topics, where that takes no waiting."""
+        """The table of a listing of persistent topics, if it is there without waiting."""
         if not len(listing):
             return _NOTHING
         snapshot = self._snapshot_of(listing)
@@ -95,24 +95,24 @@ class TopicTables:
             return await asyncio.shield(read)
 
     def hold(self, namespace: NamespaceName, parts: Sequence[tuple[object, int]]) -> bool:
-        """Hold permits for what is made of a table, as long as each part of it lives; false where there is no room."""
+        """Hold permits for encodings of a table, as long as each part of them lives; false if there is no room."""
         return self._kept.hold_beside(namespace, parts)
 
     async def completed(self, table: TopicTable, asker: Asker) -> TopicTable:  # noqa: ARG002  # the protocol's
-        """The table as it is: what plugins tell of topics is all there is of them."""
+        """The table unchanged: the catalogue has nothing to add."""
         return table
 
     def _let_go(self, namespace: NamespaceName) -> None:
         self._newest.pop(namespace, None)
 
     def _snapshot_of(self, listing: Listing) -> Snapshot | None:
-        """The newest snapshot that has a listing, while it is known."""
+        """The newest snapshot of a listing, while it is known."""
         known = self._kept.known(listing.namespace)
         return next((each for each in known if each.listing is listing), None)
 
     def _known(self, snapshot: Snapshot) -> TopicTable | None:
-        """The table of a snapshot. One listing may be that of several versions: a topic that is deleted and created
-        again between two of them has another id.
+        """The table of a snapshot. Several versions may have one listing: a topic that is deleted and created again
+        between two versions has another id.
         """
         found = self._tables.get(snapshot.listing)
         return found.table if found is not None and found.version.same_state(snapshot.version) else None
@@ -145,7 +145,7 @@ class TopicTables:
         wanted: CatalogVersion,
         known: _Versioned | None,
     ) -> _Versioned:
-        """A table of the wanted version, or of the newest one where that is gone; in a thread."""
+        """A table of the wanted version, or of the newest one if that is gone; in a thread."""
         with self._catalog.reading() as connection:
             now = read_version(connection, namespace)
             if known is not None and _is_known(connection, namespace, wanted, now):
@@ -160,7 +160,7 @@ class TopicTables:
 def _is_known(
     connection: sqlite3.Connection, namespace: NamespaceName, wanted: CatalogVersion, now: CatalogVersion
 ) -> bool:
-    """Whether a version is one that the catalogue's log goes on from."""
+    """Whether the catalogue's log leads on from a version."""
     if now.number == wanted.number:
         return now.same_state(wanted)
     return not isinstance(read_span(connection, namespace, wanted), Gap)
@@ -189,6 +189,6 @@ def _topic_changes(
 
 @lru_cache(maxsize=1024)
 def _partitions(listed: str) -> int | None:
-    """The partitions that are shown of a topic; ``None`` of none."""
+    """The number of partitions that clients get for a topic; ``None`` if it lists no name."""
     names = ListedNames.parse(listed)
     return max(names.partitions, 1) if names else None

@@ -14,13 +14,13 @@ from broker_core.catalog.errors import CatalogError
 
 __all__ = ["back_up", "backups_of", "room_for"]
 
-#: Beside the copy, for what the migration itself writes.
+#: Bytes besides the copy, for what the migration itself writes.
 _MARGIN: Final = 16 * 1024 * 1024
-_PAGES_A_STEP: Final = 4096  # between two steps an interrupt of the keyboard is heard
+_PAGES_A_STEP: Final = 4096  # between two steps an interrupt from the keyboard is noticed
 
 
 def backups_of(path: Path, version: int) -> list[Path]:
-    """The copies of a catalogue in this format that are beside it, the last one made last."""
+    """The copies of a catalogue in a format that are beside it, the newest last."""
     real = Path(os.path.realpath(path))
     found: list[Path] = []
     while (name := _numbered(real, version, len(found) + 1)).exists():
@@ -39,9 +39,9 @@ def room_for(path: Path) -> tuple[int, int]:
 def back_up(path: Path, source: sqlite3.Connection, version: int) -> Path:
     """Copy the database that ``source`` reads to ``NAME.format-VERSION.backup`` beside it; returns that path.
 
-    The caller holds the lock of writers. The copy has the rights (and, where that may be, the owner) of the
-    file; it is on the disk before it gets its name, and takes nobody's: another one there gets ``-2`` behind it. Raises
-    :exc:`CatalogError` where there is no room, or the folder cannot be written; nothing is left behind then.
+    The caller holds the lock of writers. The copy has the rights (and, if possible, the owner) of the file; it is on
+    the disk before it gets its name, and never replaces a file: if the name is taken, ``-2`` is appended. Raises
+    :exc:`CatalogError` if there is no room, or the folder cannot be written; then nothing is left there.
     """
     real = Path(os.path.realpath(path))
     needed, free = room_for(path)
@@ -110,7 +110,7 @@ def _copy(source: sqlite3.Connection, part: Path) -> None:
 
 
 def _named(part: Path, real: Path, version: int) -> Path:
-    """Give the copy the first name that is free; one that was made before a crash, and is the same, is as good."""
+    """Give the copy the first free name; an identical copy made before a crash is used instead."""
     number = 1
     while True:
         name = _numbered(real, version, number)

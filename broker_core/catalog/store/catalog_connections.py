@@ -38,12 +38,12 @@ _IDLE_CONNECTIONS: Final = 4
 class CatalogConnections:
     """A catalogue's file, open for any thread.
 
-    Synchronous, and safe to call from any thread. Opening makes the file, with the rights of ``mode``, where there is
-    none, unless ``create`` is false. It raises :exc:`~broker_core.catalog.errors.CatalogUnusable` for a file that is no
-    catalogue. One of an earlier release is read as it is; what writes first brings it forward (:meth:`migrate`).
+    Synchronous, and safe to call from any thread. Opening makes the file, with the rights of ``mode``, if there is
+    none, unless ``create`` is false. It raises :exc:`~broker_core.catalog.errors.CatalogUnusable` for a file that is
+    not a catalogue. A file of an earlier release is read as it is; the first write migrates it (:meth:`migrate`).
 
-    The next read or write notices that the file was replaced, and opens the new one (SQLite would go on
-    with the old one): each call looks at the inode first, which takes some two microseconds.
+    The next read or write notices that the file was replaced, and opens the new one (SQLite would go on with the old
+    one): each call checks the inode first, which takes some two microseconds.
     """
 
     def __init__(
@@ -77,10 +77,10 @@ class CatalogConnections:
             busy_timeout=busy_timeout,
         )
         self._file = before if self._alone else self.identity
-        #: What became of a file of an earlier format, where this object brought it forward.
+        #: The migration, if this object migrated a file of an earlier format.
         self.migrated: Migration | None = None
         self._current: Identity | None = None  # the file that is known to be of this release's format
-        #: How many changes were committed by this object: 0, and it has left the file as it was.
+        #: How many changes this object committed; if 0, it has left the file as it was.
         self.committed = 0
 
     @property
@@ -91,7 +91,7 @@ class CatalogConnections:
 
     @property
     def identity(self) -> Identity | None:
-        """What tells the file that is there now, or its state where it is read alone, from another."""
+        """The identity of the file that is there now; of its state, if it is read alone."""
         return file_identity(self.path, alone=self._alone)
 
     @property
@@ -109,9 +109,9 @@ class CatalogConnections:
             connection.close()
 
     def notice(self) -> None:
-        """Open the file anew where another one was put into its place, as each call does before anything else.
+        """Open the file anew if another one was put into its place, as each call does before anything else.
 
-        Raises :exc:`CatalogUnusable` where there is none. It may wait: an event loop has it done by a thread.
+        Raises :exc:`CatalogUnusable` if there is none. It may wait, so an event loop calls it in a thread.
         """
         if self.identity == self._file or self._closed:
             return
@@ -120,7 +120,7 @@ class CatalogConnections:
                 return
             alone = is_alone(self.path)
             now = file_identity(self.path, alone=alone)
-            # A file that is put there in the midst of this has another identity than `now`: the next call sees it.
+            # A file that is put there meanwhile has another identity than `now`: the next call sees it.
             catalog_id = open_catalog_file(
                 self.path, create=False, alone=alone, busy_timeout=self.busy_timeout
             )
@@ -141,7 +141,7 @@ class CatalogConnections:
 
     @property
     def deletion_delay(self) -> int:
-        """For how many milliseconds the id of a deleted topic is kept, and given to no other."""
+        """For how many milliseconds the id of a deleted topic is kept, and given to no other topic."""
         return self.log_bounds.deleted
 
     @deletion_delay.setter
@@ -149,11 +149,11 @@ class CatalogConnections:
         self.log_bounds = replace(self.log_bounds, deleted=milliseconds)
 
     def migrate(self) -> Migration | None:
-        """Bring the file of an earlier release to this one's format; ``None`` where it is in it.
+        """Migrate the file of an earlier release to this release's format; ``None`` if it has that format already.
 
-        A copy of it is made beside it before, and kept. Whatever writes does this first; a server does it when it
-        starts. Raises :exc:`CatalogError` where no copy can be made, and
-        :exc:`~broker_core.catalog.errors.CatalogBusy`; the file is as it was then.
+        A copy is made beside it before, and kept. Every write does this first; a server does it when it starts. Raises
+        :exc:`CatalogError` if no copy can be made, and
+        :exc:`~broker_core.catalog.errors.CatalogBusy`; then the file is as it was.
         """
         self.notice()
         file = self._file
@@ -169,7 +169,7 @@ class CatalogConnections:
         return done
 
     def connect(self, *, busy_timeout: float | None = None) -> sqlite3.Connection:
-        """A connection of the caller's own, to be closed by it."""
+        """A new connection, which the caller closes."""
         if self._closed:
             raise CatalogError(f"The catalogue {self.path} is closed")
         self.notice()
@@ -187,7 +187,7 @@ class CatalogConnections:
 
     @contextmanager
     def _borrowed(self, *, noticed: bool = False) -> Iterator[sqlite3.Connection]:
-        """A connection of the file that is there now; ``noticed``: the caller looked at once before."""
+        """A connection to the file that is there now; ``noticed``: the caller has called :meth:`notice`."""
         with sqlite_errors(self.path):
             if not noticed:
                 self.notice()
@@ -199,7 +199,7 @@ class CatalogConnections:
             if connection is None:
                 connection = self.connect()
                 alone = alone or self._alone
-                # One that shows an earlier format as this one must not outlive the migration.
+                # A connection that shows an earlier format as the current one must not outlive the migration.
                 asis = not shows_as_current(connection)
             kept = False
             try:
@@ -258,7 +258,7 @@ class CatalogConnections:
                 self.committed += 1
 
     def _begin(self, connection: sqlite3.Connection, wait: float | None = None) -> None:
-        """Begin to write; the connection is used again only where that waited for as long as others do."""
+        """Begin to write; if that fails after ``wait`` seconds, the connection is not used again."""
         if wait is None:
             connection.execute("BEGIN IMMEDIATE")
             return
@@ -277,7 +277,7 @@ class CatalogConnections:
 
     @contextmanager
     def _writing_rows(self) -> Iterator[sqlite3.Connection]:
-        """A transaction that writes rows of no namespace's topics; nothing written leaves the file as it was."""
+        """A transaction that writes rows other than topics; if nothing is written, the file stays as it was."""
         self.migrate()
         with self._turn_to_write(None), self._borrowed() as connection:
             self._begin(connection)

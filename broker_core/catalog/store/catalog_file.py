@@ -1,11 +1,11 @@
-"""Opening the catalogue's file: how a connection is made, and which files are refused.
+"""Opening the catalogue's file: making a connection, and refusing other files.
 
 One SQLite database in WAL mode: readers never wait for a writer, and a transaction that is cut short by a crash leaves
 nothing behind.
 
-Reading needs a log and shared memory beside the file. Where this user cannot make them, or they would be this user's
-and keep the owner from writing, a file without a log is read *alone*: nothing is made, and each read compares the file
-with what it was when it was opened. A writer makes a log before anything else, and is seen by that.
+Reading needs a log and shared memory beside the file. If this user cannot make them, or would own them and so keep the
+file's owner from writing, a file without a log is read *alone*: nothing is made, and each read compares the file with
+its state when it was opened. A writer makes a log before anything else, which reveals it.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ __all__ = [
     "open_catalog_file",
 ]
 
-#: What tells one file, or one state of a file that is read alone, from another.
+#: Identifies a file, or one state of a file that is read alone.
 Identity: TypeAlias = tuple[int, ...]
 
-#: The rights of a new file: it has the names of all topics, and what verifies passwords.
+#: The rights of a new file: it has the names of all topics, and keys that verify passwords.
 NEW_MODE: Final = 0o600
 #: The first format that a release made.
 _OLDEST = 1
-#: Seconds after which a write has another time than one before: more than a tick of the system's clock.
+#: Seconds after which a write has a later time than one before: more than a tick of the system's clock.
 _TICK: Final = 0.05
 
 
@@ -55,7 +55,7 @@ def connect(
 ) -> sqlite3.Connection:
     """A connection to the file: autocommit, durable commits, usable from any thread (by one at a time).
 
-    ``busy_timeout`` is how long, in seconds, a statement waits for a writer of another process. One that reads
+    ``busy_timeout`` is how long, in seconds, a statement waits for a writer of another process. A connection that reads
     ``alone`` sees the file, and no log.
     """
     mode = "ro&immutable=1" if alone else "rwc" if create else "rw"
@@ -75,9 +75,9 @@ def connect(
 
 
 def file_identity(path: Path | str, *, alone: bool = False) -> Identity | None:
-    """The identity of a file (device, inode), to notice its replacement; ``None`` where there is no file.
+    """The identity of a file (device, inode), to notice its replacement; ``None`` if there is no file.
 
-    Of one that is read ``alone`` also its size and times, and whether it has a log.
+    For one that is read ``alone`` also its size and times, and whether it has a log.
     """
     try:
         status = os.stat(path)  # noqa: PTH116 - for every call of a catalogue
@@ -90,7 +90,7 @@ def file_identity(path: Path | str, *, alone: bool = False) -> Identity | None:
 
 
 def is_alone(path: Path) -> bool:
-    """Whether a file is to be read alone. Waits until a write that may have been just now would show by its time."""
+    """Whether a file is to be read alone. Waits until a write of just now would show in its time."""
     real = Path(os.path.realpath(path))
     if not real.is_file() or (os.access(real, os.W_OK) and os.access(real.parent, os.W_OK | os.X_OK)):
         return False
@@ -101,7 +101,7 @@ def is_alone(path: Path) -> bool:
 
 
 def _has_log(path: Path | str) -> bool:
-    """Whether there may be changes that are not in the file itself; a log without any is empty."""
+    """Whether there may be changes that are only in a log, which is empty without any."""
     real = os.path.realpath(path)
     with suppress(OSError):
         if os.stat(f"{real}-wal").st_size:  # noqa: PTH116
@@ -112,11 +112,11 @@ def _has_log(path: Path | str) -> bool:
 def open_catalog_file(
     path: Path, *, create: bool, mode: int = NEW_MODE, alone: bool = False, busy_timeout: float = 30.0
 ) -> str:
-    """Check that the file is a catalogue, making it where there is none and ``create`` says so; returns its id.
+    """Check that the file is a catalogue, making it if there is none and ``create`` is set; returns its id.
 
-    ``mode`` has the rights of a new file. SQLite gives those of the file to its log and its shared memory.
-    One of an earlier format is left as it is. ``alone`` is that of :func:`connect`. Raises :exc:`CatalogUnusable` for a
-    foreign, damaged or newer file, and where there is none.
+    ``mode`` has the rights of a new file. SQLite gives the file's rights to its log and its shared memory.
+    A file of an earlier format is left as it is. ``alone`` is as for :func:`connect`. Raises :exc:`CatalogUnusable` for
+    a foreign, damaged or newer file, and if there is none.
     """
     if not path.parent.is_dir():
         raise CatalogUnusable(f"The catalogue {path} cannot be opened: there is no folder {path.parent}")
@@ -141,7 +141,7 @@ def open_catalog_file(
 
 
 def _make(path: Path, mode: int) -> None:
-    """An empty file with these rights if there is none: before anything is in it. What fails is SQLite's to say."""
+    """Make an empty file with the given rights if there is none. SQLite reports failures when it opens the file."""
     with suppress(OSError):
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         descriptor = os.open(path.resolve(), flags, 0o600)
@@ -152,7 +152,7 @@ def _make(path: Path, mode: int) -> None:
 
 
 def format_of(connection: sqlite3.Connection) -> int:
-    """The number of the format of the file that a connection is to."""
+    """The format number of a connection's file."""
     return pragma(connection, "user_version")
 
 

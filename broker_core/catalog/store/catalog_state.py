@@ -1,4 +1,4 @@
-"""One state of the whole catalogue, to be read from for as long as it takes: what a batch or a copy is made of."""
+"""One state of the whole catalogue, readable for as long as it takes, for batches and copies."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ __all__ = ["CatalogState"]
 class CatalogState:
     """One state of the whole catalogue, seen by one read transaction while others write.
 
-    Of :meth:`~broker_core.catalog.SqliteCatalog.state`, and usable as long as its ``with`` lasts, by one thread at a
-    time. What SQLite refuses is raised as a :exc:`~broker_core.catalog.CatalogError`.
+    Made by :meth:`~broker_core.catalog.SqliteCatalog.state`, and usable within its ``with``, by one thread at a time.
+    Errors of SQLite are raised as :exc:`~broker_core.catalog.CatalogError`.
     """
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self._path = path
         self._connection = connection
         with sqlite_errors(path):
-            #: The random id of the file that is read.
+            #: The random id of the file.
             self.catalog_id = read_catalog_id(connection)
             rows = connection.execute(
                 "SELECT n.name, n.id, n.version, s.stamp FROM namespaces n"
@@ -43,7 +43,7 @@ class CatalogState:
         """The listed local names of one domain as a column, in no particular order, system topics included.
 
         ``names`` is a large_string column; ``properties`` has a column as long for each of ``property_keys``: the value
-        of the name's topic, null where it has none. A namespace that never had a topic has no names.
+        of the name's topic, null if it has none. A namespace that never had a topic has no names.
         """
         if domain not in DOMAINS:
             raise CatalogError(f"A domain is one of {', '.join(DOMAINS)}, not {domain!r:.100}")
@@ -52,7 +52,7 @@ class CatalogState:
             return load_names(self._connection, number, DOMAINS.index(domain), property_keys)
 
     def changes(self, namespace: NamespaceName, since: CatalogVersion) -> Changes | Gap:
-        """The changes after ``since`` up to this state, or a gap where the log does not reach back to it."""
+        """The changes after ``since`` up to this state, or a gap if the log does not reach back to it."""
         with sqlite_errors(self._path):
             return read_changes(self._connection, namespace, since)
 

@@ -1,7 +1,7 @@
-"""Reading the embedded catalogue's change log; looking at a version costs no more than it costs a listing.
+"""Reader of the embedded catalogue's change log; reading a version costs no more than for a listing.
 
-It has a :class:`~.file_watch.FileWatch` of its own, beside the one of the lister: each has to notice for itself that
-another file was put into the place of the catalogue.
+It has a :class:`~.file_watch.FileWatch` of its own, beside the lister's: each has to notice itself that another file
+was put into the place of the catalogue.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class CatalogLogReader:
         self._versions = WatchedVersions(self._watch, self._watch.version)
 
     def close(self) -> None:
-        """Close the file; no version is known at once from then on."""
+        """Close the file; after that no version is known at once."""
         self._watch.close()
 
     async def catalog_id(self) -> str:
@@ -39,15 +39,15 @@ class CatalogLogReader:
         return self._watch.catalog_id
 
     def version_now(self, namespace: NamespaceName) -> CatalogVersion | None:
-        """The state of a namespace: a look at the file, and a read of one row where anything was committed since."""
+        """The state of a namespace: costs a look at the file, and a read of one row if anything was committed since."""
         return self._versions.now(namespace)
 
     def state_now(self) -> int | None:
-        """A number that is another one where anything was committed since; ``None`` where the file cannot be read."""
+        """A number that changes with every commit; ``None`` if the file cannot be read."""
         return self._watch.state if self._watch.look() else None
 
     async def version(self, namespace: NamespaceName) -> CatalogVersion:
-        """The state of a namespace; waits where the file is being written, or was replaced."""
+        """The state of a namespace; waits if the file is being written, or was replaced."""
         now = self.version_now(namespace)
         if now is not None:
             return now
@@ -58,9 +58,9 @@ class CatalogLogReader:
     async def changes(
         self, namespace: NamespaceName, since: CatalogVersion, *, limit: int | None = None
     ) -> Changes | Gap:
-        """The changes after ``since``, or a gap where the log does not reach back to it.
+        """The changes after ``since``, or a gap if the log does not reach back to it.
 
-        With a ``limit``, as :meth:`~broker_core.catalog.SqliteCatalog.changes` has it.
+        ``limit`` is as for :meth:`~broker_core.catalog.SqliteCatalog.changes`.
         """
         await self._current()
         with reading_catalog():
@@ -69,16 +69,16 @@ class CatalogLogReader:
     async def recreated(
         self, namespace: NamespaceName, since: CatalogVersion, gone: CatalogVersion, most: int
     ) -> list[str] | None:
-        """The listed names of topics that were made after ``since``, and whose names other topics had after ``gone``.
+        """The listed names of topics made after ``since`` whose names other topics had after ``gone``.
 
-        ``None`` where the log does not reach back, or there are more than ``most``.
+        ``None`` if the log does not reach back, or there are more than ``most``.
         """
         await self._current()
         with reading_catalog():
             return await asyncio.to_thread(self._recreated, namespace, since, gone, most)
 
     async def history(self, topic: TopicName, most: int) -> tuple[list[Change], CatalogVersion]:
-        """The last changes of a topic, the newest first, and the version behind which the log has all changes."""
+        """The last changes of a topic, the newest first, and the version after which the log has all changes."""
         await self._current()
         with reading_catalog():
             return await asyncio.to_thread(self._history, topic, most)
@@ -94,6 +94,6 @@ class CatalogLogReader:
             return read_recreated(connection, namespace, since, gone, most)
 
     async def _current(self) -> None:
-        """See that it is the file in the catalogue's place that is open."""
+        """Make sure that the open file is the one at the catalogue's path."""
         with reading_catalog():
             await self._watch.current()

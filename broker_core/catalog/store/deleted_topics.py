@@ -1,8 +1,8 @@
 """Ids of deleted topics: known for a while after the deletion, so that no import gives one to another topic meanwhile.
 
-A deletion is in the change log. What the log lets go of too early is kept in a table of its own, in the order of the
-deletions; whatever adds to it lets go of what was kept for long enough, so that it does not grow. Both are read as a
-whole, by imports with ids and for people: no listing does, and no question for a topic by its id.
+A deletion is in the change log. Deletions that the log drops too early are kept in a table of their own, in the order
+of the deletions; each addition removes the ones that were kept for long enough, so that it does not grow. Both are read
+as a whole, by imports with ids and for people: not by listings, nor by look-ups of a topic by its id.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from broker_core.names import DOMAINS, NamespaceName, TopicName
 
 __all__ = ["DELETED_IDS", "DeletedTopic", "deleted_topic", "forget_deleted", "keep_deleted", "keep_trimmed"]
 
-#: How many more ids are let go of than are added, so that the table becomes smaller again.
+#: How many more ids are removed than are added, so that the table becomes smaller again.
 _SPARE: Final = 1_000
 _KEEP: Final = "INSERT INTO main.deleted_topics (topic_id, namespace, domain, base, deleted) "
 _TRIMMED: Final = (
@@ -46,14 +46,14 @@ class DeletedTopic(NamedTuple):
 
 
 def keep_trimmed(connection: sqlite3.Connection, namespace: int, version: int, since: int) -> None:
-    """Keep the ids of deletions that the log is about to let go of: up to and with ``version``, since a time."""
+    """Keep the ids of deletions since a time that the log is about to drop: up to and with ``version``."""
     kept = connection.execute(_TRIMMED, (namespace, version, since)).rowcount
     if kept:
         forget_deleted(connection, since, kept)
 
 
 def keep_deleted(connection: sqlite3.Connection, topics: str, values: Mapping[str, int], since: int) -> None:
-    """Keep the ids of deletions that do not come into the log.
+    """Keep the ids of deletions that are not logged.
 
     ``topics`` selects them: id, number of the namespace and of the domain, local name, time.
     """
@@ -62,7 +62,7 @@ def keep_deleted(connection: sqlite3.Connection, topics: str, values: Mapping[st
 
 
 def forget_deleted(connection: sqlite3.Connection, until: int, added: int) -> None:
-    """Let go of the ids that were deleted before ``until`` (milliseconds since 1970), the oldest first."""
+    """Remove the ids that were deleted before ``until`` (milliseconds since 1970), the oldest first."""
     connection.execute(
         "DELETE FROM deleted_topics WHERE deleted < ? AND id IN"
         " (SELECT id FROM deleted_topics ORDER BY id LIMIT ?)",

@@ -1,4 +1,4 @@
-"""Noticing changes of the catalogue's file, in microseconds, so that every listing can look.
+"""Detection of changes of the catalogue's file, in microseconds, so that every listing can look.
 
 ``PRAGMA data_version`` changes with every commit of another connection, of this process or of another one; the watch
 has a connection of its own that never writes. A file that was put into the place of the one that is open is noticed
@@ -29,24 +29,24 @@ __all__ = ["FileWatch", "WatchedVersions"]
 
 T = TypeVar("T")
 
-#: Namespaces of which something is remembered for as long as nothing is committed.
+#: Namespaces whose version is remembered for as long as nothing is committed.
 _REMEMBERED: Final = 10_000
 
-#: Seconds that the first look waits for a process that has the file to itself: it migrates it, or begins to use it.
+#: Seconds that the first look waits for a process that has locked the file: it migrates it, or begins to use it.
 _AT_THE_START: Final = 5.0
-#: What the identity of a file is made of that is not read alone.
+#: The length of the identity of a file that is not read alone.
 _PLAIN: Final = 2
 
 
 class FileWatch:
-    """Looks at a catalogue's file; on one thread only, and never waiting for anybody."""
+    """A watch of a catalogue's file; for one thread only, and without ever waiting."""
 
     def __init__(self, catalog: SqliteCatalog) -> None:
         self._catalog = catalog
         self._path = catalog.path
         self._together = 0
         self._data_version = -1
-        #: Counts the states of the file that were noticed: the same number, the same content.
+        #: Counts the states of the file that were noticed; equal numbers mean equal content.
         self.state = 0
         #: The id of the file that is open.
         self.catalog_id = ""
@@ -54,13 +54,13 @@ class FileWatch:
         self._reopening = asyncio.Lock()
 
     def close(self) -> None:
-        """Close the file; every look fails from then on."""
+        """Close the file; after that every look fails."""
         self._connection.close()
 
     def look(self, together: int = 0) -> bool:
-        """Notice what was committed (:attr:`state`); false where the file cannot be looked at, or is another one.
+        """Notice commits (:attr:`state`); false if the file cannot be read, or is another one.
 
-        Looks with the same number other than 0 are one look: all of their questions were there before the first.
+        Calls with the same ``together`` other than 0 are one look: all of their requests arrived before the first.
         """
         if together and together == self._together:
             return True
@@ -77,24 +77,24 @@ class FileWatch:
         return True
 
     def version(self, namespace: NamespaceName) -> CatalogVersion | None:
-        """The version of a namespace now, ``None`` where that cannot be read at once."""
+        """The version of a namespace now, ``None`` if it cannot be read at once."""
         return self._read(lambda connection: read_version(connection, namespace))
 
     def recent(self, namespace: NamespaceName, since: CatalogVersion, most: int) -> RecentRows | None:
-        """The changes after a version until now; ``None`` where they are more, or not known, or not read at once."""
+        """The changes after a version until now; ``None`` if they are more than ``most``, or not known at once."""
         return self._read(lambda connection: read_recent(connection, namespace, since, most))
 
     def acl_version(self, namespace: NamespaceName) -> tuple[int, bool] | None:
         """The version of Kafka's ACLs of a namespace, and whether any namespace has some.
 
-        ``None`` where that cannot be read at once.
+        ``None`` if that cannot be read at once.
         """
         return self._read(lambda connection: (read_acl_version(connection, namespace), any_acls(connection)))
 
     def read(self, query: Callable[[sqlite3.Connection], T], together: int = 0) -> T | None:
-        """What queries of a few rows find in one state of the file, that of now; ``None`` if it cannot be read at once.
+        """The result of queries of a few rows in the current state of the file; ``None`` if it cannot be read at once.
 
-        ``together`` is that of :meth:`look`.
+        ``together`` is as for :meth:`look`.
         """
 
         def in_one_state(connection: sqlite3.Connection) -> T:
@@ -110,7 +110,7 @@ class FileWatch:
     def last_change(self) -> tuple[int, float] | None:
         """The number of the newest logged change of any topic, and its time in Unix seconds; ``None`` before the first.
 
-        ``None`` too where that cannot be read at once.
+        Also ``None`` if that cannot be read at once.
         """
         row = self._read(
             lambda connection: connection.execute(
@@ -133,7 +133,7 @@ class FileWatch:
         return self._catalog.identity != self._file
 
     async def current(self) -> bool:
-        """See that it is the file in the catalogue's place that is open; whether that was another one.
+        """Make sure that the open file is the one at the catalogue's path; returns whether it had been replaced.
 
         Raises :exc:`~broker_core.catalog.CatalogError`.
         """
@@ -147,7 +147,7 @@ class FileWatch:
             return True
 
     def reopen(self) -> None:
-        """Look at the file that is there now, after :meth:`SqliteCatalog.notice`."""
+        """Open the file that is there now, after :meth:`SqliteCatalog.notice`."""
         connection, file = self._opened(0.0)
         self._connection.close()
         self._connection, self._file = connection, file
@@ -156,7 +156,7 @@ class FileWatch:
 
     def _opened(self, patience: float) -> tuple[sqlite3.Connection, Identity | None]:
         with sqlite_errors(self._path):
-            # Before it is opened: what is put there in the midst of this, the next look finds to be another one.
+            # Before it is opened: if a file is put there meanwhile, the next look finds that it is another one.
             file = self._catalog.identity
             connection = self._catalog.connect(busy_timeout=patience)
             try:
@@ -170,7 +170,7 @@ class FileWatch:
 
 
 class WatchedVersions(Generic[T]):
-    """A version of each namespace, which ``read`` reads of the file where anything was committed since."""
+    """A version of each namespace, which ``read`` reads from the file if anything was committed since."""
 
     def __init__(self, watch: FileWatch, read: Callable[[NamespaceName], T | None]) -> None:
         self._watch = watch
@@ -179,7 +179,7 @@ class WatchedVersions(Generic[T]):
         self._known_state = -1  # of the file, that all of the known versions are for
 
     def now(self, namespace: NamespaceName) -> T | None:
-        """The version after a look at the file; ``None`` where that cannot be read at once."""
+        """The version after a look at the file; ``None`` if it cannot be read at once."""
         if not self._watch.look():
             return None
         if self._known_state != self._watch.state or len(self._known) > _REMEMBERED:

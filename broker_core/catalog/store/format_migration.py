@@ -1,4 +1,4 @@
-"""Bringing the file of an earlier release forward: under a lock, after a copy was made, in one transaction.
+"""Migration of an earlier release's file: under a lock, after a copy was made, in one transaction.
 
 Formats are numbered (``user_version`` of the database):
 
@@ -7,8 +7,8 @@ Formats are numbered (``user_version`` of the database):
 3. Topics are found by their ids, and have configs and a number of replicas; ids of deleted topics are kept for a while;
    Kafka's access control lists and users have tables.
 
-A file of an earlier format that is only read stays as it is: a connection to it sees what is missing as temporary
-tables and views without it. A writer migrates it first.
+A file of an earlier format that is only read stays as it is: a connection to it gets temporary tables and views for
+what is missing. A writer migrates it first.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ __all__ = [
     "shows_as_current",
 ]
 
-#: Seconds to wait for another process that migrates the file, or writes it: a copy of a large one takes its time.
+#: Seconds to wait for another process that migrates the file, or writes it: copying a large file takes long.
 _PATIENCE: Final = 600.0
 _STEP: Final = 1.0
 
-#: What brings a file of a format to the next one.
+#: The statements that bring a file from a format to the next one.
 _FORWARD: Final = {
     1: (
         STAMPS.replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS"),
@@ -60,7 +60,7 @@ _FORWARD: Final = {
         *KAFKA_TABLES.values(),
     ),
 }
-#: What a table of an earlier format is read as.
+#: The views as which tables of an earlier format are read.
 _VIEWS: Final = {
     "topics": "CREATE TEMPORARY VIEW topics AS SELECT namespace, domain, base, listed, topic_id, properties, created,"
     " NULL AS configs, NULL AS replication FROM main.topics",
@@ -72,7 +72,7 @@ _VIEWS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """A file's move from one format to another; ``backup`` is the file as it was before."""
+    """A finished migration of a file from one format to another; ``backup`` is the file as it was before."""
 
     path: Path
     before: int
@@ -81,7 +81,7 @@ class Migration:
 
     @property
     def text(self) -> str:
-        """One line about it, with the way back."""
+        """One line about the migration, with the way back."""
         return (
             f"migrated the catalogue {self.path} from format {self.before} to {self.after}; as it was, it is kept in "
             f"{self.backup}. To go back to the release before: stop all that use the catalogue, remove "
@@ -100,12 +100,12 @@ class MigrationAhead:
 
     @property
     def has_room(self) -> bool:
-        """Whether the copy that is kept finds room."""
+        """Whether there is room for the copy that is kept."""
         return self.free >= self.needed
 
     @property
     def text(self) -> str:
-        """One line about it."""
+        """One line about the migration."""
         does = f"the server migrates it from format {self.before} to {self.after} at its start"
         if self.has_room:
             return f"it is of an earlier release: {does}, and keeps a copy of it beside it ({self.needed // 2**20} MiB)"
@@ -116,9 +116,9 @@ class MigrationAhead:
 
 
 def migration_ahead(connection: sqlite3.Connection, path: Path) -> MigrationAhead | None:
-    """Whether the file that a connection is to would be migrated; nothing is changed.
+    """The migration that a connection's file needs, if any; nothing is changed.
 
-    Raises :exc:`~broker_core.catalog.CatalogUnusable` for a file that is no catalogue, or of a newer release.
+    Raises :exc:`~broker_core.catalog.CatalogUnusable` for a file that is not a catalogue, or of a newer release.
     """
     check_format(connection, path)
     before = format_of(connection)
@@ -126,11 +126,11 @@ def migration_ahead(connection: sqlite3.Connection, path: Path) -> MigrationAhea
 
 
 def migrate_file(path: Path, *, patience: float = _PATIENCE) -> Migration | None:
-    """Bring a catalogue to this release's format; ``None`` where it is in it.
+    """Bring a catalogue to this release's format; ``None`` if it has it already.
 
-    Of several processes that do so at once, one does it and the others wait, for ``patience`` seconds at most. A crash
-    at any moment leaves the file as it was or as it shall be. Raises :exc:`~broker_core.catalog.CatalogError` where no
-    copy of it can be made, and :exc:`CatalogBusy`; the file is as it was then.
+    If several processes try at once, one does it and the others wait, for ``patience`` seconds at most. A crash at any
+    moment leaves the file in the old or the new format. Raises :exc:`~broker_core.catalog.CatalogError` if no copy of
+    it can be made, and :exc:`CatalogBusy`; then the file is as it was.
     """
     with sqlite_errors(path), closing(connect(path, busy_timeout=_STEP)) as connection:
         check_format(connection, path)
@@ -139,7 +139,7 @@ def migrate_file(path: Path, *, patience: float = _PATIENCE) -> Migration | None
         try:
             before = format_of(connection)
             with closing(connect(path, busy_timeout=_STEP)) as reader:
-                # We hold the lock of writers: another connection sees what was committed last, and that stays so.
+                # We hold the lock of writers: another connection sees the last commit, and there is no further one.
                 backup = back_up(path, reader, before)
             try:
                 _bring_forward(connection, before)
@@ -154,7 +154,7 @@ def migrate_file(path: Path, *, patience: float = _PATIENCE) -> Migration | None
 
 
 def _locked(connection: sqlite3.Connection, path: Path, patience: float) -> bool:
-    """Begin a transaction that writes; false where the file came to this release's format meanwhile."""
+    """Begin a transaction that writes; false if the file came to this release's format meanwhile."""
     until = time.monotonic() + patience
     while True:
         try:
@@ -184,7 +184,7 @@ def _bring_forward(connection: sqlite3.Connection, before: int) -> None:
 
 
 def bring_forward_for_a_dry_run(connection: sqlite3.Connection) -> None:
-    """Within a transaction that will be rolled back, let a file of an earlier format be of this one."""
+    """Bring a file of an earlier format to the current one, within a transaction that will be rolled back."""
     before = format_of(connection)
     if before == SCHEMA_VERSION:
         return
@@ -195,7 +195,7 @@ def bring_forward_for_a_dry_run(connection: sqlite3.Connection) -> None:
 
 
 def show_as_current(connection: sqlite3.Connection) -> None:
-    """Let a connection read a file of an earlier format as if it were of this one; nothing of the file is changed."""
+    """Let a connection read a file of an earlier format as if it had the current one; the file is not changed."""
     if format_of(connection) == SCHEMA_VERSION:
         return
     known = "SELECT 1 FROM main.sqlite_master WHERE type = 'table' AND name = 'stamps'"

@@ -1,4 +1,4 @@
-"""Reading Kafka's ACLs of the embedded catalogue; noticing that they changed costs no more than it costs a listing."""
+"""Reader of the embedded catalogue's Kafka ACLs; noticing a change costs no more than for a listing."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class KafkaAclReader:
         self._versions = WatchedVersions(self._watch, self._version)
 
     def close(self) -> None:
-        """Close the file; no version is known at once from then on."""
+        """Close the file; after that no version is known at once."""
         self._watch.close()
 
     def version_now(self, namespace: NamespaceName) -> AclVersion | None:
-        """A look at the file, and a read of two rows where anything was committed since.
+        """The version of a namespace's ACLs: a look at the file, and a read of two rows if anything was committed.
 
-        ``None`` where the file cannot be read at once.
+        ``None`` if the file cannot be read at once.
         """
         return self._versions.now(namespace)
 

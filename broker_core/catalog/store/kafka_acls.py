@@ -49,7 +49,7 @@ def change_acls(
 ) -> int:
     """Remove bindings, then add others, within the caller's transaction; returns how many were changed.
 
-    One that is there already is not added, and one that is not there is not removed.
+    Bindings that are there already are not added, and missing ones are not removed.
     """
     text = str(namespace)
     before = connection.total_changes

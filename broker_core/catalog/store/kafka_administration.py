@@ -15,10 +15,10 @@ __all__ = ["KafkaAdministration"]
 
 
 class KafkaAdministration(CatalogConnections):
-    """What Kafka's listener stores beside topics."""
+    """Kafka's administration as the catalogue stores it beside topics."""
 
     def taken_names(self, namespace: NamespaceName, names: Iterable[str]) -> dict[str, str]:
-        """By each local name that no new topic can have, the topic that has it, or else the first that collides."""
+        """The topic that has each taken local name, or else the first topic that collides with it, by name."""
         with self.reading() as connection:
             return taken_names(connection, namespace, names)
 
@@ -51,12 +51,12 @@ class KafkaAdministration(CatalogConnections):
             return read_users(connection)
 
     def put_kafka_user(self, *rows: ScramRow) -> None:
-        """Add SCRAM credentials, or replace those of their names and mechanisms, in one transaction."""
+        """Add SCRAM credentials, replacing those with the same name and mechanism, in one transaction."""
         with self._writing_rows() as connection:
             for row in rows:
                 put_user(connection, row)
 
     def remove_kafka_user(self, name: str, *mechanisms: str) -> list[str]:
-        """Remove the SCRAM credentials of a user for mechanisms, in one transaction; returns those that were there."""
+        """Remove a user's SCRAM credentials for mechanisms, in one transaction; returns the mechanisms that had one."""
         with self._writing_rows() as connection:
             return [each for each in mechanisms if remove_user(connection, name, each)]

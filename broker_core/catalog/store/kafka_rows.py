@@ -23,7 +23,7 @@ class AclRow(NamedTuple):
 
 
 class ScramRow(NamedTuple):
-    """The SCRAM credential of a user of RFC 5802; its keys are secrets, which no text shows."""
+    """The SCRAM credential of a user of RFC 5802; its keys are secret, and not shown in its ``repr``."""
 
     name: str
     mechanism: str

@@ -28,7 +28,7 @@ def put_user(connection: sqlite3.Connection, row: ScramRow) -> None:
 
 
 def remove_user(connection: sqlite3.Connection, name: str, mechanism: str) -> bool:
-    """Remove a credential; false where there is none."""
+    """Remove a credential; false if there is none."""
     return bool(
         connection.execute(
             "DELETE FROM kafka_users WHERE name = ? AND mechanism = ?", (name, mechanism)

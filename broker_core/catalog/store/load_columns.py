@@ -1,11 +1,11 @@
-"""Reading a whole namespace as columns: SQLite joins the texts, so that no Python object is made for a topic.
+"""Reader of whole namespaces as columns: SQLite joins the texts, so that no Python object is made for a topic.
 
 ``group_concat`` gives the names of many topics as one string with a NUL between (no name has one), and the places of
-the NULs are the offsets of an Arrow column. Topics that are listed by their plain name are the usual case; where there
-are partitions, the compact forms of :mod:`~broker_core.names.listed_names` come the same way and are expanded by
+the NULs are the offsets of an Arrow column. Topics that are listed by their plain name are the usual case; if there are
+partitions, the compact forms of :mod:`~broker_core.names.listed_names` come the same way and are expanded by
 repeating
-and joining columns. Properties come as JSON texts, of which Arrow's own reader takes the different ones apart. A few
-texts are read one by one: to start Arrow's reader takes as long as some hundred of them.
+and joining columns. Properties come as JSON texts, of which Arrow's own reader parses the distinct ones. A few texts
+are parsed one by one: starting Arrow's reader takes as long as some hundred of them.
 """
 
 from __future__ import annotations
@@ -72,13 +72,13 @@ def read_names(
 ) -> Iterator[tuple[LoadedNames, str | None]]:
     """The topics of a domain, a block at a time in the order of UTF-8, each with the greatest topic of the block.
 
-    The names of all later blocks are greater than that, ``None`` of the last block.
+    The names of all later blocks are greater than that topic, which is ``None`` for the last block.
     """
     after = ""
     while True:
         row = connection.execute(_LAST, (namespace, domain, after, _BLOCK - 1)).fetchone()
         last = row[0] if row else None
-        # Up to the last topic of the block, or to a text behind all names.
+        # Up to the last topic of the block, or to a text that sorts after all names.
         part = (namespace, domain, after, last or "\U0010ffff" * 8192)
         joined, others = (None, True) if property_keys else connection.execute(_NAMES, part).fetchone()
         if joined is not None and not others:
@@ -111,14 +111,14 @@ def _expanded(
 def expand_listed(
     bases: pa.LargeStringArray, listed: pa.LargeStringArray
 ) -> tuple[pa.LargeStringArray, _Array | None]:
-    """The names of topics (by base name and compact form), and the row of the topic that each name is of.
+    """The names of topics (by base name and compact form), and for each name the row of its topic.
 
-    ``None`` for the rows where each topic has its plain name alone.
+    ``None`` for the rows if each topic has only its plain name.
     """
     forms = listed.dictionary_encode()
     if forms.dictionary.to_pylist() == ["*"]:
         return bases, None
-    # What each different form stands for: the indices of all forms one behind the other, -1 for the plain name.
+    # The meaning of each distinct form: the indices of all forms one after the other, -1 for the plain name.
     indices, form_starts = _parsed(forms.dictionary)
     form_of: _Array = forms.indices.to_numpy()
     counts = np.diff(form_starts)[form_of]
@@ -137,7 +137,7 @@ def expand_listed(
 
 
 def _parsed(forms: pa.LargeStringArray) -> tuple[_Array, _Array]:
-    """(indices of all forms, where those of each form begin and end), parsed as columns: the forms may be many."""
+    """(indices of all forms, bounds of each form's indices), parsed as columns: there may be many forms."""
     parts = pc.split_pattern(forms, ",")
     pieces = parts.flatten()
     plain = pc.equal(pieces, "*").to_numpy(zero_copy_only=False)
@@ -148,7 +148,7 @@ def _parsed(forms: pa.LargeStringArray) -> tuple[_Array, _Array]:
     texts = bounds.flatten()
     first_text = texts.take(pa.array(offsets[:-1]))
     last = texts.take(pa.array(offsets[1:] - 1)).cast(pa.int64()).to_numpy().copy()
-    # "-1" stands for the plain name, and was split in front of its digit as well: "", "1".
+    # "-1" stands for the plain name, and was split before its digit as well: "", "1".
     first = pc.if_else(pa.array(plain), pa.scalar("0", _TEXT), first_text).cast(pa.int64()).to_numpy().copy()
     first[plain] = last[plain] = -1
     counts = last - first + 1
@@ -158,7 +158,7 @@ def _parsed(forms: pa.LargeStringArray) -> tuple[_Array, _Array]:
 
 
 def _values(texts: pa.LargeStringArray, property_keys: Sequence[str]) -> dict[str, pa.LargeStringArray]:
-    """The value of each key in each JSON text, null where it has none."""
+    """The value of each key in each JSON text, null if it has none."""
     if len(texts) <= _FEW_TEXTS:
         read = [json.loads(text) for text in texts.to_pylist()]
         return {key: pa.array([each.get(key) for each in read], _TEXT) for key in property_keys}
@@ -175,7 +175,7 @@ def _values(texts: pa.LargeStringArray, property_keys: Sequence[str]) -> dict[st
 
 
 def split_texts(joined: bytes) -> pa.LargeStringArray:
-    """Texts with a NUL between as a column."""
+    """Texts separated by NUL as a column."""
     data = np.frombuffer(joined, np.uint8)
     ends = np.flatnonzero(data == 0)
     offsets = np.empty(len(ends) + 2, np.int64)

@@ -1,4 +1,4 @@
-"""One change of a namespace as a transaction: its version, its log, and how the log stays bounded.
+"""One change of a namespace as a transaction: its version, its log entries, and the bounds of the log.
 
 The log of a namespace holds the last versions up to a count of versions and of rows. A transaction that changes more
 topics than that leaves no rows but a gap: readers at an older version see it (:class:`~.records.Gap`) and read anew.
@@ -38,7 +38,7 @@ __all__ = [
     "when",
 ]
 
-#: The text of what a topic is listed by, of its properties, and of its configs.
+#: The texts of a topic's listed names (compact form), of its properties, and of its configs.
 LoggedTexts: TypeAlias = "tuple[str, str | None, str | None]"
 _NOTHING: Final[LoggedTexts] = ("", None, None)
 _LOG: Final = (
@@ -51,7 +51,7 @@ _OPERATIONS: Final = {each.value: each for each in Operation}
 
 @dataclass(frozen=True, slots=True)
 class LogBounds:
-    """How much of the past is kept: of each namespace at most so many versions and so many changed topics.
+    """The bounds of the log: the most versions and the most changed topics of each namespace.
 
     ``deleted`` is for how many milliseconds the id of a deleted topic is kept.
     """
@@ -62,7 +62,7 @@ class LogBounds:
 
 
 def when(milliseconds: int) -> datetime:
-    """A stored time."""
+    """A stored time as a ``datetime``."""
     return datetime.fromtimestamp(milliseconds / 1000, UTC)
 
 
@@ -70,7 +70,7 @@ class NamespaceChange:
     """The next version of a namespace, within a transaction that the caller began and will end.
 
     Call :meth:`log` for each changed topic (or fill the log by SQL and call :meth:`logged`), then :meth:`finish`;
-    where :attr:`changed` is false there is nothing to finish, and the transaction is to be rolled back.
+    if :attr:`changed` is false there is nothing to finish, and the transaction is to be rolled back.
     """
 
     def __init__(self, connection: sqlite3.Connection, namespace: NamespaceName, bounds: LogBounds) -> None:
@@ -102,7 +102,7 @@ class NamespaceChange:
 
     @property
     def deleted_since(self) -> int:
-        """Ids of topics that were deleted at this time (milliseconds since 1970) or later are kept."""
+        """The time (milliseconds since 1970) from which on ids of deleted topics are kept."""
         return self.time - self._bounds.deleted
 
     def keep_deleted(self, topics: str, values: Mapping[str, int]) -> None:
@@ -110,7 +110,7 @@ class NamespaceChange:
         keep_deleted(self._connection, topics, values, self.deleted_since)
 
     def version_in(self, catalog_id: str) -> CatalogVersion:
-        """The version as readers see it once the transaction is committed."""
+        """The version that readers see after the commit."""
         return CatalogVersion(catalog_id, self.version, self._stamp)
 
     def log(
@@ -121,7 +121,7 @@ class NamespaceChange:
         before: LoggedTexts | None,
         after: LoggedTexts | None,
     ) -> None:
-        """Log one changed topic: the number of its domain, its local name, its id, and what it was and is.
+        """Log one changed topic: the number of its domain, its local name, its id, and its texts before and after.
 
         It is in the log after :meth:`flush`.
         """
@@ -146,21 +146,21 @@ class NamespaceChange:
         self.changed = True
 
     def flush(self) -> None:
-        """Write what :meth:`log` was given."""
+        """Write the entries of :meth:`log`."""
         if self._unwritten:
             self._connection.executemany(_LOG, self._unwritten)
             self.logged(len(self._unwritten))
             self._unwritten = []
 
     def logged(self, rows: int) -> None:
-        """So many changes were written to the log under :attr:`version`."""
+        """Count changes that were written to the log under :attr:`version`."""
         self._log_rows += rows
         self.changed = True
 
     def leave_gap(self, *, kept: bool = False) -> None:
-        """The changes of this version are not in the log, so a follower cannot catch up across it.
+        """Leave the changes of this version out of the log, so that followers cannot catch up across it.
 
-        ``kept``: the ids of the topics that it deletes were kept (:meth:`keep_deleted`); else they are in the log.
+        ``kept``: the ids of deleted topics were kept (:meth:`keep_deleted`); else they are in the log.
         """
         keep_trimmed(self._connection, self.id, self.version - kept, self.deleted_since)
         self._connection.execute("DELETE FROM changes WHERE namespace = ?", (self.id,))
@@ -178,7 +178,7 @@ class NamespaceChange:
                 "SELECT version FROM changes WHERE namespace = ? ORDER BY version DESC LIMIT 1 OFFSET ?",
                 (self.id, self._bounds.rows * 7 // 8),
             ).fetchone()
-            # A version that alone is larger than seven eighths stays if it is the newest and fits.
+            # A version that alone exceeds seven eighths stays if it is the newest and fits.
             self._trim(row[0] if row[0] < self.version or self._bounds.rows == 0 else self.version - 1)
         self._connection.execute(
             "UPDATE namespaces SET version = ?, log_from = ?, log_rows = ? WHERE id = ?",
@@ -194,7 +194,7 @@ class NamespaceChange:
             )
 
     def _trim(self, version: int) -> None:
-        """Let go of the changes up to and with ``version``."""
+        """Drop the changes up to and with ``version``."""
         if version > self._log_from:
             keep_trimmed(self._connection, self.id, version, self.deleted_since)
             gone = self._connection.execute(
@@ -205,13 +205,13 @@ class NamespaceChange:
 
 
 def read_catalog_id(connection: sqlite3.Connection) -> str:
-    """The id of the file that this connection reads, whatever is in its place by now."""
+    """The id of the file that this connection reads, even if it was replaced."""
     (catalog_id,) = connection.execute("SELECT catalog_id FROM meta").fetchone()
     return str(catalog_id)
 
 
 def read_version(connection: sqlite3.Connection, namespace: NamespaceName) -> CatalogVersion:
-    """The namespace's version; number 0 where it never had a topic."""
+    """The namespace's version; number 0 if it never had a topic."""
     catalog_id, number, stamp = connection.execute(
         "SELECT m.catalog_id, n.version, s.stamp FROM meta m LEFT JOIN namespaces n ON n.name = ?"
         " LEFT JOIN stamps s ON s.namespace = n.id AND s.version = n.version",
@@ -221,14 +221,14 @@ def read_version(connection: sqlite3.Connection, namespace: NamespaceName) -> Ca
 
 
 class LogSpan(NamedTuple):
-    """The rows of the log from one version, which is not in it, up to ``end``. ``namespace`` is its number."""
+    """The rows of the log after one version, up to ``end``. ``namespace`` is its number."""
 
     namespace: int
     since: CatalogVersion
     end: CatalogVersion
 
     def rows(self, connection: sqlite3.Connection, columns: str, condition: str = "") -> sqlite3.Cursor:
-        """These columns of them, oldest first; ``condition`` begins with ``AND``."""
+        """The given columns of the rows, oldest first; ``condition`` begins with ``AND``."""
         return connection.execute(
             f"SELECT {columns} FROM changes WHERE namespace = ? AND version > ? AND version <= ? {condition}"  # noqa: S608
             " ORDER BY version, id",
@@ -246,7 +246,7 @@ def read_changes(
 ) -> Changes | Gap:
     """The changes after ``since``; ``connection`` is within a transaction, so that they lead to one version.
 
-    ``most`` and ``limit`` are those of :func:`read_span`.
+    ``most`` and ``limit`` are as for :func:`read_span`.
     """
     span = read_span(connection, namespace, since, most=most, limit=limit)
     if isinstance(span, Gap):
@@ -259,8 +259,8 @@ def read_changes(
     return Changes(since, span.end, tuple(_change(namespace, row) for row in rows))
 
 
-#: A changed topic: the number of the version, that of its domain, its local name, what it was and is listed by, and the
-#: texts of the properties that it had and has.
+#: A changed topic: the numbers of the version and of its domain, its local name, the compact forms of its listed names
+#: before and after, and the texts of its properties before and after.
 RecentRow: TypeAlias = "tuple[int, int, str, str, str, str | None, str | None]"
 
 
@@ -271,7 +271,7 @@ class RecentRows(NamedTuple):
     rows: list[RecentRow]
 
 
-#: Where the log of a namespace begins and ends, and the stamp of a version.
+#: The first and last version of a namespace's log, and the stamp of a version.
 _ENDS: Final = (
     "SELECT m.catalog_id, n.id, n.log_from, n.version, now.stamp, past.stamp{columns} FROM meta m"
     " LEFT JOIN namespaces n ON n.name = :name"
@@ -279,14 +279,14 @@ _ENDS: Final = (
     " LEFT JOIN stamps past ON past.namespace = n.id AND past.version = :since{more}"
 )
 _ENDS_ALONE: Final = _ENDS.format(columns="", more="")
-# Without an order: to sort a long log would read all of it.
+# Without an order: sorting a long log would read all of it.
 _ENDS_AND_ROWS: Final = _ENDS.format(
     columns=", c.id, c.version, c.domain, c.base, c.listed_before, c.listed_after, c.properties_before,"
     " c.properties_after",
     more=" LEFT JOIN changes c ON c.namespace = n.id AND c.version > :since LIMIT :most",
 )
 
-#: The version and the id of a row of these.
+#: The version and the id in a row of :data:`_ENDS_AND_ROWS`.
 _AGE: Final = itemgetter(7, 6)
 
 
@@ -302,7 +302,7 @@ class _Ends(NamedTuple):
 
     @property
     def now(self) -> CatalogVersion:
-        """The newest version; number 0 where there never was a topic."""
+        """The newest version; number 0 if there never was a topic."""
         return CatalogVersion(self.catalog_id, self.version or 0, self.stamp or "")
 
     def gap_reason(self, since: CatalogVersion) -> str | None:
@@ -328,7 +328,7 @@ def read_recent(
 ) -> RecentRows | None:
     """The changes after ``since``, read by one statement: for readers that do so after each commit.
 
-    ``None`` where the log does not lead from there to now, or there are more than ``most``.
+    ``None`` if the log does not lead from there to now, or there are more than ``most``.
     """
     values = {"name": str(namespace), "since": since.number, "most": most + 1}
     found = connection.execute(_ENDS_AND_ROWS, values).fetchall()
@@ -348,10 +348,10 @@ def read_span(
     most: int | None = None,
     limit: int | None = None,
 ) -> LogSpan | Gap:
-    """Where the changes after ``since`` are; a :class:`Gap` where the log does not lead from there to now.
+    """The span of the changes after ``since``; a :class:`Gap` if the log does not lead from there to now.
 
-    More than ``most`` of them are a :class:`Gap`, too. With a ``limit``, they lead to the last version up to which
-    there are so many at most, but one version at least.
+    More than ``most`` changes are a :class:`Gap`, too. With a ``limit``, they end at the last version with at most so
+    many changes up to it, but include at least one version.
     """
     ends = _read_ends(connection, namespace, since)
     now, number = ends.now, ends.namespace or 0
@@ -367,7 +367,7 @@ def read_span(
     return LogSpan(number, since, end)
 
 
-#: Topics of names that were deleted and made since versions. ``:most`` bounds the rows.
+#: Topics that were deleted and made again since given versions. ``:most`` bounds the rows.
 _RECREATED = (
     "SELECT t.domain, t.base, t.listed FROM ("
     "SELECT domain, base FROM changes WHERE namespace = :id AND version > :since AND operation = 'create'"
@@ -384,9 +384,9 @@ def read_recreated(
     gone: CatalogVersion,
     most: int,
 ) -> list[str] | None:
-    """The listed names of topics that were made after ``since``, and whose names other topics had after ``gone``.
+    """The listed names of topics made after ``since`` whose names other topics had after ``gone``.
 
-    ``None`` where the log does not reach back, or there are more than ``most``.
+    ``None`` if the log does not reach back, or there are more than ``most``.
     """
     ends = _read_ends(connection, namespace, gone)
     if ends.gap_reason(gone) is not None:
@@ -411,10 +411,10 @@ _HISTORY = (
 def read_history(
     connection: sqlite3.Connection, topic: TopicName, most: int
 ) -> tuple[list[Change], CatalogVersion]:
-    """The last changes of one topic, the newest first, and the version behind which the log has all changes.
+    """The last changes of one topic, the newest first, and the version after which the log has all changes.
 
-    The log of the namespace is read from its end, some 50,000 rows at the most. What had this name before it was
-    deleted is in it too, as another topic.
+    The log of the namespace is read from its end, some 50,000 rows at most. Deleted topics that had this name are
+    included, with their own ids.
     """
     ends = _read_ends(connection, topic.namespace, CatalogVersion("", 0))
     asked = (ends.namespace or 0, DOMAINS.index(topic.domain), topic.local, most)
@@ -426,7 +426,7 @@ def read_history(
 def _version_within(
     connection: sqlite3.Connection, namespace: int, since: CatalogVersion, now: CatalogVersion, limit: int
 ) -> CatalogVersion:
-    """The last version that so many changes lead to from ``since``: one later at least."""
+    """The last version with at most ``limit`` changes after ``since``, but at least the next one."""
     above = "FROM changes WHERE namespace = ? AND version > ? ORDER BY version, id"
     row = connection.execute(
         f"SELECT version {above} LIMIT 1 OFFSET ?", (namespace, since.number, limit)

@@ -1,7 +1,7 @@
-"""How many names each namespace lists, by domain, for pages of namespaces: counted once for each version.
+"""The numbers of names that each namespace lists, by domain, for pages of namespaces: counted once for each version.
 
-What a listing leaves out (:mod:`~broker_core.names.system_topics`) is not counted, so that a count is the length of the
-listing. A namespace is counted again only where its change log does not lead from the last count.
+Names that a listing leaves out (:mod:`~broker_core.names.system_topics`) are not counted, so that a count is the length
+of the listing. A namespace is counted again only if its change log does not lead from the last count.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ from broker_core.names.system_topics import SystemTopics, system_topics_rule
 
 __all__ = ["ALL_NAMES", "MeantNames", "NamespaceCount", "NamespaceCounts", "NamespaceState"]
 
-#: Counts that are kept, those of the largest page; and names with their states: some ten megabytes in all.
+#: Counts that are kept, as many as the largest page has, and names with their states: some ten megabytes in all.
 _KEPT: Final = 10_000
 #: Changes up to which a count is moved.
 _MOVED: Final = 5000
-#: Names that are counted in the time of a change, and the fewest changes for which the log is looked at: after many
-#: imports, to move each count took twenty times as long as to count all anew.
+#: Names that are counted in the time of a change, and the fewest changes for which the log is read: after many imports,
+#: moving each count took twenty times as long as counting all anew.
 _A_CHANGE: Final = 30
 _FEWEST: Final = 4
 _MEANT: Final = (
     " FROM namespaces n WHERE name > ? AND name >= ? AND name < ?{contains}"
     " AND EXISTS (SELECT 1 FROM topics WHERE namespace = n.id)"
 )
-#: Of each namespace the time of its last change, if the log has it.
+#: The time of each namespace's last change, if the log has it.
 _CHANGED: Final = (
     "SELECT n.name, (SELECT time FROM changes WHERE namespace = n.id ORDER BY version DESC, id DESC LIMIT 1)"
     " FROM json_each(?) asked JOIN namespaces n ON n.name = asked.value"
 )
-#: A namespace's name, the catalogue's id, the namespace's number in the file, its version, and the stamp of that.
+#: A namespace's name, the catalogue's id, the namespace's number in the file, its version, and the version's stamp.
 NamespaceState: TypeAlias = tuple[str, str, int, int, str]
 _STATE: Final = (
     "SELECT n.name, (SELECT catalog_id FROM meta), n.id, n.version,"
     " coalesce((SELECT stamp FROM stamps s WHERE s.namespace = n.id AND s.version = n.version), '')"
 )
 _STATES: Final = f"{_STATE} FROM json_each(?) asked JOIN namespaces n ON n.name = asked.value"
-#: In the order of the table, so that nothing is sorted; with how many topics have to be looked at once more.
+#: In the order of the table, so that nothing is sorted; with the number of topics that need a closer look.
 _ROWS: Final = (
     "SELECT namespace, domain, count(*), total(listed <> '*' OR instr(base, ?)) FROM topics"
     " WHERE namespace IN (SELECT value FROM json_each(?)) GROUP BY namespace, domain"
@@ -64,8 +64,8 @@ _LISTED: Final = (
 class NamespaceCount:
     """The names that a namespace lists at one version, partitions one by one, in the order of ``DOMAINS``.
 
-    ``changed`` is when a topic changed last, in UTC as ISO 8601 has it, to the millisecond: a text, since pages write
-    it thousands of times and nobody reckons with it; ``None`` if the change log had nothing.
+    ``changed`` is when a topic changed last, in UTC in the form of ISO 8601, to the millisecond: a text, since pages
+    write it thousands of times and nothing computes with it; ``None`` if the change log had nothing.
     """
 
     namespace: NamespaceName
@@ -76,19 +76,19 @@ class NamespaceCount:
 
 @dataclass(frozen=True, slots=True)
 class MeantNames:
-    """A filter of names of namespaces: those that begin with ``prefix`` and contain each of some texts, in
-    large or small letters."""
+    """A filter of names of namespaces that begin with ``prefix`` and contain each of some texts, in any
+    case."""
 
     prefix: str = ""
     contains: tuple[str, ...] = ()
 
     def has(self, name: str) -> bool:
-        """Whether a name is meant."""
+        """Whether a name passes the filter."""
         return name.startswith(self.prefix) and all(part.lower() in name.lower() for part in self.contains)
 
     def clause(self, after: str) -> tuple[str, tuple[str, ...]]:
-        """The rest of a statement for the names behind one, with its values."""
-        # Names are ASCII: nothing that begins with the prefix sorts behind it and 0x7f.
+        """The rest of a statement for the names after ``after``, with its values."""
+        # Names are ASCII: nothing that begins with the prefix sorts after the prefix followed by 0x7f.
         clause = _MEANT.format(contains=" AND instr(lower(name), lower(?))" * len(self.contains))
         return clause, (after, self.prefix, f"{self.prefix}\x7f", *self.contains)
 
@@ -99,30 +99,30 @@ ALL_NAMES: Final = MeantNames()
 class NamespaceCounts:
     """Counts the namespaces of one catalogue. Synchronous, and safe to call from any thread.
 
-    What the catalogue cannot read is raised as a :exc:`~broker_core.catalog.errors.CatalogError`.
+    Read errors are raised as :exc:`~broker_core.catalog.errors.CatalogError`.
     """
 
     def __init__(self, catalog: SqliteCatalog) -> None:
         self._catalog = catalog
-        #: By name, with the state that each count is of.
+        #: Counts by name, with the state that each was made in.
         self._kept: dict[str, tuple[NamespaceState, NamespaceCount]] = {}
-        #: What was read of the file in one state of it (``FileWatch.state``), by what was asked.
+        #: States read in one state of the file (``FileWatch.state``), by the arguments of :meth:`states`.
         self._read: dict[tuple[str, int, MeantNames], dict[str, NamespaceState]] = {}
         self._read_in: int | None = None
         self._watch: FileWatch | None = None
         self._lock = threading.Lock()
 
     def close(self) -> None:
-        """Close the connection that looks whether the file has changed; a later call opens it again."""
+        """Close the connection that detects changes of the file; a later call opens it again."""
         with self._lock:
             if self._watch is not None:
                 self._watch.close()
             self._watch = None
 
     def states(self, after: str, most: int, meant: MeantNames = ALL_NAMES) -> Mapping[str, NamespaceState]:
-        """By the next ``most`` namespaces that hold a topic, in order of their names, behind the name ``after``.
+        """The states of the next ``most`` namespaces after the name ``after`` that hold a topic, by name.
 
-        They are read once as long as nothing is committed: their rows are all over the file.
+        They are read once as long as nothing is committed, since their rows are all over the file.
         """
         asked = (after, most, meant)
         with self._lock:
@@ -137,7 +137,7 @@ class NamespaceCounts:
             rows = connection.execute(f"{_STATE}{clause} ORDER BY name LIMIT ?", (*values, most))
             found: dict[str, NamespaceState] = {row[0]: row for row in rows}
         with self._lock:
-            # What was committed since that look is another state to the next one, which forgets this.
+            # A commit since that look is another state for the next call, which forgets this one.
             if state is not None and state == self._read_in:
                 if sum(map(len, self._read.values())) + len(found) > _KEPT:
                     self._read.clear()
@@ -145,7 +145,7 @@ class NamespaceCounts:
         return found
 
     def _state_of_file(self) -> int | None:
-        """The number of the file's state, after a look at it; ``None`` where it cannot be looked at."""
+        """The number of the file's state, after a look at it; ``None`` if it cannot be read."""
         if self._watch is None:
             self._watch = FileWatch(self._catalog)
         elif self._watch.replaced:
@@ -154,7 +154,7 @@ class NamespaceCounts:
         return self._watch.state if self._watch.look() else None
 
     def total(self, meant: MeantNames = ALL_NAMES) -> int:
-        """How many namespaces hold a topic. Of 100,000 that takes some 0.1 s, and less of those with a filter."""
+        """How many namespaces hold a topic. With 100,000 of them that takes some 0.1 s, less with a filter."""
         clause, values = meant.clause("")
         with self._catalog.reading() as connection:
             (count,) = connection.execute(f"SELECT count(*){clause}", values).fetchone()
@@ -165,7 +165,7 @@ class NamespaceCounts:
         namespaces: Iterable[NamespaceName],
         states: Mapping[str, NamespaceState] = MappingProxyType({}),
     ) -> list[NamespaceCount]:
-        """The counts of namespaces, in their order: each as it is now, or as it was in its state of ``states``."""
+        """The counts of namespaces, in their order: the current ones, or those in the given ``states``."""
         asked = {str(namespace): namespace for namespace in namespaces}
         with self._lock:
             kept = {name: pair for name in asked if (pair := self._kept.get(name)) is not None}
@@ -178,7 +178,7 @@ class NamespaceCounts:
     def _counted_again(
         self, asked: Mapping[str, NamespaceName], kept: Mapping[str, tuple[NamespaceState, NamespaceCount]]
     ) -> dict[str, NamespaceCount]:
-        """Counts of the versions now: kept, or moved there by the change log, or else counted."""
+        """Counts of the current versions: kept, or moved by the change log, or else counted."""
         as_it_was: dict[str, NamespaceCount] = {}
         counts: dict[str, NamespaceCount] = {}
         missing: dict[NamespaceName, NamespaceState] = {}
@@ -204,7 +204,7 @@ class NamespaceCounts:
             times = dict(connection.execute(_CHANGED, (compact_json([*counts]),)))
         counts = {name: replace(count, changed=_time_text(times.get(name))) for name, count in counts.items()}
         with self._lock:
-            # Those that were kept for the longest time go; of what holds nothing clients may ask about any name.
+            # The oldest ones go; clients may request any name that holds nothing.
             for name, count in counts.items():
                 self._kept.pop(name, None)
                 if any(count.names):
@@ -251,7 +251,7 @@ def _counted(
 def _looked_at(
     connection: sqlite3.Connection, number: int, code: int, rule: SystemTopics, prefixes: Sequence[str]
 ) -> int:
-    """The names of one domain of a namespace by the forms that its topics are listed in."""
+    """The number of names of one domain of a namespace, by the forms that its topics are listed in."""
     own, suffix = compact_json(sorted(rule.local_names)), rule.local_suffix
     rows = connection.execute(_LISTED, (number, code, own, suffix, suffix, compact_json(prefixes)))
     return sum(len(ListedNames.parse(listed)) * count for listed, count in rows)

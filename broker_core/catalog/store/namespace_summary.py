@@ -1,4 +1,4 @@
-"""How much a namespace holds, without reading its names."""
+"""The numbers of topics and names of a namespace, counted without reading its names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COUNTS = (
 
 @dataclass(frozen=True, slots=True)
 class NamespaceSummary:
-    """``topics`` counts topics, ``names`` what they are listed by (partitions one by one, system topics too).
+    """The size of a namespace: ``topics``, and their listed ``names`` (partitions one by one, system topics too).
 
     ``with_details`` counts topics with properties, or with configs or replicas of Kafka.
     """
@@ -32,7 +32,7 @@ class NamespaceSummary:
 
 
 def summarize(catalog: SqliteCatalog, namespace: NamespaceName) -> NamespaceSummary:
-    """Count a namespace; one that never had a topic has none."""
+    """Count a namespace; all is 0 if it never had a topic."""
     version = catalog.version(namespace)
     with catalog.reading() as connection:
         rows = connection.execute(_COUNTS, (str(namespace),)).fetchall()

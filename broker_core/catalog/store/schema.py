@@ -23,10 +23,10 @@ __all__ = [
 ]
 
 APPLICATION_ID = 0x62726F6B  # "brok"
-#: The format that this release writes; what became of the earlier ones is in :mod:`.format_migration`.
+#: The format that this release writes; :mod:`.format_migration` has the earlier ones.
 SCHEMA_VERSION = 3
 
-#: What tells each version that the log leads from (log_from and all above) from another one with its number.
+#: Stamps, which distinguish each version that the log leads from (log_from and all above) from others with its number.
 STAMPS = """CREATE TABLE stamps (
         namespace INTEGER NOT NULL,
         version INTEGER NOT NULL,
@@ -91,8 +91,8 @@ _SCHEMA = (
     )""",
     # One row a topic. domain: 0 persistent, 1 non-persistent. base: the local name without partition suffix.
     # listed: which names it stands for (broker_core/names/listed_names.py). properties: JSON with sorted keys, NULL
-    # for none. created: milliseconds since 1970. BINARY collation: base is in UTF-8 order. configs: those of Kafka that
-    # were given, as properties are. replication: how many replicas Kafka clients asked for, NULL for no number.
+    # for none. created: milliseconds since 1970. BINARY collation: base is in UTF-8 order. configs: the given configs
+    # of Kafka, in the form of properties. replication: how many replicas Kafka clients requested, NULL for no number.
     """CREATE TABLE topics (
         namespace INTEGER NOT NULL,
         domain INTEGER NOT NULL,
@@ -129,7 +129,7 @@ _SCHEMA = (
 
 
 def pragma(connection: sqlite3.Connection, name: str) -> int:
-    """A number that SQLite keeps of the file."""
+    """A number that SQLite stores about the file."""
     return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
 
 
@@ -140,7 +140,7 @@ def is_blank(connection: sqlite3.Connection) -> bool:
 
 
 def make_tables(connection: sqlite3.Connection) -> None:
-    """Make the tables; of two processes that do so at once, one finds them made."""
+    """Make the tables; if two processes do so at once, one finds them made."""
     connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
     _keep_a_write_ahead_log(connection)
     connection.execute("BEGIN EXCLUSIVE")
@@ -157,8 +157,8 @@ def make_tables(connection: sqlite3.Connection) -> None:
 def _keep_a_write_ahead_log(connection: sqlite3.Connection) -> None:
     """Turn on the file's write-ahead log, within the connection's busy timeout.
 
-    Of several processes that do so at once, SQLite refuses all but one without its busy handler, since the change makes
-    a writer of a reader.
+    If several processes do so at once, SQLite refuses all but one without its busy handler, since the change turns a
+    reader into a writer.
     """
     until = time.monotonic() + pragma(connection, "busy_timeout") / 1000
     while True:

@@ -64,25 +64,25 @@ class SqliteCatalog(KafkaAdministration):
             return [NamespaceName.parse(name) for (name,) in rows]
 
     def version(self, namespace: NamespaceName) -> CatalogVersion:
-        """The state of a namespace now; number 0 where it never had a topic."""
+        """The state of a namespace now; number 0 if it never had a topic."""
         with self.reading() as connection:
             return read_version(connection, namespace)
 
     def changes(
         self, namespace: NamespaceName, since: CatalogVersion, *, limit: int | None = None
     ) -> Changes | Gap:
-        """The changes after ``since``, or a gap where the log does not reach back to it.
+        """The changes after ``since``, or a gap if the log does not reach back to it.
 
-        With a ``limit`` those of as many versions as have so many changes together, and of one at least.
+        With a ``limit`` the changes of as many versions as have at most so many together, and of at least one.
         """
         with self.reading() as connection:
             return read_changes(connection, namespace, since, limit=limit)
 
     @contextmanager
     def topics(self, namespace: NamespaceName) -> Iterator[tuple[CatalogVersion, Iterator[TopicRecord]]]:
-        """All topics of a namespace, system topics too, and the version that they are: what to read after a gap.
+        """All topics of a namespace, system topics too, and their version: to be read after a gap.
 
-        They come one by one from a single state of the file, as long as the ``with`` lasts.
+        They are read one by one from a single state of the file, within the ``with``.
         """
         with self.reading() as connection:
             version = read_version(connection, namespace)
@@ -102,12 +102,12 @@ class SqliteCatalog(KafkaAdministration):
             yield CatalogState(self.path, connection)
 
     def topic(self, name: TopicName) -> TopicRecord | None:
-        """The topic that is listed by this name, or whose own name it is; ``None`` where there is neither."""
+        """The topic that is listed by this name, or whose own name it is; ``None`` if there is neither."""
         with self.reading() as connection:
             return named_topic(connection, name)
 
     def found(self, names: Sequence[TopicName]) -> list[tuple[TopicRecord | None, int]]:
-        """By each name of one namespace what :meth:`topic` says, and how many partitions exactly this name has."""
+        """For each name of one namespace the result of :meth:`topic`, and how many partitions exactly this name has."""
         with self.reading() as connection:
             return found_topics(connection, names)
 
@@ -119,7 +119,7 @@ class SqliteCatalog(KafkaAdministration):
     def partitions(self, name: TopicName) -> int | None:
         """The number of partitions of a topic: the highest index and one; 0 for one without, and for a partition.
 
-        ``None`` where the catalogue has no such topic.
+        ``None`` if the catalogue has no such topic.
         """
         with self.reading() as connection:
             own = own_topic(connection, name)
@@ -139,7 +139,7 @@ class SqliteCatalog(KafkaAdministration):
             return deleted_topic(connection, topic_id, since)
 
     def topic_of_id(self, topic_id: uuid.UUID) -> TopicRecord:
-        """The topic that has this id; a :exc:`TopicMissing` says what became of it where none has."""
+        """The topic that has this id; if none has, a :exc:`TopicMissing` says what became of it."""
         record = self.topic_by_id(topic_id)
         if record is None:
             raise _no_such_id(topic_id, self.deleted_topic(topic_id))
@@ -171,11 +171,11 @@ class SqliteCatalog(KafkaAdministration):
         require: Require | None = None,
         dry_run: bool = False,
     ) -> TopicWrite:
-        """Make of a topic what ``decide`` makes of it as it is (:mod:`broker_core.catalog.topic_decisions`).
+        """Change a topic to what ``decide`` makes of its current state (:mod:`broker_core.catalog.topic_decisions`).
 
-        ``require`` is called with the topic of this name, or ``None``, in the same transaction before, and raises
-        :exc:`~broker_core.catalog.errors.PreconditionFailed`, say. ``dry_run`` is that of :meth:`changing`. Nothing to
-        change leaves the version as it is, and so does whatever is raised.
+        ``require`` is called before with the topic of this name, or ``None``, in the same transaction, and may raise
+        :exc:`~broker_core.catalog.errors.PreconditionFailed`, say. ``dry_run`` is as for :meth:`changing`. If nothing
+        changes, or anything is raised, the version stays as it is.
         """
         (done,) = self.edit_many(name.namespace, [Edit(name, decide, require)], dry_run=dry_run)
         if isinstance(done, CatalogError):
@@ -192,8 +192,8 @@ class SqliteCatalog(KafkaAdministration):
     ) -> list[TopicWrite | CatalogError]:
         """Do edits of topics of one namespace in their order, in one transaction and one version.
 
-        Each succeeds, or is the error that it would raise as :meth:`edit`, by itself. What the catalogue itself cannot
-        do (:exc:`CatalogBusy`, say) is raised, and nothing of any was written.
+        Each result is a success, or the error that :meth:`edit` would raise for it. Errors of the catalogue itself
+        (:exc:`CatalogBusy`, say) are raised, and no edit was written.
         """
         with self.changing(namespace, wait=wait, dry_run=dry_run) as (connection, change):
             if dry_run:
@@ -204,19 +204,19 @@ class SqliteCatalog(KafkaAdministration):
         return [each if isinstance(each, CatalogError) else TopicWrite(*each, version) for each in done]
 
     def delete(self, name: TopicName) -> TopicRecord:
-        """Remove a topic with all names that it is listed by or, by a partition's name, that partition alone.
+        """Remove a topic with all names that it is listed by or, by a partition's name, only that partition.
 
-        The id is never used again: a topic of the same name that is created later has another. The record is what the
-        topic was before. Raises :exc:`TopicMissing`.
+        The id is never used again: a topic of the same name that is created later has another. The record is the topic
+        before the deletion. Raises :exc:`TopicMissing`.
         """
         before = self.edit(name, deletion(name)).before
         assert before is not None
         return before
 
     def delete_all(self, names: Iterable[TopicName | uuid.UUID]) -> list[TopicRecord]:
-        """Remove several topics as :meth:`delete` does, of any namespaces: all, or none where one is missing.
+        """Remove several topics as :meth:`delete` does, of any namespaces: all, or none if one is missing.
 
-        A topic that is given by its id goes with all names that it is listed by.
+        A topic given by its id goes with all names that it is listed by.
         """
         self.migrate()
         with self._writing, self._borrowed() as connection:

@@ -1,6 +1,6 @@
-"""The names that a new topic cannot have in Kafka: those of topics that are there, and those that collide with them.
+"""The names that a new topic cannot have in Kafka: names of existing topics, and names that collide with them.
 
-Two names collide that are the same with ``_`` for ``.``. They are looked for from one such mark to the next, as far as
+Two names collide if they are equal with ``_`` for ``.``. They are searched from one such mark to the next, as far as
 any topic begins so: a name of twenty marks would have a million spellings.
 """
 
@@ -16,7 +16,7 @@ from broker_core.names import DOMAINS, PERSISTENT, NamespaceName
 __all__ = ["taken_names"]
 
 _TOPICS: Final = "topics WHERE namespace = (SELECT id FROM namespaces WHERE name = ?) AND domain = ?"
-#: Those of these beginnings, up to a mark, that a topic has. After the marks come the characters ``/`` and `````.
+#: The given beginnings, up to a mark, that a topic has. After the marks come the characters ``/`` and `````.
 _BEGINNINGS: Final = (
     f"SELECT value FROM json_each(?) WHERE EXISTS (SELECT 1 FROM {_TOPICS} AND base >= value"  # noqa: S608 - constants
     " AND base < substr(value, 1, length(value) - 1) || CASE substr(value, -1) WHEN '.' THEN '/' ELSE '`' END)"
@@ -27,7 +27,7 @@ _NAMES: Final = f"SELECT value FROM json_each(?) WHERE EXISTS (SELECT 1 FROM {_T
 def taken_names(
     connection: sqlite3.Connection, namespace: NamespaceName, names: Iterable[str]
 ) -> dict[str, str]:
-    """By each of these local names that is taken, the topic that has it or else the first that collides with it."""
+    """The topic that has each taken name, or else the first topic that collides with it, by local name."""
 
     def there(statement: str, spellings: list[str]) -> list[str]:
         values = (compact_json(spellings), str(namespace), DOMAINS.index(PERSISTENT))
@@ -37,7 +37,7 @@ def taken_names(
     for name in names:
         by_key.setdefault(_key(name), []).append(name)
     whole: list[str] = []
-    # Up to where each key is looked for, and by that beginning of it all spellings that topics have.
+    # The length up to which each key was searched, and by that beginning of it all spellings that topics have.
     reached = dict.fromkeys(by_key, 0)
     spelled = {"": [""]}
     while reached:

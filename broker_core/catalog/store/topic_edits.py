@@ -1,4 +1,4 @@
-"""Edits of topics within one transaction: each becomes what its decision makes of it, or is refused by itself."""
+"""Edits of topics within one transaction: each is applied as decided, or refused by itself."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from broker_core.names import TopicName
 
 __all__ = ["Edit", "Require", "edit_each"]
 
-#: So many edits and more read their topics together.
+#: From so many edits on, their topics are read together.
 _TOGETHER: Final = 8
-#: Called with the topic of a name, or ``None``, before it is changed; what it raises refuses the edit.
+#: Called with the topic of a name, or ``None``, before it is changed; an exception refuses the edit.
 Require = Callable[[TopicRecord | None], object]
 
 
 class Edit(NamedTuple):
-    """What to make of the topic of a name (:mod:`broker_core.catalog.topic_decisions`).
+    """An edit of the topic of a name (:mod:`broker_core.catalog.topic_decisions`).
 
-    ``distinct``: the name is refused where it collides with that of another topic, as Kafka has it. Topics of the same
+    ``distinct``: the name is refused if it collides with another topic's, as in Kafka. Topics of the same
     transaction may collide.
     """
 
@@ -38,9 +38,9 @@ class Edit(NamedTuple):
 def edit_each(
     connection: sqlite3.Connection, change: NamespaceChange, edits: Sequence[Edit]
 ) -> list[tuple[TopicRecord | None, TopicRecord | None] | CatalogError]:
-    """Do edits within the transaction of ``change``, in their order, each on what those before it left.
+    """Do edits within the transaction of ``change``, in their order, each on the result of those before it.
 
-    Returns the topic before and after each; of a refused one, of which nothing is written, the error that says why.
+    Returns the topic before and after each; for a refused one, of which nothing is written, the error.
     """
     writer = TopicWriter(connection, change)
     known: dict[tuple[str, str], TopicRecord | None] = {}
@@ -76,7 +76,7 @@ def edit_each(
 
 
 def _found(connection: sqlite3.Connection, name: TopicName) -> TopicRecord | None:
-    """The topic of a name; for a partition that is not there the topic that would have it."""
+    """The topic of a name; for a missing partition the topic that would have it."""
     before = named_topic(connection, name)
     if before is None and name.partition >= 0:
         before = own_topic(connection, name.partitioned_name)

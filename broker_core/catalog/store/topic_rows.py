@@ -1,4 +1,4 @@
-"""One topic's row of the catalogue: reading it, and bringing it to what it is to be."""
+"""One topic's row of the catalogue: reading and writing it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _DELETE = "DELETE FROM topics WHERE namespace = ? AND domain = ? AND base = ?"
 
 
 def own_topic(connection: sqlite3.Connection, name: TopicName) -> TopicRecord | None:
-    """The topic whose own name (without partition suffix) this is."""
+    """The topic with the given own name (without partition suffix)."""
     row = connection.execute(_TOPIC, (str(name.namespace), DOMAINS.index(name.domain), name.local)).fetchone()
     return None if row is None else make_record(name, *row)
 
@@ -89,7 +89,7 @@ def named_topic(connection: sqlite3.Connection, name: TopicName) -> TopicRecord 
 def found_topics(
     connection: sqlite3.Connection, names: Sequence[TopicName]
 ) -> list[tuple[TopicRecord | None, int]]:
-    """By each name of a namespace the topic that has it, and the partitions of exactly this name: 0 of a partition."""
+    """For each name of a namespace its topic, and how many partitions exactly this name has (a partition: 0)."""
     own = own_topics(connection, names[0].namespace, names) if len(names) > _FEW else None
     found = []
     for name in names:
@@ -132,9 +132,9 @@ def make_record(
 
 
 class TopicWriter:
-    """Brings topics from what they are to what they are to be, within the transaction of ``change``, and logs it.
+    """Writes topics in their new state, within the transaction of ``change``, and logs the changes.
 
-    Rows of one kind are written in one go, by :meth:`flush` at the latest: what reads rows calls it before.
+    Rows of one kind are written in one go, by :meth:`flush` at the latest, which has to be called before rows are read.
     """
 
     def __init__(self, connection: sqlite3.Connection, change: NamespaceChange) -> None:
@@ -145,11 +145,10 @@ class TopicWriter:
         self._rows: list[tuple[object, ...]] = []
 
     def write(self, before: TopicRecord | None, after: TopicRecord | None) -> TopicRecord | None:
-        """Bring a topic from ``before``, as it is, to ``after``.
+        """Bring a topic from ``before``, its current state, to ``after``.
 
-        ``None`` is no topic; one of another id is another topic, which takes the place of the one before. A new topic
-        is created at the time of the change: the record is returned as it will be read. Nothing is written of what
-        stays as it is.
+        ``None`` is no topic; a topic with another id replaces the one before. A new topic is created at the time of the
+        change: the record is returned as it will be read. If nothing changes, nothing is written.
         """
         if before is not None and after is not None and after.topic_id != before.topic_id:
             self.write(before, None)
@@ -180,7 +179,7 @@ class TopicWriter:
         return after
 
     def flush(self) -> None:
-        """Write what is not written yet."""
+        """Write the rows that are not written yet."""
         if self._rows:
             self._connection.executemany(self._statement, self._rows)
             self._rows = []

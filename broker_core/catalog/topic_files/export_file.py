@@ -1,4 +1,4 @@
-"""Writing the topics of a namespace as a file that an import takes: the same set again, system topics included."""
+"""Export of a namespace's topics as a file, from which an import makes the same set, system topics included."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from broker_core.names.partition_suffix import PARTITION_SUFFIX
 
 __all__ = ["ExportFormat", "export_topics", "has_odd_names"]
 
-#: ``names``: one name a line, local where it is persistent; ``json``: JSON lines, with partitions, properties, ids,
+#: ``names``: one name a line, local if it is persistent; ``json``: JSON lines, with partitions, properties, ids,
 #: configs and replicas.
 ExportFormat = Literal["names", "json"]
 
@@ -41,9 +41,9 @@ def export_topics(
     *,
     progress: Callable[[int], None] | None = None,
 ) -> int:
-    """Write all topics of a namespace as they are at one moment; returns the number of lines.
+    """Write all topics of a namespace in one state of the file; returns the number of lines.
 
-    ``names`` has every listed name and nothing else; ``json`` has all that makes the same topics, with their ids.
+    ``names`` has every listed name and nothing else; ``json`` has all details of the topics, with their ids.
     ``progress`` is called with the lines so far.
     A name that the plain format cannot carry raises :exc:`~broker_core.catalog.errors.ExportRefused`, since an import
     of the file would not give the same set, or would refuse it: :func:`has_odd_names` says whether there is one. Memory
@@ -112,7 +112,7 @@ def _json_lines(connection: sqlite3.Connection, namespace: NamespaceName) -> Ite
         if replication is not None:
             told += f',"replication":{replication}'
         of = ListedNames.parse(listed)
-        if of.plain:  # beside partitions it has to be told that the line is not about these
+        if of.plain:  # beside partitions the line has to say that it is not about them
             apart = ',"partitions":0' if of.ranges else ""
             yield f'{{"name":{compact_json(name)}{apart}{told}}}\n'
         for first, last in of.ranges:

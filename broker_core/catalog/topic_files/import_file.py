@@ -1,4 +1,4 @@
-"""Importing a file of names into a namespace: all of it or nothing, however large.
+"""Import of a file of names into a namespace: all of it or nothing, however large.
 
 The file is read, checked and gathered into a temporary table first (:mod:`.import_staging`), which locks nothing; only
 then one transaction brings it into the catalogue, in the order of its index. Both run in SQLite on whole sets, not
@@ -30,24 +30,24 @@ from broker_core.names.topic_id import new_topic_ids
 __all__ = ["Allow", "ImportReport", "Progress", "import_topics"]
 
 #: Called now and then as ``progress("read", bytes so far)`` while the file is read and as ``progress("write", topics
-#: of the file)`` while the transaction runs, on the importing thread. What it raises ends the import, which then
+#: of the file)`` while the transaction runs, on the importing thread. An exception ends the import, which then has
 #: changed nothing.
 Progress = Callable[[Literal["read", "write"], int], None]
 
 #: Called on the importing thread with topics that are to be written or deleted, before anything of the catalogue is
-#: changed, and within the transaction for those that an exact import deletes. What it raises ends the import.
+#: changed, and within the transaction for topics that an exact import deletes. An exception ends the import.
 Allow = Callable[[Iterator[TopicName]], object]
 
-#: Bytes that SQLite may keep in memory of what is imported and of the catalogue.
+#: Bytes of the imported topics and of the catalogue that SQLite may keep in memory.
 _CACHES: Final = 320 * 1024 * 1024
 _BUSY: Final = 0.5  # seconds between two calls of progress while others write
 _TICK: Final = 500_000  # steps of SQLite's machine between two calls of progress: some 20 ms
 
-# Properties alone are for the topic as it is; of one that is not there nobody has told of partitions.
+# A line with only properties is for the topic with its current partitions; a missing topic has no known partitions.
 _TELL = """UPDATE temp.staged AS s SET listed = t.listed FROM main.topics t
     WHERE t.namespace = :namespace AND t.listed <> '*'
         AND s.domain = t.domain AND s.base = t.base AND s.listed = '?'"""
-# A topic that is there would be one beside its own partitions (or the other way round), with other properties.
+# An existing topic would be beside its own partitions (or the reverse), with other properties.
 _PAIRS = """SELECT s.base, merge_listed(t.listed, s.listed) FROM temp.staged s
     CROSS JOIN main.topics t ON t.namespace = :namespace AND t.domain = s.domain AND t.base = s.base
     WHERE s.listed NOT IN (t.listed, '?')
@@ -55,7 +55,7 @@ _PAIRS = """SELECT s.base, merge_listed(t.listed, s.listed) FROM temp.staged s
         AND NOT is_pair(s.listed) AND is_pair(merge_listed(t.listed, s.listed)) LIMIT 1"""
 
 # The same merge for the log (before the fact) and for the topics themselves. The names of an exact import are those of
-# the file; of any other they come to those that are there.
+# the file; of any other they are added to the existing ones.
 _FILE: Final = "iif(s.listed = '?', '*', s.listed)"
 _ADDED: Final = f"merge_listed(coalesce(t.listed, ''), {_FILE})"
 _LOG = """INSERT INTO main.changes (namespace, version, operation, domain, base, topic_id, listed_before, listed_after,
@@ -82,12 +82,12 @@ _MERGE = """INSERT INTO main.topics (namespace, domain, base, listed, topic_id, 
         replication = coalesce(excluded.replication, replication)
     WHERE (excluded.listed <> listed AND {listed} <> listed)
         OR coalesce(excluded.properties, properties, '{{}}') <> coalesce(properties, '{{}}') {facts}"""
-# The same for configs and replicas, where the file gives any.
+# The same for configs and replicas, if the file gives any.
 _LOG_FACTS: Final = """OR coalesce(s.configs, t.configs, '{}') <> coalesce(t.configs, '{}')
         OR coalesce(s.replication, t.replication, 0) <> coalesce(t.replication, 0)"""
 _MERGE_FACTS: Final = """OR coalesce(excluded.configs, configs, '{}') <> coalesce(configs, '{}')
         OR coalesce(excluded.replication, replication, 0) <> coalesce(replication, 0)"""
-# Ids of the file that belong to another topic, or did a while ago, or are given to several: these topics get new ones.
+# Ids of the file that belong to another topic, or did a while ago, or are given to several topics, are replaced.
 _RENEW: Final = f"""UPDATE temp.staged AS s SET topic_id = new_topic_id() FROM temp.facts f
     WHERE s.domain = f.domain AND s.base = f.base AND f.topic_id IS NOT NULL
         AND NOT EXISTS (SELECT 1 FROM main.topics t
@@ -97,7 +97,7 @@ _RENEW: Final = f"""UPDATE temp.staged AS s SET topic_id = new_topic_id() FROM t
             OR EXISTS (SELECT 1 FROM temp.facts o
                 WHERE o.topic_id = f.topic_id AND (o.domain, o.base) < (f.domain, f.base)))"""  # noqa: S608 - constants
 
-# What an exact import takes away.
+# The topics that an exact import removes.
 _STAGED_TOPIC: Final = "SELECT 1 FROM temp.staged s WHERE s.domain = t.domain AND s.base = t.base"
 _LOSS = f"""SELECT total(CASE t.listed WHEN '*' THEN 1 ELSE count_listed(t.listed) END),
         total(CASE WHEN s.base IS NULL AND t.listed = '*' THEN 1 WHEN s.listed = t.listed THEN 0
@@ -121,10 +121,10 @@ _DELETE = f"DELETE FROM main.topics AS t WHERE t.namespace = :namespace AND NOT 
 class ImportReport:
     """The result of an import. ``topics`` counts the topics of the file: created, updated and unchanged ones.
 
-    ``names`` counts the names of the file, and ``repeats`` those that it has more than once: each time but the first.
-    ``deleted`` counts the topics that an exact import removed, and ``names_lost`` the listed names that it took away in
-    all. ``refusal``: why the import that a dry run stands for would do nothing. ``renewed_ids``: created topics that
-    got a new id instead of that of the file, which another topic has, or had a while ago.
+    ``names`` counts the names of the file, and ``repeats`` their repetitions.
+    ``deleted`` counts the topics that an exact import removed, and ``names_lost`` the listed names that it removed in
+    all. ``refusal``: why, after a dry run, the real import would do nothing. ``renewed_ids``: created topics that got a
+    new id, since another topic has the file's id, or had it a while ago.
     """
 
     lines: int
@@ -141,7 +141,7 @@ class ImportReport:
 
     @property
     def unchanged(self) -> int:
-        """Topics of the file that were there already, just so."""
+        """The number of topics of the file that were there already in the same state."""
         return self.topics - self.created - self.updated
 
 
@@ -159,16 +159,16 @@ def import_topics(
 ) -> ImportReport:
     """Add the topics of a file (see :mod:`.topic_file_reader`) to a namespace, in one transaction.
 
-    A topic that is there keeps its id, gets further partitions and the new properties; nothing is removed. With
-    ``exact``, which says how much may go, the namespace becomes what the file says, and a topic keeps its properties
-    unless the file gives some. Nothing to change leaves the version as it is, and so does a ``dry_run``. ``caches`` is
-    how many bytes SQLite may keep in memory meanwhile; fewer of them make the import of a large file slower. ``allow``
-    may refuse topics. ``as_names`` takes a file of names that looks like JSON or CSV, or has odd names, as it stands.
+    An existing topic keeps its id, gets further partitions and the new properties; nothing is removed. With ``exact``,
+    which limits deletions, the namespace gets exactly the file's topics, and a topic keeps its properties unless the
+    file gives some. If nothing changes, and in a ``dry_run``, the version stays as it is. ``caches`` is how many bytes
+    SQLite may keep in memory meanwhile; fewer of them make the import of a large file slower. ``allow`` may refuse
+    topics. ``as_names`` reads a file that looks like JSON or CSV, or has odd names, as plain names.
 
-    Raises :exc:`~broker_core.catalog.errors.ImportRefused` with the line that is wrong,
+    Raises :exc:`~broker_core.catalog.errors.ImportRefused` with the invalid line,
     :exc:`~broker_core.catalog.errors.PairRefused` for a topic beside a partition of its name with other properties,
-    :exc:`~.mass_deletion_guard.MassDeletion`, and :exc:`~broker_core.catalog.errors.CatalogBusy` where another
-    process writes for longer than the time-out; in each case the catalogue is as it was.
+    :exc:`~.mass_deletion_guard.MassDeletion`, and :exc:`~broker_core.catalog.errors.CatalogBusy` if another process
+    writes for longer than the time-out; in each case the catalogue is as it was.
     """
     if not dry_run:
         catalog.migrate()
@@ -183,9 +183,7 @@ def import_topics(
             cache=caches * 4 // 5,
             as_names=as_names,
         )
-        show_as_current(
-            connection
-        )  # the temporary file of the stage took the place of what was temporary before
+        show_as_current(connection)  # setting the stage's temporary file dropped the temporary views
         connection.create_function("merge_listed", 2, merge_listed, deterministic=True)
         connection.create_function("count_lost", 2, _count_lost, deterministic=True)
         connection.create_function("is_pair", 1, is_pair, deterministic=True)
@@ -239,7 +237,7 @@ def _count_lost(before: str, after: str) -> int:
 
 
 def _tick(progress: Progress, topics: int, failed: list[BaseException]) -> bool:
-    """Whether to interrupt: what a handler raises would be lost within SQLite, an interrupt of the keyboard too."""
+    """Whether to interrupt SQLite, which would lose exceptions of a handler, also an interrupt from the keyboard."""
     try:
         progress("write", topics)
     except BaseException as error:  # noqa: BLE001 - raised again as soon as SQLite has returned
@@ -249,7 +247,7 @@ def _tick(progress: Progress, topics: int, failed: list[BaseException]) -> bool:
 
 
 def _begin(connection: sqlite3.Connection, patience: float, tell: Callable[[], object]) -> None:
-    """Begin to write, once others let it; ``tell`` is called now and then while they do not, and when they do."""
+    """Begin to write, once no other process does; ``tell`` is called now and then while waiting, and at the end."""
     end = time.monotonic() + patience
     while True:
         left = end - time.monotonic()
@@ -346,7 +344,7 @@ def _merge(
 
 
 def _renew_ids(connection: sqlite3.Connection, values: dict[str, int]) -> int:
-    """Give new ids to new topics whose id of the file is another's; returns to how many."""
+    """Give new ids to new topics whose id in the file is another topic's; returns their number."""
     connection.create_function("new_topic_id", 0, lambda: new_topic_ids(1))
     connection.execute("CREATE INDEX temp.facts_by_id ON facts (topic_id)")
     return connection.execute(_RENEW, values).rowcount
@@ -355,7 +353,7 @@ def _renew_ids(connection: sqlite3.Connection, values: dict[str, int]) -> int:
 def _loss(
     connection: sqlite3.Connection, namespace: NamespaceName, values: dict[str, int], allowed: Deletions
 ) -> tuple[int, Refusal | None]:
-    """How many listed names an exact import takes away, and why so many may not go."""
+    """How many listed names an exact import removes, and why so many may not go."""
     there, lost = connection.execute(_LOSS, values).fetchone()
     loss = Loss(there=int(there), removed=int(lost))
     refusal = allowed.refusal({str(namespace): loss})
@@ -371,7 +369,7 @@ def _loss(
 
 
 def _checkpoint(connection: sqlite3.Connection) -> None:
-    """Move what was written from the write-ahead log into the file, as far as readers allow just now."""
+    """Move the changes from the write-ahead log into the file, as far as readers allow now."""
     connection.execute("PRAGMA busy_timeout = 0")
     try:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -1,8 +1,8 @@
-"""Staging an import: a file's topics in a temporary table of SQLite, one row a topic, in the catalogue's order.
+"""Staging of an import: a file's topics in a temporary table of SQLite, one row a topic, in the catalogue's order.
 
 Locks nothing. SQLite puts the table into a file once it outgrows its cache (in the folder of ``SQLITE_TMPDIR``),
-so the imported file may be larger than memory. While it is read, lines of a topic and of its partitions are rows apart,
-since only the whole file tells what belongs together; afterwards each topic has one row.
+so the imported file may be larger than memory. While it is read, lines of a topic and of its partitions are separate
+rows, since only the whole file shows what belongs together; afterwards each topic has one row.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _STAGED = """CREATE TEMP TABLE staged (
     PRIMARY KEY (domain, base, side)
 ) WITHOUT ROWID"""
 _COLUMNS = "(domain, base, side, listed, topic_id, properties, declared)"
-# What lines say beside names and properties, by topic.
+# Ids, configs and replicas that lines give, by topic.
 _FACTS = """CREATE TEMP TABLE facts (
     domain INTEGER NOT NULL,
     base TEXT NOT NULL,
@@ -77,7 +77,7 @@ _BOTH = """SELECT t.domain, t.base, t.listed, t.properties, p.listed, p.properti
 _JOINED = "UPDATE temp.staged SET listed = ?, properties = ? WHERE domain = ? AND base = ? AND side = 0"
 _DROP = "DELETE FROM temp.staged WHERE domain = ? AND base = ? AND side = 1"
 
-# Topics, and the names that they are listed by. Few are listed by more than the plain one, so Python hardly sees any.
+# Topics, and their listed names. Few are listed by more than the plain name, so Python handles hardly any.
 _COUNT = "SELECT count(*), total(CASE WHEN listed IN ('*', '?') THEN 1 ELSE count_listed(listed) END) FROM temp.staged"
 
 
@@ -87,8 +87,8 @@ class Staged:
 
     The table ``temp.staged`` has the columns ``domain``, ``base``, ``listed``, ``topic_id``, ``properties``,
     ``configs`` and ``replication`` (NULL: not given). With ``facts``, ``temp.facts`` has the ids that lines give.
-    ``listed`` is :data:`~.topic_file_reader.UNTOLD` for properties, configs or replication alone, where
-    there are any ``untold`` ones.
+    ``listed`` is :data:`~.topic_file_reader.UNTOLD` for lines with only properties, configs or replication; ``untold``:
+    there are some.
     """
 
     lines: int
@@ -109,12 +109,12 @@ def stage_file(
     read: Callable[[int], None] | None = None,
     as_names: bool = False,
 ) -> Staged:
-    """Read a file (see :mod:`broker_core.catalog.topic_files.topic_file_reader`); ``read`` is told the bytes so far.
+    """Read a file (:mod:`broker_core.catalog.topic_files.topic_file_reader`); ``read`` is called with the bytes so far.
 
     ``cache``: bytes of the table that are kept in memory, some 85 for each topic; the rest goes to the temporary file.
 
-    ``has_partitions`` says of a topic, by domain and local name, whether the catalogue has partitions of it.
-    Raises :exc:`~broker_core.catalog.errors.ImportRefused` with the line that is wrong, and
+    ``has_partitions`` says whether the catalogue has partitions of a topic, by domain and local name.
+    Raises :exc:`~broker_core.catalog.errors.ImportRefused` with the invalid line, and
     :exc:`~broker_core.catalog.errors.PairRefused`.
     """
     connection.create_function("merge_staged", 2, _merge_staged, deterministic=True)
@@ -151,7 +151,7 @@ def stage_file(
 
 
 def _merge_staged(one: str, other: str) -> str:
-    """As :func:`merge_listed`, for forms that may say nothing about what is listed."""
+    """As :func:`merge_listed`, for forms that may be :data:`UNTOLD`."""
     if UNTOLD in (one, other):
         return other if one == UNTOLD else one
     return merge_listed(one, other)
@@ -169,7 +169,7 @@ def _stage(
     *,
     declared: bool = False,
 ) -> bool:
-    """Add rows of one side of a chunk to the temporary table; whether some are properties alone."""
+    """Add rows of one side of a chunk to the temporary table; returns whether some have only properties."""
     if not rows:
         return False
     counts = Counter(rows.values())
@@ -198,7 +198,7 @@ def _stage(
 
 
 def _join_sides(connection: sqlite3.Connection, has_partitions: Callable[[int, str], bool]) -> None:
-    """Make one row of the lines about a topic and of those about its partitions, where a file has both."""
+    """Join the row of a topic's lines with the row of its partitions' lines, if a file has both."""
     for domain, base, listed, given, partitions, of_partitions, declared in connection.execute(
         _BOTH
     ).fetchall():

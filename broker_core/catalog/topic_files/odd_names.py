@@ -1,4 +1,4 @@
-"""Plain names that are hardly meant: another kind of file read as names, JSON, white space at an end, tabs."""
+"""Detection of names that are probably mistakes: other kinds of files read as names, white space at an end, tabs."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ WHITE_SPACE: Final = "\t\x0b\x0c\r\x1c\x1d\x1e\x1f \x85\xa0\u1680" + (
     "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
 )
 _BLANK: Final = WHITE_SPACE + "\n"
-#: The begin of a table's first line, with what parts its columns.
+#: The beginning of a table's first line, with its separator of columns.
 _HEADER: Final = re.compile(r'("?)name\1 *([,;\t])', re.IGNORECASE)
-#: The begin of an object of JSON with a key.
+#: The beginning of an object of JSON with a key.
 _OBJECT: Final = re.compile(r'\{[ \t]*"')
 _ODD: Final = (
     "the name has {}, which is hardly meant. Such a name is written as JSON, each line of the file then"
@@ -44,7 +44,7 @@ class OddNames:
 
     def __init__(self) -> None:
         self._lines = 0
-        #: What parts the columns and how often each line so far has it, if the file may be a table.
+        #: The separator of columns and how often each line so far has it, if the file may be a table.
         self._columns: tuple[str, int] | None = None
         #: The first line that ends in a carriage return. All may do so, which is another mistake, known at the end.
         self._first_return: int | None = None
@@ -52,7 +52,7 @@ class OddNames:
     def check(self, text: str, lines: Sequence[str]) -> None:
         """Check a chunk, as it is and by lines."""
         if not self._lines:
-            # White space before it is hardly meant either: the name is refused in any case.
+            # White space before it is probably a mistake too: the name is refused in any case.
             if text.lstrip(_BLANK).startswith("["):
                 raise NotNames(
                     1,
@@ -81,7 +81,7 @@ class OddNames:
         self._lines += len(lines)
 
     def check_whole(self) -> None:
-        """Check what is known when all lines were seen."""
+        """Do the checks that need all lines."""
         if self._first_return is not None:
             raise NotNames(self._first_return, _ODD.format("white space at an end"))
         if self._columns is not None:

@@ -1,8 +1,8 @@
 """A topic ``x`` beside a partition ``x-partition-0``: no broker makes such a pair; a catalogue has one row for both.
 
-So both have the same properties. Where they are given different ones, the pair is refused: one of the two names would
-go missing from selections by property. A pair of the same properties, or without any, is taken, since there are
-clusters that list one (made by old releases), and it is listed and selected right.
+So both have the same properties. If they are given different ones, the pair is refused: one of the two names would be
+missing in selections by property. A pair with the same properties, or without any, is accepted, since some clusters
+list one (made by old releases), and it is listed and selected correctly.
 """
 
 from __future__ import annotations

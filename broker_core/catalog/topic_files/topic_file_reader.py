@@ -2,20 +2,20 @@
 
 Rules, for both formats:
 
-- The first byte of the file decides: ``{`` means JSON lines, anything else plain names. A file that is said to be names
-  is one, whatever it begins with.
+- The first byte of the file decides: ``{`` means JSON lines, anything else plain names. A file that is declared as
+  names is read as such, whatever it begins with.
 - A line ends with a line feed; the last one may go without. Nothing else is taken off: spaces, ``#`` and carriage
   returns belong to the name. A file of names whose every line ends in a carriage return has Windows line ends and is
   refused, rather than imported under wrong names; so is one that begins with a byte order mark.
 - An empty line is an error: it is no name.
-- A file of names that looks like another kind of file is refused unless it is said to be names: one that begins with
+- A file of names that looks like another kind of file is refused unless it is declared as names: one that begins with
   ``[`` (an array of JSON), one whose first line begins with ``name,`` (in either case, quoted, with ``;`` or a tab too)
   and whose lines have as many commas (CSV), and names with white space at an end or a tab in them.
 - A name with a ``/`` is a full name and must be in the namespace; one without is the local name of a persistent topic.
 - Repeated names collapse. Properties belong to the topic, so its partitions share them, and the last line that gives
-  some wins; a line that gives none leaves those that are there.
-- A JSON line with properties, configs or replication and without partitions is about the topic of this name, whatever
-  its partitions are: a partitioned topic gets these alone. ``"partitions": 0`` says that it is a topic without
+  some wins; a line that gives none leaves the existing ones.
+- A JSON line with properties, configs or replication and without partitions is about the topic of this name, with any
+  partitions: a partitioned topic only gets these. ``"partitions": 0`` says that it is a topic without
   partitions.
 - A ``topic_id`` (base64 or hexadecimal), configs of Kafka, and a number of replicas belong to the topic too.
 """
@@ -56,13 +56,13 @@ CHUNK_BYTES: Final = 8 * 1024 * 1024
 #: A longer line is refused, so that a file without line feeds is not read into memory.
 MAX_LINE_BYTES: Final = 1024 * 1024
 
-#: A topic's row so far: which names are listed (the compact form), and its properties (``None``: not given).
+#: A topic's row so far: its listed names (the compact form), and its properties (``None``: not given).
 TopicInFile = tuple[str, str | None]
-#: In place of the compact form: properties of a topic of which no line says whether it has partitions.
+#: In place of the compact form: no line says whether the topic has partitions.
 UNTOLD: Final = "?"
 
 _PLAIN: Final[TopicInFile] = ("*", None)
-# What read_json calls for one value, without what it does around it: a third of the time of an import.
+# The scanner of read_json without its other steps, which took a third of the time of an import.
 _scan: Final[Callable[[str, int], tuple[Any, int]]] = json.JSONDecoder(object_pairs_hook=keys_once).scan_once  # type: ignore[attr-defined]
 _KEYS: Final = ("name", "partitions", "properties", "topic_id", "configs", "replication")
 #: A line that begins with its name, in characters that stand for themselves.
@@ -71,12 +71,12 @@ _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 #: The most bytes that a character takes in UTF-8: a name of a quarter of the characters cannot be too long.
 _CHARACTER_BYTES: Final = 4
 _REMEMBERED_PROPERTIES: Final = 20_000
-#: Longer ones (in characters) are read anew each time, so that what is remembered is some 60 MB at most.
+#: Longer properties (in characters) are read anew each time, so that at most some 60 MB are remembered.
 _LONGEST_REMEMBERED: Final = 256
 
 
 class TopicFacts(NamedTuple):
-    """What a line of JSON says of a topic beside its names and properties; ``None``: nothing.
+    """Facts that a line of JSON gives beside names and properties; ``None``: not given.
 
     ``topic_id`` has 16 bytes; ``configs`` is the text that is stored, ``{}`` for none.
     """
@@ -87,11 +87,11 @@ class TopicFacts(NamedTuple):
 
     @property
     def of_any_partitions(self) -> bool:
-        """Whether it is about a topic as it is, with the partitions that it has."""
+        """Whether the line is about a topic with its current partitions."""
         return self.configs is not None or self.replication is not None
 
     def after(self, earlier: TopicFacts) -> TopicFacts:
-        """What this line and an earlier one say together."""
+        """The facts of this line combined with those of an earlier one."""
         return TopicFacts(
             earlier.topic_id if self.topic_id is None else self.topic_id,
             earlier.configs if self.configs is None else self.configs,
@@ -100,7 +100,7 @@ class TopicFacts(NamedTuple):
 
 
 def topic_in_namespace(namespace: NamespaceName, text: str) -> TopicName:
-    """The topic that a local or full name means in a namespace; raises :exc:`~broker_core.errors.InvalidName`."""
+    """The topic of a local or full name in a namespace; raises :exc:`~broker_core.errors.InvalidName`."""
     if "/" not in text:
         return TopicName(PERSISTENT, namespace, text)
     topic = TopicName.parse(text)
@@ -110,10 +110,10 @@ def topic_in_namespace(namespace: NamespaceName, text: str) -> TopicName:
 
 
 class TopicRows:
-    """What a chunk of lines says about the topics of one domain.
+    """The rows from a chunk of lines about the topics of one domain.
 
-    Where lines of a topic and of its partitions are to be told ``apart``, the latter are in :attr:`partitions`, and a
-    topic may be :data:`UNTOLD`; else all is in :attr:`topics`.
+    If lines of a topic and of its partitions are kept ``apart``, the latter are in :attr:`partitions`, and a topic may
+    be :data:`UNTOLD`; else all is in :attr:`topics`.
     """
 
     __slots__ = ("_indices", "declared", "facts", "partitions", "topics")
@@ -122,7 +122,7 @@ class TopicRows:
         #: By local name without partition suffix.
         self.topics: dict[str, TopicInFile] = {}
         self.partitions: dict[str, TopicInFile] = {} if apart else self.topics
-        #: Topics of which a line says how many partitions they have.
+        #: Topics for which a line gives the number of partitions.
         self.declared: set[str] = set()
         #: By local name without partition suffix too: few files have any.
         self.facts: dict[str, TopicFacts] = {}
@@ -130,33 +130,33 @@ class TopicRows:
 
     @property
     def untold(self) -> dict[str, TopicInFile]:
-        """Topics (of :attr:`topics`) of which lines give the properties alone: for the topic as it is, with the
-        partitions that it has, or none if it is not there.
+        """Topics (of :attr:`topics`) for which lines give only properties: each keeps its current partitions, or has
+        none if it is new.
         """
         return {base: row for base, row in self.topics.items() if row[0] == UNTOLD}
 
     def add(self, base: str, listed: str, properties: str | None) -> None:
-        """A line about a topic, in any order with others about it."""
+        """Add a line about a topic, in any order with others about it."""
         _add(self.topics, base, listed, properties)
 
     def declare(self, base: str, partitions: int, properties: str | None) -> None:
-        """A line that says how many partitions a topic has."""
+        """Add a line that gives a topic's number of partitions."""
         self.declared.add(base)
         _add(self.partitions, base, str(ListedNames.partitioned(partitions)), properties)
 
     def add_partition(self, base: str, index: int, properties: str | None) -> None:
-        """A line with the name of one partition; they are joined in :meth:`finish`, since there may be very many."""
+        """Add a line with the name of one partition; :meth:`finish` joins them, since there may be very many."""
         self._indices.setdefault(base, []).append(index)
         if properties is not None:
             _add(self.partitions, base, "", properties)
 
     def add_facts(self, base: str, facts: TopicFacts) -> None:
-        """What a line says of the topic that it is about; of several lines the last one counts."""
+        """Add the facts of a line about a topic; of several lines the last one counts."""
         known = self.facts.get(base)
         self.facts[base] = facts if known is None else facts.after(known)
 
     def finish(self) -> None:
-        """Join what was gathered, when the chunk is over."""
+        """Join the collected partitions, at the end of the chunk."""
         for base, indices in self._indices.items():
             _add(self.partitions, base, str(ListedNames.of_indices(indices)), None)
         self._indices.clear()
@@ -174,12 +174,12 @@ def _add(rows: dict[str, TopicInFile], base: str, listed: str, properties: str |
 
 
 class TopicLines:
-    """Reads a file in chunks; iterating gives the rows of each, so that memory does not grow with the file.
+    """Reader of a file in chunks; iterating gives the rows of each, so that memory does not grow with the file.
 
     For stores that take less than the embedded catalogue: ``checked`` makes the text of properties, and raises a
-    :exc:`CatalogError` for those that cannot be stored; a listed local name has at most ``longest`` bytes (UTF-8).
-    ``apart`` is that of :class:`TopicRows`. ``as_names`` takes each line as a name, whatever the file looks like;
-    ``odd`` takes names that are hardly meant, and reads JSON all the same.
+    :exc:`CatalogError` for invalid ones; a listed local name has at most ``longest`` bytes (UTF-8).
+    ``apart`` is as for :class:`TopicRows`. ``as_names`` takes each line as a name, whatever the file looks like;
+    ``odd`` accepts odd names, and still reads JSON.
     """
 
     def __init__(
@@ -208,14 +208,14 @@ class TopicLines:
         self._properties: dict[tuple[tuple[str, str], ...], str] = {}
         self._tails: dict[str, tuple[int | None, str | None]] = {}
         self.is_json = False
-        #: What was read so far.
+        #: Bytes and lines read so far.
         self.bytes = 0
         self.lines = 0
         self._further = 0
 
     @property
     def names(self) -> int:
-        """How often the lines that were read give a name: one each, or as many as there are partitions."""
+        """How many names the lines so far give: one each, or as many as there are partitions."""
         return self.lines + self._further
 
     def __iter__(self) -> Iterator[tuple[TopicRows, TopicRows]]:
@@ -318,7 +318,7 @@ class TopicLines:
             self._add(rows, number, name, partitions, text, facts)
 
     def _parsed(self, number: int, line: str) -> tuple[str, int | None, str | None, TopicFacts | None]:
-        """Name, partitions, the stored text of the properties of a line, and what else it says."""
+        """Name, partitions, stored text of the properties, and other facts of a line."""
         value = self._object(number, line)
         name = value.get("name")
         partitions = value.get("partitions")
@@ -335,7 +335,7 @@ class TopicLines:
         return name, partitions, text, facts
 
     def _facts(self, number: int, value: dict[str, Any]) -> TopicFacts | None:
-        """What a line says beside names and properties."""
+        """The facts that a line gives beside names and properties."""
         topic_id, configs, replication = (value.get(key) for key in ("topic_id", "configs", "replication"))
         if topic_id is None and configs is None and replication is None:
             return None
@@ -362,7 +362,7 @@ class TopicLines:
         return parsed.bytes
 
     def _configs_text(self, number: int, configs: Any) -> str:
-        """The stored text of configs that Kafka would take."""
+        """The stored text of configs that are valid in Kafka."""
         from broker_core.kafka.configs import InvalidConfig, check_configs
 
         try:
@@ -373,8 +373,8 @@ class TopicLines:
         return text
 
     def _remember_tail(self, tail: str, is_name: bool, partitions: int | None, text: str | None) -> None:
-        """Remember what a line had behind its name: mostly few sets of properties are given to very many names."""
-        # One that gives the name once more would be another topic with each name before it.
+        """Remember the text of a line after its name: mostly few sets of properties are given to very many names."""
+        # A text that gives the name once more would change the topic.
         if is_name and len(tail) <= _LONGEST_REMEMBERED and '"name"' not in tail and "\\" not in tail:
             if len(self._tails) >= _REMEMBERED_PROPERTIES:
                 self._tails.clear()
@@ -412,7 +412,7 @@ class TopicLines:
                 raise self._refused(number, f"unknown key {_shown(key)}: {hint}")
 
     def _partitions(self, number: int, value: Any) -> int:
-        """The number; JSON has no other type for 3.0 than for 3."""
+        """The number of partitions; JSON has the same type for 3.0 and 3."""
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         if type(value) is not int or not 0 <= value <= MAX_PARTITIONS:
