@@ -49,6 +49,11 @@ class VisibleTopics:
                 masks[number][row] = False
         return VisibleTopics(self.table, masks, self.is_kept)
 
+    def among(self, masks: Sequence[_Array]) -> VisibleTopics:
+        """The topics that these masks, one for each chunk, have as well."""
+        both = [_both(mine, mask) for mine, mask in zip(self.masks, masks, strict=True)]
+        return VisibleTopics(self.table, both, self.is_kept)
+
     def allowed(self, allowed: Allowed) -> VisibleTopics:
         """The topics that are allowed."""
         masks = [

@@ -68,6 +68,11 @@ class ClusterFront:
         self.answers.clear()
         self.requests.clear()
 
+    def kept_request(self, asker: Asker, rows: object) -> KeptRequest | None:
+        """The kept request of a client that has these rows."""
+        kept = self.requests.get(asker.connection)
+        return kept if kept is not None and kept.rows is rows else None
+
     @property
     def forwards(self) -> bool:
         """Whether the cluster is asked with the credentials of clients."""

@@ -15,7 +15,7 @@ from broker_core.errors import ListingFailed
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.row_error import FAILURES, RowError, error_of, error_row
 from broker_core.service import Action, Attempt, AuditRow
-from broker_core.wire.kafka import Api, ErrorCode, Fields, Reader, error_name
+from broker_core.wire.kafka import Api, ErrorCode, Fields, RawRows, Reader, error_name
 
 __all__ = ["AnswerLater", "AnswerNow", "HandlerRow", "audited", "row_of"]
 
@@ -40,6 +40,8 @@ class HandlerRow:
     api: Api
     now: AnswerNow | None = None
     later: AnswerLater | None = None
+    #: Fills the page of a request that names topics by bytes, ``None``: its parts are asked for (:attr:`later`).
+    fill: Callable[[KafkaCall, RawRows], Awaitable[Fields | None]] | None = None
     #: Reads a request of a version, if not as :meth:`~broker_core.wire.kafka.Api.read_request` does.
     read: Callable[[Reader, int], Fields] | None = None
     advertised: bool = True

@@ -36,6 +36,8 @@ class KeptRequest:
     rows: RawRows
     permit: Permit = field(repr=False)
     units: Any = field(repr=False)
+    #: A weak reference to the table of topics that the names of it were looked for in, and its rows.
+    found: Any = field(default=None, repr=False)
 
 
 class _Kept(Protocol):

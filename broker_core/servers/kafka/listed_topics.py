@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import weakref
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any, Final, TypeAlias
@@ -14,14 +15,17 @@ import pyarrow.compute as pc
 
 from broker_core.kafka.acls.bindings import Operation
 from broker_core.kafka.topic_names import INTERNAL
-from broker_core.listing.topic_table import RenderedChunk, TopicChunk
+from broker_core.listing.topic_table import RenderedChunk, TopicChunk, TopicTable
 from broker_core.memory.permit_errors import PermitError, permits_refused
+from broker_core.names.column_sort import sorted_rows
 from broker_core.pipeline import Pipeline
 from broker_core.servers.kafka.authorizer import Authorizer
 from broker_core.servers.kafka.caller import Caller
+from broker_core.servers.kafka.kept_answers import KeptRequest
+from broker_core.servers.kafka.page import Page
 from broker_core.servers.kafka.topic_pages import topics_of_page
 from broker_core.service import Allowed, ListTopics, TopicTables, VisibleTopics, off_loop_if_many
-from broker_core.wire.kafka import Api, Encoded, Fields
+from broker_core.wire.kafka import Api, Encoded, Fields, RawRows
 from broker_core.wire.kafka.topic_fragments import Family, with_operations
 
 __all__ = ["ListedTopics", "are_many", "copied_bytes", "fragments", "is_rendered", "rendered", "with_rows"]
@@ -89,8 +93,29 @@ class ListedTopics:
         )
         return encoded
 
+    async def named_page(
+        self, caller: Caller, page: Page, kept: KeptRequest, family: Family
+    ) -> Encoded | None:
+        """The page of the topics that a request names, each once.
+
+        ``None`` if the caller may not see all of them, and where they are few of many. Raises
+        :exc:`~broker_core.errors.ListingFailed`.
+        """
+        visible = await self.of(caller)
+        table = visible.table
+        if table.size > _SPARSE * len(kept.rows):
+            return None
+        found, masks = (lambda: None, None) if kept.found is None else kept.found
+        if found() is not table:
+            masks = await off_loop_if_many(len(kept.rows), _masks_of, table, kept.rows)
+            kept.found = weakref.ref(table), masks
+        some = None if masks is None else visible.among(masks)
+        if some is None or some.count < len(kept.rows):
+            return None
+        return topics_of_page(page, some, family, lambda _: None)
+
     async def named_encoded(
-        self, caller: Caller, names: Sequence[str], family: Family, *, operations: bool = False
+        self, caller: Caller, names: pa.LargeBinaryArray, family: Family, *, operations: bool = False
     ) -> tuple[Encoded, Sequence[str]] | None:
         """The topics of these names, each once, that the caller may see, in their order; and the other names.
 
@@ -205,20 +230,15 @@ def named_fragments(
     family: Family,
     chunks: Sequence[RenderedChunk],
     operations: Operations,
-    names: Sequence[str],
+    names: pa.LargeBinaryArray,
 ) -> tuple[Encoded, Sequence[str]]:
     """The topics of these names, each once, as the elements of an array in the order of the names; and the names of
     those that are not among the visible ones.
     """
-    wanted = pa.array(names, pa.large_string()).cast(pa.large_binary())
-    order = pc.array_sort_indices(wanted)
-    in_order, places = wanted.take(order), order.to_numpy().astype(np.int64)
-    starts = [
-        bisect_left(range(len(names)), chunk.name(0), key=lambda row: in_order[row].as_py())
-        for chunk in visible.table.chunks
-    ]
+    places = sorted_rows(names)
+    in_order = names.take(pa.array(places))
     columns, found = [pa.array([], pa.large_binary())], [np.zeros(0, np.int64)]
-    for number, (low, high) in enumerate(pairwise((*starts, len(names)))):
+    for number, (low, high) in enumerate(_ranges(visible.table, in_order)):
         if low == high:
             continue
         chunk, mask = visible.table.chunks[number], visible.masks[number]
@@ -236,4 +256,26 @@ def named_fragments(
     made = RenderedChunk.of_column(pa.concat_arrays(columns).take(pa.array(np.argsort(at))))
     missing = np.ones(len(names), np.bool_)
     missing[at] = False
-    return Encoded(len(at), [made.data]), [names[place] for place in np.flatnonzero(missing).tolist()]
+    others = names.filter(pa.array(missing)).to_pylist()
+    return Encoded(len(at), [made.data]), [name.decode("utf-8", "replace") for name in others]
+
+
+def _ranges(table: TopicTable, names: pa.LargeBinaryArray) -> Iterator[tuple[int, int]]:
+    """By chunk the names, of some in order, that may be in it."""
+    starts = [
+        bisect_left(range(len(names)), chunk.name(0), key=lambda row: names[row].as_py())
+        for chunk in table.chunks
+    ]
+    return pairwise((*starts, len(names)))
+
+
+def _masks_of(table: TopicTable, rows: RawRows) -> list[_Array] | None:
+    """By chunk which topics have one of the names of rows; ``None`` for names out of the ordinary."""
+    names = rows.column("name")
+    if names is None:
+        return None
+    in_order = names.take(pa.array(sorted_rows(names)))
+    return [
+        pc.is_in(chunk.names, value_set=in_order.slice(low, high - low)).to_numpy(zero_copy_only=False)
+        for chunk, (low, high) in zip(table.chunks, _ranges(table, in_order), strict=True)
+    ]

@@ -50,34 +50,39 @@ class Asked(Protocol):
 async def asked_of(call: KafkaCall, api: Api, shape: Shape, page: Page) -> Asked:
     """What a request asks for; nothing where that is all there is, or topics by their ids."""
     rows = call.body[shape.asked[0].array] if shape.asked else None
-    if not rows or (shape.by_id and any(row[shape.by_id] != ZERO_ID for row in rows)):
+    front = call.services.front
+    kept = None if front is None or not rows else front.kept_request(call.asker, rows)
+    if not rows:
+        return _Decoded(call, shape, page, [])
+    if shape.by_id and kept is None and await call.off_loop(len(rows), are_by_id, shape, rows):
         return _Decoded(call, shape, page, [])
     own = asked_shape(api, call.version)
     if isinstance(rows, RawRows) and own is not None:
-        kept = _kept(call, rows)
         units = await units_of(call, own, rows) if kept is None else kept.units
         start = None if page.start is None else _own_place(shape, own, page.start)
         if units is not None and (start is None or units.before(start) is not None):
+            # Whether a thing that is asked for may have any number of units.
+            is_open = units.is_open or len(own.answered) < len(shape.answered)
             if kept is None:
-                _keep(call, page, rows, units)
-            return _Bytes(call, api, shape, page, own, units)
+                _keep(call, page, rows, units, is_open=is_open)
+            return _Bytes(call, api, shape, page, own, units, is_open=is_open)
     items = await call.off_loop(
         size_of(rows), items_of, shape, shape.asked, call.body, page, shape.asked_fields
     )
     return _Decoded(call, shape, page, items)
 
 
-def _kept(call: KafkaCall, rows: RawRows) -> KeptRequest | None:
-    """The kept request that these rows are of."""
-    front = call.services.front
-    kept = None if front is None or not call.size else front.requests.get(call.asker.connection)
-    return kept if kept is not None and kept.rows is rows else None
+def are_by_id(shape: Shape, rows: Any) -> bool:
+    """Whether a request asks for some topic by its id."""
+    if isinstance(rows, RawRows) and shape.by_id in rows.levels[0].fields:
+        return not rows.are_zero(shape.by_id, len(ZERO_ID.bytes))
+    return any(row[shape.by_id] != ZERO_ID for row in rows)
 
 
-def _keep(call: KafkaCall, page: Page, rows: RawRows, units: RawUnits) -> None:
+def _keep(call: KafkaCall, page: Page, rows: RawRows, units: RawUnits, *, is_open: bool) -> None:
     """Keep a large request of which there is room for some on the page alone, if there is memory."""
     front, size = call.services.front, KEPT * rows.nbytes
-    if front is None or not call.size or (len(units) <= page.limit and not units.is_open):
+    if front is None or not call.size or (len(units) <= page.limit and not is_open):
         return
     try:
         permit = call.services.pipeline.permits.snapshots.try_acquire(size)
@@ -137,8 +142,17 @@ class _Decoded:
 
 class _Bytes:
     def __init__(
-        self, call: KafkaCall, api: Api, shape: Shape, page: Page, own: Shape, units: RawUnits
+        self,
+        call: KafkaCall,
+        api: Api,
+        shape: Shape,
+        page: Page,
+        own: Shape,
+        units: RawUnits,
+        *,
+        is_open: bool,
     ) -> None:
+        self._is_open = is_open
         self._call = call
         self._api = api
         #: Things that were asked for until now, and how many units each had.
@@ -168,8 +182,7 @@ class _Bytes:
             return
         page, front = self._page, self._call.services.front
         most = step = page.limit + 1
-        is_open = self._units.is_open or len(self._own.answered) < len(self._shape.answered)
-        if is_open:
+        if self._is_open:
             known = None if front is None else front.units_each.get(self._api)
             step = most // _FIRST + 1 if known is None else min(int(page.limit / known) + 1, most)
         while True:
@@ -179,7 +192,7 @@ class _Bytes:
             if high == end:
                 return
             low, step = high, most
-            if is_open:  # as many as fill the page, if each has as much as those until now
+            if self._is_open:  # as many as fill the page, if each has as much as those until now
                 step = min(int(page.left / self._each) + 1, most)
 
     def answered(self, units: int) -> None:

@@ -121,7 +121,7 @@ class _Paging:
             if units is not None:
                 fields = {**fields, shape.answered[0].array: units.encoded(0, len(units))}
         else:
-            found = await self._found(asked)
+            found = await self._filled(asked) or await self._found(asked)
             while found is None:
                 found = await self._found(asked)
             fields = found
@@ -140,6 +140,12 @@ class _Paging:
         if is_own and shape.fields[-1] == "log_dir" and utf16_key(start.key[2]) > utf16_key(LOG_DIR):
             # The one directory is before it.
             self._page.start = start._replace(key=(first, start.key[1] + 1, ""))
+
+    async def _filled(self, asked: Asked) -> Fields | None:
+        """The page, if the handler fills it of what is asked for by name."""
+        fill = self._row.fill
+        rows = None if fill is None or not len(asked) else self._call.body[self._shape.asked[0].array]
+        return await fill(self._call, rows) if fill is not None and isinstance(rows, RawRows) else None
 
     async def _found(self, asked: Asked) -> Fields | None:
         """The page; ``None`` where it has to begin anew, since its first topic was made anew meanwhile."""

@@ -46,7 +46,7 @@ def raw_path(api: Api, version: int) -> RawPath | None:
 def asked_shape(api: Api, version: int) -> Shape | None:
     """What a request asks for by name as the units of a shape of their own; ``None`` where it names nothing."""
     shape = arrays_of(api, version)
-    if not shape.asked or shape.of_body or shape.by_id or shape.as_kafka:
+    if not shape.asked or shape.of_body or shape.as_kafka:
         return None
     keys = tuple(key for level in shape.asked for key in level.keys)
     return Shape(keys, shape.asked)
@@ -59,6 +59,10 @@ def asked_path(api: Api, version: int) -> RawPath | None:
     if shape is None:
         return None
     path = tuple((level.array, tuple(level.keys.values())) for level in shape.answered)
+    by_id = arrays_of(api, version).by_id
+    with_ids = ((path[0][0], (*path[0][1], by_id)), *path[1:])
+    if by_id and has_rows(api.request, version, with_ids):
+        return with_ids
     return path if has_rows(api.request, version, path) else None
 
 

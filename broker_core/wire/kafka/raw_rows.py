@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any, Final, TypeAlias, overload
 
 import numpy as np
+import pyarrow as pa
 
 from broker_core.counted import counted
 from broker_core.wire.kafka.api import Api
@@ -28,6 +29,8 @@ _Array: TypeAlias = np.ndarray[Any, Any]
 
 #: Elements of all arrays of one answer.
 _MOST: Final = 8_000_000
+#: Lengths from here on take more than one byte.
+_LONG: Final = 0x7F
 #: The places of what there is not; those of a message of up to 2 GiB are four bytes each.
 _NONE: Final = array("i")
 
@@ -164,6 +167,31 @@ class RawRows(EncodedRows, Sequence[Any]):
         """A text of each row of a level, of a field whose places were asked for; empty for null."""
         read = Reader.compact_string if self.compact else Reader.plain_string
         return [read(Reader(self.data, place)) or "" for place in self.levels[level].fields[field]]
+
+    def column(self, field: str) -> pa.LargeBinaryArray | None:
+        """A text of each row as bytes, of a field whose places were asked for; ``None``, if one is null or long."""
+        data = np.frombuffer(self.data, np.uint8)
+        starts = np.array(self.levels[0].fields[field], np.int64)
+        sizes = data[starts].astype(np.int64)
+        sizes = sizes - 1 if self.compact else sizes * 256 + data[starts + 1]
+        starts += 1 if self.compact else 2
+        if len(sizes) and not 0 <= int(sizes.min()) <= int(sizes.max()) < _LONG:
+            return None
+        # Each text, and what is behind it.
+        edges = np.stack([starts, starts + sizes], axis=1).ravel()
+        if len(edges) and (np.diff(edges) < 0).any():
+            return None
+        every = pa.LargeBinaryArray.from_buffers(
+            pa.large_binary(),
+            max(len(edges) - 1, 0),
+            [None, pa.py_buffer(edges), pa.py_buffer(self.data)],
+        )
+        return every.take(pa.array(np.arange(0, len(edges), 2)))
+
+    def are_zero(self, field: str, size: int) -> bool:
+        """Whether so many bytes of each row from a field on, whose places were asked for, are all zero."""
+        starts = np.array(self.levels[0].fields[field], np.int64)
+        return not np.frombuffer(self.data, np.uint8)[starts[:, None] + np.arange(size)].any()
 
     def bytes_of(self, field: str) -> list[int]:
         """A byte of each row, of a field whose places were asked for."""

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+import pyarrow as pa
+
 from broker_core.errors import ListingFailed
 from broker_core.kafka.acls.bindings import CLUSTER_NAME, TOPIC_OPERATIONS, Operation, ResourceType
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
@@ -81,7 +83,9 @@ async def _listed(call: KafkaCall, names: Sequence[str]) -> tuple[Encoded | None
     told: bool = call.body["include_topic_authorized_operations"]
     family = metadata_family(call.version, call.node.node_id, TOPIC_OPERATIONS if told else NOT_ASKED)
     try:
-        return await call.services.topics.named_encoded(call, names, family, operations=told) or (None, names)
+        column = pa.array(names, pa.large_string()).cast(pa.large_binary())
+        found = await call.services.topics.named_encoded(call, column, family, operations=told)
+        return found or (None, names)
     except ListingFailed:
         return None, names  # each of them says why
 

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from broker_core.errors import ListingFailed
 from broker_core.kafka.acls.bindings import TOPIC_OPERATIONS
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.gateway.hidden import are_some, hidden, left_out, refusal
-from broker_core.servers.kafka.gateway.relay import ask, brokers, coordinator, front_of, learn, nodes_now
+from broker_core.servers.kafka.gateway.passes import of_pass
+from broker_core.servers.kafka.gateway.relay import (
+    ask,
+    brokers,
+    coordinator,
+    front_of,
+    learn,
+    nodes_now,
+    reader_of_rows,
+)
 from broker_core.servers.kafka.handler_row import HandlerRow
 from broker_core.servers.kafka.listed_topics import are_many, with_rows
+from broker_core.servers.kafka.page_asked import are_by_id
+from broker_core.servers.kafka.page_shapes import arrays_of
 from broker_core.servers.kafka.row_error import FAILURES
 from broker_core.wire.kafka import (
     DESCRIBE_CLUSTER,
@@ -22,6 +37,7 @@ from broker_core.wire.kafka import (
     Encoded,
     ErrorCode,
     Fields,
+    RawRows,
 )
 from broker_core.wire.kafka.topic_fragments import Family, placed_described_family, placed_metadata_family
 
@@ -60,13 +76,13 @@ async def _metadata(call: KafkaCall) -> Fields:
 async def _many_topics(call: KafkaCall) -> Fields | None:
     """Topics by many names, of the snapshot if they are there, and else of a node; ``None`` if that says not all."""
     rows = call.body["topics"]
-    if are_some(call) or any(row["name"] is None or row.get("topic_id", ZERO_ID) != ZERO_ID for row in rows):
+    names = None if are_some(call) else await call.off_loop(len(rows), _names_of, call, rows)
+    if names is None:
         return None
     told: bool = call.body["include_topic_authorized_operations"]
     family = placed_metadata_family(call.version, TOPIC_OPERATIONS if told else NOT_ASKED)
-    names = list(dict.fromkeys(row["name"] for row in rows))
     try:
-        found = await call.services.topics.named_encoded(call, names, family, operations=told)
+        found = await call.services.topics.named_encoded(call, pc.unique(names), family, operations=told)
     except ListingFailed:
         return None
     if found is None:
@@ -80,6 +96,28 @@ async def _many_topics(call: KafkaCall) -> Fields | None:
     return answer | {"brokers": brokers(call, answer["brokers"], "node_id"), "topics": topics}
 
 
+def _names_of(call: KafkaCall, rows: RawRows) -> pa.LargeBinaryArray | None:
+    """The names of the topics that are asked for; ``None``, if one has none, or is asked for by its id."""
+    return None if are_by_id(arrays_of(METADATA, call.version), rows) else rows.column("name")
+
+
+async def _page_of_named(call: KafkaCall, rows: RawRows) -> Fields | None:
+    """The page of topics by many names, of the snapshot if all are there."""
+    told: bool = call.body["include_topic_authorized_operations"]
+    if not are_many(rows) or are_some(call) or (told and front_of(call).forwards):
+        return None
+    kept = front_of(call).kept_request(call.asker, rows)
+    if kept is None:  # a name comes twice, or there is no room for what is found of them
+        return None
+    assert call.page is not None
+    family = placed_metadata_family(call.version, TOPIC_OPERATIONS if told else NOT_ASKED)
+    try:
+        topics = await call.services.topics.named_page(call, call.page, kept, family)
+    except ListingFailed:
+        return None
+    return None if topics is None else await _with_nodes(call, topics)
+
+
 async def _all_topics(call: KafkaCall) -> Fields:
     """All topics, of the snapshot of the cluster; and the nodes as one of them tells of them now."""
     told: bool = call.body["include_topic_authorized_operations"]
@@ -89,10 +127,23 @@ async def _all_topics(call: KafkaCall) -> Fields:
         nodes = (await nodes_now(call)).nodes.values()
         rows = [{"node_id": node.id, "rack": node.rack} for node in nodes]
         return {"brokers": brokers(call, rows, "node_id"), "topics": topics}
-    answer = await ask(call, METADATA, {**call.body, "topics": [], "allow_auto_topic_creation": False})
+    return await _with_nodes(call, topics)
+
+
+async def _with_nodes(call: KafkaCall, topics: Encoded) -> Fields:
+    """An answer with these topics, and the nodes as one of them tells of them now, or at the first page of a pass."""
+    nothing = {**call.body, "topics": [], "allow_auto_topic_creation": False}
+    answer = await _nodes_of_pass(replace(call, body=nothing, size=0))
     if call.version >= _WITH_CLUSTER and not answer["error_code"]:
         await learn(call, answer)
     return answer | {"brokers": brokers(call, answer["brokers"], "node_id"), "topics": topics}
+
+
+async def _asked_nodes(call: KafkaCall) -> Fields:
+    return await ask(call, METADATA)
+
+
+_nodes_of_pass: Final = of_pass(METADATA, _asked_nodes)
 
 
 async def _partitions(call: KafkaCall) -> Fields:
@@ -165,7 +216,7 @@ async def _coordinators(call: KafkaCall) -> Fields:
 
 
 NODE_ROWS: Final = (
-    HandlerRow(METADATA, later=_metadata),
+    HandlerRow(METADATA, later=_metadata, fill=_page_of_named, read=reader_of_rows(METADATA)),
     HandlerRow(DESCRIBE_TOPIC_PARTITIONS, later=_partitions),
     HandlerRow(DESCRIBE_CLUSTER, later=_cluster),
     HandlerRow(FIND_COORDINATOR, later=_coordinators),

@@ -27,11 +27,18 @@ from broker_core.servers.kafka.gateway.hidden import (
     without_hidden_resources,
 )
 from broker_core.servers.kafka.gateway.passes import of_pass
-from broker_core.servers.kafka.gateway.relay import ask, beside, front_of, joined, nodes_now, part_of
+from broker_core.servers.kafka.gateway.relay import (
+    ask,
+    beside,
+    front_of,
+    joined,
+    nodes_now,
+    part_of,
+    reader_of_rows,
+)
 from broker_core.servers.kafka.handler_row import AnswerLater, HandlerRow
 from broker_core.servers.kafka.page_rows import refusal_of
-from broker_core.servers.kafka.page_shapes import arrays_of, shape_of
-from broker_core.servers.kafka.raw_units import asked_path
+from broker_core.servers.kafka.page_shapes import arrays_of
 from broker_core.servers.kafka.row_error import RowError
 from broker_core.upstream.kafka import ANY, Coordinator
 from broker_core.wire.kafka import (
@@ -56,8 +63,6 @@ from broker_core.wire.kafka import (
     EncodedRows,
     ErrorCode,
     Fields,
-    Reader,
-    read_raw_request,
 )
 
 __all__ = ["READ_ROWS", "Kept", "by_coordinator", "of_one_group"]
@@ -433,7 +438,7 @@ _PAGED: Final = frozenset(
 def _row(api: Api, later: AnswerLater, code: ErrorCode | None = None) -> HandlerRow:
     later = _of_decoded(later)
     guard = later if code is None else guarded(later, code, partial(_refused, api))
-    return HandlerRow(api, later=guard, read=_reader(api))
+    return HandlerRow(api, later=guard, read=reader_of_rows(api))
 
 
 def _of_decoded(later: AnswerLater) -> AnswerLater:
@@ -448,20 +453,6 @@ def _of_decoded(later: AnswerLater) -> AnswerLater:
         return await later(call)
 
     return answer
-
-
-def _reader(api: Api) -> Callable[[Reader, int], Fields] | None:
-    """What reads requests whose rows stay bytes, so that a node is asked for slices of them."""
-    if shape_of(api, api.versions.last) is None:
-        return None
-
-    def read(reader: Reader, version: int) -> Fields:
-        path = asked_path(api, version)
-        if path is None:
-            return api.read_request(reader, version)
-        return read_raw_request(path, api, reader, version)
-
-    return read
 
 
 READ_ROWS: Final = (

@@ -17,7 +17,7 @@ from broker_core.servers.kafka.cluster_front import ClusterFront
 from broker_core.servers.kafka.gateway.hidden import DECODED, are_some
 from broker_core.servers.kafka.page import without_page
 from broker_core.servers.kafka.page_shapes import shape_of
-from broker_core.servers.kafka.raw_units import raw_path
+from broker_core.servers.kafka.raw_units import asked_path, raw_path
 from broker_core.upstream.kafka import ANY, Coordinator, Target
 from broker_core.wire.kafka import (
     CONSUMER_GROUP_DESCRIBE,
@@ -32,6 +32,8 @@ from broker_core.wire.kafka import (
     Fields,
     RawPath,
     RawRows,
+    Reader,
+    read_raw_request,
     read_raw_response,
     read_response,
     response_frame,
@@ -50,6 +52,7 @@ __all__ = [
     "learn",
     "nodes_now",
     "part_of",
+    "reader_of_rows",
 ]
 
 #: Bytes of memory for each byte of a large answer while the places of its rows are found, which stay bytes.
@@ -209,6 +212,20 @@ def _passed_on(call: KafkaCall, api: Api) -> RawPath | None:
 def _reader(call: KafkaCall, api: Api) -> ReadAnswer:
     path = _passed_on(call, api)
     return read_response if path is None else partial(read_raw_response, path)
+
+
+def reader_of_rows(api: Api) -> Callable[[Reader, int], Fields] | None:
+    """What reads requests whose rows stay bytes, so that a node is asked for slices of them."""
+    if shape_of(api, api.versions.last) is None:
+        return None
+
+    def read(reader: Reader, version: int) -> Fields:
+        path = asked_path(api, version)
+        if path is None:
+            return api.read_request(reader, version)
+        return read_raw_request(path, api, reader, version)
+
+    return read
 
 
 def at_port(call: KafkaCall, node_id: int) -> tuple[str, int]:

@@ -9,6 +9,7 @@ import pytest
 from broker_core.broker import Broker
 from broker_core.client.kafka import AdminClient, NewTopic
 from broker_core.settings import AuthenticationSettings, AuthorizationRule, AuthorizationSettings
+from broker_core.upstream.kafka import KafkaCluster
 from broker_core.wire.kafka import (
     DESCRIBE_TOPIC_PARTITIONS,
     METADATA,
@@ -129,6 +130,45 @@ async def test_pages_of_named_topics_are_the_nodes_own(
     assert [(row["name"], row["error_code"]) for row in rows] == [("secret.large", 3), ("zebra", 0)]
     wrong = await ask_once(front, DESCRIBE_TOPIC_PARTITIONS, 0, page | {"cursor": _at("mail", 0)})
     assert {row["error_code"] for row in wrong["topics"]} == {42}
+
+
+@pytest.mark.parametrize("more", [(), ("none",), ("t001",)], ids=["there", "unknown", "twice"])
+async def test_pages_of_many_named_topics_are_the_clusters(
+    tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
+) -> None:
+    """They are of the snapshot if all are there: then no node is asked for one of them."""
+    made = [NewTopic(f"t{number:03}", 1 + number % 3) for number in range(350)]
+    (await cluster.create_topics(made)).all()
+    asked = [{"name": name} for name in (*(each.name for each in reversed(made)), *more)]
+    topics_asked: list[int] = []
+    request = KafkaCluster.request
+
+    async def noting(
+        self: KafkaCluster, target: Any, api: Api, version: Any, body: Fields, *rest: Any, **named: Any
+    ) -> Fields:
+        if api is METADATA and body["topics"] is not None:
+            topics_asked.append(len(body["topics"]))
+        return await request(self, target, api, version, body, *rest, **named)
+
+    monkeypatch.setattr(KafkaCluster, "request", noting)
+    async with gateway(tmp_path, cluster.address, max_age=60) as broker:
+        for version in (9, 12, 13):
+            direct = await ask_once(cluster.broker, METADATA, version, {"topics": asked})
+            for limit in (50, 2000):
+                pages = await _pages(broker, METADATA, version, asked, limit)
+                assert len(pages) == -(
+                    -sum(max(len(row["partitions"]), 1) for row in direct["topics"]) // limit
+                )
+                rows = [row for page in pages for row in page["topics"]]
+                assert _units(pages) == sorted(_units([direct]))
+                assert {row["name"]: row["topic_id"] for row in rows} == {
+                    row["name"]: row["topic_id"] for row in direct["topics"]
+                }
+                assert {row["name"] for row in rows if row["error_code"] == 3} == {*more} - {"t001"}
+        assert (max(topics_asked, default=0) == 0) is not bool(more)
+        page = {"topics": asked, "response_pagination_limit": 7, "cursor": _at("mail", 0)}
+        wrong = await ask_once(broker, METADATA, 13, page)
+        assert wrong["error_code"] == 42
 
 
 def _at(name: str, index: int) -> Fields:

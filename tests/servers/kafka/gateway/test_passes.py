@@ -171,7 +171,8 @@ async def test_a_large_request_is_read_once_for_all_its_pages(
     async with raw_client(front.kafka_address) as client, raw_client(front.kafka_address) as other:
         for asker, asked, reads in ((client, names, 1), (client, others, 1), (other, others, 1)):
             looked_at.clear()
-            cursor, rows = None, []
+            cursor = None
+            rows: list[tuple[str, int]] = []
             while not rows or cursor is not None:
                 page = {"groups": asked, "response_pagination_limit": 100, "cursor": cursor}
                 answer = await asker.ask(DESCRIBE_GROUPS, 5, page)
