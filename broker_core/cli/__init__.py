@@ -1,4 +1,4 @@
-"""The command `broker-core`. What a command needs is imported when it is called: help and completion are quick."""
+"""The command `broker-core`. A command's modules are imported when it is called: help and completion are quick."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def main() -> None:
     arguments = sys.argv[1:]
     if starts_a_server(arguments):
         note_hangups()
-    if arguments == ["--version"]:  # scripts ask it at each start: without all that parses arguments
+    if arguments == ["--version"]:  # scripts call it at each start: it needs no parser of arguments
         from broker_core.cli.exit_codes import exit_code_of
         from broker_core.cli.version import print_version
 
@@ -28,8 +28,8 @@ def main() -> None:
     keep_rich_out_of_structlog()
     code = run(arguments)
     if is_of_the_core(arguments):
-        # Our commands close what they open: looking for cycles among all that was imported takes longer than to print
-        # most answers. Who writes a plugin's command may rely on it.
+        # Our commands close what they open: looking for cycles among all imported objects takes longer than printing
+        # most answers. A plugin's command may rely on it.
         import gc
 
         gc.freeze()

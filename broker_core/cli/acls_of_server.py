@@ -1,4 +1,4 @@
-"""ACLs of a Kafka server that is asked, as `broker-core kafka acls ... --bootstrap` does."""
+"""ACLs of a Kafka server, for `broker-core kafka acls ... --bootstrap`."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def print_bindings(bindings: Sequence[AclBinding], form: Literal["lines", "json"
 
 
 def remove_at_server(invocation: Invocation, server: GivenKafka, bindings: Sequence[AclBinding]) -> None:
-    """Remove bindings. One that is not there is an error, and keeps no other from being removed."""
+    """Remove bindings. A missing one is an error, and the others are removed all the same."""
     from broker_core.client.kafka import AclFilter
 
     async def remove() -> None:

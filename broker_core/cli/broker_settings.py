@@ -14,9 +14,10 @@ __all__ = ["BrokerSettings", "broker_settings"]
 class BrokerSettings:
     """The settings of ``--config`` as of now, apart from tables of plugins.
 
-    ``file``: where they come from, ``None`` for the defaults. ``catalog``: the embedded catalogue's file, there or not.
-    ``max_pattern_length``: the longest topics pattern that is compiled, in UTF-16 code units. ``property_keys``: those
-    that select topics of the embedded catalogue. ``plugins``: the enabled ones, in the order in which they are asked.
+    ``file``: the settings file, ``None`` for the defaults. ``catalog``: the embedded catalogue's file, there or not.
+    ``max_pattern_length``: the longest topics pattern that is compiled, in UTF-16 code units. ``property_keys``: the
+    properties that select topics of the embedded catalogue. ``plugins``: the enabled plugins, in the order of the
+    chain.
     """
 
     file: Path | None
@@ -28,7 +29,7 @@ class BrokerSettings:
     def plugin_property_keys(self) -> frozenset[str]:
         """The property keys that the enabled plugins select by; they are loaded for it, and not started.
 
-        Raises a :exc:`~broker_core.errors.BrokerCoreError` where one of them cannot be loaded.
+        Raises a :exc:`~broker_core.errors.BrokerCoreError` if one of them cannot be loaded.
         """
         from broker_core.plugins import PluginRegistry
 

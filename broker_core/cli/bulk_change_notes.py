@@ -13,7 +13,7 @@ __all__ = ["say_ahead", "say_no_match"]
 
 
 def say_ahead(refusal: Refusal | None) -> None:
-    """What a dry run has to say on standard error of the run that it stands for."""
+    """Print to standard error that the real run would be refused, after a dry run."""
     from broker_core.cli.error_line import say
 
     if refusal is not None:
@@ -22,7 +22,7 @@ def say_ahead(refusal: Refusal | None) -> None:
 
 
 def say_no_match(namespace: NamespaceName, pattern: str) -> None:
-    """Say that a pattern selects no topic: on standard error, since a misspelt one is no failure of a script."""
+    """Print to standard error that a pattern selects no topic; it is not a failure, since scripts may expect it."""
     from broker_core.cli.error_line import say
 
     sys.stdout.flush()

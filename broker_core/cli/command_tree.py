@@ -126,11 +126,11 @@ def run(arguments: Sequence[str]) -> int:
     def run_command() -> object:
         return tree.main(args=list(arguments), prog_name="broker-core", standalone_mode=False)
 
-    # In a context of its own: what one run is told by its options must not reach the next one of the same process.
+    # In a context of its own: the options of one run must not reach the next one in the same process.
     return contextvars.copy_context().run(exit_code_of, run_command, debug="--debug" in arguments)
 
 
 def is_of_the_core(arguments: Sequence[str]) -> bool:
-    """Whether the command is none of a plugin."""
+    """Whether the command belongs to the core, not to a plugin."""
     words = [word for word in arguments if not word.startswith("-")]
     return not words or words[0] in _RootCommands.deferred

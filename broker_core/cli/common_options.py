@@ -1,7 +1,7 @@
 """Common options of every command: ``--config`` and ``--debug``, and the settings that follow from them.
 
-:func:`command` gives a function both options without its knowing: each command has them, a plugin's commands too, and a
-group hands its own down to its commands (``broker-core topics --config F show ...``).
+:func:`command` adds both options to a function: each command has them, a plugin's commands too, and a group passes its
+own on to its commands (``broker-core topics --config F show ...``).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
     "plugin_settings",
 ]
 
-#: Option (``--pulsar``) to the path of its setting and its value; ``None`` is not given.
+#: Maps an option (``--pulsar``) to the path of its setting and its value; ``None``: not given.
 Options: TypeAlias = Mapping[str, tuple[tuple[str, ...], object]]
 
 ConfigOption = Annotated[
@@ -53,7 +53,7 @@ DebugOption = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a test gives in place of files and the environment: settings, and plugins as objects by name."""
+    """Settings, and plugins as objects by name, that a test gives in place of files and the environment."""
 
     settings: Settings
     plugins: Mapping[str, object]
@@ -68,9 +68,9 @@ class Invocation:
     given: Given | None = None
 
     def load(self, options: Options | None = None, *, again: bool = False) -> LoadedSettings:
-        """The settings in force; raises :exc:`~broker_core.settings.SettingsError`. ``again``: for a server that runs.
+        """The settings in force; raises :exc:`~broker_core.settings.SettingsError`. ``again``: for a running server. An
 
-        Where one of ``options`` is wrong, it is an :exc:`~broker_core.cli.options.question.UnusableQuestion`.
+        invalid one of ``options`` is an :exc:`~broker_core.cli.options.question.UnusableQuestion`.
         """
         from broker_core.cli.options.question import UnusableQuestion
         from broker_core.settings import LoadedSettings, SettingsError, load_settings
@@ -90,15 +90,15 @@ _CURRENT: Final[ContextVar[Invocation]] = ContextVar("invocation", default=_NO_I
 
 
 def current_invocation() -> Invocation:
-    """The run of a command that is under way: for commands of plugins, which get no :class:`Invocation`."""
+    """The current run of a command, for commands of plugins, which get no :class:`Invocation`."""
     return _CURRENT.get()
 
 
 def plugin_settings(name: str, *, optional: bool = False) -> Any:
     """For commands of a plugin: its own table of the settings, as an instance of its ``broker_core_settings`` model.
 
-    ``None`` where it has no model, and with ``optional`` where the settings have no such table. It need not be enabled.
-    Raises :exc:`~broker_core.errors.BrokerCoreError` where the settings are wrong.
+    ``None`` if it has no model, and with ``optional`` if the settings have no such table. It need not be enabled.
+    Raises :exc:`~broker_core.errors.BrokerCoreError` if the settings are wrong.
     """
     from broker_core.plugins import PluginRegistry
 
@@ -114,7 +114,7 @@ def plugin_settings(name: str, *, optional: bool = False) -> Any:
 
 @contextmanager
 def given_settings(given: Given) -> Iterator[None]:
-    """Inside, commands have these settings and plugins; for tests of commands."""
+    """A block in which commands use the given settings and plugins; for tests of commands."""
     token = _CURRENT.set(Invocation(given=given))
     try:
         yield
@@ -125,7 +125,7 @@ def given_settings(given: Given) -> Iterator[None]:
 def command(function: Callable[..., Any]) -> Callable[..., None]:
     """Add ``--config`` and ``--debug`` to a command or a group; its parameter ``invocation``, if any, is the run.
 
-    One that is ``async def`` runs on an event loop of its own. A parameter may stand for several options
+    An ``async def`` function runs on an event loop of its own. A parameter may stand for several options
     (:mod:`.option_groups`).
     """
     signature = inspect.signature(function)
@@ -151,7 +151,7 @@ def command(function: Callable[..., Any]) -> Callable[..., None]:
         debug = bool(given.get("debug")) or above.debug
         config = given.get("config")
         if config is not None and "=" in str(config) and not Path(config).exists():
-            # As Kafka's own commands take configs of topics: without a word the settings would be left out.
+            # Kafka's own commands take configs of topics so: the settings would be ignored silently.
             raise typer.BadParameter(
                 f"{config} is no file: --config names the settings, --config-entry is KEY=VALUE"
             )

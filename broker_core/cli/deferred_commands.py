@@ -1,6 +1,6 @@
 """Commands that are imported when they are called: until then, a name and one line of help.
 
-A list of commands, and the completion of a shell, then cost nothing that the commands need.
+So a list of commands, and the completion of a shell, import nothing that the commands need.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["DeferredCommand", "DeferredGroup", "deferred_commands"]
 
 
 class DeferredCommand:
-    """Stands for a command, or a group, in the list of its group. All but name and help is the command's own."""
+    """A stand-in for a command, or a group, in the list of its group. All but name and help is the command's own."""
 
     hidden: Final = False
     deprecated: Final = False
@@ -33,7 +33,7 @@ class DeferredCommand:
 
     @property
     def help(self) -> str:
-        """What a list of commands says of it: the first paragraph of its help."""
+        """The text in a list of commands: the first paragraph of its help."""
         return self._help if isinstance(self._help, str) else self._help()
 
     def get_short_help_str(self, limit: int = 45) -> str:  # noqa: ARG002 - a list breaks lines itself
@@ -47,7 +47,7 @@ class DeferredCommand:
 
 
 def deferred_commands(package: str, commands: Mapping[str, tuple[str, str]]) -> dict[str, DeferredCommand]:
-    """Commands by name. Each is said to be ``module:attribute`` of ``package``, and its help.
+    """Commands by name, each given as ``module:attribute`` of ``package``, and its help.
 
     The attribute is the command's function, the examples of its help are ``EXAMPLES`` of the module; or it is a typer
     app: a group.
@@ -70,7 +70,7 @@ def _loaded(package: str, name: str, place: str) -> Any:
 
 
 class DeferredGroup(HelpGroup):
-    """The group of a typer app whose commands are deferred: those of ``deferred``, a class's own."""
+    """The group of a typer app whose commands are deferred: ``deferred`` of its class has them."""
 
     deferred: ClassVar[Mapping[str, DeferredCommand]] = {}
 

@@ -1,4 +1,4 @@
-"""Topics of the catalogue as commands show them: a row of a table, or an object of JSON."""
+"""Topics of the catalogue in the output of commands: a row of a table, or an object of JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["described", "named_topic", "print_rows"]
 
 
 def described(record: TopicRecord) -> dict[str, Any]:
-    """All that is known of a topic."""
+    """All facts of a topic."""
     return {**record.shown(), "names": list(record.names)}
 
 
@@ -35,7 +35,7 @@ def _cell(value: object) -> object:
 def print_rows(
     columns: list[str], rows: list[dict[str, Any]], form: Literal["table", "json"], *, alone: bool
 ) -> None:
-    """Print rows as a table or as JSON, where a single row that is ``alone`` is an object."""
+    """Print rows as a table or as JSON; a single row that is ``alone`` becomes an object instead of a list."""
     from broker_core.cli.printed_output import print_json, print_table
 
     if form == "json":

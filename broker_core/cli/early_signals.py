@@ -1,7 +1,7 @@
-"""A signal that comes while a command is being imported ends the process with one line, and with the code of shells.
+"""Signals while a command is being imported: they end the process with one line, and with the code of shells.
 
-From a command's beginning on signals do what they did before, or what the command says. SIGHUP ends no server, and is
-noted until its event loop runs.
+Once a command begins, signals have their former handlers, or the command's. SIGHUP does not end a server, and is noted
+until its event loop runs.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ _DEFAULTS: Final = {signal.SIGTERM: signal.SIG_DFL, signal.SIGINT: signal.defaul
 
 
 def end_by_early_signals() -> None:
-    """From now on SIGTERM and SIGINT end the process at once: nothing is open yet. Ignored ones stay ignored."""
+    """Let SIGTERM and SIGINT end the process at once, since nothing is open yet. Ignored ones stay ignored."""
     for number, handler in _DEFAULTS.items():
         if signal.getsignal(number) is handler:
             _BEFORE[number] = signal.signal(number, _end)
 
 
 def starts_a_server(arguments: Sequence[str]) -> bool:
-    """Whether the command is ``serve``, as far as its arguments tell before anything is imported that parses them."""
+    """Whether the command is ``serve``, judged before the parser of arguments is imported."""
     return next((word for word in arguments if not word.startswith("-")), None) == "serve"
 
 
 def note_hangups() -> None:
-    """From now on SIGHUP ends this process no more, and is noted."""
+    """Note SIGHUP from now on, instead of ending the process."""
     signal.signal(signal.SIGHUP, _note)
 
 
 def noted_hangup() -> bool:
-    """Whether SIGHUP came since it was asked for the last time."""
+    """Whether SIGHUP came since the last call."""
     came = bool(_HANGUPS)
     _HANGUPS.clear()
     return came
 
 
 def restore_signals() -> None:
-    """Give signals the handlers that they had before, if this process has changed them."""
+    """Restore the handlers of signals, if this process has changed them."""
     while _BEFORE:
         signal.signal(*_BEFORE.popitem())
 

@@ -1,4 +1,4 @@
-"""The exit code of a command. An error is one line on standard error that names what is wrong, and not 0."""
+"""Exit codes of commands. An error prints one line on standard error that says what is wrong, and is not 0."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ __all__ = ["EXIT_FAILED", "EXIT_INTERRUPTED", "EXIT_USAGE", "exit_code_of"]
 
 EXIT_FAILED: Final = 1
 EXIT_USAGE: Final = 2
-EXIT_INTERRUPTED: Final = 130  # 128 + SIGINT, as of a shell's own
+EXIT_INTERRUPTED: Final = 130  # 128 + SIGINT, as in shells
 
 
 def exit_code_of(command: Callable[[], object], *, debug: bool) -> int:
-    """Run a command; its exit code, its error reported. With ``debug`` an error's traceback is printed first."""
+    """Run a command, report its error, and return its exit code. With ``debug`` the traceback is printed first."""
     try:
         code = command()
         sys.stdout.flush()
@@ -31,7 +31,7 @@ def exit_code_of(command: Callable[[], object], *, debug: bool) -> int:
 
 
 def _advice(text: str, command: str) -> str:
-    """What to do about an option, command or argument that there is not, where its parser does not say so."""
+    """Advice on an unknown option, command or argument, if the parser gives none."""
     help_of = f"`broker-core {command} --help`" if command else "`broker-core --help`"
     if not command and text.startswith(("No such option: --config", "No such option: --debug")):
         return "; it stands behind the command: `broker-core serve --config FILE`"

@@ -11,6 +11,6 @@ TITLE: Final = "Examples"
 
 
 def examples(*lines: str) -> str:
-    """An epilogue of typer's, one line each; a line that begins with ``#`` explains the next one."""
+    """An epilogue for typer, one line each; a line that begins with ``#`` explains the next one."""
     shown = [f"[dim]{line}[/dim]" if line.startswith("#") else line.replace("[", r"\[") for line in lines]
     return "\n\n".join([f"[bold]{TITLE}[/bold]", *shown])

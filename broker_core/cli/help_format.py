@@ -1,4 +1,4 @@
-"""How help is shown: by rich on a terminal, else as plain text, which takes a third less time and can be searched."""
+"""Rendering of help: by rich on a terminal, else as plain text, which takes a third less time and can be searched."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TAG: Final = re.compile(r"(\\*)\[[a-z#/@][^[]*?]")
 
 
 def without_markup(text: str) -> str:
-    """Text of rich's markup without its tags; what is escaped stays."""
+    """Text of rich's markup without its tags; escaped brackets stay."""
     return _TAG.sub(lambda tag: tag[0] if tag[1] else "", text).replace("\\[", "[")
 
 
@@ -40,7 +40,7 @@ def _write_examples(epilog: str | None, formatter: Any) -> bool:
 
 
 class HelpCommand(typer.core.TyperCommand):
-    """A command whose help is plain where nobody sees it on a terminal."""
+    """A command whose help is plain text unless it goes to a terminal."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         _choose(self)

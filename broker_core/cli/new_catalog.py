@@ -1,4 +1,4 @@
-"""A catalogue that is made where there was none: said, with the ones that may have been meant instead."""
+"""A catalogue that is made because there was none: a message about it, with others that may have been meant."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ _IS_WRITTEN = (
     "SELECT EXISTS (SELECT 1 FROM namespaces) OR EXISTS (SELECT 1 FROM kafka_users) "
     "OR EXISTS (SELECT 1 FROM kafka_acl_versions)"
 )
-#: What settings files are called in the documentation.
+#: The name of settings files in the documentation.
 _USUAL_FILE = "broker-core.toml"
 
 
 class StartWouldFail(BrokerCoreError):
-    """A setting with which a server would make a catalogue, and then not start; the message names the setting."""
+    """A setting keeps a server from starting after it would have made a catalogue; the message names it."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewCatalog:
-    """A catalogue that is not there yet: ``text`` says where it is made and why there.
+    """A catalogue that does not exist yet: ``text`` says where it is made and why there.
 
-    ``others``: those that may have been meant. Where the catalogue was named, by whatever means, there are none.
+    ``others``: existing ones that may have been meant; none if the catalogue was named explicitly.
     """
 
     text: str
@@ -45,7 +45,7 @@ class NewCatalog:
 
     @classmethod
     def of(cls, loaded: LoadedSettings) -> NewCatalog | None:
-        """The one that these settings will make; ``None`` where there is one."""
+        """The catalogue that the settings will make; ``None`` if it exists."""
         path = loaded.settings.catalog.path
         if path.exists():
             return None
@@ -64,7 +64,7 @@ class NewCatalog:
         return cls(text, others, path)
 
     def check(self, settings: Settings) -> None:
-        """Look at what a server needs besides a catalogue, before it leaves one behind.
+        """Check everything else that a server needs, before a catalogue is made in vain.
 
         Raises :exc:`StartWouldFail`.
         """
@@ -91,10 +91,10 @@ class NewCatalog:
 
     @contextmanager
     def for_server(self) -> Iterator[Callable[[object], Awaitable[None]]]:
-        """For the run of a server: what is to be called once it is ready, which says in the log that the file is new.
+        """For the run of a server: a function to call once it is ready, which logs that the file is new.
 
-        A warning where another one may have been meant. If the server never is ready, the file goes again: the next
-        start would find it, and not say that it was made.
+        It is a warning if another one may have been meant. If the server never gets ready, the file is removed: the
+        next start would find it, and not log that it was made.
         """
         ready = False
 
@@ -110,7 +110,7 @@ class NewCatalog:
                 self._remove_unwritten()
 
     def _remove_unwritten(self) -> None:
-        """Remove the file, unless there is anything in it, or somebody else has it open for writing."""
+        """Remove the file, unless it has any content, or another process has it open for writing."""
         try:
             with closing(
                 sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=rw", uri=True, timeout=0)

@@ -1,7 +1,7 @@
-"""A plugin to begin with: a distribution that runs, made from the files in ``plugin_template``.
+"""New plugins: distributions that run, made from the files in ``plugin_template``.
 
 In these, ``{{name}}`` is the plugin's name, which is the distribution's too, ``{{package}}`` its package,
-``{{metric}}`` what the names of its metrics begin with, and ``{{bound}}`` the least version of broker-core.
+``{{metric}}`` the prefix of its metrics, and ``{{bound}}`` the least version of broker-core.
 ``PACKAGE`` in a file's or folder's name is the package too.
 """
 
@@ -26,7 +26,7 @@ from broker_core.errors import BrokerCoreError
 
 __all__ = ["NameTaken", "check_name", "package_of", "write_plugin"]
 
-#: What is a name of a plugin, of a distribution (PEP 508) and, with ``_`` for ``-``, of a package.
+#: Valid names of a plugin, of a distribution (PEP 508) and, with ``_`` for ``-``, of a package.
 _NAME: Final = re.compile(r"[A-Za-z](?:[A-Za-z0-9_-]{0,62}[A-Za-z0-9])?", re.ASCII)
 #: Folders of the project itself: a package of this name would be found in its place.
 _FOLDERS: Final = frozenset({"src", "tests"})
@@ -35,7 +35,7 @@ _DOTTED: Final = {"gitignore": ".gitignore"}
 
 
 class NameTaken(BrokerCoreError):
-    """Something has the name already; the message says what."""
+    """The name is taken already; the message says by what."""
 
 
 def package_of(name: str) -> str:
@@ -44,7 +44,7 @@ def package_of(name: str) -> str:
 
 
 def check_name(name: str) -> None:
-    """Raises :exc:`UnusableQuestion` for what cannot name a plugin, and :exc:`NameTaken` for what something has."""
+    """Raise :exc:`UnusableQuestion` for an invalid name of a plugin, and :exc:`NameTaken` for one that is taken."""
     from broker_core.plugins import RESERVED, installed_plugins
 
     if not _NAME.fullmatch(name):
@@ -78,8 +78,8 @@ def check_name(name: str) -> None:
 def write_plugin(name: str, folder: Path) -> Path:
     """Write the project ``folder/name``, all of it or nothing.
 
-    Raises as :func:`check_name`, :exc:`NameTaken` where it is there, and :exc:`~broker_core.errors.BrokerCoreError`
-    where it cannot be written.
+    Raises as :func:`check_name`, :exc:`NameTaken` if it exists, and :exc:`~broker_core.errors.BrokerCoreError` if it
+    cannot be written.
     """
     check_name(name)
     target = folder / name
@@ -92,7 +92,7 @@ def write_plugin(name: str, folder: Path) -> Path:
 
 
 def _write(name: str, target: Path) -> None:
-    # Beside its place, so that it comes there in one step.
+    # Beside its place, so that it is moved there in one step.
     making = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=target.parent))
     try:
         project = making / name

@@ -1,4 +1,4 @@
-"""The catalogue that a command reads or writes: opened, and said which file it was and whether it changed."""
+"""The catalogue that a command reads or writes: opening it, and printing which file it was and whether it changed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["opened_catalog", "written_catalog"]
 
 @contextmanager
 def opened_catalog(invocation: Invocation, catalog: Path | None) -> Iterator[SqliteCatalog]:
-    """The catalogue of the settings or of ``--catalog``, to be read."""
+    """The catalogue of the settings or of ``--catalog``, for reading."""
     with _opened(invocation, catalog, create=False) as opened:
         yield opened
 
@@ -28,7 +28,7 @@ def opened_catalog(invocation: Invocation, catalog: Path | None) -> Iterator[Sql
 def written_catalog(
     invocation: Invocation, catalog: Path | None, *, create: bool = False
 ) -> Iterator[SqliteCatalog]:
-    """The catalogue to be written; standard error names the file, if it was made here, and says whether it changed."""
+    """The catalogue for writing; standard error names the file, if it was made here, and says whether it changed."""
     from broker_core.cli.error_line import say
     from broker_core.cli.new_catalog import NewCatalog
 
@@ -39,7 +39,7 @@ def written_catalog(
             say(new.text)
         yield opened
         if new is None:
-            sys.stdout.flush()  # what was printed comes first, wherever both go
+            sys.stdout.flush()  # earlier output comes first, if both go to one place
             if opened.migrated is not None:
                 say(opened.migrated.text)
             said = "wrote" if opened.committed else "nothing changed in"

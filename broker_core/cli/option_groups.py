@@ -1,7 +1,7 @@
-"""Parameters of a command that stand for several options: a question, a guard, a running broker.
+"""Parameters of a command that stand for several options: a listing request, a guard, a running broker.
 
 A parameter of such a type is replaced by the arguments and options of its group before typer sees the command, and gets
-what they say as one value. So each of them reads the same in every command, a plugin's commands too.
+their values as one object. So the options are alike in every command, a plugin's commands too.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["OptionGroup", "expanded", "grouped", "option_group"]
 
 @dataclass(frozen=True, slots=True)
 class OptionGroup:
-    """The parameters that typer is shown, and what makes the value of theirs (by keyword)."""
+    """The parameters for typer, and the function that makes one value of theirs (by keyword)."""
 
     parameters: tuple[inspect.Parameter, ...]
     build: Callable[..., object]
@@ -26,11 +26,11 @@ _GROUPS: Final[dict[str, OptionGroup]] = {}
 
 
 def option_group(kind: type | str, build: Callable[..., object], **parameters: tuple[object, object]) -> None:
-    """Let parameters annotated with ``kind`` stand for these: name to (annotation, default; ``...`` for none).
+    """Let parameters annotated with ``kind`` stand for ``parameters``: name to (annotation, default; ``...`` for none).
 
-    One of them may stand for a group in turn, which is known already.
+    One of them may stand for another group that is defined already.
 
-    ``kind`` is a type, or ``module.name`` of one whose import would cost every command line what few have a use for.
+    ``kind`` is a type, or ``module.name`` of a type that is too expensive to import for every command line.
     """
     _GROUPS[kind if isinstance(kind, str) else _name_of(kind)] = OptionGroup(
         tuple(
@@ -47,7 +47,7 @@ def option_group(kind: type | str, build: Callable[..., object], **parameters: t
 
 
 def expanded(parameters: list[inspect.Parameter]) -> list[inspect.Parameter]:
-    """The parameters with those of each group in the place of the one that stands for them, all by keyword."""
+    """The parameters, each group replaced by its own ones, all by keyword."""
     shown: list[inspect.Parameter] = []
     for parameter in parameters:
         group = _group_of(parameter)
@@ -59,7 +59,7 @@ def expanded(parameters: list[inspect.Parameter]) -> list[inspect.Parameter]:
 
 
 def grouped(parameters: list[inspect.Parameter], given: Mapping[str, Any]) -> dict[str, Any]:
-    """What a command gets: of what typer found, the values of a group as its one value."""
+    """The arguments for a command: typer's values, with the values of each group built into one."""
     values = dict(given)
     for parameter in parameters:
         group = _group_of(parameter)

@@ -1,7 +1,8 @@
 """Groups of commands that installed plugins add by the hook ``broker_core_commands``: ``broker-core NAME ...``.
 
-A plugin is loaded only when it is called, whether it is enabled or not: a command may be what prepares a plugin's
-database before it is. Until then it is known by what its distribution says. A broken one only fails its own commands.
+A plugin is loaded only when one of its commands is called, also if it is not enabled: a command may prepare the
+plugin's database before. Until then only its distribution's metadata is read. A broken plugin only fails its own
+commands.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ __all__ = ["PluginCommandsFailed", "PluginCommandsGroup", "commands_of"]
 
 
 class PluginCommandsFailed(BrokerCoreError):
-    """A plugin's commands cannot be had; the message names the plugin and its distribution."""
+    """A plugin's commands cannot be loaded; the message names the plugin and its distribution."""
 
 
 class PluginCommandsGroup(DeferredGroup):
-    """The commands of the core, then one group per installed plugin, of which nothing runs before it is called."""
+    """The commands of the core, then one group per installed plugin, which is not imported before it is called."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command, the group of a plugin if the core has none of the name."""
+        """The command of a name, or the group of a plugin if the core has none."""
         own = super().get_command(ctx, cmd_name)
         if own is not None:
             return own
@@ -65,12 +66,12 @@ def _origin(entry: EntryPoint) -> str:
 
 
 def commands_of(name: str, plugin: object) -> Any:
-    """The group of the commands of a plugin that is at hand. Raises :exc:`PluginCommandsFailed`."""
+    """The group of the commands of a plugin that is given as an object. Raises :exc:`PluginCommandsFailed`."""
     return _group(name, "", lambda: plugin)
 
 
 def _group(name: str, origin: str, load: Callable[[], object]) -> Any:
-    """The group of a plugin's commands. Raises :exc:`PluginCommandsFailed` where it has none that works."""
+    """The group of a plugin's commands. Raises :exc:`PluginCommandsFailed` if it has none that works."""
     import pluggy
 
     from broker_core.plugin_api.hookspecs import HookSpecs
@@ -124,6 +125,6 @@ def _with_common_options(app: typer.Typer) -> None:
 
 
 def _help(name: str, plugin: object) -> str:
-    """The first line of what the plugin says about itself."""
+    """The first line of the plugin's docstring."""
     said = (getattr(plugin, "__doc__", None) or "").strip().partition("\n")[0]
     return said or f"Commands of the plugin {name}."

@@ -20,7 +20,7 @@ _NARROWEST: Final = 8
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """One line each; on a terminal without the characters that it would obey, since names are other people's text."""
+    """Print lines; on a terminal without control characters, since names are foreign text."""
     if sys.stdout.isatty():
         lines = map(printable, lines)
     text = "\n".join(lines)
@@ -29,7 +29,7 @@ def print_lines(lines: Iterable[str]) -> None:
 
 
 def print_pieces(pieces: Iterable[bytes | memoryview]) -> None:
-    """Bytes as they are, for output that is no terminal."""
+    """Write bytes as they are, to output other than a terminal."""
     sys.stdout.flush()
     for piece in pieces:
         _write_bytes(piece)
@@ -37,7 +37,7 @@ def print_pieces(pieces: Iterable[bytes | memoryview]) -> None:
 
 
 def print_json(value: Any) -> None:
-    """One JSON document, as one line."""
+    """Print one JSON document, as one line."""
     print_lines([compact_json(value)])
 
 
@@ -59,10 +59,10 @@ def table_text(
     title: str | None = None,
     caption: str | None = None,
 ) -> str:
-    """A table as wide as it needs: what is cut off cannot be copied. Title and caption are lines around it. A boolean
-    is `yes` or `no`.
+    """A table as wide as its cells need, since cut text could not be copied. Title and caption are lines around it. A
+    boolean is `yes` or `no`.
 
-    On a terminal, cells of the widest columns are folded where a line would not fit. Made without rich's tables, which
+    On a terminal, cells of the widest columns are folded if a line would not fit. Made without rich's tables, which
     take a second for ten thousand rows.
     """
     header = [list(columns)] if any(columns) else []
@@ -110,7 +110,7 @@ def _width(cell: str) -> int:
 
 
 def _fitted(widths: list[int], room: int) -> list[int]:
-    """The widths where the widest give way until a line has room, but for a few columns each."""
+    """The widths, the widest of which are reduced until a line fits, down to a few columns each."""
     widths = [*widths]
     while sum(widths) + _BETWEEN * (len(widths) - 1) + 1 > room and max(widths) > _NARROWEST:
         widths[widths.index(max(widths))] -= 1
@@ -145,5 +145,5 @@ def _write(text: str) -> None:
 
 def _write_bytes(piece: bytes | memoryview) -> None:
     data = memoryview(piece)
-    while data:  # with PYTHONUNBUFFERED there is no buffer below, and a write may take a part only
+    while data:  # with PYTHONUNBUFFERED there is no buffer below, and a write may take only a part
         data = data[sys.stdout.buffer.write(data) :]

@@ -1,4 +1,4 @@
-"""Printing results that each item has for itself: a line for each that succeeded, an error for each of the rest."""
+"""Printing of results per item: a line for each that succeeded, an error for each other."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def succeeded(
     shown: Callable[[K], str] = str,
     passed: tuple[type[BrokerCoreError], ...] = (),
 ) -> tuple[dict[K, V], bool]:
-    """The items with a value, and whether there are others: each is an error on standard error.
+    """The items with a value, and whether these are all; each error is printed on standard error.
 
-    Items with an error that is ``passed`` over are as if they had not been asked for.
+    Items whose error is of a type in ``passed`` are ignored.
     """
     values: dict[K, V] = {}
     is_whole = True
@@ -46,7 +46,7 @@ def print_results(
     shown: Callable[[K], str] = str,
     passed: tuple[type[BrokerCoreError], ...] = (),
 ) -> None:
-    """Print what ``done`` says of each item that succeeded. The command fails where one did not."""
+    """Print the line of ``done`` for each item that succeeded. The command fails if one did not."""
     values, is_whole = succeeded(results, shown, passed)
     print_lines(done(item) for item in values)
     if not is_whole:

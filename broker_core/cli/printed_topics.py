@@ -1,6 +1,6 @@
 """Printing the topics of a listing: names, JSON, NDJSON, an Arrow stream, CSV or a table.
 
-Names that are no table are made by Arrow's kernels, a piece at a time: a million names are no million Python strings.
+Formats other than tables are made by Arrow's kernels, a piece at a time, without a Python string for each name.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ __all__ = ["FEW", "Form", "ListedTopics", "print_change", "print_topics", "requi
 
 Form: TypeAlias = Literal["names", "json", "table", "ndjson", "arrow", "csv"]
 
-#: So many names are printed without Arrow, which takes longer to load than to print them.
+#: Up to so many names are printed without Arrow, which takes longer to load than to print them.
 FEW: Final = 5_000
 
 
 @dataclass(frozen=True, slots=True)
 class ListedTopics:
-    """An answer to a listing as it is printed. ``names`` is a list of a few names, or a ``pyarrow.LargeStringArray``.
+    """A listing's answer for printing. ``names`` is a list of a few names, or a ``pyarrow.LargeStringArray``.
 
-    ``matched_by`` says in words by what the pattern was applied; ``warnings`` are for standard error. ``details`` is a
-    table of the names with details of their topics, if they were asked for.
+    ``matched_by`` says in words what applied the pattern; ``warnings`` are for standard error. ``details`` is a table
+    of the names with details of their topics, if they were requested.
     """
 
     names: Any
@@ -49,7 +49,7 @@ class ListedTopics:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What an answer says besides the names."""
+        """The facts of an answer besides the names."""
         return {"topics_hash": self.topics_hash, "filtered": self.filtered, "changed": self.changed}
 
     @property
@@ -124,7 +124,7 @@ def _csv(columns: list[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
     """Lines of RFC 4180; a name with a line feed is within quotes."""
     for row in chain([columns], rows):
         line = io.StringIO()
-        csv.writer(line, lineterminator="\r\n").writerow(row)  # it quotes what has a character of these
+        csv.writer(line, lineterminator="\r\n").writerow(row)  # it quotes fields with these characters
         yield line.getvalue().removesuffix("\r\n")
 
 
@@ -161,7 +161,7 @@ def _strings(names: Any) -> Iterable[str]:
 
 
 def _lines(names: Iterable[str]) -> Iterator[str]:
-    """Names that are lines; on a terminal each is one, since nothing that it would obey is printed."""
+    """Names as lines; on a terminal without control characters, so that each stays one line."""
     for name in names:
         if "\n" in name and not sys.stdout.isatty():
             raise _line_feed()

@@ -16,7 +16,7 @@ __all__ = ["import_progress"]
 
 @contextmanager
 def import_progress(source: BinaryIO) -> Iterator[Callable[[Literal["read", "write"], int], None] | None]:
-    """The callback for :func:`~broker_core.catalog.import_topics`, ``None`` where standard error is no terminal."""
+    """The callback for :func:`~broker_core.catalog.import_topics`, ``None`` if standard error is not a terminal."""
     if not sys.stderr.isatty():
         yield None
         return

@@ -1,4 +1,4 @@
-"""Asking the running broker, by its HTTP port or the operator's socket: bounded, and with credentials if given."""
+"""Requests to the running broker, by its HTTP port or the operator's socket: bounded, with credentials if given."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ __all__ = [
     "reload_page",
 ]
 
-#: What to ask oneself if nobody listens.
+#: The hint if no server listens.
 IS_IT_RUNNING: Final = "is the server running?"
 #: Seconds to wait for an answer.
 TIMEOUT: Final = 30.0
 _MOST_ERROR_BYTES: Final = 4096
 _MOST_BYTES: Final = 64 * 1024 * 1024
 _UNIX: Final = "unix:"
-#: What the challenge of a broker-core names.
+#: The realm in a broker-core's challenge.
 _REALM: Final = 'realm="broker-core"'
 
 BrokerOption: TypeAlias = Annotated[
@@ -66,9 +66,9 @@ BrokerOption: TypeAlias = Annotated[
 
 
 class BrokerUnreachable(BrokerCoreError):
-    """The broker could not be asked; the message names its address and says why.
+    """A request to the broker failed; the message names its address and says why.
 
-    ``wants_credentials``: it is a broker-core, and answers to no stranger.
+    ``wants_credentials``: it is a broker-core that only answers with credentials.
     """
 
     def __init__(self, message: str, *, wants_credentials: bool = False) -> None:
@@ -77,7 +77,7 @@ class BrokerUnreachable(BrokerCoreError):
 
 
 def broker_url(given: str | None, *, tls: bool = False) -> str:
-    """The address to ask: ``given``, else that of the settings. Raises :exc:`BrokerUnreachable` without one.
+    """The broker's address: ``given``, else that of the settings. Raises :exc:`BrokerUnreachable` without one.
 
     With ``tls``, the settings' address with TLS is preferred to the one without.
 
@@ -108,7 +108,7 @@ def broker_url(given: str | None, *, tls: bool = False) -> str:
 
 
 def admin_socket(settings: Settings) -> str:
-    """The address of the operator's socket. Raises :exc:`BrokerUnreachable` where the settings have none."""
+    """The address of the operator's socket. Raises :exc:`BrokerUnreachable` if the settings have none."""
     if settings.admin.socket is None:
         raise BrokerUnreachable(
             "the settings have no admin.socket, by which the server is asked; SIGHUP reloads it too"
@@ -117,8 +117,8 @@ def admin_socket(settings: Settings) -> str:
 
 
 def reload_page(config: Path | None) -> str:
-    """The path of what a reload changes. It names the file that is asked about, ``--config`` or that of the
-    environment, for the server to compare it with its own.
+    """The path of the reload page. Its query names the settings file, by ``--config`` or the environment, for the
+    server to compare it with its own.
     """
     from broker_core.settings import settings_file
 
@@ -142,14 +142,14 @@ def get(
     credentials: GivenCredentials = NO_CREDENTIALS,
     method: str = "GET",
 ) -> str:
-    """The body at a path of the broker. Raises :exc:`BrokerUnreachable`. No other address is asked: no redirects."""
+    """The body at a path of the broker. Raises :exc:`BrokerUnreachable`. Redirects are not followed."""
     where = url.removeprefix(_UNIX)
-    # What is asked at the operator's socket is between programs.
+    # Paths at the operator's socket are internal: messages do not show them.
     place = where if url.startswith(_UNIX) else f"{url}{path.partition('?')[0]}"
     headers = {"Accept": "*/*"}
     try:
         connection, prefix = _connection(url, timeout, credentials)
-        # The socket of the operator asks nobody for credentials.
+        # The operator's socket needs no credentials.
         authorization = None if url.startswith(_UNIX) else credentials.of_http()
         if authorization is not None:
             headers["Authorization"] = authorization
@@ -181,7 +181,7 @@ def get(
 def _connection(
     url: str, timeout: float, credentials: GivenCredentials
 ) -> tuple[http.client.HTTPConnection, str]:
-    """A connection that is not open yet, and the begin of every path there."""
+    """A connection that is not open yet, and the prefix of every path there."""
     if url.startswith(_UNIX):
         return _UnixConnection(url.removeprefix(_UNIX), timeout), ""
     parts = urlsplit(url)
@@ -209,7 +209,7 @@ class _UnixConnection(http.client.HTTPConnection):
 
 
 def _said(response: http.client.HTTPResponse) -> str:
-    """The status, and what the broker says of it."""
+    """The status, and the broker's message."""
     try:
         body = json.loads(response.read(_MOST_ERROR_BYTES))
         said = body["error"] if "error" in body else body["detail"]
@@ -221,7 +221,7 @@ def _said(response: http.client.HTTPResponse) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RunningBroker:
-    """The broker that runs with these settings, or at ``given``, the value of ``--broker``: its HTTP port or socket.
+    """The broker of the settings in force, or at ``given``, the value of ``--broker``: its HTTP port or socket.
 
     A command's parameter of this type stands for the options ``--broker``, ``--token-file``, ``--user``,
     ``--password-file``, ``--cert``, ``--key`` and ``--ca``.
@@ -232,22 +232,22 @@ class RunningBroker:
 
     @property
     def url(self) -> str:
-        """Its address, without a slash at the end. Raises :exc:`BrokerUnreachable` where there is none to ask."""
+        """Its address, without a slash at the end. Raises :exc:`BrokerUnreachable` if there is none."""
         return broker_url(self.given, tls=self.credentials.has_certificates)
 
     def get(self, path: str, *, timeout: float = TIMEOUT) -> str:
         """The body at a path such as ``/metrics``, at most 64 MiB; ``timeout`` is in seconds, for each wait.
 
-        Raises :exc:`BrokerUnreachable`, also for a status that is no success.
+        Raises :exc:`BrokerUnreachable`, also for a status other than success.
         """
         return get(self.url, path, timeout=timeout, credentials=self.credentials)
 
     def post(self, path: str, *, timeout: float = TIMEOUT) -> str:
-        """The body of the answer to a POST without a body, as of :meth:`get`."""
+        """The body of the answer to a POST without a body, as for :meth:`get`."""
         return get(self.url, path, timeout=timeout, credentials=self.credentials, method="POST")
 
     def json(self, path: str, *, post: bool = False) -> dict[str, Any]:
-        """The object of JSON that the broker answers to a GET or a POST, as of :meth:`get`."""
+        """The object of JSON in the answer to a GET or a POST, as for :meth:`get`."""
         text = self.post(path) if post else self.get(path)
         try:
             said = json.loads(text)
@@ -258,7 +258,7 @@ class RunningBroker:
         return said
 
     def items(self, path: str) -> list[dict[str, Any]]:
-        """The objects of a list that the broker answers, as of :meth:`json`."""
+        """The objects of a list in the answer, as for :meth:`json`."""
         items = self.json(path).get("items")
         if not isinstance(items, list) or not all(isinstance(each, dict) for each in items):
             raise _another(self.url)

@@ -33,8 +33,8 @@ async def watch_topics(
 ) -> None:
     """Print ``+ NAME`` for all topics, then for each that comes, and ``- NAME`` for each that goes.
 
-    What goes wrong is said, and the watch goes on; until the first answer only what may pass. Ends where the reader of
-    the output has gone.
+    Errors are printed, and the watch goes on; before the first answer only after temporary errors. Ends when the reader
+    of the output has gone.
     """
     from broker_core.client import OperationTimeout, PatternDiscovery
 
@@ -69,7 +69,7 @@ async def watch_topics(
 
 
 class _Question:
-    """Asks for any pattern: one that names no namespace, or none."""
+    """A client that asks for one namespace and pattern, or all topics, whatever pattern it is passed."""
 
     def __init__(self, client: LookupClient, namespace: NamespaceName, pattern: str | None) -> None:
         self._client = client
@@ -96,7 +96,7 @@ class _Question:
 
 @contextmanager
 def _ending_with_the_reader(end: Any) -> Iterator[None]:
-    """Call ``end`` where our output is a pipe that nobody reads any more: no next line may come to find that out."""
+    """Call ``end`` when the reader of our output, a pipe, has gone, which else only a next line would reveal."""
     try:
         descriptor = sys.stdout.fileno()
         is_pipe = stat.S_ISFIFO(os.fstat(descriptor).st_mode)

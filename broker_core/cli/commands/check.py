@@ -1,4 +1,4 @@
-"""`broker-core check`: all that is wrong with settings and what they name, before the server starts."""
+"""`broker-core check`: finds faults of settings and of files, plugins and hosts that they name, before the start."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EXAMPLES: Final = examples(
     "broker-core check --config broker-core.toml --format json | jq '.[] | select(.level == \"error\")'",
 )
 
-#: What a name's verdict is about, besides the setting of that name; with a dot at its end, each setting of a table.
+#: The settings that a check depends on, besides the one of its name; with a dot at the end, each setting of a table.
 _RESTS_ON: Final = {
     "limits": (
         "limits.permit_timeout",
@@ -58,12 +58,12 @@ _RESTS_ON: Final = {
     "authorization": ("authorization.mode", "authorization.super_roles", "authorization.rules"),
 }
 
-#: The cluster of a gateway, what is looked at there, and the name of what was not looked at.
+#: The cluster of a gateway, and the names of its checks, which are reported if they cannot run.
 _CLUSTER: Final = "kafka.upstream"
 _OF_CLUSTER: Final = tuple(f"{_CLUSTER}.{name}" for name in ("bootstrap_servers", "ports", "topics"))
 _UNSEEN: Final = "not-checked"
 
-#: Names with a line for each of several things, so that one that is ok is named beside one that is not.
+#: Checks with a line for each of several things, so that good ones are named beside bad ones.
 _OF_SEVERAL: Final = frozenset({"upstream.service_url", "kafka.acls", "authorization.topics"})
 #: Seconds in which the topics of a catalogue or of a Kafka cluster are listed, and several silent nodes are given up.
 _LISTED: Final = 60.0
@@ -100,7 +100,7 @@ def check_settings(
 
 
 def all_checks(invocation: Invocation, options: Options | None = None) -> list[Check]:
-    """Everything that was looked at, settings first. What is wrong with one setting keeps none of the others unseen.
+    """All checks, settings first. A fault of one setting keeps no other check from running.
 
     ``options`` are those of `serve`.
     """
@@ -162,7 +162,7 @@ def all_checks(invocation: Invocation, options: Options | None = None) -> list[C
         ),
     ]
     left_out = [dotted(problem.path) for problem in problems]
-    # Without its table nothing is said of a cluster.
+    # Without its table there is no check of a cluster.
     unseen = dict.fromkeys(_OF_CLUSTER if any(each.startswith(_CLUSTER) for each in left_out) else ())
     for name, check, patience in parts:
         for each in bounded(name, check, patience=patience):
@@ -170,7 +170,7 @@ def all_checks(invocation: Invocation, options: Options | None = None) -> list[C
                 unseen[each.name] = None
             else:
                 found.append(each)
-    unseen = dict.fromkeys(name for name in unseen if name not in left_out)  # it has an error of its own
+    unseen = dict.fromkeys(name for name in unseen if name not in left_out)  # which has an error of its own
     if unseen:
         found.append(
             Check.warning(_UNSEEN, f"since they rest on settings that are wrong: {', '.join(sorted(unseen))}")
@@ -182,7 +182,7 @@ def all_checks(invocation: Invocation, options: Options | None = None) -> list[C
 
 
 def _rests_on(name: str, left_out: list[str]) -> bool:
-    """Whether what is said under this name would be about a default in the place of a setting that is wrong."""
+    """Whether a check would only test a default, since a setting that it depends on is wrong."""
     rests_on = next((part for part in ("plugins", "authorization") if name.startswith(f"{part}.")), name)
     settings = (name, *_RESTS_ON.get(rests_on, ()))
     return any(

@@ -118,7 +118,7 @@ def disconnect_clients(
 
 
 def clients_path(operation: str = "", **parameters: str | int | None) -> str:
-    """The path of the clients with these parameters, without those that are not given."""
+    """The path of the clients with the given parameters."""
     given = {name: value for name, value in parameters.items() if value is not None}
     return f"{_PATH}{operation}?{urlencode(given)}"
 
@@ -142,7 +142,7 @@ def client_row(client: Mapping[str, Any]) -> Sequence[object]:
 
 
 def _first(lines: Sequence[str], count: int) -> str:
-    """The first of some lines, and how many more there are."""
+    """The first lines, and the number of further ones."""
     more = count - min(len(lines), _SHOWN)
     return "\n".join([*lines[:_SHOWN], *([f"and {more} more"] if more > 0 else [])])
 

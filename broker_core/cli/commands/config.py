@@ -1,4 +1,4 @@
-"""`broker-core config`: every setting in force, and where it is from."""
+"""`broker-core config`: every setting in force, and its origin."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EXAMPLES: Final = examples(
     "BROKER_CORE_PULSAR__LISTEN=0.0.0.0:6650 broker-core config --format json",
 )
 
-#: The tables that are not there by default, and what that means.
+#: The tables that are absent by default, and what their absence means.
 _ABSENT: Final = {
     "http": "HTTP is off",
     "kafka": "no Kafka clients are served",
@@ -49,7 +49,7 @@ def show_settings(
 
 
 def as_toml(settings: Iterable[SettingInForce], file: Path | None) -> Iterator[str]:
-    """Lines of TOML, each setting with its origin behind it."""
+    """Lines of TOML, each setting followed by its origin."""
     from broker_core.settings import masked
 
     yield f"# settings file: {file.absolute()}" if file is not None else "# no settings file"
@@ -98,9 +98,9 @@ def _key(part: str) -> str:
 
 
 def _value(value: Any) -> str:
-    """A value as TOML writes it."""
+    """A value in TOML."""
     if isinstance(value, dict):
-        # What a row leaves out has no value in TOML.
+        # Omitted keys of a row have no value in TOML.
         there = {key: inner for key, inner in value.items() if inner is not None}
         return "{" + ", ".join(f"{_key(key)} = {_value(inner)}" for key, inner in there.items()) + "}"
     if isinstance(value, list | tuple):

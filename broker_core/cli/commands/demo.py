@@ -79,7 +79,7 @@ def serve_demo(
 
 
 def _taken(settings: Settings) -> dict[str, ListenAddress]:
-    """The addresses where another program listens."""
+    """The addresses on which another program listens."""
     from broker_core.demo import free_or_any
 
     tables = {"pulsar": settings.pulsar.listen, **({"http": settings.http.listen} if settings.http else {})}

@@ -133,9 +133,9 @@ def explain_listing(
 
 @contextmanager
 def _as_before_the_first_start(settings: Settings, *, named: bool) -> Iterator[Settings]:
-    """Settings with an empty catalogue for the time being, where plugins list and a server never made its own.
+    """Settings with a temporary empty catalogue, if plugins list and no server has made a catalogue yet.
 
-    A catalogue that the caller ``named``, and one that is all there is to explain, must be there.
+    A catalogue that the caller ``named``, or that is the only lister, must exist.
     """
     from tempfile import TemporaryDirectory
 

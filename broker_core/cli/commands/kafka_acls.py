@@ -1,4 +1,4 @@
-"""`broker-core kafka acls ...`: access control lists, of a namespace in the catalogue or of a server that is asked."""
+"""`broker-core kafka acls ...`: access control lists, of a namespace in the catalogue or of a server."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def remove_acls(
 
 
 def _without_acls(invocation: Invocation) -> str:
-    """What Kafka clients may do from now on, by the settings in force."""
+    """A sentence on what Kafka clients may do from now on, by the settings in force."""
     from broker_core.cli.startup_checks.kafka_acls import all_without_acls
 
     settings = invocation.load().settings
@@ -166,7 +166,7 @@ def _without_acls(invocation: Invocation) -> str:
 
 
 def _namespace(namespace: str | None, server: GivenKafka) -> NamespaceName | None:
-    """The namespace in the catalogue; ``None`` where a server is asked, which knows by itself."""
+    """The namespace in the catalogue; ``None`` for a server, which has one namespace."""
     if (namespace is None) is (server.bootstrap is None):
         raise UnusableQuestion("name the namespace in the catalogue, or give --bootstrap: one of the two")
     return None if namespace is None else parse_namespace(namespace)

@@ -67,7 +67,7 @@ async def describe_groups(
 
 
 async def _described(client: AdminClient, groups: list[str]) -> Results[str, GroupDescription]:
-    """Groups of the classic protocol, and those that are none as groups of consumers (KIP-848)."""
+    """Descriptions by the classic protocol, and of other groups by the consumer protocol (KIP-848)."""
     from broker_core.client.kafka import Results, UnsupportedVersionException
 
     classic = await client.describe_groups(groups)

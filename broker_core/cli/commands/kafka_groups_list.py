@@ -1,4 +1,4 @@
-"""`broker-core kafka groups list`: the groups of consumers that the asker may see."""
+"""`broker-core kafka groups list`: the groups of consumers that the user may see."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def list_groups(
 
 
 async def _say_why_none(client: AdminClient) -> None:
-    """A note on standard error if the server can have no groups: nothing could be committed there."""
+    """Print a note to standard error if the server can have no groups, since nothing can be committed there."""
     from broker_core.cli.error_line import say
     from broker_core.wire.kafka import OFFSET_COMMIT
 

@@ -1,4 +1,4 @@
-"""`broker-core kafka topics list`: the topics that the asker may see."""
+"""`broker-core kafka topics list`: the topics that the user may see."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ async def list_topics(
     if form == "names":
         print_lines(topic.name for topic in topics)
         return
-    # Of a topic that was made anew between two pages the new one.
+    # If a topic was made anew between two pages, the new one counts.
     rows = [
         {
             "name": topic.name,

@@ -1,4 +1,4 @@
-"""`broker-core list`: ask a server for the topics of a namespace, once or again and again."""
+"""`broker-core list`: lists a namespace's topics from a server, once or continuously."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Namespaces that are looked at for one like that which was asked for, and seconds to wait for them.
+#: Namespaces that are searched for one with a similar name, and seconds to wait for them.
 _NAMESPACES: Final = 1000
 _HINT_TIMEOUT: Final = 5.0
 
@@ -170,7 +170,7 @@ async def _ask(
     timeout: float,
     given: GivenCredentials,
 ) -> ListedTopics:
-    """The answer as the server gave it, of one connection and one question: nothing is asked again."""
+    """The answer of the server, from one connection and one request without retries."""
     from broker_core.client import LookupSession, TopicsQuestion
 
     async with LookupSession(
@@ -206,7 +206,7 @@ async def _ask_over_http(
     given: GivenCredentials,
     columns: Sequence[str],
 ) -> ListedTopics:
-    """The answer over HTTP, with these details; a client filters what the server does not."""
+    """The answer over HTTP, with the given details; names are filtered here if the server does not do it."""
     import asyncio
 
     from broker_core.client import (
@@ -283,7 +283,7 @@ async def _watch(
 
 
 async def _told_what_to_do(given: GivenCredentials, asking: Awaitable[T]) -> T:
-    """The result, or an error that says what may help."""
+    """The result of ``asking``; its errors get advice on what may help."""
     from broker_core.client import ConnectionLost, HandshakeRefused, TlsFailed
     from broker_core.errors import ServerError
 
@@ -328,10 +328,10 @@ def _details(text: str, form: Form, *, asks_again: bool) -> list[str]:
 
 
 def service_url(settings: Settings, *, tls: bool = False, http: bool = False) -> str:
-    """Where a server with these settings is reached from this machine; with ``tls`` rather over TLS.
+    """The service URL of a server with these settings from this machine; ``tls`` prefers TLS.
 
-    Over TLS it is ``pulsar.tls.advertised``, if there is one: the certificate is for that host. With ``http`` it is the
-    address of its HTTP server.
+    Over TLS the host is ``pulsar.tls.advertised``, if set, since the certificate is for it. With ``http`` it is the
+    address of the HTTP server.
     """
     if http:
         return _http_url(settings, tls=tls)
@@ -365,7 +365,7 @@ def _url(name: str, scheme: str, address: ListenAddress) -> str:
 
 
 def _api_beside(where: str, invocation: Invocation, *, given: bool) -> str | None:
-    """Where `/v1` of the server at ``where`` is asked with equal credentials; ``None``: nobody knows."""
+    """The base URL of `/v1` of the server at ``where``, for the same credentials; ``None`` if it is not known."""
     if where.startswith(("http://", "https://")):
         return where
     if given:
@@ -380,10 +380,10 @@ def _api_beside(where: str, invocation: Invocation, *, given: bool) -> str | Non
 def _say_if_unknown(
     namespace: NamespaceName, api: str | None, timeout: float, credentials: GivenCredentials
 ) -> None:
-    """Say it if the server does not show this namespace to the asker, and which ones like it.
+    """Print a note if the server does not show this namespace to the user, with similar ones.
 
-    What it shows is decided by the server, for each namespace by the rights of the asker; nothing is said if it cannot
-    be asked, or does not know all.
+    The server decides by the user's rights which namespaces it shows; nothing is printed if it does not answer, or does
+    not know all namespaces.
     """
     import difflib
 
@@ -407,7 +407,7 @@ def _say_if_unknown(
 def _shown_namespaces(
     api: str, prefix: str, timeout: float, credentials: GivenCredentials
 ) -> list[str] | None:
-    """The first namespaces that begin so, in the order of names; ``None`` if the server does not say, or not of all."""
+    """The first namespaces with a prefix, in the order of names; ``None`` if the server gives none, or not all."""
     import json
     from urllib.parse import quote
 
@@ -422,7 +422,7 @@ def _shown_namespaces(
 
 
 def _say_more(listed: ListedTopics, pattern: str | None) -> None:
-    """What names alone do not tell."""
+    """Print notes on an answer that its names do not show."""
     from broker_core.cli.error_line import say
 
     if not listed.changed:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EXAMPLES", "app", "described", "show_plugins"]
 
-#: Seconds that a running broker has to tell of its plugins: without it, the rest is shown all the same.
+#: Seconds that a running broker has to describe its plugins; without its answer, the rest is shown all the same.
 _PATIENCE: Final = 3.0
 
 EXAMPLES: Final = examples(
@@ -84,7 +84,7 @@ def show_plugins(
 
 
 def _served(broker: RunningBroker) -> dict[str, dict[str, Any]]:
-    """What a running broker says of its plugins, by name; nothing where none answers, unless it was named."""
+    """A running broker's descriptions of its plugins, by name; empty if none answers, unless a broker was named."""
     import json
 
     from broker_core.cli.running_broker import BrokerUnreachable
@@ -141,7 +141,7 @@ def described(settings: PluginsSettings) -> list[dict[str, Any]]:
     """Enabled plugins in the order of the chain, then the others by name.
 
     ``state`` is ``"enabled"``, ``"disabled"`` or ``"error"`` (it is enabled and cannot be used, so that the server does
-    not start, or it reports a problem of what it works on), ``error`` says why. ``order`` counts from 1 and is ``None``
+    not start, or it reports a problem), ``error`` says why. ``order`` counts from 1 and is ``None``
     for a plugin that is not enabled.
     """
     from broker_core.plugins import PluginLoadError, PluginRegistry, chain_order, installed_plugins
@@ -186,7 +186,7 @@ def described(settings: PluginsSettings) -> list[dict[str, Any]]:
 
 
 def _problems(plugin: LoadedPlugin) -> list[str]:
-    """What the plugin itself says is wrong with what it works on."""
+    """The problems that the plugin itself reports."""
     from broker_core.plugins import as_problems
 
     found = plugin.call_plain("broker_core_problems", settings=plugin.options.settings)
@@ -197,7 +197,7 @@ def _problems(plugin: LoadedPlugin) -> list[str]:
 
 
 def _add_warnings_of_the_chain(plugins: list[dict[str, Any]], settings: PluginsSettings) -> None:
-    """What only shows with all plugins together, as a ``tryfirst`` that the order overrules."""
+    """Add warnings that only appear with all plugins together, such as a ``tryfirst`` that the order overrules."""
     from broker_core.plugins import PluginRegistry
 
     for warning in PluginRegistry.load(settings.enabled, settings.tables).warnings:

@@ -1,4 +1,4 @@
-"""`broker-core plugins new`: a plugin to begin with."""
+"""`broker-core plugins new`: writes a new plugin from a template."""
 
 from __future__ import annotations
 

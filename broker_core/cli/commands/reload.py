@@ -68,7 +68,7 @@ def reload_settings(
 
 
 def _settings(invocation: Invocation) -> tuple[Settings, SettingsError | None]:
-    """The settings; of those that are wrong the operator's socket, for the server has its own word on them."""
+    """The settings; if they are wrong, only the operator's socket, and their error: the server checks them itself."""
     from broker_core.settings import Settings, SettingsError, find_admin_socket
 
     try:
@@ -99,7 +99,7 @@ def _lines(told: Mapping[str, Any], *, dry_run: bool) -> Iterator[str]:
 
 
 def _differences(before: Any, after: Any) -> Iterator[str]:
-    """Both values; of lists of tables, such as rules, the tables that go and that come, with their numbers."""
+    """Lines with both values; for lists of tables, such as rules, the removed and added tables with their numbers."""
     from difflib import SequenceMatcher
 
     values = before, after
@@ -118,8 +118,8 @@ def _differences(before: Any, after: Any) -> Iterator[str]:
 
 
 def _names_lost(told: dict[str, Any]) -> tuple[dict[str, str], str | None]:
-    """How many names of the server's catalogue each role would lose by the rules, for some of its clients unsubscribe
-    then; and why names are not counted, if there are such.
+    """How many names of the server's catalogue each role would lose by the new rules, since some clients then
+    unsubscribe; and a note if some names were not counted.
     """
     from broker_core.errors import BrokerCoreError
 

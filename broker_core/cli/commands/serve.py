@@ -90,6 +90,6 @@ def serve_options(pulsar: str | None, http: str | None, catalog: Path | None) ->
 
 
 def check_arguments(config: Path | None, options: Options) -> list[str]:
-    """The options by which the command `check` looks at the settings of a server that was started so."""
+    """The options of the command `check` for the settings of a server started with the given options."""
     given = {"--config": config, **{name: value for name, (_, value) in options.items()}}
     return [f"{name}={value}" for name, value in given.items() if value is not None]

@@ -1,4 +1,4 @@
-"""`broker-core tokens create-secret-key`, `create-key-pair` and `create`: what signs tokens, and tokens."""
+"""`broker-core tokens create-secret-key`, `create-key-pair` and `create`: keys that sign tokens, and tokens."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def create_token(
     )
     with _usable(option):
         if option == "--secret-key":
-            algorithms_for(data, is_secret=True)  # or servers would refuse it, or anybody knew it
+            algorithms_for(data, is_secret=True)  # or servers would refuse it, or anybody would know it
         key = data if option == "--secret-key" else parse_private_key(data)
         print(
             signed_token(key, subject, expires=expires, headers=_headers(headers or ()), algorithm=algorithm)
@@ -203,7 +203,7 @@ def _usable(option: str) -> Iterator[None]:
 
 
 def _write_new(files: Sequence[tuple[Path, bytes, int]]) -> None:
-    """Write new files of these modes, all or none of them. Raises :exc:`KeyFileRefused`, :exc:`OSError`."""
+    """Write new files with their modes, all or none of them. Raises :exc:`KeyFileRefused`, :exc:`OSError`."""
     made: list[Path] = []
     try:
         for path, data, mode in files:

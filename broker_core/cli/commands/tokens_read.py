@@ -1,4 +1,4 @@
-"""`broker-core tokens show` and `validate`: what a token says, and whether a key has signed it."""
+"""`broker-core tokens show` and `validate`: the claims of a token, and whether a key has signed it."""
 
 from __future__ import annotations
 
@@ -129,14 +129,14 @@ def validate_token(
 
 
 def _about_given_key(problem: str) -> str:
-    """A problem with a signature, whose words are those for the log of a server."""
+    """A problem with a signature, with the words for a server's log replaced."""
     return problem.replace("the key of this server", "the key that is given").replace(
         "is not one of authentication.token.algorithms", "this key does not verify"
     )
 
 
 def _as_java_shows(value: Any) -> str:
-    """A value of JSON as ``pulsar tokens validate`` prints it: as Java shows maps and lists."""
+    """A value of JSON as ``pulsar tokens validate`` prints it: in Java's form of maps and lists."""
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{name}={_as_java_shows(each)}" for name, each in value.items()) + "}"
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""`broker-core top`: a screen of what a running server does, drawn again and again; or once, for scripts."""
+"""`broker-core top`: a live screen of a running server's activity, or one snapshot for scripts."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ EXAMPLES: Final = examples(
 
 #: Rows of each table.
 _ROWS: Final = 8
-#: Questions that namespaces are counted by.
+#: The most frequent requests, from which namespaces are counted.
 _QUESTIONS: Final = 1000
-#: What a terminal is told: to show a screen beside its own, to begin it again, and to go back.
+#: Codes for a terminal: show the alternate screen, clear it, and go back.
 _OTHER_SCREEN: Final = "\x1b[?1049h"
 _CLEAR: Final = "\x1b[H\x1b[J"
 _OWN_SCREEN: Final = "\x1b[?1049l"
 _PREFIX: Final = "broker_core_"
-#: What is added up of the metrics, by the names that the screen shows.
+#: The metrics that are added up, by the names that the screen shows.
 _COUNTERS: Final[Mapping[str, str]] = {
     "listings": "listing_requests_total",
     "errors": "listing_rejected_total",
@@ -111,7 +111,7 @@ def _show_live(broker: RunningBroker, interval: float) -> None:
 
 @contextmanager
 def _keys_at_once() -> Iterator[None]:
-    """Have each key at once, without its echo, if standard input is a terminal."""
+    """Read each key at once, without echo, if standard input is a terminal."""
     if not sys.stdin.isatty():
         yield
         return
@@ -142,27 +142,27 @@ def _is_left(seconds: float) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """What a server said at one moment; ``at`` is in seconds of a clock that only goes on."""
+    """The state of a server at one moment; ``at`` is in seconds of a monotonic clock."""
 
     metrics: Mapping[str, float]
     clients: Sequence[Mapping[str, Any]]
     total: int
     questions: Sequence[Mapping[str, Any]]
     plugins: Sequence[Mapping[str, Any]]
-    #: Why there are no questions.
+    #: Why the most frequent requests are not known.
     unknown: str = ""
     at: float = field(default_factory=time.monotonic)
 
     @property
     def namespaces(self) -> Counter[str]:
-        """How often each was asked about, by the most frequent questions."""
+        """How often each was requested, by the most frequent requests."""
         counts: Counter[str] = Counter()
         for each in self.questions:
             counts[each["namespace"]] += each["count"]
         return counts
 
     def values(self) -> dict[str, Any]:
-        """All of it, for programs."""
+        """All values, for programs."""
         return {
             "totals": {name: self.metrics[name] for name in _COUNTERS},
             "memory": {name.replace(" ", "_"): self.metrics[name] for name in _GAUGES},
@@ -197,7 +197,7 @@ def _summed(text: str) -> dict[str, float]:
 
 
 def _screen(look: _Look, before: _Look | None) -> list[str]:
-    """The lines of a look; with the one before it, per second, else in all."""
+    """The lines of the screen; rates per second if there is a look ``before``, else totals."""
     from broker_core.cli.printed_output import printable, table_text
 
     metrics = look.metrics

@@ -63,10 +63,10 @@ def export_namespace(
 
 @contextmanager
 def _target(file: str) -> Iterator[BinaryIO]:
-    """Standard output; or a file that is there only once it is whole."""
+    """Standard output, or a file that appears only once it is complete."""
     if file == "-":
         sys.stdout.flush()
-        # Not sys.stdout.buffer, which with PYTHONUNBUFFERED is no buffer and may write a part only.
+        # Not sys.stdout.buffer, which with PYTHONUNBUFFERED is not a buffer and may write only a part.
         with open(sys.stdout.fileno(), "wb", closefd=False) as stream:
             yield stream
         return

@@ -1,4 +1,4 @@
-"""`broker-core topics import`: the topics of a file come to those of a namespace, or take their place."""
+"""`broker-core topics import`: adds the topics of a file to a namespace, or replaces its topics."""
 
 from __future__ import annotations
 

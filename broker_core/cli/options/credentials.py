@@ -1,4 +1,4 @@
-"""The options of commands that ask a server which authenticates: a token or a password in a file, certificates."""
+"""The options for servers that authenticate: a token or a password in a file, certificates."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ __all__ = [
     "secret_text",
 ]
 
-#: Bytes of a secret; more than any header has room for, and any server takes.
+#: Bytes of a secret; more than any header has room for, and any server accepts.
 LONGEST_SECRET: Final = 64 * 1024
 
-#: Of OpenSSL's words for a certificate of an authority that is not trusted.
+#: Parts of OpenSSL's messages for a certificate of an authority that is not trusted.
 _UNKNOWN_AUTHORITY: Final = ("self-signed certificate", "local issuer certificate", "first certificate")
 
 TokenFileOption: TypeAlias = Annotated[
@@ -87,11 +87,11 @@ CaOption: TypeAlias = Annotated[
 
 
 class UnusableCredentials(BrokerCoreError):
-    """A file of credentials cannot be used; the message names it, and shows nothing of what is in it."""
+    """A file of credentials cannot be used; the message names it, and shows nothing of its content."""
 
 
 def secret_text(option: str, file: Path, *, encoding: str = "utf-8", first_line: bool = False) -> str:
-    """What is in a file that an option names; empty where that is no text, or too long for a secret.
+    """The content of a file that an option names; empty if it is not text, or too long for a secret.
 
     Raises :exc:`UnusableCredentials` for a file that cannot be read.
     """
@@ -108,8 +108,8 @@ def secret_text(option: str, file: Path, *, encoding: str = "utf-8", first_line:
 
 @dataclass(frozen=True, slots=True)
 class GivenCredentials:
-    """What ``--token-file``, ``--cert``, ``--key``, ``--ca``, ``--user`` and ``--password-file`` say; files are read
-    when they are used.
+    """The values of ``--token-file``, ``--cert``, ``--key``, ``--ca``, ``--user`` and ``--password-file``; files are
+    read when they are used.
     """
 
     token_file: Path | None = None
@@ -121,7 +121,7 @@ class GivenCredentials:
 
     @property
     def has_certificates(self) -> bool:
-        """Whether any of these is for TLS."""
+        """Whether any of the options is for TLS."""
         return self.cert is not None or self.key is not None or self.ca is not None
 
     def token(self) -> str | None:
@@ -165,19 +165,19 @@ class GivenCredentials:
         return ClientTls(ca=self.ca, certificate=self.cert, key=self.key)
 
     def refuse_certificates(self, url: str) -> None:
-        """Raise :exc:`UnusableCredentials` where certificates are given for an address without TLS."""
+        """Raise :exc:`UnusableCredentials` if certificates are given for an address without TLS."""
         if self.has_certificates:
             raise UnusableCredentials(f"--cert, --key and --ca are for TLS, and {url} has none")
 
     @property
     def after_refusal(self) -> str:
-        """What to do if a server refuses these credentials."""
+        """Advice for a user whose credentials a server refuses."""
         if self.token_file is None and self.cert is None and self.user is None:
             return "ask with --token-file FILE, --user NAME or --cert FILE"
         return "the log of the server says why"
 
     def after_distrust(self, reason: str) -> str | None:
-        """What to do if a server's certificate is not accepted for this reason of OpenSSL; ``None``: nothing here."""
+        """Advice for a server's certificate that OpenSSL refuses for a reason; ``None`` if there is none."""
         if not any(text in reason for text in _UNKNOWN_AUTHORITY):
             return None
         if self.ca is None:

@@ -1,4 +1,4 @@
-"""The options of every command that may delete topics which were not named (:mod:`~.mass_deletion_guard`)."""
+"""The options of every command that may delete topics without naming them (:mod:`~.mass_deletion_guard`)."""
 
 from __future__ import annotations
 

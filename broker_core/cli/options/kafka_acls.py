@@ -1,4 +1,4 @@
-"""Options of `broker-core kafka acls ...`, as Kafka's own command has them: principals, operations, resources."""
+"""Options of `broker-core kafka acls ...`, as in Kafka's own command: principals, operations, resources."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def given_pattern(word: str) -> PatternType:
 
 @dataclass(frozen=True, slots=True)
 class GivenBindings:
-    """What the options of a command say that adds or removes bindings: every combination of them is one."""
+    """The options of a command that adds or removes bindings: every combination of them is one binding."""
 
     allow_principal: Sequence[str] | None = None
     deny_principal: Sequence[str] | None = None
@@ -167,7 +167,7 @@ class GivenBindings:
     resource_pattern_type: str = "literal"
 
     def bindings(self) -> list[AclBinding]:
-        """All of them; raises :exc:`UnusableQuestion` for one that there cannot be."""
+        """All bindings; raises :exc:`UnusableQuestion` for an invalid one."""
         resources = given_resources(self.topic, self.group, self.transactional_id, cluster=self.cluster)
         return list(
             given_bindings(
@@ -181,10 +181,10 @@ class GivenBindings:
         )
 
     def meaningful_bindings(self) -> list[AclBinding]:
-        """The bindings to add; raises :exc:`UnusableQuestion` as :meth:`bindings` does, and for an operation that there
-        is not on a resource of its type, and for a topic that there cannot be.
+        """The bindings to add; raises :exc:`UnusableQuestion` as :meth:`bindings` does, for an operation that the type
+        of resource does not have, and for an invalid topic.
 
-        A server takes such bindings, from whatever client.
+        A server accepts such bindings from any client.
         """
         from broker_core.kafka.acls.acl_filters import mistake_in
         from broker_core.kafka.topic_names import is_legal
@@ -227,7 +227,7 @@ def given_bindings(
     resources: Sequence[tuple[ResourceType, str]],
     pattern: PatternType,
 ) -> Iterator[AclBinding]:
-    """Every combination of the options; raises :exc:`UnusableQuestion` for one that no binding can have."""
+    """A binding for every combination of the options; raises :exc:`UnusableQuestion` for an invalid one."""
     from broker_core.kafka.acls.acl_filters import binding_fault, principal_fault
     from broker_core.kafka.acls.bindings import AclBinding, PatternType, Permission, ResourceType
 

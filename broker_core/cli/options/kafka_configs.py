@@ -1,4 +1,4 @@
-"""The arguments of `broker-core kafka configs ...` that mean what has configs: topics, or a node."""
+"""The arguments of `broker-core kafka configs ...` that name resources with configs: topics, or a node."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NodeOption = Annotated[
 
 
 def config_resources(names: Sequence[str] | None, node: int | None) -> list[ConfigResource]:
-    """What is meant. Raises :exc:`UnusableQuestion`."""
+    """The named resources. Raises :exc:`UnusableQuestion`."""
     from broker_core.client.kafka import ConfigResource
 
     if bool(names) is (node is not None):

@@ -1,4 +1,4 @@
-"""The options of commands that ask a Kafka cluster: its addresses, TLS and credentials."""
+"""The options of commands for a Kafka cluster: its addresses, TLS and credentials."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["GivenKafka", "Mechanism"]
 
 Mechanism: TypeAlias = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 
-#: Attempts behind the first: a cluster that is not there is told of after two or three seconds.
+#: Attempts after the first: a cluster that is not there is an error after two or three seconds.
 _RETRIES: Final = 5
 
 BootstrapOption: TypeAlias = Annotated[
@@ -50,14 +50,14 @@ MechanismOption: TypeAlias = Annotated[
 
 
 class _Loads(Protocol):
-    """The run of a command, which has settings."""
+    """The run of a command, which loads settings."""
 
     def load(self) -> LoadedSettings: ...
 
 
 @dataclass(frozen=True, slots=True)
 class GivenKafka:
-    """What these options say; files are read when they are used."""
+    """The values of the options; files are read when they are used."""
 
     bootstrap: str | None = None
     timeout: float = 30.0
@@ -116,7 +116,7 @@ class GivenKafka:
         except SaslAuthenticationException as refused:
             raise BrokerCoreError(f"{refused}; the log of the server says why") from None
         except ConnectionLost as lost:
-            # So a server ends a connection that did not authenticate, or speaks no TLS to one that expects it.
+            # A server ends a connection so if it did not authenticate, or speaks no TLS though it should.
             if "cannot connect" in str(lost):
                 raise BrokerCoreError(f"{lost}; {self._where_else}") from None
             if "closed the connection" not in str(lost) or (tls and sasl is not None):
@@ -129,7 +129,7 @@ class GivenKafka:
 
     @property
     def _where_else(self) -> str:
-        """What to do where nobody listens."""
+        """Advice if no server listens at the address."""
         if self.bootstrap is None:
             return "is the server of the settings running? --bootstrap HOST:PORT asks another"
         return "--bootstrap takes the address of the Kafka listener, which the line `ready` of a server has"
@@ -146,7 +146,7 @@ class GivenKafka:
 
 
 def _of_settings(settings: Settings, *, tls: bool) -> str:
-    """Where a server with these settings is reached from this machine; what it advertises comes first."""
+    """The address of a server with these settings from this machine; what it advertises comes first."""
     table = settings.kafka
     if table is None:
         raise UnusableQuestion("no server to ask: give --bootstrap HOST:PORT, or settings with [kafka]")

@@ -1,4 +1,4 @@
-"""The arguments of `broker-core kafka topics ...` that mean topics: by name or by id."""
+"""The arguments of `broker-core kafka topics ...` that name topics, or give their ids."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ IfExistsOption = Annotated[
 
 
 def missing_topics(if_exists: bool) -> tuple[type[BrokerCoreError], ...]:
-    """The errors of topics that are not there, where they are passed over."""
+    """The errors of missing topics, if these are passed over."""
     from broker_core.client.kafka import UnknownTopicIdException, UnknownTopicOrPartitionException
 
     return (UnknownTopicOrPartitionException, UnknownTopicIdException) if if_exists else ()
@@ -51,7 +51,7 @@ def missing_topics(if_exists: bool) -> tuple[type[BrokerCoreError], ...]:
 def topic_collection(
     names: Sequence[str] | None, ids: Sequence[str] | None
 ) -> TopicNameCollection | TopicIdCollection:
-    """The topics that are meant. Raises :exc:`UnusableQuestion`."""
+    """The topics by name or by id. Raises :exc:`UnusableQuestion`."""
     from broker_core.client.kafka import TopicCollection
     from broker_core.names.topic_id import parse_topic_id
 

@@ -1,4 +1,4 @@
-"""The options that `list` and `explain` have in common: one question about a namespace."""
+"""The options that `list` and `explain` have in common: one listing request for a namespace."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = [
 
 
 class UnusableQuestion(BrokerCoreError):
-    """An option or an argument is no use; the message names it. A command ends with 2 then."""
+    """An option or an argument is invalid; the message names it. The command then ends with 2."""
 
 
 @contextmanager
@@ -46,7 +46,7 @@ def usable() -> Iterator[None]:
 
 
 def _complete_mode(incomplete: str) -> list[str]:
-    """For shells; what is typed may be in capitals too, as Pulsar writes the modes."""
+    """Completions for shells; the input may be in capitals too, as Pulsar writes the modes."""
     return [mode for mode in ("persistent", "non-persistent", "all") if mode.startswith(incomplete.lower())]
 
 
@@ -117,7 +117,7 @@ ClientVersionOption = Annotated[
 
 
 def parse_address(text: str) -> str:
-    """``HOST:PORT`` as a server knows a peer: an IPv6 address in brackets, port 0 where none is given."""
+    """``HOST:PORT`` as a server knows a peer: an IPv6 address in brackets, port 0 if none is given."""
     host, colon, port = text.rpartition(":")
     bare = text.removeprefix("[").removesuffix("]")
     if not colon or _is_address(bare):

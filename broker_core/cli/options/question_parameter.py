@@ -1,4 +1,4 @@
-"""A question as a parameter of a command: ``NAMESPACE``, ``--pattern``, ``--mode`` and ``--property`` in one."""
+"""A listing request as a parameter of a command: ``NAMESPACE``, ``--pattern``, ``--mode`` and ``--property`` in one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NamespaceArgument: TypeAlias = Annotated[
 def asked(
     namespace: NamespaceName, pattern: str | None, mode: str, properties: list[str] | None
 ) -> ListingRequest:
-    """The question that the options ask.
+    """The listing request of the options.
 
     Raises :exc:`~broker_core.cli.options.question.UnusableQuestion`, and :exc:`~broker_core.errors.InvalidPattern`.
     """

@@ -1,4 +1,4 @@
-"""The options of `broker-core tokens`: algorithms, and where keys and tokens are."""
+"""The options of `broker-core tokens`: algorithms, and the places of keys and tokens."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ TokenFileOption: TypeAlias = Annotated[
 def key_bytes(given: Mapping[str, str | None], what: str) -> tuple[str, bytes]:
     """The one option that is given, and the bytes of its key. Raises :exc:`UnusableQuestion`.
 
-    A key is where ``pulsar tokens`` looks: at a URL, in a file, or in the Base64 text of the option itself.
+    A key is given as for ``pulsar tokens``: as a URL, a file, or Base64 text in the option itself.
     """
     from broker_core.settings import KeySource
 
@@ -94,7 +94,7 @@ def key_bytes(given: Mapping[str, str | None], what: str) -> tuple[str, bytes]:
         raise UnusableQuestion(f"{option}: {reason}") from None
     if not data.strip():
         raise UnusableQuestion(f"{option}: it is empty")
-    # One that is shorter, or a key in PEM, is refused.
+    # A shorter one, or a key in PEM, is refused.
     is_text = len(data) > 32 and data.isascii() and not data.startswith(b"-----")
     if option == "--secret-key" and is_text and data.endswith(b"\n"):
         say("warning: the secret ends in a line break, which is a part of it, here and for servers")

@@ -67,9 +67,9 @@ def topic_ids(texts: Sequence[str]) -> list[uuid.UUID]:
 
 
 def topic_names(words: Sequence[str]) -> list[TopicName]:
-    """The topics that arguments mean: full names, or a namespace and names in it.
+    """The topics that arguments name: full names, or a namespace and names in it.
 
-    A local name has no ``/``, so the first word tells. Raises :exc:`UnusableQuestion`.
+    A local name has no ``/``, so the first word decides. Raises :exc:`UnusableQuestion`.
     """
     from broker_core.catalog import topic_in_namespace
     from broker_core.names import TopicName
@@ -86,7 +86,7 @@ def topic_names(words: Sequence[str]) -> list[TopicName]:
                 f"{word!r} is no namespace (tenant/namespace) and no full name of a topic (tenant/namespace/topic)"
             )
     with usable():
-        # Pulsar's own tools take tenant/namespace/topic for a persistent topic, so do we.
+        # Pulsar's own tools read tenant/namespace/topic as a persistent topic, and so do we.
         return [TopicName.parse(word if "://" in word else f"persistent://{word}") for word in words]
 
 
@@ -97,7 +97,7 @@ def is_namespace(word: str) -> bool:
 
 @contextmanager
 def file_to_read(file: str) -> Iterator[BinaryIO]:
-    """A file by its path, or standard input by ``-``; what is wrong with a line names it."""
+    """A file by its path, or standard input by ``-``; errors about a line name the file."""
     from broker_core.catalog import ImportRefused
     from broker_core.errors import BrokerCoreError
 

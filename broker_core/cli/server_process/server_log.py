@@ -1,4 +1,4 @@
-"""The log of a command: of a server, by a queue that never makes it wait; of other commands, nothing."""
+"""The log of a process: of a server through a queue that never makes it wait; other commands have none."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from broker_core.logs import (
 
 __all__ = ["ServerLog", "configure_logs", "server_log", "silence_logs"]
 
-#: Libraries that tell what only their own developers want to know.
+#: Libraries whose lines only their own developers need.
 _LIBRARIES: Final = (
     *(
         "aiohttp",
@@ -56,7 +56,7 @@ Form = Literal["auto", "human", "json"]
 
 
 class ServerLog:
-    """Where a server's log goes to: standard error, or a file. Made by :func:`server_log`."""
+    """A server's log to standard error or a file. Made by :func:`server_log`."""
 
     def __init__(self, file: Path | None, level: Level, form: Form) -> None:
         self._file = file
@@ -72,7 +72,7 @@ class ServerLog:
         self.take = self._configured()
 
     def prepare(self, file: Path | None, level: Level, form: Form) -> Callable[[], None]:
-        """Check other settings; what is returned puts them in force. A new file is that of :meth:`reopen`.
+        """Check other settings; the returned function puts them in force. A new file is opened by :meth:`reopen`.
 
         Raises :exc:`~broker_core.logs.LogFileError`.
         """
@@ -87,7 +87,7 @@ class ServerLog:
         return put_in_force
 
     def reopen(self) -> None:
-        """Go on in a new file of the same name, after the former one was moved away, or in the one of new settings.
+        """Go on in a new file of the same name, after the former one was moved away, or in the file of new settings.
 
         Raises :exc:`~broker_core.logs.LogFileError`.
         """
@@ -110,16 +110,16 @@ class ServerLog:
         return configure_logs(self._level, self._renderer, self._repeats, self._writer.offer)
 
     def output(self, line: str) -> None:
-        """A line for standard output."""
+        """Write a line to standard output."""
         self._output.offer(line + "\n")
 
     def error_output(self, line: str) -> None:
-        """A line that was printed on standard error: one of the log."""
+        """Log a line that was printed on standard error."""
         if line:
             self.take("stderr", {"event": line, "level": "warning", "logger": "stderr"})
 
     def flush(self, timeout: float) -> None:
-        """Write what there is, in at most ``timeout`` seconds and a bit."""
+        """Write the waiting lines, in about ``timeout`` seconds at most."""
         for line in self._counted(everything=True):
             self._writer.offer(line)
         self._writer.flush(timeout)
@@ -137,8 +137,8 @@ class ServerLog:
 
 @contextmanager
 def server_log(file: Path | None, level: Level, form: Form) -> Iterator[ServerLog]:
-    """Send all that this process says through queues: structlog, the standard library's logging, warnings, and what is
-    printed on standard output or standard error. Raises :exc:`~broker_core.logs.LogFileError`.
+    """Send all output of this process through queues: structlog, the standard library's logging, warnings, and prints
+    to standard output or standard error. Raises :exc:`~broker_core.logs.LogFileError`.
     """
     log = ServerLog(file, level, form)
     out, err = sys.stdout, sys.stderr
@@ -158,9 +158,9 @@ def server_log(file: Path | None, level: Level, form: Form) -> Iterator[ServerLo
 def configure_logs(
     level: Level, renderer: Renderer, repeats: RepeatedLines, offer: Callable[[str], object]
 ) -> Callable[[str, dict[str, Any]], None]:
-    """Send our own logs and those of libraries to ``offer``, a line each; returns what takes any other event.
+    """Send our own logs and those of libraries to ``offer``, a line each; returns a function that logs other events.
 
-    Libraries and plugins log by the standard library. What we and our own plugins depend on is heard from ``warning``
+    Libraries and plugins log by the standard library. Libraries of the core and of our own plugins log from ``warning``
     on, whatever the level.
     """
     stamp = structlog.processors.TimeStamper(fmt="iso", utc=True)
@@ -199,7 +199,7 @@ def configure_logs(
 
 
 def silence_logs() -> None:
-    """For commands that answer on standard output and report an error in one line: logs would be noise."""
+    """Turn logs off, for commands that answer on standard output and report an error in one line."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     root = logging.getLogger()
     root.handlers = [logging.NullHandler()]
@@ -208,7 +208,7 @@ def silence_logs() -> None:
 class _Last:
     """The last of structlog's processors, which hands an event on."""
 
-    #: What :func:`broker_core.logs.info_each` looks at.
+    #: Read by :func:`broker_core.logs.info_each`.
     takes_each_line: Final = True
 
     def __init__(
@@ -230,14 +230,14 @@ class _Last:
 
 
 class _Named:
-    """What structlog wraps: the name that ``structlog.get_logger`` was given. It is never called."""
+    """The object that structlog wraps: it has the name given to ``structlog.get_logger``, and is never called."""
 
     def __init__(self, *names: object) -> None:
         self.name = str(names[0]) if names else ""
 
 
 class _Handler(logging.Handler):
-    """The standard library's way to the same lines."""
+    """A handler that sends the standard library's records to the same log."""
 
     def __init__(self, take: Callable[[str, dict[str, Any]], None]) -> None:
         super().__init__()

@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
 __all__ = ["ready_line", "serve"]
 
-#: New objects until garbage is looked for. A connection has some fifty: with Python's 700, five thousand clients that
-#: come back at once make it go through all of them half a dozen times, each time for longer than a PING may wait.
+#: New objects until garbage is collected. A connection has some fifty: with Python's 700, five thousand clients that
+#: reconnect at once cause half a dozen full collections, each of which takes longer than a PING may wait.
 _NEW_OBJECTS: Final = 10_000
 
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
-#: Seconds that threads have to end when everything else has.
+#: Seconds that threads have to end after everything else.
 _LAST_WAIT: Final = 3.0
-#: Seconds that the log has where the process ends at once.
+#: Seconds that the log has if the process ends at once.
 _LAST_WORDS: Final = 0.3
 
 _log = structlog.get_logger(__name__)
@@ -54,9 +54,9 @@ def serve(
     """Run a broker until a signal, then drain it. A second signal ends the process at once.
 
     ``when_ready`` is awaited after the line `ready`. ``debug``: everything is logged, whatever ``[log] level`` says.
-    ``load`` reads the settings again, when the operator wishes so, from ``file`` (empty: there is none). ``check`` are
-    the options of the command `check` for these settings. ``log_ready``: the log says `ready` too. What goes wrong at
-    the start is raised.
+    ``load`` reads the settings again for a reload, from ``file`` (empty: there is none). ``check`` are
+    the options of the command `check` for these settings. ``log_ready``: the log says `ready` too. Errors of the start
+    are raised.
     """
     note_hangups()
     keep_freed_memory()
@@ -107,7 +107,7 @@ class _Process:
         self._stopping = asyncio.Event()
         self._reloading: asyncio.Task[None] | None = None
         self._reload_again = False
-        #: Whether that was wished before the settings were followed: the file may have changed since it was read.
+        #: Whether a reload was requested before the settings were watched: the file may have changed since it was read.
         self._reload_once_ready = False
         self._status = ""  # of a server that is ready
 
@@ -125,8 +125,8 @@ class _Process:
         signs_of_life = asyncio.create_task(self._manager.keep_alive(), name="watchdog")
         try:
             if await self._started():
-                # What was imported and made so far stays: going through it again and again would cost 50 ms each time,
-                # in which no PING is answered.
+                # All objects so far stay: collecting among them again and again would cost 50 ms each time, in which no
+                # PING is answered.
                 gc.collect()
                 gc.freeze()
                 gc.set_threshold(_NEW_OBJECTS, 10, 10)
@@ -153,7 +153,7 @@ class _Process:
             signs_of_life.cancel()
             await asyncio.gather(signs_of_life, return_exceptions=True)
             loop.remove_signal_handler(signal.SIGHUP)
-            note_hangups()  # what removes a handler puts the default back
+            note_hangups()  # removing a handler puts the default back
         _log.info("stopped")
 
     def _stop(self, number: signal.Signals) -> None:
@@ -176,7 +176,7 @@ class _Process:
         if self._reloading is None:
             self._reloading = asyncio.get_running_loop().create_task(self._reload_all(), name="reload")
         else:
-            self._reload_again = True  # what changed after the one under way had looked is not missed
+            self._reload_again = True  # changes after the current reload has read the file are not missed
 
     async def _reload_all(self) -> None:
         try:
@@ -194,7 +194,7 @@ class _Process:
             self._reloading = None
 
     async def _started(self) -> bool:
-        """Start the broker; a signal in the midst of it gives up. Raises what the start raises."""
+        """Start the broker; a signal meanwhile cancels the start. Raises the errors of the start."""
         start = asyncio.create_task(self._broker.start(), name="start")
         stop = asyncio.create_task(self._stopping.wait(), name="stop")
         try:

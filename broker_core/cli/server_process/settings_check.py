@@ -1,7 +1,7 @@
-"""What `broker-core check` says while a server runs: asked of the command, in a process of its own.
+"""Runs of `broker-core check` for a running server, in a process of their own.
 
-A check loads plugins, opens files and asks databases, and a plugin's own may do anything: none of it is for the process
-that serves clients.
+A check loads plugins, opens files and connects to databases, and a plugin's check may do anything: none of that may
+happen in the process that serves clients.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from broker_core.servers.http import Checked
 
 __all__ = ["SettingsCheck"]
 
-#: Seconds for which what was found is found still, however many ask.
+#: Seconds for which a result is used again.
 _FRESH: Final = 30.0
-#: Seconds until the command is given up: it bounds each of its checks itself.
+#: Seconds until the command is given up; it bounds each of its checks itself.
 _PATIENCE: Final = 660.0
 
 
 class SettingsCheck:
-    """Runs `check` with these arguments when it is asked: once at a time, and not again within half a minute."""
+    """Runner of `check` with the given arguments: one run at a time, and not again within half a minute."""
 
     def __init__(self, arguments: Sequence[str]) -> None:
         # Without the working directory in its path, as the command itself runs.
@@ -35,14 +35,14 @@ class SettingsCheck:
         self._run: asyncio.Task[Checked] | None = None
 
     async def __call__(self) -> Checked:
-        """What it says, and when it was asked. A caller that is cancelled does not end it for the others."""
+        """The result, and its time. A cancelled caller does not end the run for the others."""
         run = self._run
         if run is None or (run.done() and (run.cancelled() or time.time() - run.result().at > _FRESH)):
             run = self._run = asyncio.get_running_loop().create_task(self._checked(), name="check")
         return await asyncio.shield(run)
 
     async def stop(self) -> None:
-        """Give up one that runs."""
+        """Give up a run under way."""
         if self._run is not None:
             self._run.cancel()
             await asyncio.wait([self._run])

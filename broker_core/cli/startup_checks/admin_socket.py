@@ -1,4 +1,4 @@
-"""The operator's socket: that it can be made where ``[admin] socket`` says."""
+"""The operator's socket: whether it can be made at ``[admin] socket``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NAME: Final = "admin.socket"
 
 
 def admin_socket_checks(path: Path | None, config: Path | None = None) -> Iterator[Check]:
-    """One finding if there is a socket in the settings, and what a server there has not in force of this file.
+    """A finding if the settings have a socket, and findings about settings that a server there does not use yet.
 
     ``config`` is the option ``--config``.
     """
@@ -43,7 +43,7 @@ def admin_socket_checks(path: Path | None, config: Path | None = None) -> Iterat
 
 
 def _reload_checks(url: str, config: Path | None) -> Iterator[Check]:
-    """What the server that runs has not in force of its settings file."""
+    """Findings about settings in its file that the running server does not use."""
     from broker_core.cli.running_broker import BrokerUnreachable, get, reload_page
 
     try:

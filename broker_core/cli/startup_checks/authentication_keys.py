@@ -19,7 +19,7 @@ __all__ = ["authentication_checks"]
 def authentication_checks(
     settings: AuthenticationSettings, *, kafka_has_sasl: bool = False
 ) -> Iterator[Check]:
-    """How clients are authenticated, and what each method needs."""
+    """Findings about the methods of authentication, and the files that each needs."""
     if not settings.is_on and kafka_has_sasl:
         yield Check.ok(
             "authentication", "off, except for Kafka clients: every other client is let in, and has no role"
@@ -89,7 +89,7 @@ def _basic_checks(settings: BasicSettings) -> Iterator[Check]:
 
 
 def _shared(name: str, path: Path, danger: str) -> Iterator[Check]:
-    """A warning where everybody on this machine can read a secret."""
+    """A warning if everybody on this machine can read a secret."""
     if path.stat().st_mode & stat.S_IROTH:
         yield Check.warning(
             name, f"everybody on this machine can read {path}, and {danger}: `chmod o-r {path}`"

@@ -1,4 +1,4 @@
-"""The rules of ``[authorization]``: what each allows, and those that decide nothing."""
+"""The rules of ``[authorization]``: what each allows, and which have no effect."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MORE: Final = (
 
 
 def authorization_checks(settings: Settings) -> Iterator[Check]:
-    """What each role may do, rule by rule."""
+    """A finding for each rule, with what it allows to its roles."""
     from broker_core.access.authorization import Authorization, rule_text
     from broker_core.access.unused_rules import unused_rules
     from broker_core.access.wide_settings import wide_settings
@@ -57,7 +57,7 @@ def authorization_checks(settings: Settings) -> Iterator[Check]:
 
 
 def names_lost_checks(settings: Settings) -> Iterator[Check]:
-    """How many names of the catalogue each role does not see for rules about topics, and rules that deny none."""
+    """Findings about how many names rules about topics hide from each role, and about rules that deny none."""
     from broker_core.access.authorization import Authorization
     from broker_core.access.names_lost import MOST_PAIRS, names_elsewhere, names_lost, without_topics
     from broker_core.access.unused_rules import unmatched_topics
@@ -80,7 +80,7 @@ def names_lost_checks(settings: Settings) -> Iterator[Check]:
         yield Check.warning("authorization.topics", f"the names that rules take away are unknown: {error}")
         return
     for role, namespaces in lost.items():
-        # A client whose listing is denied gets an error, and no shorter listing.
+        # A client whose listing is denied gets an error, not a shorter listing.
         end = "" if all(each.denied for each in namespaces.values()) else ": some clients unsubscribe"
         yield Check.ok("authorization.topics", f"{role} does not see {_told(namespaces)}{end}")
     if not are_all:
@@ -94,7 +94,7 @@ def names_lost_checks(settings: Settings) -> Iterator[Check]:
 
 
 def _listers(settings: Settings) -> Iterator[str]:
-    """The plugins that list topics, by name; without those that cannot be loaded, which have an error of their own."""
+    """The plugins that list topics, by name, without those that cannot be loaded: they have an error of their own."""
     for plugin in loaded_plugins(settings.plugins):
         if plugin is not None and plugin.lists:
             yield plugin.name
@@ -105,7 +105,7 @@ def _listers(settings: Settings) -> Iterator[str]:
 
 
 def told_names_lost(old: Authorization, new: Authorization, path: Path) -> tuple[dict[str, str], str | None]:
-    """Each role that loses names of a catalogue by other rules, and how many in which namespaces; and a note if not all
+    """The roles that lose names of a catalogue by other rules, with the number in each namespace; and a note if not all
     could be compared.
 
     Raises :exc:`~broker_core.errors.BrokerCoreError` if the catalogue cannot be read.
@@ -118,7 +118,7 @@ def told_names_lost(old: Authorization, new: Authorization, path: Path) -> tuple
 
 
 def _told(lost: Mapping[str, Lost]) -> str:
-    """How many names a role loses in which namespaces."""
+    """A text with the number of names that a role loses in each namespace."""
     told = ", ".join(
         f"{each.names} of {each.of} in {namespace}{' (denied: AuthorizationError)' if each.denied else ''}"
         for namespace, each in islice(lost.items(), _TOLD)
@@ -147,7 +147,7 @@ async def _listings(path: Path) -> list[Listing]:
 
 
 def _changed(rule: AuthorizationRule) -> str:
-    """What the actions of a rule have come to allow, which took `lookup` before, or allow no longer."""
+    """A note on what the actions of a rule allow that formerly needed `lookup`, or allow no longer."""
     actions = set(rule.actions)
     if rule.effect == "deny" or "*" in actions or not actions & {"list", "lookup", "admin"}:
         return ""

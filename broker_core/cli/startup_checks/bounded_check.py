@@ -1,4 +1,4 @@
-"""One check in a thread, bounded in time; what it raises is a finding."""
+"""One check in a thread, bounded in time; an exception becomes a finding."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PATIENCE: Final = 15.0
 
 
 def bounded(name: str, check: Callable[[], Iterable[Check]], *, patience: float = PATIENCE) -> list[Check]:
-    """What a check finds; an error in its place where it fails, or has not come to an end in ``patience`` seconds."""
+    """The findings of a check; an error in their place if it fails, or has not ended after ``patience`` seconds."""
     found: list[Check] = []
 
     def run() -> None:
@@ -29,7 +29,7 @@ def bounded(name: str, check: Callable[[], Iterable[Check]], *, patience: float 
         except Exception as error:  # noqa: BLE001 - a plugin's fault, or ours: the others are still looked at
             found.append(Check.error(name, f"the check failed: {type(error).__name__}: {error}"))
 
-    # A daemon: one that hangs must not keep the command from its end.
+    # A daemon: a check that hangs must not keep the command from ending.
     thread = threading.Thread(target=run, name=f"check {name}", daemon=True)
     thread.start()
     thread.join(patience)

@@ -22,12 +22,12 @@ __all__ = ["catalog_checks"]
 
 _LITTLE_SPACE: Final = 256 * 1024 * 1024
 
-#: Topics with properties that are looked through for a key.
+#: Topics with properties that are searched for a key.
 _MOST_TOPICS: Final = 50_000
 
 
 def catalog_checks(settings: Settings) -> Iterator[Check]:
-    """The catalogue's file and folder. It is opened for reading alone; one that is not there is not made."""
+    """Findings about the catalogue's file and folder. It is only opened for reading; a missing one is not made."""
     from broker_core.catalog import CatalogError, is_alone, migration_ahead
     from broker_core.snapshots import StoredSnapshots
 
@@ -56,7 +56,7 @@ def catalog_checks(settings: Settings) -> Iterator[Check]:
     if not os.access(path, os.R_OK):
         yield Check.error("catalog.path", f"{path} cannot be read by this user")
         return
-    # Without a log beside it no process has it open, and SQLite need not make one to read it.
+    # Without a log beside it no process has it open, and SQLite need not make a log to read it.
     alone = "" if path.with_name(path.name + "-wal").exists() else "&immutable=1"
     try:
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro{alone}", uri=True, timeout=2)) as connection:
@@ -82,7 +82,7 @@ def catalog_checks(settings: Settings) -> Iterator[Check]:
 
 
 def _rights(path: Path, meant: int) -> Iterator[Check]:
-    """A warning if the file, or what is beside it, may be read by more than ``catalog.mode`` says."""
+    """A warning if the file, or a file beside it, may be read by more users than ``catalog.mode`` allows."""
     real = path.resolve()
     log = [real.with_name(real.name + end) for end in ("-wal", "-shm")]
     wide = []

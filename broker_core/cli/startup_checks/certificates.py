@@ -1,4 +1,4 @@
-"""The certificates of listeners over TLS: usable, for how long, and for which hosts."""
+"""The certificates of listeners over TLS: whether they are usable, for how long, and for which hosts."""
 
 from __future__ import annotations
 

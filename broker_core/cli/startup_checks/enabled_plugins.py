@@ -1,4 +1,4 @@
-"""Each enabled plugin: that it is there, takes its settings, and what it says itself."""
+"""Each enabled plugin: whether it is installed and accepts its settings, and its own checks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["loaded_plugins", "plugin_checks", "property_checks"]
 
-#: The hooks whose answers say which topics are listed.
+#: The hooks whose answers decide which topics are listed.
 _SHAPES: Final = frozenset({"broker_core_list_topics", "broker_core_visible"})
 
 
@@ -55,9 +55,9 @@ def property_checks(settings: Settings) -> Iterator[Check]:
 
 
 def plugin_checks(plugins: PluginsSettings, *, serves_http: bool = False) -> Iterator[Check]:
-    """Each enabled plugin: that it is there and takes its settings, and what it says itself.
+    """Findings about each enabled plugin: whether it is installed and accepts its settings, and its own checks.
 
-    Where the server ``serves_http``, also that the site of each can be served, beside those before it.
+    If the server ``serves_http``, also whether the site of each can be served, beside those before it.
     """
     from broker_core.plugins import PluginLoadError, PluginRegistry, did_you_mean, installed_plugins
 
@@ -97,7 +97,7 @@ def plugin_checks(plugins: PluginsSettings, *, serves_http: bool = False) -> Ite
 
 
 def _unwatchable(plugin: LoadedPlugin) -> str | None:
-    """What stands in the way of watches about the namespaces of a plugin, if anything does."""
+    """The reason why namespaces of a plugin cannot be watched, if there is one."""
     from broker_core.plugin_api.depends_on import is_of_properties
 
     if not _SHAPES & set(plugin.implementations) or not any(map(is_of_properties, plugin.depends_on)):
@@ -111,7 +111,7 @@ def _unwatchable(plugin: LoadedPlugin) -> str | None:
 
 
 def _site_checks(plugin: LoadedPlugin, sites: list[PluginSite]) -> list[Check]:
-    """Add the site of a plugin to those before it, as the start does; what the start raises is raised."""
+    """Add the site of a plugin to those before it, as the start does, with the errors of the start."""
     from broker_core.plugins import site_of
     from broker_core.servers.http import check_files
 
@@ -123,7 +123,7 @@ def _site_checks(plugin: LoadedPlugin, sites: list[PluginSite]) -> list[Check]:
 
 
 def _of_plugin(plugin: LoadedPlugin) -> Iterator[Check]:
-    """What the plugin checks itself; without such a hook, what it calls a problem."""
+    """The findings of the plugin's own checks; without such a hook, the problems that it reports."""
     settings = plugin.options.settings
     found: Any = plugin.call_plain("broker_core_check", settings=settings)
     if inspect.iscoroutine(found):

@@ -1,4 +1,4 @@
-"""Open files and memory that the machine, or the container, gives."""
+"""Limits of open files and memory of the machine, or the container."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 __all__ = ["host_checks"]
 
-#: Open files of a server that takes a good many clients.
+#: Open files of a server with many clients.
 _FEW_FILES: Final = 4096
 
 
 def host_checks(settings: Settings) -> Iterator[Check]:
-    """What the machine, or the container, gives."""
+    """Findings about the limits of the machine, or the container."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < _FEW_FILES:
         yield Check.warning(
@@ -50,7 +50,7 @@ def host_checks(settings: Settings) -> Iterator[Check]:
 
 
 def _memory() -> int | None:
-    """Bytes that this process may have: of the machine, or of its control group."""
+    """Bytes of memory that this process may have: the machine's, or its control group's."""
     found = []
     try:
         found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))

@@ -1,4 +1,4 @@
-"""Kafka's ACLs in the catalogue: whether they bind anybody, and those that decide nothing."""
+"""Kafka's ACLs in the catalogue: whether they apply to any client, and which have no effect."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ANYBODY: Final = ("User:*", "User:ANONYMOUS")
 
 
 def kafka_acl_checks(settings: Settings) -> Iterator[Check]:
-    """What is stored beside topics. A file that cannot be read is told by the checks of the catalogue."""
+    """Findings about the stored ACLs. The checks of the catalogue report a file that cannot be read."""
     kafka = settings.kafka
     rows = [] if settings.upstream is not None else _stored(settings.catalog.path)
     if kafka is None:
@@ -51,7 +51,7 @@ def kafka_acl_checks(settings: Settings) -> Iterator[Check]:
 
 
 def all_without_acls(settings: Settings) -> str:
-    """What Kafka clients may do that no ACL binds: the rules of all transports bind them all the same."""
+    """What Kafka clients may do that no ACL applies to: the rules of all transports apply to them all the same."""
     from broker_core.access.authorization import Authorization
 
     if settings.authorization.mode == "allow":
@@ -61,7 +61,7 @@ def all_without_acls(settings: Settings) -> str:
 
 
 def _denied_by_rules(settings: Settings, kafka: KafkaSettings) -> Iterator[Check]:
-    """Super users without any right: ACLs do not bind them, but the rules of all transports do."""
+    """Findings about super users without any right: ACLs do not apply to them, but the rules of all transports do."""
     from broker_core.access.authorization import Authorization
 
     authorization = Authorization(settings.authorization, authentication=settings.authentication.is_on)
@@ -117,7 +117,7 @@ _Row = tuple[str, str, str]
 
 
 def _stored(path: Path) -> list[_Row]:
-    """All ACLs; none where there is no catalogue, or one of an earlier format."""
+    """All ACLs; none if there is no catalogue, or one of an earlier format."""
     path = Path(os.path.abspath(path))  # noqa: PTH100 - without its ".."
     alone = "" if path.with_name(path.name + "-wal").exists() else "&immutable=1"
     try:

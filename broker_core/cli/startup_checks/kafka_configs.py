@@ -1,4 +1,4 @@
-"""The table ``[kafka.configs]``: names and values that Kafka takes."""
+"""The table ``[kafka.configs]``: whether Kafka accepts its names and values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["kafka_configs_checks"]
 
 
 def kafka_configs_checks(settings: Settings) -> Iterator[Check]:
-    """The defaults of topic configs."""
+    """A finding about the defaults of topic configs."""
     if settings.kafka is None or not settings.kafka.configs:
         return
     from broker_core.kafka.configs import broker_config_faults

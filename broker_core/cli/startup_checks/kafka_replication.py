@@ -14,7 +14,7 @@ __all__ = ["kafka_replication_checks"]
 
 
 def kafka_replication_checks(settings: Settings) -> Iterator[Check]:
-    """``kafka.replication_factor`` beside ``kafka.replication``."""
+    """A finding about ``kafka.replication_factor`` beside ``kafka.replication``."""
     kafka = settings.kafka
     if kafka is not None and kafka.replication == "strict" and kafka.replication_factor > 1:
         yield Check.warning(

@@ -1,4 +1,4 @@
-"""The authentication of Kafka clients: whether each mechanism can be used, and whether anybody has a role."""
+"""The authentication of Kafka clients: whether each mechanism can be used, and whether any client has a role."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NAME = "kafka.sasl.mechanisms"
 
 
 def kafka_sasl_checks(settings: Settings) -> Iterator[Check]:
-    """Plugins may verify what the settings do not: then a mechanism that seems unusable is only warned of."""
+    """Findings about SASL. If plugins may verify credentials, a mechanism that seems unusable is only a warning."""
     kafka = settings.kafka
     if kafka is None or not (kafka.sasl.mechanisms or settings.authentication.methods):
         return

@@ -1,4 +1,4 @@
-"""The Kafka cluster behind an admin gateway: it is asked for its nodes and topics, as the gateway would ask."""
+"""The Kafka cluster behind an admin gateway: its nodes and topics, requested as the gateway does."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TOPICS = "kafka.upstream.topics"
 
 
 def kafka_upstream_checks(settings: Settings) -> Iterator[Check]:
-    """Whether the namespace is the cluster's alone, nodes answer, all can have ports, and all topics are listed."""
+    """Findings: only the cluster uses the namespace, nodes answer, all can have ports, and all topics are listed."""
     kafka = settings.kafka
     if kafka is None or kafka.upstream is None:
         return
@@ -62,7 +62,7 @@ async def _topics(cluster: KafkaCluster, upstream: KafkaUpstreamSettings) -> Che
     from broker_core.upstream.kafka import KafkaTopicStore
 
     async def admit(_: int) -> None:
-        """The command is alone in its process."""
+        """Admit everything: the command is alone in its process."""
 
     namespace = NamespaceName.parse(upstream.namespace)
     store = KafkaTopicStore(cluster, namespace)
@@ -97,7 +97,7 @@ async def _namespace(settings: Settings, upstream: KafkaUpstreamSettings) -> Che
 
 
 async def _other_lister(settings: Settings, stack: AsyncExitStack) -> DefaultLister | None:
-    """The lister of what no plugin lists; ``None`` if there is no catalogue yet."""
+    """The lister for namespaces that no plugin lists; ``None`` if there is no catalogue yet."""
     if settings.upstream is not None:
         from broker_core.upstream.pulsar import UpstreamCluster, UpstreamOptions
 

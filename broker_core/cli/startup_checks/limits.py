@@ -1,4 +1,4 @@
-"""Settings of limits that are right each by itself, and not together."""
+"""Settings of limits that are valid alone, and not together."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CLIENTS_WAIT: Final = 30.0
 
 
 def limit_checks(settings: Settings) -> Iterator[Check]:
-    """Settings that are right each by itself, and not together."""
+    """Findings about settings that are valid alone, and not together."""
     limits, pulsar = settings.limits, settings.pulsar
     found = False
     if limits.permit_timeout > CLIENTS_WAIT:

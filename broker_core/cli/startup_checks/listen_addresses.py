@@ -64,14 +64,14 @@ def listen_checks(settings: Settings) -> Iterator[Check]:
 
 
 def taken_addresses(settings: Settings) -> Iterator[tuple[str, str]]:
-    """Each setting of an address that a server cannot listen on, and why."""
+    """The settings of addresses that a server cannot listen on, with the reasons."""
     for name, address, problem in _tried(settings):
         if problem is not None:
             yield name, f"{address} {problem}"
 
 
 def _tried(settings: Settings) -> Iterator[tuple[str, ListenAddress, str | None]]:
-    """Each address by its setting, and why it cannot be listened on, if so."""
+    """Each address by its setting, and the reason if it cannot be listened on."""
     addresses: dict[str, ListenAddress] = {}
     for name, table in (("pulsar", settings.pulsar), ("http", settings.http), ("kafka", settings.kafka)):
         if table is not None:
@@ -90,10 +90,10 @@ def _tried(settings: Settings) -> Iterator[tuple[str, ListenAddress, str | None]
 
 
 def _is_ours(name: str, settings: Settings, found: dict[str, bool | None]) -> bool | None:
-    """Whether a broker-core has this address; one that has the plain address has that of TLS as well.
+    """Whether a broker-core has this address; if it has the plain address, it has the one with TLS as well.
 
-    A server with authentication counts and logs every client without credentials, which this one would be. So it is
-    asked only where it wants none; ``None`` where there is no such place.
+    A server with authentication counts and logs every client without credentials, such as this one. So it is only
+    contacted at an address that needs none; ``None`` if there is no such address.
     """
     if name.endswith(".tls.listen"):
         return found.get(name.replace(".tls.", "."), False)
@@ -131,7 +131,7 @@ def _why_not_free(address: ListenAddress) -> str | None:
 
 
 def _speaks_pulsar(address: ListenAddress) -> bool:
-    """Whether a broker-core answers there as to a client."""
+    """Whether a broker-core answers a client at this address."""
     from broker_core.client import ClientError, HandshakeRefused, LookupSession
     from broker_core.errors import ServerError
 

@@ -1,4 +1,4 @@
-"""The files of the log: that they can be written, or made."""
+"""The files of the log: whether they can be written, or made."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ __all__ = ["log_checks"]
 
 
 def log_checks(name: str, file: Path | None) -> Iterator[Check]:
-    """The file of the setting with this name: that it can be written, or made. It is not opened."""
+    """A finding about the file of a setting: whether it can be written, or made. It is not opened."""
     if file is None:
         return
     shown = os.path.abspath(file)  # noqa: PTH100 - without its ".."
     try:
         mode = file.stat().st_mode
     except FileNotFoundError:
-        folder = Path(os.path.realpath(file)).parent  # of a link that leads nowhere, where it leads to
+        folder = Path(os.path.realpath(file)).parent  # of the target of a link that leads nowhere
         if not folder.is_dir():
             yield Check.error(name, f"{shown}: there is no folder {folder}")
         elif not os.access(folder, os.W_OK | os.X_OK):

@@ -1,4 +1,4 @@
-"""Whether a broker-core runs already, asked in a way that it does not count as a failed client."""
+"""Detection of a running broker-core, by a request that it does not count as a failed client."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 __all__ = ["PATIENCE", "is_live"]
 
-#: Seconds that a server of our own has to answer.
+#: Seconds that a broker-core has to answer.
 PATIENCE: Final = 2.0
 
 

@@ -1,4 +1,4 @@
-"""Tracing: that the libraries for it are there."""
+"""Tracing: whether its libraries are installed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _VARIABLES = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT
 
 
 def tracing_checks(settings: TracingSettings | None) -> Iterator[Check]:
-    """The libraries for tracing, and the address that spans go to. Nothing is sent."""
+    """A finding about the libraries for tracing, and the address that spans go to. Nothing is sent."""
     if settings is None:
         return
     try:

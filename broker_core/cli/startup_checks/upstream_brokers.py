@@ -1,4 +1,4 @@
-"""The brokers of the upstream cluster: each is asked for a connection, as the gateway would be."""
+"""The brokers of the upstream cluster: connections to each, as the gateway makes them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CONNECT: Final = 5.0
 
 
 def upstream_checks(settings: Settings) -> Iterator[Check]:
-    """Every broker of the service URL is asked for a connection with the gateway's credentials."""
+    """Findings from a connection to every broker of the service URL with the gateway's credentials."""
     from broker_core.client import ClientError
     from broker_core.snapshots import StoredSnapshots
     from broker_core.upstream.pulsar import UpstreamCluster, UpstreamOptions
