@@ -1,4 +1,4 @@
-"""Plugins: finding them, checking them before the start, asking them so that none can hurt the broker."""
+"""Plugins: finding them, checking them before the start, calling them so that none can harm the broker."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ RECOVERED_AFTER: Final = 60.0
 #: Seconds that the tasks of a plugin have to end when the broker does.
 LAST_SECONDS: Final = 5.0
 
-#: What names look like: they are shown, and labels of metrics.
+#: Valid names of tasks: they are shown, and labels of metrics.
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -50,7 +50,7 @@ class _BackgroundTask:
     loop_time: LoopTime
     state: str = "running"
     failures: int = 0
-    error: str | None = None  # its kind: the text may hold what is not everybody's business
+    error: str | None = None  # its kind: the text may be confidential
     last_error: str | None = None
     supervisor: asyncio.Task[None] | None = field(default=None, repr=False)
 
@@ -70,10 +70,10 @@ class BackgroundTasks:
         self._closed = False
 
     def claim(self, factory: Callable[..., Any], name: str, *, restart: bool) -> Callable[[], None]:
-        """Take ``name`` for a task of ``factory``; what is returned starts it, on the event loop.
+        """Reserve ``name`` for a task of ``factory``; the returned function starts it, on the event loop.
 
-        Raises :exc:`TypeError` and :exc:`ValueError` for arguments that are wrong, :exc:`ValueError` for the name of a
-        task that is not over, :exc:`RuntimeError` once the broker stops.
+        Raises :exc:`TypeError` and :exc:`ValueError` for invalid arguments, :exc:`ValueError` for the name of an
+        unfinished task, :exc:`RuntimeError` once the broker stops.
         """
         if not callable(factory):
             instead = ": give the function, without calling it" if is_awaitable(factory) else ""
@@ -97,7 +97,7 @@ class BackgroundTasks:
         return partial(self._start, task)
 
     def describe(self) -> list[dict[str, Any]]:
-        """Plain values of each task, in the order in which their names were first taken."""
+        """Plain values of each task, in the order in which their names were first reserved."""
         return [
             {
                 "name": task.name,
@@ -112,7 +112,7 @@ class BackgroundTasks:
 
     @property
     def dead(self) -> list[str]:
-        """In words, the tasks that do not run because they failed."""
+        """A sentence for each task that does not run because it failed."""
         return [
             f"task {task.name!r} failed: {task.error}"
             for task in self._tasks.values()
@@ -124,7 +124,7 @@ class BackgroundTasks:
         return {f"spawn:{name}": task.loop_time for name, task in self._tasks.items()}
 
     async def close(self) -> None:
-        """End all tasks, and start none any more. What does not end is left behind."""
+        """End all tasks, and start none any more. Tasks that do not end are left behind."""
         with self._lock:
             self._closed = True
         supervisors = [task.supervisor for task in self._tasks.values() if task.supervisor is not None]
@@ -168,7 +168,7 @@ class BackgroundTasks:
             pause = min(2 * pause, LONGEST_PAUSE)
 
     async def _run(self, task: _BackgroundTask) -> None:
-        """Run it once. Raises :exc:`RaisedByPlugin` for whatever it raises."""
+        """Run a task once. Raises :exc:`RaisedByPlugin` for whatever it raises."""
         loop = asyncio.get_running_loop()
         if inspect.iscoroutinefunction(task.factory):
             await self._ended(loop.create_task(contained(task.factory, task.loop_time)), None)
@@ -184,7 +184,7 @@ class BackgroundTasks:
             await self._ended(loop.create_task(contained(lambda: answer, task.loop_time)), None)
 
     async def _ended(self, work: asyncio.Future[Any], stop: threading.Event | None) -> Any:
-        """What came of ``work``; cancelled, the work is told to stop, and has some time to."""
+        """The result of ``work``; if cancelled, the work is asked to stop, and has some time for it."""
         try:
             await asyncio.wait([work])
         except asyncio.CancelledError:
@@ -209,5 +209,5 @@ class BackgroundTasks:
 
 
 def _call(factory: Callable[..., Any], stop: threading.Event) -> Any:
-    """Call a plain function, in its thread: with ``stop``, where it takes that."""
+    """Call a plain function, in its thread; with ``stop`` if it has this argument."""
     return factory(stop=stop) if "stop" in inspect.signature(factory).parameters else factory()

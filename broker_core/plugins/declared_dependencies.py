@@ -1,4 +1,4 @@
-"""What plugins' answers depend on: what they declare, and what they are seen to read."""
+"""The dependencies of plugins' answers: declared ones, and fields that plugins were seen to read."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ log = structlog.get_logger(__name__)
 
 
 class DeclaredDependencies:
-    """The words of each plugin, which only become more. Adding is for any thread.
+    """The words for each plugin's dependencies, which only grow. Adding is for any thread.
 
-    A plugin that asks the rest of the chain depends on what all behind it depend on. One that does not declare
-    ``principal`` is watched: what is kept of its answers would cross principals if it reads the role all the same. So
-    is one that declares ``client`` as it was before ``address`` had a word of its own. What a watched plugin reads of
-    the asker is added, before anything of its answer is kept.
+    A plugin that asks the rest of the chain depends on everything that later plugins depend on. A plugin that does not
+    declare ``principal`` is watched: its kept answers would cross principals if it reads the role all the same. So is
+    one that declares ``client`` as it was before ``address`` had a word of its own. Fields of the asker that a watched
+    plugin reads are added before any answer is kept.
     """
 
     def __init__(self, plugins: Iterable[LoadedPlugin]) -> None:
@@ -33,7 +33,7 @@ class DeclaredDependencies:
         self._told: set[str] = set()
 
     def of(self, plugin: str) -> frozenset[str]:
-        """What answers of the plugin depend on, as far as is known."""
+        """The known dependencies of the plugin's answers."""
         added = self._added[plugin]
         return self._declared[plugin] | added if added else self._declared[plugin]
 
@@ -42,11 +42,11 @@ class DeclaredDependencies:
         return frozenset(self._added[plugin])
 
     def add(self, plugin: str, words: Collection[str]) -> None:
-        """The plugin depends on these too from now on."""
+        """Add dependencies of a plugin."""
         self._added[plugin] |= undeclared(words, self._declared[plugin])
 
     def was_read(self, plugin: str, word: str) -> None:
-        """The plugin has read a field of ``word``; told once where it does not declare that."""
+        """Note that the plugin has read a field of ``word``; it is logged once if the plugin does not declare it."""
         if undeclared({word}, self.of(plugin)):
             self.add(plugin, {word})
             log.warning(
@@ -58,7 +58,7 @@ class DeclaredDependencies:
     def asked(
         self, request: ListingRequest, plugin: str, services: RequestServices | None = None
     ) -> ListingRequest:
-        """The request as the plugin is asked it: it tells where the plugin may read what it does not declare."""
+        """The request for the plugin; it records fields that the plugin reads if it may read undeclared ones."""
         changes: dict[str, object] = {} if services is None else {"services": services}
         words = self.of(plugin)
         if "principal" not in words or ("client" in words and "address" not in words):

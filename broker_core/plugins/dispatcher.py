@@ -1,4 +1,4 @@
-"""Asking the plugins: one object for each hook, the start and the end, and the state of all plugins."""
+"""Calls of all plugins: one object for each hook, the start and the end, and the state of all plugins."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ log = structlog.get_logger(__name__)
 
 
 class Dispatcher:
-    """Asks the plugins of one registry. ``on_call`` is told of each call, for metrics.
+    """Dispatcher of calls to the plugins of one registry. ``on_call`` is called after each call, for metrics.
 
     ``has_gates`` and ``has_observers`` are plain attributes: without gates or observers they cost nothing.
     """
@@ -52,9 +52,9 @@ class Dispatcher:
     def __init__(self, registry: PluginRegistry, *, on_call: CallObserver | None = None) -> None:
         self.registry = registry
         self._runners = {plugin.name: PluginRunner(plugin.name) for plugin in registry}
-        #: What the answers of each plugin depend on.
+        #: The dependencies of each plugin's answers.
         self.dependencies = DeclaredDependencies(registry)
-        #: Of each plugin, the callers of the hooks that are asked again and again.
+        #: By plugin, the callers of the hooks that are called repeatedly.
         self.callers: dict[str, dict[str, HookCaller]] = {
             plugin.name: {
                 hook: HookCaller(plugin, hook, self._runners[plugin.name], on_call=on_call)
@@ -77,16 +77,16 @@ class Dispatcher:
         )
         self._has_masks = VISIBLE in self._chains.hooks
         self._has_listers = LIST in self._chains.hooks
-        #: Whether some plugin authorizes, lists or masks, in whichever namespaces.
+        #: Whether some plugin authorizes, lists or masks, in any namespaces.
         self.shapes_answers = any(HOOK_FACTS[hook].shapes_answers for hook in self._chains.hooks)
         self._claims: dict[str, int] = {}
         self._false_filters: set[str] = set()  # whose false claims were logged
         self._wrong_hashes: set[str] = set()
         self._started: list[LoadedPlugin] = []
-        #: Those that plugins have offered up to now, in the order of the chain.
+        #: The change logs that plugins have offered, in the order of the chain.
         self.change_logs: tuple[ChangeLog, ...] = ()
         self._problems: dict[str, tuple[str, ...]] = {}
-        #: Of each plugin that failed to put settings in force, the problem that this is.
+        #: By plugin that failed to put settings in force, a message about it.
         self._in_part: dict[str, str] = {}
         self._background_tasks = {
             plugin.name: BackgroundTasks(plugin.name, self._runners[plugin.name].abandoned)
@@ -94,11 +94,11 @@ class Dispatcher:
         }
 
     def concerned(self, namespace: NamespaceName) -> bool:
-        """Whether some plugin decides about askers of this namespace: authorizes, lists or masks."""
+        """Whether some plugin authorizes, lists or masks in this namespace."""
         return self.shapes_answers and self._chains.of(namespace).shapes_answers
 
     def gates(self, namespace: NamespaceName) -> bool:
-        """Whether some plugin authorizes what is done with this namespace."""
+        """Whether some plugin authorizes actions on this namespace."""
         return self.has_gates and bool(self._chains.of(namespace).of(AUTHORIZE))
 
     def masks(self, namespace: NamespaceName) -> bool:
@@ -110,7 +110,7 @@ class Dispatcher:
         return self._has_listers and self._chains.of(namespace).lists
 
     def depends_on(self, namespace: NamespaceName) -> frozenset[str]:
-        """What the answers of all plugins that list this namespace or mask its listings depend on."""
+        """The dependencies of all plugins that list this namespace or mask its listings."""
         if not self.concerned(namespace):
             return frozenset()
         return self.lister_hook.depends_on(namespace) | self.mask_hook.depends_on(namespace)
@@ -123,9 +123,10 @@ class Dispatcher:
         ]
 
     def selecting_properties(self, namespace: NamespaceName) -> frozenset[str] | None:
-        """The properties that plugins select topics of this namespace by; ``None`` for any.
+        """The properties by which plugins select topics of this namespace; ``None`` for any.
 
-        One that depends on properties as a whole selects by those of its setting ``property_keys``, if it has that.
+        A plugin that depends on properties as a whole selects by the keys of its setting ``property_keys``, if it has
+        one.
         """
         keys: set[str] = set()
         for name in self.properties_matter_to(namespace):
@@ -141,8 +142,8 @@ class Dispatcher:
     async def authorize(self, access: Access, steps: list[ChainStep] | None = None) -> None:
         """Ask all gates of the namespace. ``steps`` gets one entry for each that was asked.
 
-        Raises :exc:`~broker_core.plugins.failures.RefusedByPlugin` where one refuses, and
-        :exc:`~broker_core.plugins.failures.PluginFailed` where one fails.
+        Raises :exc:`~broker_core.plugins.failures.RefusedByPlugin` if one refuses, and
+        :exc:`~broker_core.plugins.failures.PluginFailed` if one fails.
         """
         if self.has_gates:
             await pass_gates(self._chains.of(access.namespace).of(AUTHORIZE), access, steps)
@@ -160,12 +161,12 @@ class Dispatcher:
     async def authenticate(self, method: str, data: bytes, peer: Peer) -> Principal | None:
         """Ask the plugins for the principal of a client; ``None`` if none knows it.
 
-        Raises :exc:`~broker_core.access.authentication.AuthenticationFailed` where one fails.
+        Raises :exc:`~broker_core.access.authentication.AuthenticationFailed` if one fails.
         """
         return await authenticated_by(self._authenticators, method, data, peer)
 
     def claim_mismatch(self, plugin: str, topics: int) -> None:
-        """A plugin said that it had filtered, and ``topics`` of its names do not match: counted, and logged once."""
+        """Count, and log once, that a plugin claimed to have filtered and ``topics`` of its names do not match."""
         if plugin not in self._false_filters:
             self._false_filters.add(plugin)
             log.warning(
@@ -174,7 +175,7 @@ class Dispatcher:
         self._claims[plugin] = self._claims.get(plugin, 0) + 1
 
     def hash_mismatch(self, plugin: str, topics: int) -> None:
-        """A plugin gave a hash that is not that of its ``topics`` names: counted as a false claim, and logged once."""
+        """Count as a false claim, and log once, that a plugin gave a wrong hash for its ``topics`` names."""
         if plugin not in self._wrong_hashes:
             log.warning(
                 "plugin gave a wrong topics hash; the server computes it", plugin=plugin, topics=topics
@@ -183,11 +184,11 @@ class Dispatcher:
         self._claims[plugin] = self._claims.get(plugin, 0) + 1
 
     def claim_mismatches(self) -> dict[str, int]:
-        """For metrics: how often each plugin said that it had filtered, and had not, or gave a wrong hash."""
+        """For metrics: how often each plugin wrongly claimed to have filtered, or gave a wrong hash."""
         return dict(self._claims)
 
     def outcomes(self) -> dict[str, dict[str, tuple[str, ...]]]:
-        """For metrics: what a call of each plugin may come to, by hook without its prefix."""
+        """For metrics: the possible outcomes of a call of each plugin, by hook without its prefix."""
         return {
             name: {caller.hook: (*HOOK_FACTS[hook].outcomes, ERROR) for hook, caller in callers.items()}
             for name, callers in self.callers.items()
@@ -196,8 +197,8 @@ class Dispatcher:
     async def startup(self, handle: Callable[[str], object] = lambda _: None) -> None:
         """Call the ``broker_core_startup`` of all plugins in order, and ask each for its change log.
 
-        ``handle(name)`` is the broker as that plugin sees it. Where one fails, those that were started are shut down
-        again, and :exc:`~broker_core.plugins.failures.PluginLoadError` names it.
+        ``handle(name)`` is the broker as that plugin sees it. If one fails, the started ones are shut down again, and a
+        :exc:`~broker_core.plugins.failures.PluginLoadError` names it.
         """
         for warning in self.registry.warnings:
             log.warning(warning)
@@ -214,7 +215,7 @@ class Dispatcher:
                 self.change_logs = (*self.change_logs, offered)
 
     def http_sites(self) -> list[PluginSite]:
-        """What the plugins serve over HTTP. Raises :exc:`~broker_core.plugins.failures.PluginLoadError`."""
+        """The sites that plugins serve over HTTP. Raises :exc:`~broker_core.plugins.failures.PluginLoadError`."""
         self._sites = plugin_sites(self.registry, self._runners)
         return self._sites
 
@@ -225,15 +226,15 @@ class Dispatcher:
 
     @property
     def live_keys(self) -> dict[str, frozenset[str]]:
-        """Of each plugin, the keys of its table that are live."""
+        """By plugin, the keys of its table that are live."""
         return {plugin.name: plugin.live for plugin in self.registry}
 
     async def prepare_settings(
         self, tables: Mapping[str, tuple[Mapping[str, object], Mapping[str, object]]]
     ) -> Callable[[], None]:
-        """Check tables: of each plugin, the one that was read, and the one that is to be in force now.
+        """Check tables: for each plugin, the one that was read, and the one that is to be in force now.
 
-        What is returned puts the latter in force. Raises :exc:`~broker_core.plugins.failures.PluginLoadError`.
+        The returned function puts the latter in force. Raises :exc:`~broker_core.plugins.failures.PluginLoadError`.
         """
         ready: list[Callable[[], None]] = []
         for plugin in self.registry:
@@ -259,7 +260,7 @@ class Dispatcher:
         try:
             if put is not None:
                 put()
-        except (Exception, SystemExit) as error:  # others have theirs already: there is no way back
+        except (Exception, SystemExit) as error:  # other plugins have theirs already: there is no way back
             log.exception("plugin failed to put its settings in force", plugin=plugin.name)
             self._in_part[plugin.name] = (
                 f"failed to put its settings in force ({type(error).__name__}): restart the server"
@@ -269,7 +270,7 @@ class Dispatcher:
         """Call the ``broker_core_shutdown`` of all started plugins in reverse order; failures are only logged."""
         await self.observers.close(timeout=1.0)
         self.change_logs = ()
-        # None of what they work with has been shut down yet, in whichever plugin it is.
+        # Before any plugin is shut down whose objects they may use.
         await asyncio.gather(*(tasks.close() for tasks in self._background_tasks.values()))
         while self._started:
             plugin = self._started.pop()
@@ -277,13 +278,13 @@ class Dispatcher:
         await asyncio.gather(*(runner.close() for runner in self._runners.values()))
 
     def background_tasks(self, plugin: str) -> BackgroundTasks:
-        """What a plugin lets run beside its hooks."""
+        """The background tasks of a plugin."""
         return self._background_tasks[plugin]
 
     def report_problems(self, plugin: str, problems: Collection[str]) -> None:
-        """What a plugin says is wrong with what it works on, in place of what it said before.
+        """Replace the problems that a plugin reports.
 
-        Where all problems are gone, the plugin's breakers close: the next call is made.
+        When all problems are gone, the plugin's breakers close: the next call is made.
         """
         before = self._problems.get(plugin)
         self._problems[plugin] = tuple(map(without_credentials, problems))
@@ -294,7 +295,7 @@ class Dispatcher:
     def describe(self) -> list[dict[str, Any]]:
         """The registry's description with the state of each plugin: ``closed``, ``half_open`` or ``open`` breaker.
 
-        Or ``error`` where it reports problems itself; these are its ``problems``.
+        Or ``error`` if it reports problems itself; these are its ``problems``.
         """
         described = self.registry.describe()
         for entry in described:
@@ -318,7 +319,7 @@ class Dispatcher:
         return described
 
     def describe_without_errors(self) -> list[dict[str, Any]]:
-        """The description without the texts of errors, which may hold what is not everybody's business."""
+        """The description without the texts of errors, which may be confidential."""
         described = self.describe()
         for entry in described:
             for told in (*entry["calls"].values(), *entry["tasks"]):

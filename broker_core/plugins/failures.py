@@ -1,4 +1,4 @@
-"""What can go wrong with a plugin: it does not load, or one of its answers fails."""
+"""Failures of plugins: a plugin does not load, or one of its answers fails."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["BehindFailed", "ChainStep", "PluginFailed", "PluginLoadError", "Refu
 class PluginLoadError(BrokerCoreError):
     """A plugin cannot be used, so the broker does not start. One line that names the plugin and its distribution.
 
-    ``missing`` are the settings (``plugins.NAME.KEY``) that must be set, where nothing else is wrong.
+    ``missing`` are the settings (``plugins.NAME.KEY``) that must be set, if nothing else is wrong.
     """
 
     def __init__(
@@ -27,14 +27,13 @@ class PluginLoadError(BrokerCoreError):
 
 @dataclass(frozen=True, slots=True)
 class ChainStep:
-    """What one plugin of the chain answered.
+    """The answer of one plugin of the chain.
 
     ``answer`` is ``"success"``, ``"pass_through"``, ``"unchanged"``, ``"refused"``, ``"mask"``, ``"allowed"``,
     ``"error"`` or ``"not_asked"``;
-    ``seconds`` what it took; ``error`` what went wrong, for the operator (it may hold text of the plugin's exception).
-    Where ``stale`` is not ``None``, the answer is a former one in place of that failure, so many seconds old. ``kept``
-    says that the plugin was not asked: it says that the ``version`` of its answer is the one that is kept. ``why`` is
-    why it passed, in the plugin's words.
+    ``seconds`` its duration; ``error`` a description of the failure for the operator (it may quote the plugin's
+    exception). If ``stale`` is not ``None``, a former answer, so many seconds old, replaces that failure. ``kept``: the
+    plugin was not asked, since its ``version`` is that of the kept answer. ``why`` is the plugin's reason for passing.
     """
 
     plugin: str
@@ -51,10 +50,10 @@ class PluginFailed(ListingFailed):
     """A plugin gave no usable answer.
 
     ``reason`` says how, as a label of metrics: ``plugin_error`` (it raised), ``plugin_deadline``, ``plugin_breaker``
-    (it is not asked after too many failures), ``plugin_threads`` (its threads are all taken), ``plugin_answer`` (what
-    it returned is no answer). The message goes to the client and names the kind of an exception only: its text may hold
-    what is not the client's business. ``detail`` has the text, for the log and for ``explain``; ``steps`` what the
-    plugins answered up to this one.
+    (it is not asked after too many failures), ``plugin_threads`` (its threads are all taken), ``plugin_answer`` (it
+    returned an invalid answer). The message goes to the client and only names the kind of an exception, whose text may
+    be confidential. ``detail`` has the text, for the log and for ``explain``; ``steps`` the plugins' answers up to this
+    one.
     """
 
     def __init__(
@@ -81,10 +80,10 @@ class PluginFailed(ListingFailed):
 
 
 class RefusedByPlugin(ListingFailed):
-    """A plugin has decided that there is no answer: no failure of anybody, and nothing can stand in for it.
+    """A plugin has decided to refuse an answer: it is not a failure, and nothing can replace it.
 
-    ``reason`` is ``gate`` (of ``broker_core_authorize``) or ``refused`` (of a lister); ``steps`` what the plugins
-    answered up to this one. The client gets the message as the plugin wrote it.
+    ``reason`` is ``gate`` (of ``broker_core_authorize``) or ``refused`` (of a lister); ``steps`` the plugins' answers
+    up to this one. The client gets the message as the plugin wrote it.
     """
 
     def __init__(self, plugin: str, message: str, cause: Cause, *, reason: str) -> None:
@@ -93,9 +92,9 @@ class RefusedByPlugin(ListingFailed):
 
 
 class BehindFailed(ListingFailed):
-    """What is behind a plugin failed while it asked for it (``request.rest()``): no failure of that plugin, and final.
+    """The rest of the chain, which a plugin asked (``request.rest()``), failed: not its own failure, and final.
 
-    It says what the failure of the plugin behind says; ``detail`` and ``steps`` are as those of :class:`PluginFailed`.
+    It has the message of the failure of the later plugin; ``detail`` and ``steps`` are as for :class:`PluginFailed`.
     """
 
     def __init__(self, failure: PluginFailed) -> None:

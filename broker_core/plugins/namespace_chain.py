@@ -22,12 +22,12 @@ _REMEMBERED: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class NamespaceChain:
-    """The plugins of one namespace by hook. ``by_hook`` has no hook that none of them implements."""
+    """The plugins of one namespace by hook. ``by_hook`` has only hooks that one of them implements."""
 
     by_hook: Mapping[str, tuple[HookCaller, ...]]
-    #: Each plugin that lists; ``None``: not this namespace.
+    #: Each plugin that lists; ``None`` if it does not list this namespace.
     listers: tuple[tuple[str, HookCaller | None], ...]
-    #: Those that list or describe this namespace; ``None``: it lists only.
+    #: The plugins that list or describe this namespace; ``None`` if one only lists.
     describers: tuple[tuple[LoadedPlugin, HookCaller | None], ...]
     #: Whether one of them has a hook that shapes the answers of listings.
     shapes_answers: bool
@@ -43,7 +43,7 @@ class NamespaceChain:
 
 
 class NamespaceChains:
-    """The chains of all namespaces; ``callers`` are those of each plugin, by hook."""
+    """The chains of all namespaces; ``callers`` are by plugin and hook."""
 
     def __init__(
         self, plugins: Iterable[LoadedPlugin], callers: Mapping[str, Mapping[str, HookCaller]]
@@ -51,7 +51,7 @@ class NamespaceChains:
         self._plugins = tuple(plugins)
         self._callers = callers
         self._chains: dict[NamespaceName, NamespaceChain] = {}
-        #: The hooks that some plugin implements, of whichever namespaces.
+        #: The hooks that some plugin implements, for any namespaces.
         self.hooks = frozenset(hook for hooks in callers.values() for hook in hooks)
 
     def of(self, namespace: NamespaceName) -> NamespaceChain:
@@ -64,7 +64,7 @@ class NamespaceChains:
         return chain
 
     def __len__(self) -> int:
-        """How many are remembered."""
+        """The number of remembered chains."""
         return len(self._chains)
 
     def _made(self, namespace: NamespaceName) -> NamespaceChain:

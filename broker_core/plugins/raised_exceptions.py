@@ -2,7 +2,7 @@
 
 An exception of a plugin is an object like any other that it hands over: its ``str()`` may raise or be megabytes, its
 fields may have been changed, its causes may go on for ever. Everything read of it here is checked, bounded, valid
-Unicode and without what a terminal would obey, since it goes to clients, to the log and into JSON.
+Unicode and without control characters, since it goes to clients, to the log and into JSON.
 """
 
 from __future__ import annotations
@@ -37,25 +37,25 @@ LONGEST: Final = 4096
 #: Exceptions of one chain of causes that a traceback shows, and the innermost frames of each.
 _CAUSES: Final = 8
 _FRAMES: Final = 30
-#: Exceptions that are named of a group.
+#: Exceptions of a group that are named.
 _OF_A_GROUP: Final = 5
 
-#: Control characters but for line breaks and tabs, as Python writes them.
+#: Control characters except line breaks and tabs, as Python writes them.
 _CONTROLS: Final = {
     number: f"\\x{number:02x}" for number in (*range(32), *range(127, 160)) if chr(number) not in "\n\t"
 }
 
 
-_FIELDS: Final = vars(type)["__dict__"]  # of a class, whatever its metaclass makes of the name
+_FIELDS: Final = vars(type)["__dict__"]  # of a class, whatever its metaclass does with the name
 
 
 def is_a(value: object, kinds: type | tuple[type, ...]) -> bool:
-    """``isinstance()`` that asks the value nothing: its ``__class__`` may be a property that raises."""
+    """``isinstance()`` that does not access the value: its ``__class__`` may be a property that raises."""
     return issubclass(type(value), kinds)
 
 
 def is_awaitable(value: object) -> bool:
-    """Whether it can be awaited, without asking the value."""
+    """Whether a value can be awaited, found without accessing it."""
     try:
         return is_a(value, (CoroutineType, asyncio.Future)) or any(
             "__await__" in _FIELDS.__get__(each) for each in type.mro(type(value))
@@ -97,7 +97,7 @@ def shown(value: object) -> str:
 
 
 def in_words(error: BaseException) -> str:
-    """``KeyError: 'x'``: the kind, and the text where there is one; of a group, the first of what it holds too."""
+    """``KeyError: 'x'``: the kind, and the text if there is one; for a group, also the first of its exceptions."""
     said_by_it = text(error)
     words = f"{kind(error)}: {said_by_it}" if said_by_it else kind(error)
     if is_a(error, BaseExceptionGroup):
@@ -131,7 +131,7 @@ def trace(error: BaseException, *, texts: bool = True) -> str:
 
 
 def _causes(error: BaseException) -> Iterator[tuple[BaseException, str]]:
-    """The exception, its cause, the cause's cause; with the words that stand between each and the one before."""
+    """The exception, its cause, the cause's cause; with the words that Python puts between each and the one before."""
     following: BaseException | None = error
     why = ""
     seen: set[int] = set()
@@ -152,7 +152,7 @@ def _causes(error: BaseException) -> Iterator[tuple[BaseException, str]]:
 
 @dataclass(frozen=True, slots=True)
 class FailureForClient:
-    """What a plugin wants the client to be told (:exc:`~broker_core.errors.ListingFailed`)."""
+    """The failure that a plugin wants the client to get (:exc:`~broker_core.errors.ListingFailed`)."""
 
     message: str
     cause: Cause
@@ -161,7 +161,7 @@ class FailureForClient:
 
 
 def failure_for_client(error: BaseException) -> FailureForClient | None:
-    """The words of a :exc:`ListingFailed`; ``None`` for another exception, and for one that cannot be sent as it is.
+    """The failure of a :exc:`ListingFailed`; ``None`` for another exception, and for one that cannot be sent as it is.
 
     It was checked where it was made, and is read once more: a class derived from it need not have called it, and fields
     can be set.
@@ -178,6 +178,6 @@ def failure_for_client(error: BaseException) -> FailureForClient | None:
         return None
     if not isinstance(code, ServerError) or not isinstance(counts, bool):
         return None
-    if not isinstance(cause, Cause):  # a class from before there were causes may have a field of this name
+    if not isinstance(cause, Cause):  # an old class may have another field of this name
         cause = cause_of(code, otherwise=Cause.PLUGIN)
     return FailureForClient(bounded(message), cause, code, counts and code is not ServerError.TooManyRequests)

@@ -9,14 +9,14 @@ from broker_core.plugins.raised_exceptions import bounded
 
 __all__ = ["MOST", "as_problems"]
 
-#: Problems of one plugin that are shown; one more says how many there are besides.
+#: Problems of one plugin that are shown; a further line gives the number of others.
 MOST: Final = 100
 
 
 def as_problems(problems: object) -> tuple[str, ...]:
     """The problems as texts, each of bounded length; a string is one problem, and one without text is none.
 
-    Raises :exc:`TypeError` for what is no collection of strings.
+    Raises :exc:`TypeError` for anything but a collection of strings.
     """
     if isinstance(problems, str):
         problems = [problems]

@@ -1,1 +1,1 @@
-"""Calling a plugin's functions so that none can hurt the broker: deadlines, threads, circuit breaker."""
+"""Calling a plugin's functions so that none can harm the broker: deadlines, threads, circuit breaker."""

@@ -1,8 +1,8 @@
 """Abandoned calls of plugins: their callers have given up, but they may still run.
 
-A plugin can ignore its cancellation. Its task is kept then, or it would be collected while it runs, and its error is
-read, or asyncio would report it as forgotten. At the end of the broker such a task must not hold the process:
-``asyncio.run`` waits for every task that it cancels, for ever if need be.
+A plugin can ignore its cancellation. Then its task is kept, or it would be collected while it runs, and its error is
+read, or asyncio would report it as never retrieved. When the broker ends, such a task must not keep the process:
+``asyncio.run`` waits for every task that it cancels, even for ever.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["Abandoned"]
 
 log = structlog.get_logger(__name__)
 
-#: Seconds that work gets to end at the very end.
+#: Seconds that abandoned work has at the very end.
 _LAST_CALL: Final = 0.1
 
 
@@ -34,13 +34,13 @@ class Abandoned:
         return len(self._work)
 
     def leave(self, work: asyncio.Future[Any]) -> None:
-        """Cancel ``work``, and wait for it no longer."""
+        """Cancel ``work``, without waiting for it."""
         self._work.add(work)
         work.add_done_callback(self._ended)
         work.cancel()
 
     async def end(self) -> None:
-        """End what still runs, by closing its coroutine; what resists even that is no longer the loop's business."""
+        """End running work by closing its coroutine; the loop does not wait for work that resists even that."""
         for work in list(self._work):
             if isinstance(work, asyncio.Task) and not work.done():
                 coroutine = work.get_coro()

@@ -14,7 +14,7 @@ COOLDOWN: Final = 5.0
 
 
 class BreakerState(enum.IntEnum):
-    """The numbers are those of the metric ``listing_plugin_breaker_state``."""
+    """States of a breaker, with the numbers of the metric ``listing_plugin_breaker_state``."""
 
     CLOSED = 0
     HALF_OPEN = 1
@@ -55,12 +55,12 @@ class CircuitBreaker:
         return Admission.REFUSED
 
     def succeeded(self, admission: Admission) -> None:
-        # A late success of a call from before the breaker opened says nothing about now.
+        # A late success of a call from before the breaker opened proves nothing.
         if self._is_the_trial(admission) or self.state is BreakerState.CLOSED:
             self.recovered()
 
     def recovered(self) -> None:
-        """The plugin says that the cause is gone: close the breaker and reset the count of failures."""
+        """Close the breaker and reset the count of failures: the plugin reported that the cause is gone."""
         self.state = BreakerState.CLOSED
         self.failures = 0
 
@@ -74,10 +74,10 @@ class CircuitBreaker:
                 self.opened += 1
 
     def undecided(self, admission: Admission) -> None:
-        """The call ended for a reason that is not the plugin's; after a trial the next call is the trial."""
+        """Note that a call ended for a reason outside the plugin; if it was the trial, the next call is one."""
         if self._is_the_trial(admission):
             self.state = BreakerState.OPEN
 
     def _is_the_trial(self, admission: Admission) -> bool:
-        # One from before a recovery decides nothing more than any other call.
+        # A trial from before a recovery counts as any other call.
         return admission is Admission.TRIAL and self.state is BreakerState.HALF_OPEN

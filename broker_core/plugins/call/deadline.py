@@ -11,15 +11,15 @@ from broker_core.plugins.raised_exceptions import is_a
 
 __all__ = ["Deadline", "Waits"]
 
-#: Exceptions of a group that are looked at: more than this many things at a time no request asks of the broker.
+#: Exceptions of a group that are compared: a request makes no more calls of the broker at a time.
 _OF_A_GROUP: Final = 16
 
-#: A function of the broker's that a plugin may have to wait for.
+#: A function of the broker that a plugin may have to wait for.
 Waits: TypeAlias = Callable[..., Awaitable[Any]]
 
 
 class Deadline:
-    """Waits for a piece of work, but no longer than ``seconds`` of the work's own time."""
+    """A wait for a piece of work, at most for ``seconds`` of the work's own time."""
 
     __slots__ = (
         "_begun",
@@ -38,7 +38,7 @@ class Deadline:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, seconds: float) -> None:
         self._loop = loop
-        #: What it was made with.
+        #: The deadline in seconds.
         self.seconds = seconds
         self._left = seconds
         self._since = loop.time()
@@ -47,7 +47,7 @@ class Deadline:
         self._paused_at = 0.0
         #: Seconds for which the work waited for the broker.
         self.stood_still = 0.0
-        #: Whether the work held the event loop beyond its time: nothing could end it then.
+        #: Whether the work held the event loop beyond its time, when nothing could end it.
         self.overrun = False
         self._timer: asyncio.TimerHandle | None = None
         self._waiter: asyncio.Future[None] | None = None
@@ -55,7 +55,7 @@ class Deadline:
 
     async def wait(self, work: asyncio.Future[Any]) -> bool:
         """Whether ``work`` ended in time. Neither a time-out nor a cancellation of this call ends the work itself."""
-        await asyncio.sleep(0)  # most plugins that need no waiting have answered after this
+        await asyncio.sleep(0)  # most plugins that do not wait have answered after this
         if work.done():
             return not self.overrun
         self._begun = True
@@ -71,9 +71,9 @@ class Deadline:
         return work.done() and not self.overrun
 
     def held_loop(self, seconds: float) -> None:
-        """The work has just given the event loop back, which it held for so long without a pause.
+        """Note that the work has held the event loop for so many seconds, without a pause.
 
-        Only what the work itself did with the loop can overrun: it is not to blame for a loop that others held.
+        Only the work's own use of the loop can overrun its time, not that of others.
         """
         if self._timer is not None:
             left = self._left - (self._loop.time() - self._since)
@@ -85,10 +85,10 @@ class Deadline:
             self.overrun = True
 
     def paused(self, function: Waits) -> Waits:
-        """``function``, which waits for the broker and not for the plugin, such that this clock stands still meanwhile.
+        """A wrapper of ``function``, during which this clock stands still: it waits for the broker, not for the plugin.
 
-        A hook that runs in a thread, with an event loop of its own, may call it too: it is the broker's, so it runs on
-        the broker's loop. A :exc:`~broker_core.errors.ListingFailed` that it raises is the broker's (:meth:`raised`).
+        A hook that runs in a thread, with an event loop of its own, may call it too: it runs on the broker's loop. A
+        :exc:`~broker_core.errors.ListingFailed` that it raises is the broker's (:meth:`raised`).
         """
 
         async def here(*given: Any, **named: Any) -> Any:
@@ -98,7 +98,7 @@ class Deadline:
             self._pauses += 1
             try:
                 return await function(*given, **named)
-            except ListingFailed as error:  # anything else is what the plugin's argument deserved
+            except ListingFailed as error:  # other errors are due to the plugin's arguments
                 self._raised.append(error)
                 raise
             finally:
@@ -117,7 +117,7 @@ class Deadline:
         return anywhere
 
     def raised(self, error: BaseException) -> BaseException | None:
-        """What the broker itself raised to the plugin, if ``error`` is that, or a group of nothing else."""
+        """The error that the broker itself raised to the plugin, if ``error`` is one, or a group of only these."""
         if not self._raised:
             return None
         held = BaseExceptionGroup.exceptions.__get__(error) if is_a(error, BaseExceptionGroup) else (error,)

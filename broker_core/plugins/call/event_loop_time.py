@@ -1,9 +1,9 @@
-"""How long the ``async`` hooks of plugins hold the event loop.
+"""Measurement of how long the ``async`` hooks of plugins hold the event loop.
 
 A coroutine runs in steps, from one waiting ``await`` to the next. While a step runs, the event loop is blocked: no
-PING is answered. asyncio cannot interrupt a step, and does not tell which hook it belonged to, so each step is timed
+PING is answered. asyncio cannot interrupt a step, and does not report which hook it belonged to, so each step is timed
 here. Tasks that a hook starts by itself are not timed, nor is the time in which the thread was ready to run and a busy
-machine had no processor for it: no hook can help that. A sleep and a computation count.
+machine had no processor for it, which is not the hook's fault. Sleeps and computations count.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["BLOCKED", "LoopTime", "Stepwise"]
 
 log = structlog.get_logger(__name__)
 
-#: Seconds from which on a step is told to have blocked the loop; asyncio's own measure in its debug mode.
+#: Seconds from which on a step counts as blocking the loop, as in asyncio's debug mode.
 BLOCKED: Final = 0.1
 #: At most one line of the log for each hook in so many seconds.
 LOG_EVERY: Final = 10.0
@@ -51,7 +51,7 @@ class _Account:
 
 
 class _Accounts(threading.local):
-    """The account of the thread that looks."""
+    """The account of the current thread."""
 
     def __init__(self) -> None:
         self.own = _Account()
@@ -63,7 +63,7 @@ os.register_at_fork(after_in_child=lambda: setattr(_accounts, "own", _Account())
 
 
 def _clock() -> float:
-    """Seconds of this thread without its waits for a processor."""
+    """A clock in seconds of this thread, without its waits for a processor."""
     return time.perf_counter() - _accounts.own.waited() / 1e9
 
 
@@ -111,9 +111,9 @@ class LoopTime:
 
 
 class Stepwise(Generator[Any, Any, Any]):
-    """Awaits what ``start`` returns, and times each of its steps, the call of ``start`` among them.
+    """An awaitable that runs the result of ``start``, and times each of its steps, the call of ``start`` included.
 
-    ``on_step`` is told the seconds of each step as it ends.
+    ``on_step`` is called with the seconds of each step as it ends.
     """
 
     __slots__ = ("_loop_time", "_on_step", "_start", "_steps")
@@ -129,7 +129,7 @@ class Stepwise(Generator[Any, Any, Any]):
         self._on_step = on_step
         self._steps: Generator[Any, Any, Any] | None = None
 
-    # ``await`` drives this object as it would drive the coroutine: with send(), throw() and close().
+    # ``await`` drives this object like a coroutine: with send(), throw() and close().
 
     def __await__(self) -> Stepwise:
         return self
@@ -163,11 +163,11 @@ class Stepwise(Generator[Any, Any, Any]):
 
 
 def _steps_of(answer: Awaitable[Any]) -> Any:
-    """What is driven step by step: the coroutine itself, or the iterator of another awaitable."""
+    """The object to drive step by step: the coroutine itself, or the iterator of another awaitable."""
     if hasattr(answer, "send"):
         return answer
     steps = answer.__await__()
-    # A bare iterator waits, but takes no values: what it does is all in its __next__.
+    # A bare iterator waits, but takes no values: all its work is in its __next__.
     return steps if hasattr(steps, "send") else _sent(steps)
 
 

@@ -1,4 +1,4 @@
-"""One hook of one plugin, asked in a way that cannot hurt the broker.
+"""Calls of one hook of one plugin, in a way that cannot harm the broker.
 
 docs/explanation/promises.md#plugins-cannot-hurt-the-broker
 
@@ -41,7 +41,7 @@ ABANDONED_TASKS: Final = 100
 #: At most one line of the log for each hook in so many seconds.
 _LOG_EVERY: Final = 1.0
 
-#: Told of each call: plugin, hook without its prefix, answer, seconds (``None`` where it was not called).
+#: Called after each call: plugin, hook without its prefix, answer, seconds (``None`` if it was not called).
 CallObserver: TypeAlias = Callable[[str, str, str, float | None], None]
 #: See :meth:`HookCaller.call`.
 Check: TypeAlias = Callable[[Any, Any], tuple[Any, str]]
@@ -49,9 +49,9 @@ Accept: TypeAlias = Callable[[Any], Awaitable[Any]]
 
 
 class HookCaller:
-    """Calls one hook of one plugin, whichever hook; all calls share its breaker and its statistics.
+    """Caller of any one hook of one plugin; all calls share its breaker and its statistics.
 
-    All hooks of a plugin share its ``runner``: the threads, and the limit of what is left behind. ``implementation``
+    All hooks of a plugin share its ``runner``: the threads, and the limit of abandoned calls. ``implementation``
     is called in place of the plugin's own for the hook, and ``part`` says which of several that is.
     """
 
@@ -76,7 +76,7 @@ class HookCaller:
         self._fails_alone = HOOK_FACTS[hook].fails_alone
         self._secret = HOOK_FACTS[hook].secret
         self._on_call = on_call
-        #: What the plugin's function gets in place of the question; for tests.
+        #: Makes the object that the plugin's function gets in place of the question; for tests.
         self.shown: Callable[[Any], Any] | None = None
         self._next_log = 0.0
         self._not_logged = 0
@@ -84,19 +84,19 @@ class HookCaller:
     async def call(
         self, question: Any, check: Check, accept: Accept | None = None, **values: object
     ) -> tuple[Any, str, Any]:
-        """The hook's answer, the word for it, and what ``accept`` makes of an answer that is not ``None``.
+        """The hook's answer, the word for it, and the result of ``accept`` for an answer that is not ``None``.
 
-        ``question`` is what the hook is asked (a request, say). Of the arguments that the plugin's function takes, each
-        that is in ``values`` is that value, ``request`` is the question itself, and any other is the question's
-        attribute of that name. While the plugin waits for the broker in a function of the question's (see its method
-        ``pausing``), its clock stands still.
+        ``question`` is the object that the hook is called about (a request, say). The plugin's function gets its
+        arguments by name: from ``values``, the question itself as ``request``, and otherwise the question's attribute
+        of that name. While the plugin waits for the broker in a function of the question (see its method ``pausing``),
+        its clock stands still.
 
-        ``check`` gets the answer and the question; it gives back the answer and its word, and raises :exc:`TypeError`
-        or :exc:`ValueError`, in words of its own, for what is no answer. ``accept`` may take its time, which is not the
-        plugin's, and raises :exc:`~broker_core.errors.ListingFailed` for an answer that is wrong. Raises
-        :exc:`PluginFailed`, or what the broker itself raised to the plugin and it let pass (the
-        :exc:`~broker_core.errors.TooManyRequests` of ``request.reserve()``, the failure of what ``request.rest()``
-        asked), or the :exc:`~broker_core.errors.TooManyRequests` of ``accept``.
+        ``check`` gets the answer and the question; it returns the answer and its word, and raises :exc:`TypeError` or
+        :exc:`ValueError`, with a message of its own, for an invalid answer. ``accept`` may take its time, which does
+        not count for the plugin, and raises :exc:`~broker_core.errors.ListingFailed` for a wrong answer. Raises
+        :exc:`PluginFailed`, or an error that the broker itself raised to the plugin and that it let pass (the
+        :exc:`~broker_core.errors.TooManyRequests` of ``request.reserve()``, the failure of ``request.rest()``), or
+        the :exc:`~broker_core.errors.TooManyRequests` of ``accept``.
         """
         loop = asyncio.get_running_loop()
         started = loop.time()
@@ -129,7 +129,7 @@ class HookCaller:
         return answer, word, accepted
 
     async def uncounted(self, question: Any, check: Check, **values: object) -> Any:
-        """The checked answer of a call that neither the breaker nor the statistics know of; raises as :meth:`call`."""
+        """The checked answer of a call that neither the breaker nor the statistics count; raises as :meth:`call`."""
         deadline = Deadline(asyncio.get_running_loop(), self.plugin.options.deadline)
         return self._checked(check, await self._answer(deadline, question, values), question)[0]
 
@@ -143,7 +143,7 @@ class HookCaller:
         }
 
     async def _answer(self, deadline: Deadline, question: Any, values: Mapping[str, object]) -> Any:
-        """What the plugin's function returned within the deadline."""
+        """The result of the plugin's function within the deadline."""
         left = len(self.runner.abandoned)
         if left >= ABANDONED_TASKS:
             raise PluginFailed(
@@ -184,7 +184,7 @@ class HookCaller:
                 raise of_broker
             told = failure_for_client(error)
             if told is not None and is_a(error, TooManyRequests):
-                # As if the broker said so; with a reason of the broker's, since reasons are labels of metrics.
+                # As the broker's own; with a reason of the broker, since reasons are labels of metrics.
                 raise TooManyRequests(told.message, reason="plugin_error") from error
             raise self._raised(error) from error
         finally:
@@ -194,7 +194,7 @@ class HookCaller:
         try:
             return check(answer, question)
         except BaseException as error:
-            # Of an object that is no honest answer, any part may raise anything.
+            # Any attribute of a dishonest answer may raise anything.
             wrong = text(error) if is_a(error, (TypeError, ValueError)) else in_words(error)
             raise PluginFailed(self.name, f"gave a wrong answer: {wrong}", reason="plugin_answer") from error
 
@@ -208,7 +208,7 @@ class HookCaller:
                 self.name, error.message, reason="plugin_topics", cause=error.cause, code=error.code
             ) from error
         except Exception as error:
-            # Its fields were set past all checks.
+            # Its fields were set without any check.
             raise PluginFailed(
                 self.name,
                 f"gave an answer that cannot be read: {in_words(error)}",
@@ -219,7 +219,7 @@ class HookCaller:
         if self._secret:
             return PluginFailed(self.name, f"failed: {kind(error)}", reason="plugin_error")
         told = failure_for_client(error)
-        if told is not None:  # the plugin says itself what the client is to know
+        if told is not None:  # the plugin chose the message for the client
             return PluginFailed(
                 self.name,
                 f"failed: {told.message}",
@@ -244,8 +244,8 @@ class HookCaller:
 
     def _failed(self, failure: PluginFailed, admission: Admission, started: float, now: float) -> None:
         opened = self.breaker.opened
-        # What a gate raises closes it for that question alone: any client could lock all others out by a question that
-        # it fails on. One that hangs, or has no thread free, is left alone as everybody is.
+        # An error of a gate closes it for that request alone: else any client could lock all others out by a request
+        # that it fails on. A gate that hangs, or has no free thread, gets the same breaker as other hooks.
         of_question = self._fails_alone and failure.reason in {"plugin_error", "plugin_answer"}
         if failure.counts and not of_question:
             self.breaker.failed(admission, now)
@@ -271,11 +271,11 @@ class HookCaller:
 
 
 def _traceback(failure: PluginFailed, *, texts: bool) -> dict[str, str]:
-    """What the author of a plugin needs to find what raised.
+    """The traceback of a failure as a field of the log, for the author of a plugin.
 
-    As text, since renderers that make more of an exception take a good part of a second on the event loop, and show the
-    values of local variables, which may be secrets. A :exc:`~broker_core.errors.ListingFailed` needs none: the plugin
-    raised it on purpose, to say in words what is wrong.
+    It is text, since renderers of exceptions may take a good part of a second on the event loop, and show the values of
+    local variables, which may be secrets. A :exc:`~broker_core.errors.ListingFailed` has none: the plugin raised it on
+    purpose, with a message.
     """
     cause = failure.__cause__
     if failure.reason != "plugin_error" or cause is None:

@@ -1,4 +1,4 @@
-"""How a plugin answers: counts, latencies, the last error."""
+"""Statistics of a plugin's answers: counts, latencies, the last error."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final
 
 __all__ = ["HookStatistics"]
 
-#: Latencies are those of the last so many calls: an operator asks how it is now.
+#: Latencies are of the last so many calls: operators need the current state.
 RECENT: Final = 256
 
 
@@ -19,8 +19,8 @@ class HookStatistics:
     def __init__(self) -> None:
         self.answers: Counter[str] = Counter()
         self.failures: Counter[str] = Counter()  # by reason
-        self.passed_over = 0  # failures after which the next plugin was asked: the open branch
-        self.stale = 0  # failures in whose place the last answer was taken
+        self.passed_over = 0  # failures after which the next plugin was asked
+        self.stale = 0  # failures that a former answer replaced
         self.last_error: str | None = None
         self._recent: deque[float] = deque(maxlen=RECENT)
 
@@ -29,7 +29,7 @@ class HookStatistics:
         self._recent.append(seconds)
 
     def failed(self, reason: str, error: str, seconds: float | None) -> None:
-        """``seconds`` is ``None`` where the plugin was not called at all."""
+        """Count a failure; ``seconds`` is ``None`` if the plugin was not called at all."""
         self.answers["error"] += 1
         self.failures[reason] += 1
         self.last_error = error
@@ -37,7 +37,7 @@ class HookStatistics:
             self._recent.append(seconds)
 
     def percentile(self, percent: float) -> float | None:
-        """Seconds below which so many percent of the last calls were; ``None`` before the first."""
+        """A percentile of the seconds of the last calls; ``None`` before the first."""
         if not self._recent:
             return None
         ordered = sorted(self._recent)

@@ -1,12 +1,12 @@
-"""Running a plugin's functions: contained, within a deadline, in a thread where they may block.
+"""Running a plugin's functions: contained, within a deadline, in a thread if they may block.
 
 A call runs by itself: an ``async`` function as a task, a plain function in a thread of the plugin. The caller waits
 for it until the deadline, then cancels it and goes on, whether or not it ends. A call that runs past its deadline is
 *abandoned*: it is kept and counted. An ``async`` function that blocks the event loop cannot be interrupted: the time is
 measured, and an answer past the deadline is rejected.
 
-What a failure means is not decided here: :class:`~broker_core.plugins.call.hook_caller.HookCaller` does it for hooks
-that are asked again and again, :mod:`~broker_core.plugins.hooks.startup_shutdown` for those of the start and the end.
+The consequences of a failure are decided by :class:`~broker_core.plugins.call.hook_caller.HookCaller` for hooks that
+are called repeatedly, and by :mod:`~broker_core.plugins.hooks.startup_shutdown` for the hooks of start and end.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ async def contained(
 ) -> Any:
     """The answer of an ``async`` function of a plugin, as the body of a task that cannot end the event loop.
 
-    The steps that it takes on the loop are counted in ``loop_time``; ``on_step`` is told the seconds of each.
+    The steps that it takes on the loop are counted in ``loop_time``; ``on_step`` is called with the seconds of each.
     """
     try:
         return await Stepwise(start, loop_time, on_step)
@@ -46,12 +46,12 @@ async def contained(
 
 
 def plain(error: BaseException) -> BaseException:
-    """What the plugin itself raised, without what carried it to the loop."""
+    """The exception of the plugin itself, without the :exc:`RaisedByPlugin` around it."""
     return error.error if isinstance(error, RaisedByPlugin) else error
 
 
 class PluginRunner:
-    """Runs the functions of one plugin: its threads, and what it has left behind."""
+    """Runner of one plugin's functions: its threads, and its abandoned calls."""
 
     def __init__(self, name: str, threads: PluginThreads | None = None) -> None:
         self.name = name
@@ -90,7 +90,7 @@ class PluginRunner:
         return answer
 
     async def close(self) -> None:
-        """End what was left behind, and the threads."""
+        """End the abandoned calls, and the threads."""
         await self.abandoned.end()
         self.threads.close()
 

@@ -1,4 +1,4 @@
-"""The threads of one plugin, where its synchronous hooks run.
+"""The threads of one plugin, in which its synchronous hooks run.
 
 Each plugin has a few threads of its own: a plugin that blocks delays no other. They are daemon threads, so that a hook
 that never returns does not delay the exit of the process (``concurrent.futures`` would wait for it). A call whose
@@ -66,7 +66,7 @@ class PluginThreads:
     def submit(self, function: Callable[[], object]) -> asyncio.Future[Any]:
         """Run ``function`` in a thread; the future has its result, or its exception as a :class:`RaisedByPlugin`.
 
-        Cancelling the future gives the call up: one that waits is dropped, one that runs is abandoned. Raises
+        Cancelling the future gives the call up: a waiting call is dropped, a running one is abandoned. Raises
         :exc:`ThreadsFull`.
         """
         if self._closed:
@@ -137,8 +137,8 @@ class PluginThreads:
 
 
 class RaisedByPlugin(Exception):
-    """What a call raised, carried by a future, which cannot hold ``StopIteration``, nor ``SystemExit`` safely, and
-    whose own ``repr()`` calls that of what it holds.
+    """A wrapper of an exception of a plugin for a future, which cannot hold ``StopIteration``, nor ``SystemExit``
+    safely, and whose ``repr()`` calls that of its exception.
     """
 
     def __init__(self, error: BaseException) -> None:

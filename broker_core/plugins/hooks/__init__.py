@@ -1,1 +1,1 @@
-"""The hooks that a running broker asks: one module for each of them, with what an answer may be."""
+"""The hooks that a running broker calls: a module for each, with the checks of its answers."""

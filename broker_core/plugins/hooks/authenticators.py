@@ -1,7 +1,7 @@
 """The authenticators (``broker_core_authenticate``): plugins that know further methods of authentication.
 
 They are asked one by one in the operator's order; the first principal counts. A plugin that fails refuses the client:
-another one, or an anonymous role, must not let in whom it would have refused.
+another one, or an anonymous role, must not admit a client that it would have refused.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ AUTHENTICATE: Final = "broker_core_authenticate"
 async def authenticated_by(
     authenticators: Sequence[HookCaller], method: str, data: bytes, peer: Peer
 ) -> Principal | None:
-    """The principal of a client, ``None`` where no plugin knows it; raises :exc:`AuthenticationFailed`."""
+    """The principal of a client, ``None`` if no plugin knows it; raises :exc:`AuthenticationFailed`."""
     for authenticator in authenticators:
         try:
             principal, _, _ = await authenticator.call(peer, _check, method=method, data=data, peer=peer)
         except ListingFailed as failure:
-            # Its text has no part of what the plugin raised: that may quote the credentials.
+            # Its text has nothing of the plugin's exception, which may quote the credentials.
             raise AuthenticationFailed("plugin", failure.message) from None
         if principal is not None:
             assert isinstance(principal, Principal)

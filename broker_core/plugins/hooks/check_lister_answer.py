@@ -1,4 +1,4 @@
-"""What ``broker_core_list_topics`` returns: checked before anything of it is used."""
+"""Checks of the answers of ``broker_core_list_topics``, before anything of them is used."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ __all__ = ["checked_answer", "refusal_of"]
 
 
 def checked_answer(answer: object, request: ListingRequest) -> tuple[TopicListingResult | None, str]:
-    """A lister's answer and the word for it; an error for what is no answer to this request.
+    """A lister's answer and the word for it; an error for an invalid answer to this request.
 
-    The answer is ``None`` where the lister passes without saying why.
+    The answer is ``None`` if the lister passes without a reason.
     """
     services = getattr(request, "services", None)
     if services is not None and services.wrong is not None:
-        raise ValueError(services.wrong)  # it caught what told it
+        raise ValueError(services.wrong)  # it caught the error that said so
     if answer is None:
         return None, AnswerKind.PASS_THROUGH.value
     if not isinstance(answer, TopicListingResult):
@@ -43,7 +43,7 @@ def checked_answer(answer: object, request: ListingRequest) -> tuple[TopicListin
 
 
 def refusal_of(plugin: str, answer: TopicListingResult) -> RefusedByPlugin:
-    """What the client is told where a plugin refused."""
+    """The error for the client if a plugin refused."""
     refused = answer.refusal
     assert refused is not None
     return RefusedByPlugin(plugin, bounded(refused.message), refused.cause, reason="refused")
@@ -54,7 +54,7 @@ def _is_sound(refused: Refused | None) -> bool:
 
 
 def _instead(answer: object) -> str:
-    """What to write in place of an answer that is none."""
+    """Advice on what to return in place of an invalid answer."""
     if isinstance(answer, bool):
         return "write `return None` to pass"
     if answer is TopicListingResult or callable(answer):

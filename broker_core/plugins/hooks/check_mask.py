@@ -1,4 +1,4 @@
-"""What ``broker_core_visible`` returns: a boolean mask over the column of names, checked before it filters anything."""
+"""Checks of the answers of ``broker_core_visible``: boolean masks over the column of names."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["checked_mask"]
 
 
 def checked_mask(answer: object, length: int) -> Any | None:
-    """The mask as an Arrow boolean array of ``length``, or ``None`` where the plugin said that all is visible.
+    """The mask as an Arrow boolean array of ``length``, or ``None`` if the plugin answered that all is visible.
 
     Takes Arrow arrays, chunked ones too, and one-dimensional numpy arrays, of booleans only: an array of indices, or of
-    0 and 1, would filter something else than was meant. Raises :exc:`TypeError` or :exc:`ValueError`.
+    0 and 1, would not filter as intended. Raises :exc:`TypeError` or :exc:`ValueError`.
     """
     if answer is None:
         return None

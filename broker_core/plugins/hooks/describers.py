@@ -1,4 +1,4 @@
-"""The describers (``broker_core_describe_topics``): what plugins say of topics besides their names."""
+"""The describers (``broker_core_describe_topics``): plugins' details of topics besides their names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DESCRIBE: Final = "broker_core_describe_topics"
 
 
 class DescribeHook:
-    """Asks the plugins that describe; ``callers`` are those of each plugin, by hook."""
+    """Caller of the plugins that describe; ``callers`` are by plugin and hook."""
 
     def __init__(self, chains: NamespaceChains, callers: Mapping[str, Mapping[str, HookCaller]]) -> None:
         self._chains = chains
@@ -36,9 +36,9 @@ class DescribeHook:
     async def details(
         self, plugin: str, request: DescribeRequest, accept: Callable[[Details], Awaitable[Any]]
     ) -> Any | None:
-        """What ``accept`` makes of the details that a plugin gives; ``None`` where it passes.
+        """The result of ``accept`` for the details that a plugin gives; ``None`` if it passes.
 
-        So does one that fails and whose ``on_failure`` is ``next``. Raises :exc:`PluginFailed` for others.
+        A failure with ``on_failure = "next"`` is ``None`` too; others raise :exc:`PluginFailed`.
         """
         caller = self._callers[plugin][_DESCRIBE]
         try:
@@ -52,7 +52,7 @@ class DescribeHook:
 
 
 def checked_details(answer: object, _request: object) -> tuple[Details | None, str]:
-    """The details and the word for them; raises :exc:`TypeError` for what is none. Their values are checked later."""
+    """The details and the word for them; raises :exc:`TypeError` for other answers. Their values are checked later."""
     if answer is None:
         return None, "pass_through"
     if type(answer) is not Details:

@@ -28,7 +28,7 @@ AUTHORIZE: Final = "broker_core_authorize"
 async def pass_gates(gates: Sequence[HookCaller], access: Access, steps: list[ChainStep] | None) -> None:
     """Ask whether ``access`` is allowed. ``steps`` gets one entry for each gate that was asked.
 
-    Raises :exc:`RefusedByPlugin` where a gate refuses it, :exc:`PluginFailed` where one fails.
+    Raises :exc:`RefusedByPlugin` if a gate refuses it, :exc:`PluginFailed` if one fails.
     """
     clock = asyncio.get_running_loop().time
     for gate in gates:
@@ -62,9 +62,9 @@ async def pass_gates(gates: Sequence[HookCaller], access: Access, steps: list[Ch
 
 
 def _closed(plugin: str, failure: ListingFailed) -> PluginFailed:
-    """A gate that fails lets no client pass, whatever it raised.
+    """The failure of a gate, which lets no client pass, whatever it raised.
 
-    Nobody has decided against the client, so the cause is the plugin. Clients of Pulsar get the code of a denial.
+    No decision was made against the client, so the cause is the plugin. Clients of Pulsar get the code of a denial.
     """
     name = f"plugin {plugin!r} "
     said = failure.message
@@ -84,7 +84,7 @@ def _check(answer: object, _access: Access) -> tuple[Refused | None, str]:
         return None, "allowed"
     if type(answer) is not Refused:
         raise TypeError(f"it returned {_shown(answer)}, not None or a Refused: {_instead(answer)}")
-    # Set past all checks, they may be anything.
+    # Set without any check, they may be anything.
     if not isinstance(answer.message, str) or not isinstance(answer.cause, Cause):
         raise TypeError("it returned a Refused whose fields were changed")
     return answer, "refused"

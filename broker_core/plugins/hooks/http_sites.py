@@ -1,4 +1,4 @@
-"""The sites of plugins (``broker_core_http_routes``): asked for once at the start, and their routes called."""
+"""The sites of plugins (``broker_core_http_routes``): requested once at the start, and calls of their routes."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _RESERVED: Final = ("v1", "metrics", "-", "questions", "plugins", "admin", "look
 
 @dataclass(frozen=True, slots=True)
 class PluginSite:
-    """The site of one plugin; its routes are called as its hooks are: within its deadline, in its threads."""
+    """The site of one plugin; its routes are called like its hooks: within its deadline, in its threads."""
 
     plugin: str
     site: HttpSite
     callers: Mapping[HttpRoute, HookCaller]
 
     async def answer(self, route: HttpRoute, request: HttpRequest) -> Any:
-        """What the handler of a route returns. Raises :exc:`~broker_core.plugins.failures.PluginFailed`."""
+        """The result of a route's handler. Raises :exc:`~broker_core.plugins.failures.PluginFailed`."""
         given: dict[str, Any] = {route.argument: request}
         answer, _, _ = await self.callers[route].call(request, _answered, **given)
         return answer
@@ -41,7 +41,7 @@ class PluginSite:
 def plugin_sites(registry: PluginRegistry, runners: Mapping[str, PluginRunner]) -> list[PluginSite]:
     """The sites of all plugins, in the order of the chain.
 
-    Raises :exc:`PluginLoadError` for what is no site, and for two plugins, or a plugin and the server, at one path.
+    Raises :exc:`PluginLoadError` for an invalid site, and for two plugins, or a plugin and the server, at one path.
     """
     found: list[PluginSite] = []
     for plugin in registry:
@@ -54,9 +54,9 @@ def plugin_sites(registry: PluginRegistry, runners: Mapping[str, PluginRunner]) 
 def site_of(
     plugin: LoadedPlugin, others: Sequence[PluginSite], runners: Mapping[str, PluginRunner] | None = None
 ) -> PluginSite | None:
-    """The site of one plugin besides those ``others``, if it has one; without ``runners`` nothing calls its routes.
+    """The site of one plugin besides the ``others``, if it has one; without ``runners`` nothing calls its routes.
 
-    Raises :exc:`PluginLoadError` for what is no site, and for one where another, or the server, has something.
+    Raises :exc:`PluginLoadError` for an invalid site, and for a path that another plugin, or the server, has.
     """
     site = plugin.call_plain(_HOOK, settings=plugin.options.settings)
     if site is None:

@@ -1,8 +1,8 @@
 """The listers (``broker_core_list_topics``): asked one by one in the operator's order, until one of them answers.
 
-The first success (or ``unchanged``) ends the chain; pass through and ``None`` go on; a failure is an error, goes on or
-is stood in for by the plugin's last answer, as its ``on_failure`` says. What is returned here is of the right types.
-Names are checked where all listings are.
+The first success (or ``unchanged``) ends the chain; pass through and ``None`` go on; a failure is an error, goes on, or
+is replaced by the plugin's last answer, depending on its ``on_failure``. The results here have the right types. Names
+are checked later, as those of all listings.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ LIST: Final = "broker_core_list_topics"
 
 @dataclass(frozen=True, slots=True)
 class ChainResult:
-    """How the chain ended. ``answer`` and ``plugin`` are ``None`` where no plugin took the request.
+    """The result of the chain. ``answer`` and ``plugin`` are ``None`` if no plugin took the request.
 
-    ``steps`` has one entry for each plugin that lists, asked or not, in the order of the chain; ``accepted`` is what
-    the caller's ``accept`` made of the answer. Of a former answer in place of a failed one there is only ``accepted``.
+    ``steps`` has one entry for each plugin that lists, asked or not, in the order of the chain; ``accepted`` is the
+    result of the caller's ``accept``. A former answer in place of a failed one has only ``accepted``.
     """
 
     answer: TopicListingResult | None
@@ -56,25 +56,25 @@ class ChainResult:
 NOBODY: Final = ChainResult(None, None, ())
 _WITHOUT_TOPICS: Final = (AnswerKind.PASS_THROUGH, AnswerKind.REFUSED)
 
-#: Checks the names that a plugin returned; raises :exc:`~broker_core.errors.ListingFailed` where they are wrong.
+#: Checks the names that a plugin returned; raises :exc:`~broker_core.errors.ListingFailed` if they are wrong.
 Accept: TypeAlias = Callable[[LoadedPlugin, TopicListingResult], Awaitable[Any]]
-#: Makes what the plugin of a name, at its place of the chain, has in its call.
+#: Makes the services for one call of a plugin, from its name and its place in the chain.
 MakeServices: TypeAlias = Callable[[str, int], "ServicesOfOneCall"]
 
 
 class ServicesOfOneCall(RequestServices, Protocol):
-    """What one call of a plugin has of the broker."""
+    """The broker's services for one call of a plugin."""
 
     @property
     def asked(self) -> bool:
-        """Whether the plugin has asked what is behind it."""
+        """Whether the plugin has asked the rest of the chain."""
 
     def close(self) -> None:
-        """The call is over."""
+        """End the services: the call is over."""
 
 
 class ListerHook:
-    """Asks the plugins that list."""
+    """Caller of the plugins that list."""
 
     def __init__(
         self, chains: NamespaceChains, dependencies: DeclaredDependencies, versions: VersionHook
@@ -90,7 +90,7 @@ class ListerHook:
         return [name for name, caller in listers if caller is not None]
 
     def depends_on(self, namespace: NamespaceName, first: int = 0) -> frozenset[str]:
-        """What the answers of the plugins from number ``first`` of the chain on depend on, all together."""
+        """All dependencies of the answers of plugins from number ``first`` of the chain on."""
         listers = self._chains.of(namespace).listers[first:]
         return frozenset().union(
             *(self._dependencies.of(name) for name, caller in listers if caller is not None)
@@ -108,14 +108,14 @@ class ListerHook:
         keeps: VersionedAnswerKeeper | None = None,
         versions: ToldVersions | None = None,
     ) -> ChainResult:
-        """Walk the chain from its plugin ``first`` on, or of it ``only`` the plugins of these names.
+        """Walk the chain from its plugin ``first`` on, or ``only`` the plugins of these names in it.
 
         An answer that ``accept`` refuses is a failure of its plugin.
 
-        Where ``keeps`` has the answer of a plugin at the version that it tells, the plugin is not asked; ``versions``
-        gets what each tells. Raises :exc:`~broker_core.plugins.failures.RefusedByPlugin` where a plugin refuses;
-        :exc:`PluginFailed` where one fails whose ``on_failure`` is ``error``, or ``stale`` while ``memory`` has no
-        answer of it. What the broker itself raises to a plugin that lets it pass is final: the
+        If ``keeps`` has the answer of a plugin at the version that it gives, the plugin is not asked; ``versions`` gets
+        the version of each. Raises :exc:`~broker_core.plugins.failures.RefusedByPlugin` if a plugin refuses;
+        :exc:`PluginFailed` if one fails whose ``on_failure`` is ``error``, or ``stale`` while ``memory`` has no answer
+        of it. Errors that the broker itself raises to a plugin, and that it lets pass, are final: the
         :exc:`~broker_core.errors.TooManyRequests` of ``request.reserve()``, the :exc:`BehindFailed` of
         ``request.rest()``.
         """
@@ -200,7 +200,7 @@ class ListerHook:
         call: ServicesOfOneCall | None,
         accepting: Callable[[TopicListingResult], Awaitable[Any]] | None,
     ) -> tuple[TopicListingResult | None, str, Any, bool]:
-        """One plugin's answer, the word for it, what was made of it, and whether it is the plugin's own topics."""
+        """One plugin's answer, the word for it, the accepted result, and whether the topics are the plugin's own."""
         try:
             answer, word, accepted = await caller.call(
                 self._dependencies.asked(request, caller.name, call), checked_answer, accepting
@@ -212,7 +212,7 @@ class ListerHook:
 
 
 def accepting_of(accept: Accept, plugin: LoadedPlugin, answer: TopicListingResult) -> Awaitable[Any]:
-    """What ``accept`` makes of an answer of ``plugin`` that has topics, or says that they are unchanged."""
+    """The result of ``accept`` for an answer of ``plugin`` that has topics, or says that they are unchanged."""
     return _nothing() if answer.kind in _WITHOUT_TOPICS else accept(plugin, answer)
 
 
@@ -221,5 +221,5 @@ async def _nothing() -> None:
 
 
 def not_asked(listers: Sequence[tuple[str, HookCaller | None]]) -> list[ChainStep]:
-    """The steps of listers that it was not the turn of."""
+    """The steps of listers that were not asked."""
     return [ChainStep(name, "not_asked") for name, _ in listers]

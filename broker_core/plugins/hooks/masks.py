@@ -1,6 +1,6 @@
 """The masks (``broker_core_visible``): all masks of a namespace are asked, and their answers are ANDed.
 
-A mask that fails is always an error, whatever its ``on_failure`` says: it must not open the gate.
+A mask that fails is always an error, whatever its ``on_failure`` is: a failure must not show hidden topics.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ __all__ = ["VISIBLE", "AsksMask", "MaskCheck", "MaskHook", "and_masks"]
 
 VISIBLE: Final = "broker_core_visible"
 
-#: Asks a mask about a column of names, past its statistics and its breaker; the mask of all is ``None``.
+#: Asks a mask about a column of names, bypassing its statistics and its breaker; ``None`` shows all.
 AsksMask: TypeAlias = Callable[[Any], Awaitable[Any | None]]
-#: Gets the plugin that was asked, the names, what it answered, and how to ask it once more.
+#: Gets the plugin that was asked, the names, its answer, and a function to ask it once more.
 MaskCheck: TypeAlias = Callable[[str, Any, Any | None, AsksMask], Awaitable[None]]
 
 
 class MaskHook:
-    """Asks the plugins that mask."""
+    """Caller of the plugins that mask."""
 
     def __init__(
         self, chains: NamespaceChains, dependencies: DeclaredDependencies, versions: VersionHook
@@ -43,7 +43,7 @@ class MaskHook:
         self._dependencies = dependencies
         self._versions = versions
         self._are_there = VISIBLE in chains.hooks
-        #: Told what each mask answered; what it raises is the answer. For tests of plugins.
+        #: Called with the answer of each mask; an exception replaces the answer. For tests of plugins.
         self.check_mask: MaskCheck | None = None
 
     def plugins(self, namespace: NamespaceName) -> list[str]:
@@ -51,11 +51,11 @@ class MaskHook:
         return [caller.name for caller in self._chains.of(namespace).of(VISIBLE)]
 
     def depends_on(self, namespace: NamespaceName) -> frozenset[str]:
-        """What the masks of this namespace depend on, all together."""
+        """All dependencies of the masks of this namespace."""
         return frozenset().union(*(self._dependencies.of(name) for name in self.plugins(namespace)))
 
     async def versions(self, request: ListingRequest, told: ToldVersions) -> tuple[str, ...] | None:
-        """The versions of all masks of this namespace; ``None`` where one of them tells none.
+        """The versions of all masks of this namespace; ``None`` if one of them gives none.
 
         Raises :exc:`PluginFailed` for any failure, as :meth:`visible` does.
         """
@@ -69,11 +69,11 @@ class MaskHook:
         steps: list[ChainStep] | None = None,
         by_name: bool = False,
     ) -> Any | None:
-        """The masks of all plugins for this namespace, ANDed; ``None`` where everything is visible.
+        """The masks of all plugins for this namespace, ANDed; ``None`` if everything is visible.
 
         ``topics`` is an Arrow column of full names, the mask an Arrow boolean array of the same length. ``steps``
-        gets one entry for each plugin that was asked. ``by_name`` is for a question that has no properties (a lookup):
-        only masks that do not depend on them say anything then. Raises :exc:`PluginFailed` for any failure.
+        gets one entry for each plugin that was asked. ``by_name`` is for a request that has no properties (a lookup):
+        then only masks that do not depend on them count. Raises :exc:`PluginFailed` for any failure.
         """
         if not self._are_there or not len(topics):
             return None
@@ -120,5 +120,5 @@ def _check(length: int, answer: object, _request: ListingRequest) -> tuple[Any |
 
 
 async def _ask_again(caller: HookCaller, request: ListingRequest, topics: Any) -> Any | None:
-    """What a mask answers when it is asked once more, past its statistics and its breaker."""
+    """The answer of a mask that is asked once more, bypassing its statistics and its breaker."""
     return await caller.uncounted(request, partial(_check, len(topics)), topics=topics)

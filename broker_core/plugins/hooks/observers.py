@@ -1,4 +1,4 @@
-"""The observers (``broker_core_listing_served``): told about served listings; no client waits for them."""
+"""The observers (``broker_core_listing_served``): notified of served listings; no client waits for them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BACKLOG: Final = 1000
 
 
 class Observer:
-    """One plugin's ``broker_core_listing_served``: told one outcome after the other.
+    """One plugin's ``broker_core_listing_served``, notified of one outcome after the other.
 
     So it takes one thread at most. It gets the request without its permits, which are released by then.
     """
@@ -40,17 +40,17 @@ class Observer:
         self._task: asyncio.Task[None] | None = None
 
     def tell(self, request: ListingRequest, outcome: ListingOutcome) -> None:
-        """Leave an outcome for the plugin; must run on the event loop."""
+        """Queue an outcome for the plugin; must run on the event loop."""
         if len(self._backlog) >= BACKLOG:
             self.dropped += 1
             return
-        # An outcome of its own: another observer must not read what this one may have made of it.
+        # A copy of the outcome: an observer may change its own, and others must not see that.
         self._backlog.append((replace(request, reserve_bytes=_nothing), copied(outcome)))
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._work())
 
     async def close(self, timeout: float) -> None:
-        """Let the plugin have what is left, for at most ``timeout`` seconds."""
+        """Notify the plugin of the queued outcomes, for at most ``timeout`` seconds."""
         if self._task is not None:
             await asyncio.wait([self._task], timeout=timeout)
             self._task.cancel()
@@ -66,7 +66,7 @@ class Observer:
 
 
 class Observers:
-    """All observers; each is told about the namespaces of its plugin."""
+    """All observers; each is notified of listings in the namespaces of its plugin."""
 
     def __init__(
         self, plugins: Iterable[LoadedPlugin], callers: Mapping[str, Mapping[str, HookCaller]]
@@ -81,22 +81,22 @@ class Observers:
         return len(self._observers)
 
     def tell(self, request: ListingRequest, outcome: ListingOutcome) -> None:
-        """Leave an outcome for those of this namespace; returns at once."""
+        """Queue an outcome for the observers of its namespace; returns at once."""
         for plugin, observer in self._observers:
             if plugin.options.covers(request.namespace):
                 observer.tell(request, outcome)
 
     def dropped(self) -> dict[str, int]:
-        """Outcomes that each was too slow to see, by plugin."""
+        """Outcomes that each observer was too slow to see, by plugin."""
         return {plugin.name: observer.dropped for plugin, observer in self._observers}
 
     async def close(self, timeout: float) -> None:
-        """Let each have what is left, for at most ``timeout`` seconds."""
+        """Notify each of its queued outcomes, for at most ``timeout`` seconds."""
         await asyncio.gather(*(observer.close(timeout) for _, observer in self._observers))
 
 
 async def _nothing(_size: int) -> None:
-    """There is nothing left to reserve memory for."""
+    """Reserve nothing: the listing is served."""
 
 
 def _anything(_answer: object, _request: ListingRequest) -> tuple[None, str]:

@@ -31,7 +31,7 @@ SHUTDOWN_TIMEOUT: Final = 10.0
 
 
 class _HookFailed(Exception):
-    """A hook raised, or took too long; the cause is what it raised."""
+    """A hook raised, or took too long; ``__cause__`` is its exception."""
 
 
 async def start_up(
@@ -51,7 +51,7 @@ async def start_up(
 async def offered_log(
     plugin: LoadedPlugin, runner: PluginRunner, timeout: float = STARTUP_TIMEOUT
 ) -> ChangeLog | None:
-    """What ``broker_core_change_log`` returns. Raises :exc:`PluginLoadError` where that is no change log."""
+    """The change log of ``broker_core_change_log``. Raises :exc:`PluginLoadError` for anything else."""
     try:
         log_of_changes = await _call(plugin, "broker_core_change_log", {}, runner, timeout)
     except _HookFailed as error:
@@ -75,7 +75,7 @@ async def offered_log(
 async def reloaded(
     plugin: LoadedPlugin, options: PluginOptions, runner: PluginRunner, timeout: float = STARTUP_TIMEOUT
 ) -> Callable[[], object] | None:
-    """What ``broker_core_reloaded`` returns, to put its settings in force. Raises :exc:`PluginLoadError`."""
+    """The function of ``broker_core_reloaded`` that puts settings in force. Raises :exc:`PluginLoadError`."""
     try:
         put_in_force = await _call(plugin, RELOADED, {"settings": options.settings}, runner, timeout)
     except _HookFailed as error:

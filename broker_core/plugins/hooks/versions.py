@@ -1,4 +1,4 @@
-"""The versions that plugins tell before the work (``broker_core_version``): asked once for each question."""
+"""The versions that plugins give before the work (``broker_core_version``): requested once for each request."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from broker_core.plugins.declared_dependencies import DeclaredDependencies
 
 __all__ = ["ToldVersions", "VersionHook", "check_version"]
 
-#: What plugins have told for one question, by their names.
+#: The versions that plugins have given for one request, by their names.
 ToldVersions: TypeAlias = dict[str, str | None]
 
 _VERSION: Final = "broker_core_version"
@@ -22,20 +22,20 @@ _LONGEST: Final = 1024
 
 
 class VersionHook:
-    """Asks for versions; ``callers`` are those of each plugin, by hook."""
+    """Caller of the hook for versions; ``callers`` are by plugin and hook."""
 
     def __init__(self, callers: Mapping[str, Mapping[str, HookCaller]], words: DeclaredDependencies) -> None:
         self._callers = callers
-        #: Whether some plugin is one that tells.
+        #: Whether some plugin gives versions.
         self.told_by_any = any(_VERSION in hooks for hooks in callers.values())
         self._words = words
 
     def __contains__(self, plugin: str) -> bool:
-        """Whether the plugin is one that tells."""
+        """Whether the plugin gives versions."""
         return _VERSION in self._callers[plugin]
 
     async def of(self, request: ListingRequest, plugin: str, told: ToldVersions) -> str | None:
-        """What the plugin tells; ``None`` where it tells none. ``told`` is what is known of this question.
+        """The version of the plugin; ``None`` if it gives none. ``told`` has the versions known for this request.
 
         Raises :exc:`~broker_core.plugins.failures.PluginFailed`.
         """
@@ -49,9 +49,9 @@ class VersionHook:
     async def still(
         self, request: ListingRequest, plugin: str, version: str, answer: TopicListingResult | None = None
     ) -> bool:
-        """Whether the plugin tells the same after its work as before: only then is what it found of that version.
+        """Whether the plugin gives the same version after its work as before: only then its answer has that version.
 
-        An answer that says the version itself need not be asked about. A failure of this call says no; it counts as any
+        An answer that has the version itself needs no call. If the call fails, the result is false; it counts as any
         other failure of the hook.
         """
         if answer is not None and answer.version == version:
@@ -64,7 +64,7 @@ class VersionHook:
     async def all_still(
         self, request: ListingRequest, plugins: Iterable[str], versions: Iterable[str]
     ) -> bool:
-        """Whether each of the plugins tells the same after its work as before."""
+        """Whether each of the plugins gives the same version after its work as before."""
         for plugin, version in zip(plugins, versions, strict=True):
             if not await self.still(request, plugin, version):
                 return False
@@ -73,7 +73,7 @@ class VersionHook:
     async def of_all(
         self, request: ListingRequest, plugins: Iterable[str], told: ToldVersions
     ) -> tuple[str, ...] | None:
-        """What each of the plugins tells; ``None`` where one of them tells none."""
+        """The versions of the plugins; ``None`` if one of them gives none."""
         found = []
         for plugin in plugins:
             version = await self.of(request, plugin, told)
@@ -84,7 +84,7 @@ class VersionHook:
 
 
 def check_version(answer: object, _request: ListingRequest) -> tuple[str | None, str]:
-    """The version and the word for it. Raises :exc:`TypeError` or :exc:`ValueError` for what is none."""
+    """The version and the word for it. Raises :exc:`TypeError` or :exc:`ValueError` for an invalid one."""
     if answer is None:
         return None, "none"
     if type(answer) is not str:

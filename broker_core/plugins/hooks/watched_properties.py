@@ -1,9 +1,9 @@
-"""Whether a mask depends on the properties of the request: as its plugin says, or as it turns out.
+"""Detection whether a mask depends on the properties of the request: as its plugin declares, or by what it reads.
 
-Lookups carry no properties. What a mask that selects by them would say to a request without any is nothing that the
-client's listing was answered by: a topic that the listing showed must not be hidden here, or ``subscribe()`` of the
-Java client fails. A plugin that does not say what it depends on may depend on them; whether it does is known once it
-was asked, since it has to read them.
+Lookups carry no properties. A mask that selects by properties would answer a request without any otherwise than the
+client's listing: a topic that the listing showed must not be hidden here, or ``subscribe()`` of the Java client fails.
+A plugin that does not declare its dependencies may depend on properties; whether it does is known after its call, since
+it has to read them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _HOOK = "broker_core_depends_on"
 
 
 class WatchedProperties:
-    """No properties, for one plugin to ask for. ``depends`` is whether its answer depends on what they are."""
+    """Empty properties for one plugin, which record being read. ``depends`` is whether its answer depends on them."""
 
     __slots__ = ("_says", "_was_read", "properties")
 
@@ -32,7 +32,7 @@ class WatchedProperties:
 
     @property
     def depends(self) -> bool:
-        """As the plugin says; of one that says nothing, whether it has looked at any up to now."""
+        """Whether the plugin declares the dependency; if it declares nothing, whether it has read any so far."""
         return self._was_read if self._says is None else self._says
 
     def _note(self, _word: str) -> None:

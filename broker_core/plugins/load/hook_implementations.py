@@ -21,7 +21,7 @@ __all__ = ["Implementation", "call_plain", "checked_implementation", "dependenci
 
 @dataclass(frozen=True, slots=True)
 class Implementation:
-    """One plugin's function for one hook. ``arguments`` are those of the hook's arguments that it takes."""
+    """One plugin's function for one hook. ``arguments`` are the hook's arguments that it takes."""
 
     hook: str
     function: Callable[..., Any]
@@ -34,9 +34,9 @@ class Implementation:
 def checked_implementation(
     name: str, origin: str | None, hook: str, impl: HookImpl, known: Sequence[str]
 ) -> Implementation:
-    """The implementation with the arguments that it takes: those it names, as with pluggy, and also those that it gives
-    a default (which not every version of pluggy would pass). Raises :exc:`PluginLoadError` for any other argument: it
-    would keep its default for ever, or be empty, where its author meant one of the hook's."""
+    """The implementation with the arguments that it names, as with pluggy, and also arguments with a default (which not
+    every version of pluggy would pass). Raises :exc:`PluginLoadError` for any other argument: it would always keep its
+    default, or be empty, though its author meant one of the hook's."""
 
     def refuse(problem: str) -> PluginLoadError:
         return PluginLoadError(name, origin, f"has an unusable hook: {hook} {problem}")
@@ -46,7 +46,7 @@ def checked_implementation(
         raise refuse("is a hookwrapper: hooks are asked one after the other, there is nothing to wrap")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise refuse("is a generator: a hook returns its answer")
-    # Not of what a decorator wraps: only the outermost function decides whether a call gives a coroutine at once.
+    # Not the function that a decorator wraps: only the outermost one decides whether a call gives a coroutine at once.
     is_async = inspect.iscoroutinefunction(function)
     if is_async and HOOK_FACTS[hook].plain:
         raise refuse("is async, but it is called before the event loop runs: make it a plain function")
@@ -62,7 +62,7 @@ def checked_implementation(
 
 
 def _wrong(parameter: inspect.Parameter, known: Sequence[str]) -> str | None:
-    """What is wrong with one argument of a hook's implementation."""
+    """The fault of one argument of a hook's implementation, if it has one."""
     name = parameter.name
     has = f"the hook has {', '.join(known)}" if known else "the hook has none"
     if parameter.kind in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD}:
@@ -79,7 +79,7 @@ def _wrong(parameter: inspect.Parameter, known: Sequence[str]) -> str | None:
 
 
 def _first_of_method(function: Callable[..., Any]) -> str | None:
-    """The argument of a method that is given its instance."""
+    """The name of a method's argument for its instance."""
     if not inspect.ismethod(function) or inspect.isclass(function.__self__):
         return None
     return next(iter(inspect.signature(function.__func__).parameters), None)

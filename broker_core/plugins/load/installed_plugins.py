@@ -1,4 +1,4 @@
-"""The plugins that are installed in this environment, and importing the one that an operator means."""
+"""The plugins that are installed in this environment, and the import of one by its name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plugin's own table of the settings: the keys that every plugin has, and those of the plugin's own model."""
+"""A plugin's own table of the settings: the keys that every plugin has, and the keys of the plugin's own model."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ __all__ = ["CommonOptions", "PluginOptions", "UnusableTable", "live_keys", "read
 M = TypeVar("M", bound=BaseModel)
 
 _NAMESPACES: Final = re.compile(r"[-=:.\w*?/]+", re.ASCII)
-#: Keys that cannot be live: what a server makes of them at its start, it keeps.
+#: Keys that cannot be live: a server reads them only at its start.
 _NEVER_LIVE: Final = frozenset({"namespaces", "on_failure", "property_keys"})
 
 
 class UnusableTable(ValueError):
     """A plugin's table has an unknown key or a wrong value; the message names the key.
 
-    ``missing`` are the keys that must be set, where nothing else is wrong.
+    ``missing`` are the keys that must be set, if nothing else is wrong.
     """
 
     def __init__(self, message: str, *, missing: tuple[str, ...] = ()) -> None:
@@ -72,10 +72,10 @@ class CommonOptions(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class PluginOptions:
-    """How the core treats one plugin: what the operator says, else what the plugin proposes, else the defaults.
+    """The options of one plugin: the operator's, else the plugin's own, else the defaults.
 
-    ``deadline`` and ``max_stale`` are in seconds. ``settings`` is the instance of the plugin's own model, ``None``
-    where it has none.
+    ``deadline`` and ``max_stale`` are in seconds. ``settings`` is the instance of the plugin's own model, ``None`` if
+    it has none.
     """
 
     deadline: float = 5.0
@@ -103,7 +103,7 @@ def read_table(table: Mapping[str, object], model: type[BaseModel] | None) -> Pl
     settings: BaseModel | None = None
     values = {key: getattr(given, key) for key in given.model_fields_set}
     if model is not None:
-        # A key of the core that the model has too comes to it as the core understood it: "2s" is 2.0.
+        # A key of the core that the model has too gets the core's value: "2s" is 2.0.
         mine = {key: value for key, value in table.items() if key not in common}
         settings = _checked(
             model, mine | {key: value for key, value in values.items() if key in own}, secret=True
@@ -147,7 +147,7 @@ def _findings(error: ValidationError, *, secret: bool) -> Iterable[str]:
         reason = finding.get("ctx", {}).get("error")
         problem = (
             str(reason) if isinstance(reason, Exception) else finding["msg"][:1].lower() + finding["msg"][1:]
-        ).replace("a valid tuple", "a list")  # TOML has lists only, whatever holds them here
+        ).replace("a valid tuple", "a list")  # TOML has only lists
         # A plugin's own value may be a password, so it is not shown.
         shown = "" if secret or finding["type"] in {"missing", "value_error"} else f"{finding['input']!r}: "
         where = ".".join(str(part) for part in finding["loc"])
@@ -155,7 +155,7 @@ def _findings(error: ValidationError, *, secret: bool) -> Iterable[str]:
 
 
 def _keys(model: type[BaseModel]) -> frozenset[str]:
-    """What an operator can write for the fields of a model: their names, or their aliases."""
+    """The keys for the fields of a model: their names, or their aliases."""
     keys: set[str] = set()
     by_name = model.model_config.get("populate_by_name") or model.model_config.get("validate_by_name")
     for name, field in model.model_fields.items():

@@ -42,8 +42,8 @@ __all__ = ["RELOADED", "RESERVED", "LoadedPlugin", "PluginRegistry", "chain_orde
 
 #: The hook of a plugin that has live settings.
 RELOADED: Final = "broker_core_reloaded"
-#: Names that a plugin cannot have, and what has them: the commands of `broker-core`, which would hide its own; the key
-#: of the table ``[plugins]``, which stands where its settings would; and the default listers.
+#: Names that a plugin cannot have, and their owners: the commands of `broker-core`, which would hide its own; the key
+#: of the table ``[plugins]``, which is in the place of its settings; and the default listers.
 RESERVED: Final[Mapping[str, str]] = {
     **dict.fromkeys(
         (
@@ -67,20 +67,20 @@ RESERVED: Final[Mapping[str, str]] = {
     "enabled": "a setting",
     **dict.fromkeys(("catalog", "upstream"), "a lister of broker-core"),
 }
-#: What names look like: they are keys of settings, labels of metrics and commands.
+#: Valid names: they are keys of settings, labels of metrics and commands.
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 def chain_order(names: Iterable[str]) -> dict[str, int]:
-    """The number of each plugin in the chain, whose first is number 1, as it is shown everywhere."""
+    """The number of each plugin in the chain, from 1, as shown everywhere."""
     return {name: number for number, name in enumerate(names, 1)}
 
 
 @dataclass(slots=True, eq=False)
 class LoadedPlugin:
-    """A plugin that was imported and checked. Nothing of it changes but its ``options``, at a reload.
+    """A plugin that was imported and checked. Only its ``options`` change, at a reload.
 
-    ``model`` is that of its settings, ``live`` the keys of its table that are live.
+    ``model`` is the model of its settings, ``live`` the keys of its table that are live.
     """
 
     name: str
@@ -101,7 +101,7 @@ class LoadedPlugin:
 
     @property
     def property_keys(self) -> frozenset[str] | None:
-        """The request properties that it selects topics by: ``property_keys`` of its settings, if these have it."""
+        """The request properties by which it selects topics: ``property_keys`` of its settings, if they have it."""
         own = getattr(self.options.settings, "property_keys", None)
         return frozenset(filter(_is_text, own)) if isinstance(own, list | tuple | set | frozenset) else None
 
@@ -112,15 +112,15 @@ class LoadedPlugin:
 
     @property
     def origin(self) -> str | None:
-        """Distribution and version as messages show them, ``None`` for a plugin that was given as an object."""
+        """Distribution and version for messages, ``None`` for a plugin that was given as an object."""
         return origin_text(self.distribution, self.version)
 
     def options_of(self, table: Mapping[str, object]) -> PluginOptions:
-        """The options by another table. Raises :exc:`PluginLoadError`."""
+        """The options from another table. Raises :exc:`PluginLoadError`."""
         return _read(self.name, self.origin, table, self.model)
 
     def call_plain(self, hook: str, **values: Any) -> Any:
-        """Call a hook that runs before any event loop does; ``None`` where it is not implemented.
+        """Call a hook that runs before any event loop does; ``None`` if it is not implemented.
 
         Raises :exc:`PluginLoadError` naming the plugin for whatever it raises.
         """
@@ -153,7 +153,7 @@ class PluginRegistry:
         """The registry of the ``enabled`` plugins, with the operator's ``tables`` by name of the plugin.
 
         ``given`` are plugins as objects, for tests and for programs that embed a broker: they take their place in
-        ``enabled`` by name, and those that are not named there come last. Raises :exc:`PluginLoadError`.
+        ``enabled`` by name, and others come last. Raises :exc:`PluginLoadError`.
         """
         registry = cls()
         tables, given = tables or {}, given or {}
@@ -175,7 +175,7 @@ class PluginRegistry:
         return registry
 
     def register(self, name: str, plugin: object, table: Mapping[str, object] | None = None) -> LoadedPlugin:
-        """Add a plugin that is at hand as an object to the end of the chain. Raises :exc:`PluginLoadError`."""
+        """Add a plugin that is given as an object to the end of the chain. Raises :exc:`PluginLoadError`."""
         return self._add(name, plugin, table, None)
 
     @property
@@ -196,13 +196,13 @@ class PluginRegistry:
 
     @property
     def warnings(self) -> list[str]:
-        """What an operator should know but what does not stop the start; logged by the dispatcher at start."""
+        """Warnings for the operator that do not stop the start; logged by the dispatcher at the start."""
         found = [f"plugin {plugin.name!r} {text}" for plugin in self for text in plugin.warnings]
         return [*found, *self._contradictions()]
 
     @property
     def property_keys(self) -> frozenset[str]:
-        """The request properties that plugins select topics by: the field ``property_keys`` of their settings."""
+        """The request properties by which plugins select topics: the field ``property_keys`` of their settings."""
         return frozenset(key for plugin in self for key in plugin.property_keys or ())
 
     def describe(self) -> list[dict[str, Any]]:
@@ -348,7 +348,7 @@ def _read(
         raise PluginLoadError(
             name, origin, f"cannot use its settings: plugins.{name}.{error}", missing=missing
         ) from None
-    except Exception as error:  # a validator of the plugin's, which may raise what it likes
+    except Exception as error:  # a validator of the plugin, which may raise anything
         raise PluginLoadError(
             name, origin, f"cannot use its settings: its model failed: {in_words(error)}"
         ) from error
@@ -358,7 +358,7 @@ _UNKNOWN_ARGUMENTS: Final = re.compile(r"for hook '(\w+)'.*Argument\(s\) \{(.*?)
 
 
 def _unusable(error: PluginValidationError) -> str:
-    """What pluggy refuses, with what was likely meant."""
+    """A message for what pluggy refuses, with a suggestion."""
     arguments = _UNKNOWN_ARGUMENTS.search(str(error))
     if arguments is not None:
         hook, unknown = arguments[1], sorted(re.findall(r"'(\w+)'", arguments[2]))
