@@ -136,7 +136,7 @@ async def test_pages_of_named_topics_are_the_nodes_own(
 async def test_pages_of_many_named_topics_are_the_clusters(
     tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
 ) -> None:
-    """They are of the snapshot if all are there: then no node is asked for one of them."""
+    """Pages come from the snapshot if all named topics are in it: then no node is asked for one of them."""
     made = [NewTopic(f"t{number:03}", 1 + number % 3) for number in range(350)]
     (await cluster.create_topics(made)).all()
     asked = [{"name": name} for name in (*(each.name for each in reversed(made)), *more)]
