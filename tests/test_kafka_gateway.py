@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
 
+from broker_core.access.asker import Asker
 from broker_core.catalog import SqliteCatalog
 from broker_core.client import CredentialsFailed, LookupClient
-from broker_core.client.kafka import AdminClient, NewTopic, OAuthBearer, Plain, Sasl, Scram
+from broker_core.client.kafka import AdminClient, NewTopic, OAuthBearer, Plain, Sasl, Scram, TopicCollection
 from broker_core.kafka_gateway import NamespaceTaken, cluster_options
 from broker_core.names import NamespaceName, TopicName
 from broker_core.settings import KafkaUpstreamSettings, UpstreamSettings, UpstreamTlsSettings
+from broker_core.upstream.kafka.topic_store import KafkaTopicStore
 from tests.support.fake_cluster import FakeCluster
-from tests.support.kafka_gateway import NAMESPACE, Cluster, address_of, gateway, small_cluster
+from tests.support.kafka_gateway import NAMESPACE, Cluster, Secrets, address_of, gateway, small_cluster
 
 
 @pytest.fixture
@@ -82,6 +86,71 @@ async def test_clusters_of_pulsar_and_kafka_are_behind_one_gateway(
         await pulsar.server.stop()
         async with AdminClient(address_of(broker)) as admin:
             assert len(await admin.list_topics()) == 3
+
+
+@pytest.mark.parametrize("is_both", [True, False])
+async def test_topics_by_their_ids_and_for_pulsar_admin_are_those_of_kafka(
+    tmp_path: Path, pulsar: FakeCluster, kafka: Cluster, is_both: bool
+) -> None:
+    described = await kafka.describe_topics(["orders", "secret.keys"])
+    orders, secret = (described[name].topic_id for name in ("orders", "secret.keys"))
+    tables, plugins = before(pulsar) if is_both else {}, {"secrets": Secrets()}
+    async with gateway(tmp_path, kafka.address, plugins, tables) as broker, aiohttp.ClientSession() as http:
+        url = "http://{}:{}".format(*(broker.http_address or ()))
+
+        async def ask(method: str, path: str, **more: object) -> tuple[int, Any]:
+            async with http.request(method, url + path, **more) as answer:  # type: ignore[arg-type]
+                return answer.status, await answer.json() if answer.content_type.endswith("json") else None
+
+        by_id, by_name = f"/v1/topics/by-id/{orders}", f"/v1/namespaces/{NAMESPACE}/topics/orders"
+        shown = await ask("GET", by_id)
+        assert shown == await ask("GET", by_name)
+        assert (shown[0], shown[1]["partitions"]) == (200, 3)
+        for topic_id in (secret, uuid.UUID(int=7)):
+            for method in ("GET", "DELETE"):
+                assert (await ask(method, f"/v1/topics/by-id/{topic_id}"))[0] == 404
+        async with AdminClient(address_of(broker)) as admin:
+            found = await admin.describe_topics(TopicCollection.of_topic_ids([orders, secret]))
+            assert list(found.errors) == [secret]
+        assert (await ask("DELETE", by_id))[0] == 204
+        assert (await ask("GET", by_id))[0] == (await ask("DELETE", by_id))[0] == 404
+        assert "orders" not in (await kafka.list_topics()).names()
+
+        path = f"/admin/v2/persistent/{NAMESPACE}"
+        assert (await ask("PUT", f"{path}/made/partitions", json=2)) == (204, None)
+        assert len((await kafka.describe_topics(["made"]))["made"].partitions) == 2
+        assert (await ask("GET", f"{path}/made/partitions"))[1]["partitions"] == 2
+        assert (await ask("GET", f"{path}/made/properties")) == (200, {})
+        assert (await ask("GET", f"/admin/v2/namespaces/{NAMESPACE}"))[0] == 200
+        assert (await ask("PUT", f"{path}/secret.keys/partitions", json=2))[0] == 409
+        assert (await ask("DELETE", f"{path}/secret.keys/partitions"))[0] == 404
+        assert (await ask("POST", f"{path}/made/partitions", json=3))[0] == 409  # Kafka's protocol does that
+        assert (await ask("PUT", f"{path}/made/properties", json={"a": "b"}))[0] == 409
+        assert (await ask("DELETE", f"{path}/made/partitions")) == (204, None)
+        assert (await kafka.list_topics()).names() == ["mail", "secret.keys"]
+        if is_both:
+            status, said = await ask("PUT", "/admin/v2/persistent/acme/pulsar/made/partitions", json=2)
+            assert (status, "ask the web service of a broker" in said["reason"]) == (501, True)
+            assert (await ask("GET", "/admin/v2/tenants"))[0] == 501
+
+
+async def test_a_topic_made_anew_meanwhile_is_not_deleted_by_the_id_of_the_former(
+    tmp_path: Path, kafka: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    former = (await kafka.describe_topics(["mail"]))["mail"].topic_id
+    delete = KafkaTopicStore.delete
+
+    async def late(self: KafkaTopicStore, asker: Asker, topic_id: uuid.UUID) -> None:
+        (await kafka.delete_topics(["mail"])).all()
+        (await kafka.create_topics([NewTopic("mail")])).all()
+        await delete(self, asker, topic_id)
+
+    monkeypatch.setattr(KafkaTopicStore, "delete", late)
+    async with gateway(tmp_path, kafka.address) as broker, aiohttp.ClientSession() as http:
+        url = "http://{}:{}/v1/topics/by-id".format(*(broker.http_address or ()))
+        async with http.delete(f"{url}/{former}") as answer:
+            assert answer.status == 404
+    assert "mail" in (await kafka.list_topics()).names()
 
 
 async def test_a_namespace_of_two_clusters_is_an_error_at_the_start(

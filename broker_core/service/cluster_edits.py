@@ -59,7 +59,7 @@ class ClusterEdits:
                 raise TopicExists.of(topic)
             after = await self._created(asker, after)
         elif seen is not None and after is None:
-            await self._plugin.store.delete(asker, topic.local)
+            await self._plugin.store.delete(asker, seen.topic_id)
         else:
             raise ListingFailed(
                 f"Topics of {self.namespace}, which are those of a Kafka cluster, are created and deleted here: "

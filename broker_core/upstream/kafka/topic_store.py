@@ -32,7 +32,6 @@ from broker_core.wire.kafka import (
     CREATE_TOPICS,
     DELETE_TOPICS,
     METADATA,
-    ZERO_ID,
     Api,
     ErrorCode,
     Fields,
@@ -61,7 +60,7 @@ _ROWS: Final = 6
 #: Codes of those who may not ask: TOPIC_, GROUP_, CLUSTER_AUTHORIZATION_FAILED and SASL_AUTHENTICATION_FAILED.
 _DENIED: Final = frozenset({29, 30, 31, 58})
 _CAUSES: Final[Mapping[int, Cause]] = {
-    3: Cause.NOT_FOUND,
+    **dict.fromkeys((3, 100), Cause.NOT_FOUND),
     36: Cause.CONFLICT,
     **dict.fromkeys(_DENIED, Cause.DENIED),
     **dict.fromkeys((17, 37, 38, 39, 40, 42, 44), Cause.BAD_REQUEST),
@@ -217,9 +216,9 @@ class KafkaTopicStore:
         _check(row)
         return row.get("topic_id"), max(row.get("num_partitions", -1), partitions, 1)
 
-    async def delete(self, asker: Asker, name: str) -> None:
-        """Delete a topic."""
-        body = {"topics": [{"name": name, "topic_id": ZERO_ID}], "timeout_ms": _CHANGE_MS}
+    async def delete(self, asker: Asker, topic_id: uuid.UUID) -> None:
+        """Delete a topic, and no other one that may have its name by now."""
+        body = {"topics": [{"name": None, "topic_id": topic_id}], "timeout_ms": _CHANGE_MS}
         answer = await self._decided(asker, DELETE_TOPICS, body, again=False, versions=(_ROWS, _ROWS))
         (row,) = answer["responses"]
         _check(row)

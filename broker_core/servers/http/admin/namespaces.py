@@ -18,11 +18,11 @@ from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.namespaces.list_namespaces import allowed_namespaces
 from broker_core.servers.http.api.operation import Body, Operation
 from broker_core.servers.http.api.problem_details import RequestRefused, refused
-from broker_core.servers.http.api.services import ApiServices
+from broker_core.servers.http.api.services import ApiServices, holds
 from broker_core.servers.http.json_responses import json_response
-from broker_core.service import Catalog, right_to
+from broker_core.service import right_to
 
-__all__ = ["catalog_of", "is_known", "missing_namespace", "operations"]
+__all__ = ["check_held", "is_known", "missing_namespace", "operations"]
 
 
 #: What the tool sends to make a namespace. It is not read.
@@ -41,14 +41,14 @@ def operations() -> list[Operation]:
     ]
 
 
-def catalog_of(services: ApiServices) -> Catalog:
-    """The embedded catalogue. Raises the error 501 before a cluster."""
-    if services.catalog is None:
-        raise refused(
-            501,
-            "The brokers behind this server hold the topics: ask the web service of a broker",
-        )
-    return services.catalog
+def check_held(services: ApiServices, namespace: NamespaceName) -> None:
+    """Raise the error 501 if Pulsar's brokers hold what a namespace has."""
+    if not holds(services, namespace):
+        raise _held_by_brokers()
+
+
+def _held_by_brokers() -> RequestRefused:
+    return refused(501, "The brokers behind this server hold the topics: ask the web service of a broker")
 
 
 async def is_known(services: ApiServices, namespace: NamespaceName) -> bool:
@@ -81,7 +81,7 @@ async def _namespaces(request: ApiRequest) -> web.StreamResponse:
 
 async def _policies(request: ApiRequest) -> web.StreamResponse:
     await request.authorize("list")
-    catalog_of(request.services)
+    check_held(request.services, request.namespace())
     if not await is_known(request.services, request.namespace()):
         raise missing_namespace()
     return json_response(200, POLICIES)
@@ -90,7 +90,7 @@ async def _policies(request: ApiRequest) -> web.StreamResponse:
 async def _no_such_write(request: ApiRequest) -> web.StreamResponse:
     assert request.attempt.action is not None  # it is declared
     await request.authorize(right_to(request.attempt.action))
-    catalog_of(request.services)
+    check_held(request.services, request.namespace())
     raise refused(
         501,
         "A namespace is there with its first topic: create a topic, or delete its topics",
@@ -99,9 +99,11 @@ async def _no_such_write(request: ApiRequest) -> web.StreamResponse:
 
 async def _visible(request: ApiRequest, prefix: str) -> list[NamespaceName]:
     """The namespaces that begin with this, and that the client may list."""
+    catalog, of_kafka = request.services.catalog, request.services.kafka_namespace
+    if catalog is None:
+        raise _held_by_brokers()
     with reading_catalog():
-        found = {*map(str, await catalog_of(request.services).namespaces())}
-    of_kafka = request.services.kafka_namespace
+        found = {*map(str, await catalog.namespaces())}
     if of_kafka is not None:
         found.add(str(of_kafka))
     names = sorted(name for name in found if name.startswith(prefix))

@@ -29,7 +29,7 @@ from broker_core.service import Catalog, Changes, Find, ListingFeeds, Quotas
 from broker_core.settings import HttpSettings, Settings
 from broker_core.upstream.pulsar import KnownNamespaces
 
-__all__ = ["ApiServices", "Checked", "needs_catalog", "needs_changes"]
+__all__ = ["ApiServices", "Checked", "holds", "needs_catalog", "needs_changes"]
 
 
 class Cluster(Protocol):
@@ -125,9 +125,14 @@ def needs_catalog(services: ApiServices) -> Catalog:
 def needs_changes(services: ApiServices, namespace: NamespaceName | None = None) -> Changes:
     """The changes of topics, of a namespace. Raises the error 501 if Pulsar's brokers hold them."""
     changes = services.changes
-    if changes is None or (namespace is not None and not changes.are_of(namespace)):
+    if changes is None or (namespace is not None and not holds(services, namespace)):
         raise _no_catalog()
     return changes
+
+
+def holds(services: ApiServices, namespace: NamespaceName) -> bool:
+    """Whether topics of a namespace are those of the catalogue or of a Kafka cluster, and not of Pulsar's brokers."""
+    return services.changes is not None and services.changes.are_of(namespace)
 
 
 def _no_catalog() -> RequestRefused:

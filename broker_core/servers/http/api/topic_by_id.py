@@ -93,13 +93,12 @@ def operations(_services: ApiServices) -> list[Operation]:
 
 
 async def _show(request: ApiRequest) -> web.StreamResponse:
-    needs_catalog(request.services)
     return await shown(request, await _found(request, asked_by(request)))
 
 
 async def _delete(request: ApiRequest) -> web.StreamResponse:
-    needs_catalog(request.services)
-    changes, topic_id = needs_changes(request.services), request.values[_TOPIC_ID.name]
+    services, topic_id = request.services, request.values[_TOPIC_ID.name]
+    changes = needs_changes(services)
     changes.check_transport(request.asker)
     # Rules and gates come after masks, and are asked by the use case that changes.
     found = await _found(request, copied(asked_by(request), action=None))
@@ -132,13 +131,20 @@ class _Gone(PreconditionFailed):
 
 async def _found(request: ApiRequest, asked: Asked) -> Found:
     """The topic of the request's id. Raises the error 404 if the client may not know of it."""
-    topic_id = request.values[_TOPIC_ID.name]
-    (found,) = await request.services.find.by_id(asked, [topic_id])
-    if found.failure is not None and found.failure.cause is not Cause.DENIED:
-        raise found.failure
-    if not found.exists:
-        raise _unknown(topic_id)
-    return found
+    services, topic_id = request.services, request.values[_TOPIC_ID.name]
+    of_kafka = services.kafka_namespace
+    if of_kafka is None:
+        needs_catalog(services)
+    for namespace in (
+        *([] if services.catalog is None else [None]),
+        *([] if of_kafka is None else [of_kafka]),
+    ):
+        (found,) = await services.find.by_id(copied(asked, namespace=namespace), [topic_id])
+        if found.failure is not None and found.failure.cause is not Cause.DENIED:
+            raise found.failure
+        if found.exists:
+            return found
+    raise _unknown(topic_id)
 
 
 def _unknown(topic_id: uuid.UUID) -> RequestRefused:
