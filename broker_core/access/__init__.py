@@ -1,1 +1,1 @@
-"""Access: what a gate is asked before a request is served."""
+"""Access: identities, authentication, and the questions to gates and rules before a request is served."""

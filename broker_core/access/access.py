@@ -12,8 +12,8 @@ from broker_core.names import NamespaceName, TopicName
 
 __all__ = ["ACTIONS", "Access", "Refused"]
 
-#: What one may want to do, and in which commands. A gate meets new ones with newer servers: it refuses what it does not
-#: know, or lets it pass, as its author decides.
+#: The actions of clients, and their commands. Newer servers have new ones: a gate refuses an unknown action, or lets it
+#: pass, as its author decides.
 ACTIONS: Final = {
     "list": "GET_TOPICS_OF_NAMESPACE, the same over HTTP, and each namespace of `GET /questions`",
     "describe": "PARTITIONED_METADATA",
@@ -29,8 +29,8 @@ class Access:
     """A client wants to do something with a namespace, or with one topic of it; immutable.
 
     ``action`` is one of ``"list"``, ``"describe"``, ``"lookup"``, ``"schema"``, ``"put_schema"`` and ``"admin"``;
-    ``topic`` is ``None`` for ``"list"``, and where it is about the whole namespace. Of an import of topics gates are
-    asked so first, then about each topic.
+    ``topic`` is ``None`` for ``"list"``, and for an action on the whole namespace. For an import of topics, gates are
+    asked about the namespace first, then about each topic.
     """
 
     action: str
@@ -47,13 +47,13 @@ class Access:
         return access
 
 
-# All gates are asked with one.
+# All gates get the same object.
 _put_action, _put_namespace, _put_topic, _put_asker = seal_value(Access)
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class Refused:
-    """A refusal by a gate. ``message`` is for the client, ``cause`` is what its code is made of.
+    """A refusal by a gate. ``message`` is for the client, ``cause`` decides its code.
 
     Raises :exc:`TypeError` for a message that is no string and a cause that is no
     :class:`~broker_core.errors.causes.Cause`, :exc:`ValueError` for an empty message.
@@ -67,7 +67,7 @@ class Refused:
             raise TypeError(
                 f"message must be a string, what the client is told, not {type(message).__name__}"
             )
-        # Of a kind of string, its characters: what it says of itself may change.
+        # The characters of a subclass of str, whose own methods may change.
         message = str.__str__(message)
         if not message:
             raise ValueError("message must say to the client what is refused, or why: it is empty")

@@ -10,12 +10,12 @@ from broker_core.immutable.sealed import seal_value
 
 __all__ = ["OPERATOR", "Asker"]
 
-#: The transport of the operator's own socket, which no client reaches: who asks by it is a super role.
+#: The transport of the operator's own socket, which no client reaches: an asker by it is a super role.
 OPERATOR: Final = "operator"
 
 
 class _Connection:
-    """What a connection is known by; it takes weak references, for what is kept as long as the connection lives."""
+    """The identity of a connection; it takes weak references, for data that is kept as long as the connection lives."""
 
     __slots__ = ("__weakref__",)
 
@@ -24,9 +24,8 @@ class _Connection:
 class Asker:
     """The client that asks, as the transport knows it. ``role`` is authenticated; the client's version is only claimed.
 
-    ``remote_address`` is ``HOST:PORT``, with brackets around an IPv6 host. ``connection`` is one and the
-    same object for all that one connection asks, and nothing else:
-    turns for threads and permits are taken per connection. It takes weak references.
+    ``remote_address`` is ``HOST:PORT``, with brackets around an IPv6 host. ``connection`` is one object for all that
+    one connection asks: turns for threads and permits are taken per connection. It takes weak references.
     """
 
     role: str | None = None
@@ -59,7 +58,7 @@ class Asker:
 
     @property
     def host(self) -> str:
-        """``remote_address`` without the port, which is another one with each connection of the same client."""
+        """``remote_address`` without the port, which differs with each connection of a client."""
         return host_of(self.remote_address)
 
 

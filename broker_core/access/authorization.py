@@ -1,8 +1,8 @@
 """Authorization by the rules of the settings: which role may do which action in which namespace, with which topics.
 
-What no super role and no rule allows is denied, and what a rule denies, whatever others allow. Where a proxy asks for
-somebody, both must be allowed. A decision knows the settings alone, and nothing of what exists: a denial reads the same
-for a namespace that is there and for any other.
+An action that no super role and no rule allows is denied, and so is one that a rule denies, whatever other rules allow.
+If a proxy asks for a principal, both must be allowed. A decision depends on the settings alone, not on what exists: a
+denial reads the same for an existing namespace and for any other.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ __all__ = [
     "rule_text",
 ]
 
-#: What a rule may allow.
+#: The actions that a rule may allow.
 RULE_ACTIONS: Final = ("list", "lookup", "monitor", "admin")
-#: The actions of the rules of which one is enough, by what gates are asked (``access.ACTIONS``), and ``monitor``:
-#: ``list`` sees topics and what is known of them, ``lookup`` is where a topic is served, ``admin`` changes, and
-#: ``monitor`` looks at the server, as ``admin`` does.
+#: The actions of the rules of which one is enough, by the actions of gates (``access.ACTIONS``), and ``monitor``:
+#: ``list`` sees topics and their details, ``lookup`` finds the server of a topic, ``admin`` changes, and ``monitor``
+#: looks at the server, as ``admin`` does.
 RULES_OF: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "list": ("list",),
@@ -50,10 +50,10 @@ RULES_OF: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "monitor": ("monitor",),
     }
 )
-#: The verdicts that are kept, and the roles whose rules are.
+#: The verdicts that are kept, and the roles whose rules are kept.
 _VERDICTS: Final = 8192
 _ROLES: Final = 1024
-#: The longest role that anybody has, in characters: whom a proxy asks for is text that it sends.
+#: The longest role in characters: the principal of a proxy is text that the proxy sends.
 _LONGEST_ROLE: Final = 1024
 
 
@@ -63,7 +63,7 @@ class AllowsEverybody(BrokerCoreError):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Whether one role is allowed something, and by what: ``rule`` is how ``explain`` names it."""
+    """Whether one role is allowed something, and by which ``rule``, as ``explain`` names it."""
 
     role: str | None
     allowed: bool
@@ -73,8 +73,8 @@ class Decision:
 class Authorization:
     """The rules of one server. ``authentication`` says whether its clients have roles that were proven.
 
-    ``on`` is false where everybody may do everything, which costs nothing. Immutable but for what it
-    keeps of its own verdicts; for one event loop. Raises
+    ``on`` is false if everybody may do everything, which costs nothing. Immutable but for its kept verdicts; for one
+    event loop. Raises
     :exc:`AllowsEverybody`.
     """
 
@@ -95,7 +95,7 @@ class Authorization:
         denying = (rule for rule in settings.rules if rule.effect == "deny")
         #: The super roles, and the roles and patterns of roles that rules are about.
         self.roles = self._super_roles.union(*(rule.roles for rule in settings.rules))
-        #: Those of rules that deny.
+        #: The roles of rules that deny.
         self.denied_roles = frozenset(role for rule in denying for role in rule.roles)
         self._rules_of: dict[str, tuple[_Rule, ...]] = {}
         self._scopes: dict[tuple[str, str, str | None], _Scope] = {}
@@ -108,7 +108,7 @@ class Authorization:
         """Whether a role may do an action of the rules (:data:`RULE_ACTIONS`) in a namespace, with one of its topics
         (by its local name without partition), or else with some.
 
-        ``None`` is every namespace: what belongs to the whole server.
+        A ``namespace`` of ``None`` is every namespace, for what belongs to the whole server.
         """
         if not self.on:
             return Decision(role, True, "authorization.mode = allow")
@@ -126,16 +126,17 @@ class Authorization:
         return True if role in self._super_roles else self._of(role)
 
     def decisions(self, asker: Asker, action: str, namespace: str | None) -> list[Decision]:
-        """The decision about each principal of an asker: its role, and the one it asks for, if any."""
+        """The decision about each principal of an asker: its role, and the principal that it asks for, if any."""
         if asker.transport == OPERATOR:
             return [Decision(asker.role, True, "the operator's socket")]
         return [self.decide(role, action, namespace) for role in _roles(asker)]
 
     def check(self, access: Access, action: str | None = None, *, some: bool = False) -> None:
-        """Raise :exc:`~broker_core.errors.ListingFailed`, with the cause ``DENIED``, unless this is allowed.
+        """Raise :exc:`~broker_core.errors.ListingFailed`, with the cause ``DENIED``, unless ``access`` is allowed.
 
-        ``action`` is what the rules are asked in place of what gates are. What changes a namespace as a whole takes the
-        right to all of its topics; with ``some`` (each topic is asked about later), and to list, that to some of them.
+        ``action`` is the action of the rules, if it is not that of the gates. Changing a namespace as a whole takes the
+        right to all of its topics; with ``some`` (each topic is asked about later), and to list, the right to some of
+        them.
         """
         if not self.on or access.asker.transport == OPERATOR:
             return
@@ -169,7 +170,7 @@ class Authorization:
         return [rule.text for rule in self._rules if self.on and rule.covers(namespace, topic)]
 
     def listed(self, asker: Asker, namespace: str) -> TopicFilter | bool:
-        """Which topics of a namespace an asker may list: all (``True``), none, or those that a filter leaves.
+        """The topics of a namespace that an asker may list: all (``True``), none (``False``), or by a filter.
 
         Quick, since the last verdicts are kept.
         """
@@ -208,9 +209,9 @@ class Authorization:
         return True
 
     def filter(self, asker: Asker, namespace: str) -> TopicFilter | None:
-        """The filter of the topics that an asker may list, of one that may list some; ``None``: all.
+        """The filter of the topics that an asker may list; ``None``: all.
 
-        Raises what :meth:`check` raises of one that may list none: there may be other rules since that was asked.
+        Raises what :meth:`check` raises if it may list none: the rules may have changed since :meth:`check`.
         """
         listed = self.listed(asker, namespace)
         if listed is False:
@@ -278,7 +279,7 @@ class Authorization:
         *,
         whole: bool = False,
     ) -> bool:
-        """Whether a role may do this with a topic, with the ``whole`` of a namespace, or else with some topics."""
+        """Whether a role may do an action with a topic, with the ``whole`` of a namespace, or else with some topics."""
         if not role or len(role) > _LONGEST_ROLE:
             return False
         if role in self._super_roles:
@@ -299,7 +300,7 @@ class Authorization:
         return TopicFilter(pairs) if pairs else True
 
     def _scope(self, role: str, action: str, namespace: str | None) -> _Scope:
-        """The rules about a role, an action and a namespace; what is compiled is shared by the same rules."""
+        """The rules about a role, an action and a namespace; equal sets of rules share one compiled form."""
         key = (role, action, namespace)
         scope = self._scopes.get(key)
         if scope is None:
@@ -313,7 +314,7 @@ class Authorization:
         return scope
 
     def _of(self, role: str) -> tuple[_Rule, ...]:
-        """The rules for a role, which are few where there are rules for many."""
+        """The rules for a role, which are few even if there are rules for many roles."""
         found = self._rules_of.get(role)
         if found is None:
             found = tuple(rule for rule in self._rules if rule.is_for(role))
@@ -324,7 +325,7 @@ class Authorization:
 
 
 class _Rule:
-    """One rule, compiled; ``number`` counts from 1. ``topics`` are ``None`` of one that is about all of them."""
+    """One rule, compiled; ``number`` counts from 1. ``topics`` are ``None`` if it is about all topics."""
 
     def __init__(self, number: int, rule: AuthorizationRule) -> None:
         self.number = number
@@ -350,7 +351,7 @@ class _Rule:
         )
 
     def is_about(self, action: str, namespace: str | None) -> bool:
-        """Whether it says something of an action in a namespace; of all namespaces, one that denies it in any."""
+        """Whether it is about an action in a namespace; for all namespaces, whether it denies the action in any."""
         if action not in self._actions:
             return False
         if self.everywhere or namespace is None:
@@ -359,7 +360,7 @@ class _Rule:
 
 
 class _Scope:
-    """Some rules about the same action and namespace, taken together: a topic is allowed by one, and denied by none."""
+    """Some rules about one action and namespace, taken together: a topic is allowed by one, and denied by none."""
 
     def __init__(self, rules: tuple[_Rule, ...]) -> None:
         self._rules = rules
@@ -381,7 +382,7 @@ class _Scope:
         return self.allows_rest or self.allowed.matches(topic)
 
     def why(self, topic: str | None, *, allowed: bool) -> str:
-        """The rule that decides about a topic, or about some; those that deny others of these by their number."""
+        """The rule that decides about a topic, or about some; and by number the rules that deny some of these."""
         denying = [rule for rule in self._rules if rule.denies]
         if topic is not None:
             about = [rule for rule in self._rules if rule.topics is None or rule.topics.matches(topic)]
@@ -404,7 +405,7 @@ def _together(rules: Iterable[_Rule]) -> TopicPatterns:
 
 def is_covered(pattern: str, wide: Iterable[str]) -> bool:
     """Whether one of the wide patterns of topics matches all that a pattern does; ``False`` where this is not clear."""
-    # What stands for a `*` of the pattern may be no character at all, which a `?` does not match.
+    # A `*` of the pattern may stand for no character at all, which a `?` does not match.
     return any(
         re.fullmatch(
             "".join({"*": ".*", "?": "[^*]"}.get(each) or re.escape(each) for each in one), pattern, re.DOTALL
@@ -414,12 +415,12 @@ def is_covered(pattern: str, wide: Iterable[str]) -> bool:
 
 
 def _roles(asker: Asker) -> tuple[str | None, ...]:
-    """The roles that must both have a right: the asker's own, and that of the principal that it asks for, if any."""
+    """The roles that must all have a right: the asker's own, and the principal that it asks for, if any."""
     return (asker.role,) if asker.original_principal is None else (asker.role, asker.original_principal)
 
 
 def rule_actions(rule: AuthorizationRule) -> frozenset[str]:
-    """The actions that a rule is about, each by its name: ``admin`` has ``monitor`` in it where it is allowed.
+    """The actions that a rule is about, each by its name: an allowed ``admin`` includes ``monitor``.
 
     A rule about topics is never about ``monitor``.
     """

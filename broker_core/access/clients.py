@@ -17,9 +17,9 @@ from broker_core.names.rule_patterns import RulePattern
 
 __all__ = ["Client", "ClientFilter", "Clients", "UnderWay", "note_held"]
 
-#: Seconds that rates are of, and that a namespace counts as asked in.
+#: Seconds over which rates are measured, and for which a namespace counts as asked in.
 _MINUTE: Final = 60.0
-#: Namespaces that are kept of one client; those that were not asked in for the longest time go first.
+#: Namespaces that are kept of one client; the ones not asked in for longest go first.
 _MOST_NAMESPACES: Final = 64
 
 
@@ -31,7 +31,7 @@ class _Counted(Protocol):
 
 
 class UnderWay(NamedTuple):
-    """A request: what it asks, in which namespace (empty: in none), and since when by the clock of the clients."""
+    """A request: its operation, its namespace (empty: none), and its start by the clock of the clients."""
 
     operation: str
     namespace: str
@@ -39,10 +39,10 @@ class UnderWay(NamedTuple):
 
 
 class Client:
-    """One open connection; it is the ``connection`` of each :class:`~broker_core.access.asker.Asker` of it.
+    """One open connection; it is the ``connection`` of its :class:`~broker_core.access.asker.Asker`.
 
-    ``end`` closes it, ``buffered`` gives the bytes that it has received or is to send. What a client says of itself is
-    only claimed. For one event loop.
+    ``end`` closes it, ``buffered`` gives the bytes that it has received or is to send. A client's own version is only
+    claimed. For one event loop.
     """
 
     __slots__ = (
@@ -89,13 +89,13 @@ class Client:
         self.last: UnderWay | None = None
         #: The requests that take time, each by a key of its own.
         self.under_way: dict[object, UnderWay] = {}
-        self._namespaces: dict[str, float] = {}  # when each was asked in last
+        self._namespaces: dict[str, float] = {}  # the last time of a request in each namespace
         self._held: WeakSet[_Counted] | None = None  # made with the first of them
         self._requests = self._bytes = 0  # of this minute
         self._last_requests = self._last_bytes = 0  # of the minute before
 
     def identified(self, asker: Asker) -> None:
-        """Note what is known of the client from now on."""
+        """Note the identity of the client from now on."""
         self.role, self.original_principal = asker.role, asker.original_principal
         self.client_version = asker.client_version
 
@@ -130,7 +130,7 @@ class Client:
         self._bytes += size
 
     def holds(self, permits: _Counted) -> None:
-        """Permits of a request of this client; they count as long as they are not released."""
+        """Note permits of a request of this client; they count until they are released."""
         if self._held is None:
             self._held = WeakSet()
         self._held.add(permits)
@@ -180,7 +180,7 @@ def note_held(connection: object, permits: _Counted) -> None:
 
 
 class Clients:
-    """All of them, of all servers of one broker; they say themselves that they are there, and that they are over."""
+    """The clients of all servers of one broker, which report connections and their ends."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -195,7 +195,7 @@ class Clients:
     def opened(
         self, transport: str, address: str, *, end: Callable[[], None], buffered: Callable[[], int]
     ) -> Client:
-        """A client that has connected just now."""
+        """Note a client that has connected just now."""
         client = Client(transport, address, end=end, buffered=buffered, clock=self._clock)
         self._clients[client] = None
         return client
@@ -209,9 +209,9 @@ class Clients:
 class ClientFilter:
     """The clients that an operator means; each part that is given must hold.
 
-    ``role`` is that of the connection or of whom its proxy asks for, and ``namespace`` one that it asked in within a
-    minute; in both, ``*`` stands for any text. ``address`` is ``HOST``, ``HOST:PORT`` or a network such as
-    ``192.0.2.0/24``. Raises :exc:`ValueError` for what can mean nobody.
+    ``role`` is the connection's or the principal of its proxy, and ``namespace`` one with a request of the last minute;
+    in both, ``*`` stands for any text. ``address`` is ``HOST``, ``HOST:PORT`` or a network such as ``192.0.2.0/24``.
+    Raises :exc:`ValueError` for a value that can match no client.
     """
 
     role: str | None = None

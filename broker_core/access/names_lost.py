@@ -1,4 +1,4 @@
-"""How many names of listings roles lose by a change of the rules: clients that see a topic vanish may unsubscribe."""
+"""Counts the listed names that roles lose by a change of the rules: clients that see a topic vanish may unsubscribe."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_LOOKED_AT: Final = 200_000
 
 
 class Lost(NamedTuple):
-    """Names of a namespace that a role does not see any more, ``of`` how many, and whether it may list none."""
+    """The number of names of a namespace that a role loses, ``of`` how many, and whether it may list none now."""
 
     names: int
     of: int
@@ -31,13 +31,13 @@ class Lost(NamedTuple):
 def names_lost(
     old: Authorization, new: Authorization, listings: Iterable[Listing]
 ) -> tuple[dict[str, dict[str, Lost]], bool]:
-    """What a role does not see any more, by role and namespace, and whether all pairs of patterns were compared.
+    """The lost names by role and namespace, and whether all pairs of patterns were compared.
 
-    A pattern of roles stands for those that it alone is about. Of those that two patterns are about there is an entry
-    if they lose something else. For any thread that alone uses ``old`` and ``new``.
+    A pattern of roles stands for the roles that it alone matches. Roles that two patterns match have an entry if they
+    lose something else. For any thread that alone uses ``old`` and ``new``.
     """
     listings = list(listings)
-    of_rights: dict[Hashable, dict[str, Lost]] = {}  # many roles have the same
+    of_rights: dict[Hashable, dict[str, Lost]] = {}  # many roles have the same rights
 
     def lost_by(role: str) -> dict[str, Lost]:
         key = old.key(role), new.key(role)
@@ -46,7 +46,7 @@ def names_lost(
         return of_rights[key]
 
     lost = {role: found for role in sorted(old.roles | new.roles) if (found := lost_by(role))}
-    # A role loses what a rule for one pattern lets it see, and one for the other denies.
+    # A role loses names that a rule for one pattern allows, and a rule for the other denies.
     patterns = [
         [(role, RulePattern(role)) for role in sorted(roles) if "*" in role]
         for roles in (old.roles, new.denied_roles)
@@ -76,7 +76,7 @@ def _lost(old: Authorization, new: Authorization, role: str, listings: Iterable[
 def _overlaps(
     pairs: Iterable[tuple[tuple[str, RulePattern], ...]], met: Container[str]
 ) -> Iterator[tuple[str, str, str]]:
-    """Two patterns, and a text that both match and that is neither of them nor ``met`` before."""
+    """Two patterns, and a text that both match, which is neither pattern nor in ``met``."""
     for (one, pattern), (other, denied) in pairs:
         both = pattern.overlap(denied)
         if both is not None and both not in met and not pattern.covers(other) and not denied.covers(one):
@@ -84,7 +84,7 @@ def _overlaps(
 
 
 def _seen(rules: Authorization, role: str, selection: Selection) -> Selection | None:
-    """What a role sees of a selection; ``None`` where it may not list."""
+    """The names of a selection that a role sees; ``None`` if it may not list."""
     listed = rules.listed(Asker(role), str(selection.listing.namespace))
     if isinstance(listed, bool):
         return selection if listed else None
@@ -92,13 +92,13 @@ def _seen(rules: Authorization, role: str, selection: Selection) -> Selection | 
 
 
 def without_topics(settings: AuthorizationSettings) -> AuthorizationSettings:
-    """The rules that allow, each for all topics: what they are without those that deny."""
+    """The settings with allowing rules alone, each for all topics."""
     rules = [rule.model_copy(update={"topics": None}) for rule in settings.rules if rule.effect == "allow"]
     return settings.model_copy(update={"rules": tuple(rules)})
 
 
 def names_elsewhere(settings: Settings, listers: Iterable[str]) -> str:
-    """The names that are in no catalogue, so that nobody counts how many of them a role loses; empty if there are none.
+    """A text about the names in no catalogue, whose loss is not counted; empty if there are none.
 
     ``listers`` are the names of the plugins that list topics.
     """

@@ -1,4 +1,4 @@
-"""The principal of a client: the role that it was authenticated as, and until when."""
+"""The principal of a client: its authenticated role, and the end of its credentials."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Principal:
     def __new__(cls, role: str, expires_at: float | None = None) -> Self:
         if not isinstance(role, str):
             raise TypeError(f"role must be a string, not {type(role).__name__}")
-        # Of a kind of string, its characters: what it says of itself may change.
+        # The characters of a subclass of str, whose own methods may change.
         role = str.__str__(role)
         if not role.strip():
             raise ValueError("role must name the client: it is blank")

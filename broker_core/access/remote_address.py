@@ -1,4 +1,4 @@
-"""The host in the address of a client, and what counts as one client."""
+"""The host in the address of a client, and the addresses that count as one client."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NETWORK_DIGITS: Final = 16
 
 
 def host_of(remote_address: str) -> str:
-    """The host of ``HOST:PORT`` without brackets; what has no port (a path, an IPv6 address alone) as it is."""
+    """The host of ``HOST:PORT`` without brackets; text without a port (a path, an IPv6 address alone) as it is."""
     host, _, port = remote_address.rpartition(":")
     if not (port.isascii() and port.isdigit()) or (":" in host and not host.startswith("[")):
         return remote_address
@@ -32,7 +32,7 @@ def same_address(host: str) -> str:
 
 
 def is_within(host: str, networks: Iterable[IPv4Network | IPv6Network]) -> bool:
-    """Whether an address is in one of some networks; what is no address, such as the path of a socket, is in none."""
+    """Whether an address is in one of some networks; other text, such as the path of a socket, is in none."""
     try:
         address = ip_address(same_address(host))
     except ValueError:
@@ -41,7 +41,7 @@ def is_within(host: str, networks: Iterable[IPv4Network | IPv6Network]) -> bool:
 
 
 def network_of(host: str) -> str:
-    """One text for all addresses that one client may have: those of a network of /64 in IPv6."""
+    """One text for all addresses that one client may have: a network of /64 in IPv6."""
     address = same_address(host)
     if ":" not in address:
         return address

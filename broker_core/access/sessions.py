@@ -19,9 +19,9 @@ _Identity: TypeAlias = tuple[str | None, str | None]
 
 @dataclass(frozen=True, slots=True)
 class ClientCredentials:
-    """What a client was authenticated with: the name of the method and its data.
+    """The credentials that a client was authenticated with: the name of the method and its data.
 
-    ``original_method`` and ``original_data`` are those that a proxy passes on of its own client, where it does.
+    ``original_method`` and ``original_data`` are the ones of a proxy's own client, if the proxy passes them on.
     """
 
     method: str
@@ -40,7 +40,7 @@ class _Group:
 
 
 class _Session:
-    """The credentials of one connection; ``order`` says which are the latest of a group."""
+    """The credentials of one connection; ``order`` says which credentials are the latest of a group."""
 
     __slots__ = ("__weakref__", "credentials", "group", "order")
 
@@ -77,11 +77,11 @@ class Sessions:
         self._by_connection[asker.connection] = session
 
     def end(self, asker: Asker) -> None:
-        """The connection is over: forget its credentials."""
+        """Forget the credentials of a connection that is over."""
         self._by_connection.pop(asker.connection, None)
 
     def of(self, asker: Asker) -> ClientCredentials | None:
-        """The credentials of one connection; ``None`` where it has none, or is over."""
+        """The credentials of one connection; ``None`` if it has none, or is over."""
         session = self._by_connection.get(asker.connection)
         return None if session is None else session.credentials
 
@@ -91,7 +91,7 @@ class Sessions:
         return group is not None and bool(group.sessions)
 
     def any_of(self, role: str | None, original_principal: str | None) -> ClientCredentials | None:
-        """The latest credentials of any live connection with this identity; ``None`` where there is none."""
+        """The latest credentials of any live connection with this identity; ``None`` if there is none."""
         group = self._groups.get((role, original_principal))
         if group is None:
             return None

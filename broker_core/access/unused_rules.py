@@ -1,4 +1,4 @@
-"""Rules that decide nothing: what they say is said before they are looked at, or is about no namespace or topic."""
+"""Rules that decide nothing: an earlier rule always decides first, or they match no namespace or topic."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["unmatched_topics", "unused_rules"]
 
 
 def unused_rules(settings: AuthorizationSettings) -> Iterator[tuple[int, str]]:
-    """The rules that can never be what decides, by their number from 1, and why."""
+    """The rules that can never decide, by their number from 1, and why."""
     for number, rule in enumerate(settings.rules, 1):
         earlier = enumerate(settings.rules[: number - 1], 1)
         before = next((place for place, wide in earlier if _covers(wide, rule)), None)
@@ -33,7 +33,7 @@ def unused_rules(settings: AuthorizationSettings) -> Iterator[tuple[int, str]]:
 def unmatched_topics(
     settings: AuthorizationSettings, listings: Sequence[Listing]
 ) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """The rules that deny by patterns of which no topic of their namespaces is, by their number, and these patterns.
+    """The rules that deny by patterns which match no topic of their namespaces, by number, with these patterns.
 
     A rule whose namespaces have no topic yet is left out.
     """
@@ -67,7 +67,7 @@ def _denying(settings: AuthorizationSettings, rule: AuthorizationRule) -> int | 
 def _covers(
     wide: AuthorizationRule, narrow: AuthorizationRule, actions: frozenset[str] | None = None
 ) -> bool:
-    """Whether a rule says all that a narrow one says, which is about ``actions`` if they are given."""
+    """Whether a rule covers all that a narrow one says (only for ``actions``, if given)."""
     return (
         wide.effect == narrow.effect
         and all(is_covered(topic, wide.topics or "*") for topic in narrow.topics or "*")

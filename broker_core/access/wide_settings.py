@@ -1,4 +1,4 @@
-"""Settings that let in more than an operator may have meant, or nobody: warnings for `check` and for the start."""
+"""Settings that let in more clients than an operator may have meant, or none: warnings at `check` and at the start."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from broker_core.settings import Settings
 
 __all__ = ["wide_settings"]
 
-#: The end of a regular expression for any text, where a name would hardly have a dot: not ``orders.*``, but
-#: ``orders-.*`` and ``.*``.
+#: The end of a regular expression for any text, after a character that hardly any name has before a dot: not
+#: ``orders.*``, but ``orders-.*`` and ``.*``.
 _AS_REGEX: Final = re.compile(r"(?:^|_|[^\w*?])\.\*$")
 
 
 def wide_settings(settings: Settings, *, identifies: bool = False) -> Iterator[tuple[str, str]]:
-    """Each such setting by its name, and what it lets in. ``identifies``: clients may have roles by other means."""
+    """The wide settings by name, and what each lets in. ``identifies``: clients may have roles by other means."""
     if _is_ruled(settings):
         table = settings.authorization
         if not table.super_roles and not table.rules:
@@ -46,7 +46,7 @@ def wide_settings(settings: Settings, *, identifies: bool = False) -> Iterator[t
 
 
 def _odd_topics(settings: Settings) -> Iterator[tuple[str, str]]:
-    """Patterns of topics that are valid and hardly meant as they are: a rule that denies by one denies nothing."""
+    """Patterns of topics that are valid but hardly meant as they are: a rule that denies by one denies nothing."""
     for number, rule in enumerate(settings.authorization.rules, 1):
         for topic in rule.topics or ():
             if _AS_REGEX.search(topic):

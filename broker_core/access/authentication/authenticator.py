@@ -35,7 +35,7 @@ class Verifier(Protocol):
         """The files that :meth:`reload` reads."""
 
     def verify_now(self, data: bytes, peer: Peer) -> Principal | None:
-        """The principal, or ``None`` where the verdict takes longer than the event loop may be held.
+        """The principal, or ``None`` if the verdict takes longer than the event loop may be held.
 
         Raises :exc:`AuthenticationFailed`.
         """
@@ -44,13 +44,13 @@ class Verifier(Protocol):
         """The principal; raises :exc:`AuthenticationFailed`."""
 
     def evidence(self, data: bytes, peer: Peer) -> object:
-        """What credentials stand on that were verified just now, without a password."""
+        """The evidence of credentials that were verified just now, without a password."""
 
     def upholds(self, role: str, evidence: object) -> bool:
-        """Whether they would still be verified, as those of the same role."""
+        """Whether the credentials would still be verified, with the same role."""
 
     def reload(self) -> None:
-        """Read keys and files again; raises where the former ones stay."""
+        """Read keys and files again; raises if the former ones stay."""
 
     def close(self) -> None:
         """Verify nothing any more."""
@@ -58,8 +58,8 @@ class Verifier(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Grounds:
-    """What a client has its role on: credentials of a ``method`` of the settings, or else those that a plugin took, or
-    none (``is_anonymous``).
+    """The grounds of a client's role: credentials of a ``method`` of the settings, or credentials that a plugin
+    accepted, or none (``is_anonymous``).
     """
 
     role: str
@@ -78,14 +78,14 @@ class Authenticator:
     def __init__(self, settings: AuthenticationSettings, ask_plugins: AskPlugins | None = None) -> None:
         self._ask_plugins = ask_plugins
         self._verifiers: dict[str, Verifier] = {}
-        #: Counts what may have made credentials bad that were good: another key, another file, another setting.
+        #: The number of changes that may have made good credentials bad: of a key, a file or a setting.
         self.generation = 0
         self.prepare(settings)()
 
     def prepare(self, settings: AuthenticationSettings) -> Callable[[], None]:
-        """Read what other settings need, in a thread; what is returned puts them in force.
+        """Read the files of new settings, in a thread; the returned function puts them in force.
 
-        Credentials that are being verified are so by the former ones. Raises :exc:`AuthenticationUnusable`.
+        Checks under way go on with the former ones. Raises :exc:`AuthenticationUnusable`.
         """
         verifiers = _verifiers(settings)
 
@@ -126,7 +126,7 @@ class Authenticator:
         return self._ask_plugins is not None
 
     def authenticate_now(self, method: str | None, data: bytes, peer: Peer) -> Principal | None:
-        """The principal of a client, or ``None`` where :meth:`authenticate` has to be awaited.
+        """The principal of a client, or ``None`` if :meth:`authenticate` has to be awaited.
 
         ``method`` is the name of the method, ``None`` if the client names none. Raises :exc:`AuthenticationFailed`.
         """
@@ -149,7 +149,7 @@ class Authenticator:
             if principal is not None:
                 return _not_expired(principal)
             if method not in (None, "", _NO_METHOD):
-                # A plugin may have passed because the credentials are wrong: those are not let in as anonymous.
+                # A plugin may have passed because the credentials are wrong: such a client is not let in as anonymous.
                 raise AuthenticationFailed("refused_by_plugins", "no plugin has accepted the credentials")
         if self.anonymous is not None:
             return self.anonymous
@@ -162,16 +162,17 @@ class Authenticator:
         original_principal: str | None,
         proxy_version: str | None = None,
     ) -> tuple[str, str | None]:
-        """Role and original principal of a client; raises :exc:`InvalidRoles` where it may not name that one.
+        """Role and original principal of a client; raises :exc:`InvalidRoles` if it may not name
+        ``original_principal``.
 
         The credentials of the original principal are not looked at, as in Pulsar by default. An empty original
-        principal is one: no rule of authorization allows it anything.
+        principal counts as one: no rule of authorization allows it anything.
         """
         check_roles(self._proxy_roles, principal.role, original_principal, proxy_version)
         return principal.role, original_principal
 
     def grounds(self, method: str | None, data: bytes, peer: Peer, principal: Principal) -> Grounds:
-        """What a client stands on that was authenticated as this principal just now."""
+        """The grounds of a client that was authenticated as this principal just now."""
         if principal is self.anonymous:
             return Grounds(principal.role, is_anonymous=True)
         verifier = None if method is None else self._verifiers.get(method)
@@ -180,8 +181,8 @@ class Authenticator:
         return Grounds(principal.role, method, verifier.evidence(data, peer))
 
     def upholds(self, grounds: Grounds) -> bool:
-        """Whether a client would still be let in on these, with the same role. Plugins are not asked: what they took is
-        good until its end.
+        """Whether a client would still be let in on these grounds, with the same role. Plugins are not asked:
+        credentials that they accepted are good until they end.
         """
         if grounds.is_anonymous:
             return self.anonymous is not None and self.anonymous.role == grounds.role
@@ -191,11 +192,11 @@ class Authenticator:
         return verifier is not None and verifier.upholds(grounds.role, grounds.evidence)
 
     def look_again(self) -> None:
-        """Something else has changed that credentials may stand on; from any thread."""
+        """Note that something else has changed on which credentials depend; from any thread."""
         self.generation += 1
 
     def reload(self) -> None:
-        """Read keys and files again: of one that is broken the former state stays, and the others are read.
+        """Read keys and files again: a broken one keeps its former state, and the others are read.
 
         Raises :exc:`AuthenticationUnusable`.
         """
@@ -210,7 +211,7 @@ class Authenticator:
             raise AuthenticationUnusable("; ".join(failures))
 
     def close(self) -> None:
-        """Let go of threads, when no client is served any more."""
+        """End the threads, when no client is served any more."""
         for verifier in self._verifiers.values():
             verifier.close()
 

@@ -16,7 +16,7 @@ __all__ = [
     "unusable_reason",
 ]
 
-#: What a client reads, whatever the reason. docs/reference/pulsar-behaviour.md#authentication
+#: The text for clients, whatever the reason. docs/reference/pulsar-behaviour.md#authentication
 FAILED: Final = "Failed to authenticate"
 #: The reasons of failures, as the values of a label of metrics.
 REASONS: Final = (
@@ -51,7 +51,7 @@ class AuthenticationFailed(BrokerCoreError):
 
 
 def bad_password() -> AuthenticationFailed:
-    """The failure of a user and password; whether there is such a user is said to nobody."""
+    """The failure of a user and password, which reveals to nobody whether there is such a user."""
     return AuthenticationFailed("bad_password", "no such user, or another password")
 
 
@@ -73,5 +73,5 @@ class InvalidRoles(BrokerCoreError):
 
 
 def unusable_reason(error: OSError | ValueError) -> str:
-    """Why a key or a file cannot be used, in words."""
+    """The reason in words why a key or a file cannot be used."""
     return f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)

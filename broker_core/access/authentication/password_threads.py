@@ -48,9 +48,9 @@ class PasswordThreads(Generic[V]):
         self._is_closed = False
 
     async def run(self, host: str, name: bytes, work: Callable[[], V]) -> V:
-        """The verdict of ``work``; raises :exc:`AuthenticationFailed` where too many wait.
+        """The verdict of ``work``; raises :exc:`AuthenticationFailed` if too many wait.
 
-        Work of which nobody waits for the verdict any more is not begun.
+        Work without waiting callers is not begun.
         """
         job = self._jobs.get(name)
         if job is None:
@@ -72,7 +72,7 @@ class PasswordThreads(Generic[V]):
                 self._forget(job)
 
     def close(self) -> None:
-        """Begin nothing any more, and refuse what waits; what runs ends by itself."""
+        """Begin no more work, and refuse waiting work; running work ends by itself."""
         self._is_closed = True
         for job in self._queue.first(len(self._queue)):
             self._queue.remove(job)
@@ -98,7 +98,7 @@ class PasswordThreads(Generic[V]):
             job.verdict.set_exception(error)
         else:
             job.verdict.set_result(done.result())
-        job.verdict.exception()  # seen: all who waited for it may have gone
+        job.verdict.exception()  # read, since all waiting callers may have gone
         if not self._is_closed:
             self._begin()
 

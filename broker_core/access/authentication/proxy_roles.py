@@ -12,10 +12,10 @@ __all__ = ["check_roles"]
 def check_roles(
     proxy_roles: Collection[str], role: str, original_principal: str | None, proxy_version: str | None
 ) -> None:
-    """Refuse what Pulsar's broker refuses of an authenticated client, as :exc:`InvalidRoles`.
+    """Refuse the roles of an authenticated client that Pulsar's broker refuses, as :exc:`InvalidRoles`.
 
     A proxy role must name an original principal that is no proxy role; any other role must name none, not even itself.
-    An empty name of a client that is no proxy is let in, and no rule allows it anything.
+    A client that is no proxy may give an empty name, which no rule allows anything.
     docs/reference/pulsar-behaviour.md#authentication
     """
     is_proxy = role in proxy_roles

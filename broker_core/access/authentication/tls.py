@@ -45,7 +45,7 @@ class TlsVerifier:
             return False
 
     def reload(self) -> None:
-        """There is nothing to read: the server of TLS reads its certificates itself."""
+        """Do nothing: the server of TLS reads its certificates itself."""
 
     def close(self) -> None:
-        """There is nothing to let go of."""
+        """Do nothing."""

@@ -18,7 +18,7 @@ _ORDER: Final = ((0, 6, 12), (1, 7, 13), (2, 8, 14), (3, 9, 15), (4, 10, 5))
 
 
 def apr1_digest(password: bytes, salt: bytes) -> str:
-    """The 22 characters behind ``$apr1$SALT$``. Its time grows with the length of the password: bound that."""
+    """The 22 characters after ``$apr1$SALT$``. Its time grows with the length of the password: bound that."""
     inner = _md5(password + salt + password)
     mixed = password + _MAGIC + salt + (inner * (len(password) // 16 + 1))[: len(password)]
     length = len(password)

@@ -33,7 +33,7 @@ class BasicVerifier:
         return (self._file,)
 
     def verify_now(self, data: bytes, peer: Peer) -> Principal | None:  # noqa: ARG002 - a password says it all
-        """The principal by a kept verdict, ``None`` where there is none; raises :exc:`AuthenticationFailed`."""
+        """The principal by a kept verdict, ``None`` if there is none; raises :exc:`AuthenticationFailed`."""
         user, password = _parts(data)
         return _principal(user, self._verdicts.kept(self._verdicts.digest(user, password)))
 
@@ -64,7 +64,7 @@ class BasicVerifier:
         return evidence is not None and self._verdicts.hash_of(role) == evidence
 
     def reload(self) -> None:
-        """Read the file again, and forget all verdicts; raises where it cannot be used, and the former one stays."""
+        """Read the file again, and forget all verdicts; raises if it cannot be used, and the former one stays."""
         self._verdicts = Verdicts(read_htpasswd(self._file))
 
     def close(self) -> None:

@@ -17,7 +17,7 @@ __all__ = ["LONGEST_PASSWORD", "matches", "read_htpasswd"]
 
 #: Bytes of a password: the time of ``$apr1$`` grows with it.
 LONGEST_PASSWORD: Final = 512
-#: What bcrypt reads of a password; ``htpasswd`` cuts it there too.
+#: The bytes that bcrypt reads of a password; ``htpasswd`` cuts it there too.
 _OF_BCRYPT: Final = 72
 #: Two to the power of this many rounds take five seconds: more is a mistake.
 _HIGHEST_COST: Final = 16

@@ -19,7 +19,7 @@ _KEPT: Final = 4 * 1024**2
 class Verdicts:
     """The users of one version of the file, and the verdicts on the passwords that were tried.
 
-    The key of the hash is of this object alone, and of this process: a kept verdict tells nothing of a password.
+    The key of the hash is of this object alone, and of this process: a kept verdict reveals nothing of a password.
     """
 
     def __init__(self, users: Mapping[str, str]) -> None:
@@ -45,14 +45,14 @@ class Verdicts:
         ).digest()
 
     def kept(self, digest: bytes) -> bool | None:
-        """The verdict that is known, ``None`` where none is."""
+        """The known verdict, ``None`` if there is none."""
         return next((verdict for verdict, kept in self._kept.items() if kept.get(digest)), None)
 
     def decide(self, user: str, password: bytes) -> bool:
         """Verify a password: long work, for a thread. An unknown user takes as long as one of the file."""
         hashed = self._users.get(user)
         if hashed is None:
-            # Always the same one for the same name, as if it were a user of the file.
+            # Always the same hash for a name, as if it were a user of the file.
             place = int.from_bytes(self.digest(user, b"")) % len(self._hashes)
             matches(self._hashes[place], password)
             return False

@@ -16,14 +16,14 @@ from broker_core.counted import counted
 
 __all__ = ["CompactToken", "MalformedToken", "read_json"]
 
-#: Depth of objects and lists, digits of a number: those of Jackson.
+#: Depth of objects and lists, digits of a number: the limits of Jackson.
 _DEEPEST: Final = 1000
 #: Bytes of a header. It is read before the signature is checked, so that anybody may send one: 5 MB of them, from many
 #: connections, would hold the interpreter for seconds. A header has an algorithm and the id of a key.
 _LONGEST_HEADER: Final = 16 * 1024
 _MOST_DIGITS: Final = 1000
 _ALPHABET: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_="
-#: What is cut off at both ends of a part: all bytes that Base64 has no use for.
+#: The bytes that are cut off at both ends of a part: all that Base64 has no use for.
 _IGNORED: Final = bytes(byte for byte in range(256) if byte not in _ALPHABET)
 _TEXT: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _BRACKET: Final = re.compile(rb"[{}\[\]]")
@@ -35,7 +35,7 @@ class MalformedToken(ValueError):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CompactToken:
-    """A token in its parts, nothing of which is verified: ``payload`` is text until the signature has been."""
+    """The parts of a token, all unverified: ``payload`` stays text until the signature is verified."""
 
     header: dict[str, Any]
     payload: bytes
@@ -70,7 +70,7 @@ def _decoded(part: bytes) -> bytes:
     """Base64url as the library of Pulsar's brokers decodes it.
 
     Other characters at both ends and padding are ignored, so that one token has many spellings; a character in the
-    midst is an error. The bits of the last character that no byte needs may be anything.
+    midst is an error. Unused bits of the last character may be anything.
     """
     part = part.strip(_IGNORED)
     padding = 2 if part.endswith(b"==") else 1 if part.endswith(b"=") else 0
@@ -87,7 +87,7 @@ _TO_STANDARD: Final = bytes.maketrans(b"-_", b"+/")
 
 
 def read_json(data: bytes, part: str) -> dict[str, Any]:
-    """The JSON object at the beginning of ``data``; text behind it, and bytes that are no UTF-8, are no matter.
+    """The JSON object at the beginning of ``data``; text after it, and bytes that are no UTF-8, do not matter.
 
     Raises :exc:`MalformedToken` for everything else, and for names that are there twice, NaN, and great depth.
     """
@@ -97,7 +97,7 @@ def read_json(data: bytes, part: str) -> dict[str, Any]:
     try:
         value, _ = _DECODER.raw_decode(text)
     except (ValueError, RecursionError):
-        # Without what json says, which may quote the token.
+        # Without json's own message, which may quote the token.
         raise MalformedToken(f"its {part} is not JSON, or has a name twice") from None
     if not isinstance(value, dict):
         raise MalformedToken(f"its {part} is no object of JSON")
@@ -113,7 +113,7 @@ def _is_too_deep(data: bytes) -> bool:
         if depth > _DEEPEST:
             return True
         if depth <= 0:
-            return False  # the rest is behind the object
+            return False  # the rest comes after the object
     return False
 
 

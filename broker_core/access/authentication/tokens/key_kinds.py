@@ -1,4 +1,4 @@
-"""The kinds of a token's key: which algorithms each verifies, and what is wrong with a key of another kind."""
+"""The kinds of a token's key: the algorithms that each verifies, and the error for a key of another kind."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def algorithms_for(data: bytes, *, is_secret: bool) -> tuple[Algorithm, ...]:
 
 
 def kind_of(key: Key) -> str:
-    """What a key is, in words."""
+    """The kind of a key, in words."""
     if isinstance(key, bytes):
         return f"a secret of {counted(len(key), 'byte')}"
     if isinstance(key, RSAPublicKey):
@@ -104,7 +104,7 @@ def _key_of(data: bytes, algorithms: Collection[str]) -> Key:
 
 
 def _base64(data: bytes) -> bytes:
-    """What a file of Base64 stands for, as other tools write keys; nothing where it is none."""
+    """The bytes of a Base64 file, as other tools write keys; empty if it is none."""
     try:
         return base64.b64decode(b"".join(data.split()), validate=True)
     except ValueError:

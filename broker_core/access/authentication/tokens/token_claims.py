@@ -18,7 +18,7 @@ __all__ = ["check_header", "principal_of"]
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,19}")
 _ISO_8601: Final = re.compile(r"(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?Z", re.ASCII)
-#: Seconds from and to 1970, at most: what a date in milliseconds has room for.
+#: The most seconds from or to 1970 that a date in milliseconds has room for.
 _FARTHEST: Final = 2**63 // 1000
 #: Headers of which the broker cannot read the claims: nested and compressed ones, and extensions that must be known.
 _UNREADABLE: Final = ("cty", "zip", "calg", "crit")
@@ -63,7 +63,7 @@ def principal_of(claims: Mapping[str, Any], settings: TokenSettings, now: float)
 
 
 def _is_absent(value: object) -> bool:
-    """What counts as absent: ``null``, text without a character but white space, an empty list or object."""
+    """Whether a value counts as absent: ``null``, text of white space alone, an empty list or object."""
     return value is None or (isinstance(value, str) and not value.strip()) or value in ([], {})
 
 

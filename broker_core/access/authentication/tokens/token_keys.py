@@ -20,7 +20,8 @@ from broker_core.settings import TokenSettings
 
 __all__ = ["MOST_TRIED", "TokenKeys"]
 
-#: Keys of a set that are tried for a token that names none, at most: each takes some 50 µs, for anybody who connects.
+#: The most keys of a set that are tried for a token that names none: each takes some 50 µs, for any client that
+#: connects.
 MOST_TRIED: Final = 8
 
 
@@ -71,7 +72,7 @@ class TokenKeys:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """What each key is, in words."""
+        """The kind of each key, in words."""
         return tuple(kind_of(key.key) for key in self._keys)
 
     @property
@@ -81,10 +82,11 @@ class TokenKeys:
         return tuple(sorted(name for name, number in counts.items() if number > MOST_TRIED))
 
     def problem(self, algorithm: str, key_id: str | None, signed: bytes, signature: bytes) -> str | None:
-        """Why the signature of ``signed`` is not one of a key of ours; ``None``: it is one. No part of the token.
+        """The reason why no key of ours made the signature of ``signed``, without any part of the token; ``None``: one
+        did.
 
-        Of a set, the key with the id that the token names; otherwise each key without an id. A token without an id may
-        be of each key, :data:`MOST_TRIED` of them at most.
+        Of a set, the key with the id that the token names; otherwise each key without an id. For a token without an id
+        each key is tried, at most :data:`MOST_TRIED` of them.
         """
         if algorithm not in self._algorithms:
             shown = f"by {algorithm}" if algorithm in _ALGORITHMS else "by an unknown algorithm"
@@ -139,7 +141,7 @@ def _set_of(data: bytes, algorithms: Collection[str]) -> list[_BoundKey]:
 
 
 def _member(member: Mapping[str, Any], algorithms: Collection[str]) -> _BoundKey | None:
-    """A key of a set, ``None`` for one that is there for something else."""
+    """A key of a set, ``None`` for a key of another use."""
     if "d" in member:
         raise ValueError("a key of the set is a private key: the server has public keys")
     use, operations, key_id = member.get("use", "sig"), member.get("key_ops", ["verify"]), member.get("kid")

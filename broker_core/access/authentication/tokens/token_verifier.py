@@ -56,11 +56,11 @@ class TokenVerifier:
             return await asyncio.to_thread(self._verify, data)
 
     def evidence(self, data: bytes, peer: Peer) -> bytes | TokenKeys:  # noqa: ARG002 - a token says it all
-        """The token; of a large one, the keys that it was verified by."""
+        """The token itself, or for a large one the keys that verified it."""
         return data if len(data) <= _KEPT else self._keys
 
     def upholds(self, role: str, evidence: object) -> bool:
-        """Whether the token is still a good one, of the same role."""
+        """Whether the token is still good, with the same role."""
         if not isinstance(evidence, bytes):
             return evidence is self._keys
         try:
@@ -69,11 +69,11 @@ class TokenVerifier:
             return False
 
     def reload(self) -> None:
-        """Read the keys again; raises where they cannot be used, and the former ones stay."""
+        """Read the keys again; raises if they cannot be used, and the former ones stay."""
         self._keys = TokenKeys.read(self._settings)
 
     def close(self) -> None:
-        """There is nothing to let go of."""
+        """Do nothing."""
 
     def _verify(self, data: bytes) -> Principal:
         if not data:
