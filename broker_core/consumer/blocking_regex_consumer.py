@@ -22,7 +22,7 @@ class BlockingRegexConsumer:
     ``with BlockingRegexConsumer(service_url, pattern, subscription_name) as consumer: for message in consumer: ...``
 
     One consumer serves any number of threads. It works in a thread of its own, which ends with :meth:`close` or
-    ``with``. Ctrl-C interrupts a call; a message that it takes at this moment is delivered again later on. Inside of a
+    ``with``. Ctrl-C interrupts a call; a message that it takes at this moment is delivered again later on. Inside a
     running event loop a call raises :exc:`RuntimeError`.
     """
 
@@ -38,17 +38,17 @@ class BlockingRegexConsumer:
 
     @property
     def failures(self) -> dict[str, Exception]:
-        """The topics that cannot be opened, which goes on being tried, and the last failure of each."""
+        """The topics that cannot be opened, which are tried again and again, with the last failure of each."""
         return self._call(lambda: self._consumer.failures)
 
     @property
     def is_watching(self) -> bool:
-        """Whether the server tells of topics that come and go now; otherwise it is asked each period."""
+        """Whether the server reports topics that come and go now; otherwise it is asked each period."""
         return self._consumer.is_watching
 
     @property
     def last_listing_error(self) -> Exception | None:
-        """The failure of the last listing; ``None`` where it was answered."""
+        """The failure of the last listing; ``None`` if it was answered."""
         return self._consumer.last_listing_error
 
     def start(self) -> None:
@@ -69,7 +69,7 @@ class BlockingRegexConsumer:
         self.close()
 
     def close(self) -> None:
-        """Close all consumers. The subscriptions stay, and what was not acknowledged is delivered again."""
+        """Close all consumers. The subscriptions stay, and unacknowledged messages are delivered again."""
         self._closed = True
         self._thread.close()
 
@@ -86,7 +86,7 @@ class BlockingRegexConsumer:
         return self._thread.run(lambda: self._consumer.receive(timeout))
 
     def batch_receive(self, max_messages: int = 100, timeout: float | None = None) -> list[pulsar.Message]:
-        """The messages that are here, as soon as there is one; an empty list after ``timeout`` seconds without one."""
+        """The messages that have arrived, once there is one; an empty list after ``timeout`` seconds without one."""
         self._check()
         return self._thread.run(lambda: self._consumer.batch_receive(max_messages, timeout))
 
@@ -100,7 +100,7 @@ class BlockingRegexConsumer:
             raise StopIteration from None
 
     def acknowledge(self, message: pulsar.Message) -> bool:
-        """The message is done with. False where its topic is not open at the moment: it will be delivered again."""
+        """Acknowledge a message. False if its topic is not open at the moment: it will be delivered again."""
         self._check()
         return self._thread.run(lambda: self._consumer.acknowledge(message))
 
@@ -110,7 +110,7 @@ class BlockingRegexConsumer:
         return self._thread.run(lambda: self._consumer.acknowledge_cumulative(message))
 
     def negative_acknowledge(self, message: pulsar.Message) -> bool:
-        """The message failed: it is delivered again after the delay for it, or goes to the dead letters."""
+        """Report that a message failed: it is delivered again after the delay for it, or goes to the dead letters."""
         return self._call(lambda: self._consumer.negative_acknowledge(message))
 
     def redeliver_unacknowledged_messages(self) -> None:
@@ -136,7 +136,7 @@ class BlockingRegexConsumer:
             raise ConsumerClosed("the consumer is closed")
 
     def _call(self, function: Callable[[], T]) -> T:
-        """The result of a function that is for the thread of the loop only."""
+        """The result of a function, called in the thread of the loop."""
         self._check()
 
         async def calling() -> T:

@@ -1,7 +1,7 @@
 """Calls of the official client's asynchronous functions from an event loop.
 
 `pulsar.asyncio` makes a future and a hop between threads of each call, and a message that comes to a cancelled
-``receive`` is lost until it is delivered again. So these are the calls of its C++ core, ``_pulsar``.
+``receive`` is lost until it is delivered again. So these functions call its C++ core, ``_pulsar``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["call", "on_loop"]
 
 
 def on_loop(loop: asyncio.AbstractEventLoop, function: Callable[..., None]) -> Callable[..., None]:
-    """``function`` for a thread of the client: called in the loop; at once where the call is made there already."""
+    """``function`` for a thread of the client: called in the loop; at once if the thread is the loop's."""
     thread = threading.get_ident()
 
     def called(*arguments: Any) -> None:

@@ -34,7 +34,7 @@ _CREDENTIALS_SECONDS: Final = 30.0
 
 
 def check_subscribe_options(options: Mapping[str, Any]) -> None:
-    """Raises :exc:`TypeError` for an option that the official asynchronous `subscribe` has not, or that is not free."""
+    """Raise :exc:`TypeError` for an option that the official `subscribe` lacks, or that the consumer sets."""
     known = inspect.signature(pulsar.asyncio.Client.subscribe).parameters
     for name in options:
         if name in _OWN:
@@ -68,7 +68,7 @@ async def official_client(
 
 
 def _tls_settings(tls: ClientTls) -> dict[str, Any]:
-    # Without an authority, those of the system, as for the lookups: the official client has a list of its own.
+    # Without an authority, the system's, as for the lookups: the official client has a list of its own.
     ca = tls.ca or ssl.get_default_verify_paths().cafile
     settings: dict[str, Any] = {
         "tls_trust_certs_file_path": None if ca is None else str(ca),
@@ -97,7 +97,7 @@ async def _authentication(auth: Any) -> pulsar.Authentication | None:
 
 
 def _token_source(credentials: Credentials, first: bytes) -> Callable[[], str]:
-    """Gives the token as it is now to a thread of the client, which asks for each connection and each challenge."""
+    """A function that gives the current token to a thread of the client, for each connection and each challenge."""
     loop = asyncio.get_running_loop()
     last = [first.decode()]
 

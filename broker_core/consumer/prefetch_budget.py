@@ -1,4 +1,4 @@
-"""How many messages the client may hold of each topic, so that all topics together stay within one number."""
+"""Numbers of messages that the client may hold of each topic, so that all topics together stay within one number."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class PrefetchBudget:
         if total < 1:
             raise ValueError(f"a queue has room for 1 message at least, not {total}")
         self.total: Final = total
-        #: What all topics have together.
+        #: The messages of all topics together.
         self.granted = 0
 
     def share(self, topics: int) -> int:
@@ -33,10 +33,10 @@ class PrefetchBudget:
         return size
 
     def give_back(self, size: int) -> None:
-        """A topic that had so many is closed."""
+        """Take ``size`` messages back from a topic that is closed."""
         self.granted -= size
 
     def fits(self, size: int, topics: int) -> bool:
-        """Whether a topic that has ``size`` is as it should be among so many: within half and twice its share."""
+        """Whether a topic's ``size`` is right among ``topics``: within half and twice its share."""
         share = self.share(topics)
         return size <= 2 * share and 2 * size >= min(share, self.total - self.granted)

@@ -14,8 +14,8 @@ Message = TypeVar("Message")
 
 
 class ReadyMessages(Generic[Topic, Message]):
-    """A queue with one place for each topic: as a topic's next message comes behind those of all others that have one,
-    no topic keeps another from being received. For one event loop.
+    """A queue with one place for each topic: as a topic's next message comes after the messages of all other topics, no
+    topic keeps another from being received. For one event loop.
     """
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class ReadyMessages(Generic[Topic, Message]):
         self._wake()
 
     def discard(self, topic: Topic) -> Message | None:
-        """Take the message of a topic out; ``None`` where it has none."""
+        """Take the message of a topic out; ``None`` if it has none."""
         return self._messages.pop(topic, None)
 
     def end(self, error: BaseException) -> None:
@@ -60,7 +60,7 @@ class ReadyMessages(Generic[Topic, Message]):
             try:
                 await waiting
             except BaseException:
-                # It was told of a message, and another one that waits must be told instead.
+                # It was woken for a message, so another waiting caller must be woken instead.
                 if waiting.done() and not waiting.cancelled() and self._messages:
                     self._wake()
                 raise

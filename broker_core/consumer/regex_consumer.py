@@ -35,7 +35,7 @@ _log = logging.getLogger("broker_core.consumer")
 #: Seconds that closing may take.
 _CLOSE_SECONDS: Final = 30.0
 
-#: Where to go on: a message id, ``pulsar.MessageId.earliest`` or ``latest``, or a time (in ms where it is a number).
+#: A position to go on from: a message id, ``pulsar.MessageId.earliest`` or ``latest``, or a time (a number is in ms).
 Position: TypeAlias = Any
 
 
@@ -46,12 +46,12 @@ class ConsumerClosed(BrokerCoreError):
 class RegexConsumer:
     """``async with RegexConsumer(service_url, pattern, subscription_name) as consumer: async for message in consumer``
 
-    Lookups and messages go by ``service_url``, listings by ``lookup_url`` (``service_url`` where it is not given);
+    Lookups and messages go by ``service_url``, listings by ``lookup_url`` (``service_url`` if it is not given);
     ``auth`` and ``tls`` are for both. ``properties`` select topics at the server, and are the consumer's at the broker.
-    Topics are looked for every ``period`` seconds; one that ``confirmations`` answers in a row do not have is closed,
-    never unsubscribed. The client holds ``queue_size`` messages at most of all topics together, and one more of each;
-    ``parallel`` topics are opened at once. ``client_options`` are for ``pulsar.Client``, ``subscribe_options`` for its
-    ``subscribe``: schema, dead_letter_policy, consumer_name, negative_ack_redelivery_delay_ms ...
+    Topics are looked for every ``period`` seconds; a topic that is missing from ``confirmations`` answers in a row is
+    closed, never unsubscribed. The client holds ``queue_size`` messages at most of all topics together, and one more of
+    each; ``parallel`` topics are opened at once. ``client_options`` are for ``pulsar.Client``, ``subscribe_options``
+    for its ``subscribe``: schema, dead_letter_policy, consumer_name, negative_ack_redelivery_delay_ms ...
 
     Messages are ``pulsar.Message``. For one event loop; its methods may be called by several tasks.
     """
@@ -129,7 +129,7 @@ class RegexConsumer:
 
     @property
     def failures(self) -> dict[str, Exception]:
-        """The topics that cannot be opened, which goes on being tried, and the last failure of each."""
+        """The topics that cannot be opened, which are tried again and again, with the last failure of each."""
         return {
             known.topic: known.error
             for known in self._topics or ()
@@ -138,20 +138,20 @@ class RegexConsumer:
 
     @property
     def is_watching(self) -> bool:
-        """Whether the server tells of topics that come and go now; otherwise it is asked each period."""
+        """Whether the server reports topics that come and go now; otherwise it is asked each period."""
         return self._discovery.is_watching
 
     @property
     def last_listing_error(self) -> Exception | None:
-        """The failure of the last listing; ``None`` where it was answered."""
+        """The failure of the last listing; ``None`` if it was answered."""
         return self._discovery.last_error
 
     async def start(self) -> None:
         """Find the topics and subscribe to them; ``async with`` does it.
 
-        Raises :exc:`~broker_core.client.ClientError` where the topics cannot be listed within the operation time-out,
-        or the service says that it serves no topics, and ``pulsar.asyncio.PulsarException`` where there are topics and
-        none can be subscribed to.
+        Raises :exc:`~broker_core.client.ClientError` if the topics cannot be listed within the operation time-out, or
+        the service says that it serves no topics, and ``pulsar.asyncio.PulsarException`` if there are topics and none
+        can be subscribed to.
         """
         if self._topics is not None or self._closing is not None:
             raise RuntimeError("a RegexConsumer is started once")
@@ -192,7 +192,7 @@ class RegexConsumer:
         await self.close()
 
     async def close(self) -> None:
-        """Close all consumers. The subscriptions stay, and what was not acknowledged is delivered again.
+        """Close all consumers. The subscriptions stay, and unacknowledged messages are delivered again.
 
         Cancelled, it goes on without the caller; closing again waits for the same end.
         """
@@ -214,7 +214,7 @@ class RegexConsumer:
                     await call(client._client.close_async)  # noqa: SLF001
         except (TimeoutError, pulsar.asyncio.PulsarException) as error:
             _log.info("closing the client of %s: %s", self.service_url, error)
-        finally:  # also where the event loop ends meanwhile
+        finally:  # also if the event loop ends meanwhile
             if tasks:
                 _, late = await asyncio.wait(tasks, timeout=1)
                 for task in late:
@@ -224,7 +224,7 @@ class RegexConsumer:
     async def unsubscribe(self) -> None:
         """Delete the subscription of every topic that is open, at the brokers, and close.
 
-        A topic that is not open keeps its subscription. Raises an :exc:`ExceptionGroup` of what failed, closed or not.
+        A topic that is not open keeps its subscription. Raises an :exc:`ExceptionGroup` of all failures, after closing.
         """
         await self._stop_following()
         topics = self._running
@@ -251,7 +251,7 @@ class RegexConsumer:
     async def batch_receive(
         self, max_messages: int = 100, timeout: float | None = None
     ) -> list[pulsar.Message]:
-        """The messages that are here, as soon as there is one; an empty list after ``timeout`` seconds without one."""
+        """The messages that have arrived, once there is one; an empty list after ``timeout`` seconds without one."""
         if max_messages < 1:
             raise ValueError(f"max_messages is 1 at least, not {max_messages}")
         try:
@@ -272,7 +272,7 @@ class RegexConsumer:
             raise StopAsyncIteration from None
 
     async def acknowledge(self, message: pulsar.Message) -> bool:
-        """The message is done with. False where its topic is not open at the moment: it will be delivered again."""
+        """Acknowledge a message. False if its topic is not open at the moment: it will be delivered again."""
         known = self._of(message)
         return known is not None and await known.acknowledge(message._message)  # noqa: SLF001
 
@@ -282,7 +282,7 @@ class RegexConsumer:
         return known is not None and await known.acknowledge_cumulative(message._message)  # noqa: SLF001
 
     def negative_acknowledge(self, message: pulsar.Message) -> bool:
-        """The message failed: it is delivered again after the delay for it, or goes to the dead letters."""
+        """Report that a message failed: it is delivered again after the delay for it, or goes to the dead letters."""
         known = self._of(message)
         return known is not None and known.negative_acknowledge(message._message)  # noqa: SLF001
 
@@ -294,9 +294,9 @@ class RegexConsumer:
     async def seek(self, position: Position, topic: str | None = None) -> None:
         """Go on at another position, in one topic or in all that are open.
 
-        A message id of its own needs its ``topic``. Where a topic is listed as a whole, and has partitions at the
-        broker, one of them goes to a message id only, and all together anywhere else. Raises
-        ``pulsar.asyncio.PulsarException``, or an :exc:`ExceptionGroup` of them where several topics fail, and
+        A message id of its own needs its ``topic``. If a topic is listed as a whole, and has partitions at the broker,
+        one partition goes to a message id only, and all together anywhere else. Raises
+        ``pulsar.asyncio.PulsarException``, or an :exc:`ExceptionGroup` of them if several topics fail, and
         :exc:`KeyError` for a topic that is not known.
         """
         where = _seek_argument(position)
@@ -361,7 +361,7 @@ class RegexConsumer:
             self._running.resize()
 
     def _not_followed(self, following: asyncio.Task[None]) -> None:
-        """Raise for callers of receive, instead of a wait for topics that nothing looks for."""
+        """Raise for callers of receive, which would wait for topics that nothing looks for."""
         if not following.cancelled() and (error := following.exception()) is not None:
             _log.error("the topics of %s are not followed any more", self._discovery.pattern, exc_info=error)
             self._running.ready.end(error)
@@ -382,7 +382,7 @@ class RegexConsumer:
         )
 
     def _listing_failed(self, error: Exception) -> None:
-        """The first question was asked again as long as it may: its failure is that of the start. Later ones pass."""
+        """Let the start fail if the first listing fails for as long as it may be repeated. Later failures pass."""
         if not self._listed:
             raise error
 
@@ -401,19 +401,19 @@ def _own_dead_letters(subscription_name: str, policy: Any) -> Callable[[str], bo
 
 
 def _full_name(topic: str) -> str:
-    """The full name as clients make it of a short one."""
+    """The full name that clients make of a short one."""
     if "://" in topic:
         return topic
     return f"persistent://{topic if '/' in topic else f'public/default/{topic}'}"
 
 
 def _is_of_all_topics(where: Any) -> bool:
-    """Whether a position means something in every topic."""
+    """Whether a position has a meaning in every topic."""
     return isinstance(where, int) or where in (pulsar.MessageId.earliest, pulsar.MessageId.latest)
 
 
 def _seek_argument(position: Position) -> Any:
-    """What the C++ client takes: a message id of its own, or a time in ms."""
+    """The argument for the C++ client: a message id of its own, or a time in ms."""
     if isinstance(position, datetime):
         return int(position.timestamp() * 1000)
     if isinstance(position, pulsar.MessageId):

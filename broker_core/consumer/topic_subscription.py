@@ -1,4 +1,4 @@
-"""The subscription of one topic: its consumer is opened, closed and opened again until it is as it is wanted."""
+"""The subscription of one topic: its consumer is opened, closed and opened again until it is as wanted."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ OpenConsumer: TypeAlias = Callable[[str, int], Awaitable[Any]]
 
 @dataclass(frozen=True, slots=True)
 class SharedParts:
-    """What all topics of a consumer share. ``topics`` counts them, ``forget`` is told of one that is
-    closed for good; ``places`` bounds those that are opened at once.
+    """The parts that all topics of a consumer share. ``topics`` counts the topics, ``forget`` is called with one that
+    is closed for good; ``places`` bounds the topics that are opened at once.
     """
 
     open: OpenConsumer
@@ -73,7 +73,7 @@ class TopicSubscription:
 
     def __init__(self, topic: str, shared: SharedParts) -> None:
         self.topic: Final = topic
-        #: Why it is not open; ``None`` where it is, or was not tried yet.
+        #: The reason why it is not open; ``None`` if it is, or was not tried yet.
         self.error: Exception | None = None
         self._shared = shared
         self._wanted = False
@@ -101,11 +101,11 @@ class TopicSubscription:
 
     @property
     def task(self) -> asyncio.Task[None] | None:
-        """What opens or closes it at the moment."""
+        """The task that opens or closes it at the moment."""
         return self._task
 
     def want(self, wanted: bool) -> asyncio.Future[Exception | None]:
-        """Have it open, or closed. The result comes after the first attempt: its failure or ``None``."""
+        """Ask for it to be open, or closed. The result comes after the first attempt: its failure or ``None``."""
         if wanted and not self._wanted:
             self.error = None
         self._wanted = wanted
@@ -123,8 +123,8 @@ class TopicSubscription:
     async def end(self) -> None:
         """Close the consumer, before the client is closed.
 
-        It waits until the client has called back for the message that is asked for: a client that is closed with such
-        calls under way keeps its memory, a thread and files for ever.
+        It waits until the client has called back for the requested message: a client that is closed with such calls
+        under way keeps its memory, a thread and files for ever.
         """
         consumer = self._consumer
         if consumer is None:
@@ -149,12 +149,12 @@ class TopicSubscription:
             self._start()
 
     def taken(self) -> None:
-        """Its message was taken from the queue: have the next one come."""
+        """Ask for the next message, since the last was taken from the queue."""
         self._unsettled += 1
         self._arm()
 
     async def acknowledge(self, message: Any) -> bool:
-        """Acknowledge a message, or the id of one, of the C++ client; false where the topic is not open."""
+        """Acknowledge a message, or the id of one, of the C++ client; false if the topic is not open."""
         return await self._settle("acknowledge_async", message, max(0, self._unsettled - 1))
 
     async def acknowledge_cumulative(self, message: Any) -> bool:
@@ -162,7 +162,7 @@ class TopicSubscription:
         return await self._settle("acknowledge_cumulative_async", message, 0)
 
     def negative_acknowledge(self, message: Any) -> bool:
-        """Have a message delivered again; false where the topic is not open, and it will be."""
+        """Have a message delivered again; false if the topic is not open, when it will be anyway."""
         if self._consumer is None:
             return False
         self._consumer.negative_acknowledge(message)
@@ -191,7 +191,7 @@ class TopicSubscription:
             raise PulsarException(pulsar.Result.NotAllowedError, f"{self.topic} is about to seek already")
         future: asyncio.Future[None] = self._shared.loop.create_future()
 
-        # The client calls in order: what comes before this is from the old position, what comes after it from the new.
+        # The client calls back in order: messages before this call are from the old position, later ones from the new.
         def sought(result: Any, _: Any = None) -> None:
             if consumer is self._consumer:
                 self._seeking = False
@@ -230,14 +230,14 @@ class TopicSubscription:
         return True
 
     def _arm(self) -> None:
-        """Ask the client for the next message, which may be there already."""
+        """Ask the client for the next message, which may have arrived already."""
         if self._consumer is not None and not self._armed and not self._seeking:
             self._armed = True
             self._consumer.receive_async(self._callback)
 
     def _received(self, opened: int, result: Any, message: Any) -> None:
         if opened != self._opened or self._consumer is None:
-            return  # it was closed since
+            return  # closed meanwhile
         self._armed = False
         if self._ended is not None:
             if not self._ended.done():
@@ -251,7 +251,7 @@ class TopicSubscription:
             self._shared.ready.put(self, message)
 
     def _lose(self, error: Exception) -> None:
-        """The client has given the consumer up."""
+        """Open it anew: the client has given the consumer up."""
         self._let_go()
         self._fail(error)
         self._start()
@@ -265,7 +265,7 @@ class TopicSubscription:
 
     def _fail(self, error: Exception) -> None:
         self.error = error
-        if self._wanted:  # not where the client is closed, which fails whatever is under way
+        if self._wanted:  # not if the client is closed, which fails all calls under way
             _log.warning("cannot consume from %s, which is tried again: %s", self.topic, error)
 
     def _start(self) -> None:

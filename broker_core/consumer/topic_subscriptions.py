@@ -17,10 +17,10 @@ _PARTITION: Final = re.compile(r"(.+)-partition-[0-9]+", re.DOTALL)
 
 
 class TopicSubscriptions:
-    """All topics of a consumer; for one event loop, the one that is running.
+    """All topics of a consumer; for the running event loop.
 
-    ``queue_size`` bounds the messages that the client holds, of all topics together; ``places`` the topics that are
-    opened or closed at once.
+    ``queue_size`` bounds the messages that the client holds, of all topics together; ``places`` bounds the topics that
+    are opened or closed at once.
     """
 
     def __init__(self, open_consumer: OpenConsumer, *, queue_size: int, places: int) -> None:
@@ -43,8 +43,8 @@ class TopicSubscriptions:
         return iter(list(self._topics.values()))
 
     def of(self, topic: str) -> TopicSubscription | None:
-        """The subscription that the messages of a topic come from, by its full name: its own, or for a partition that
-        of the whole topic. A listing may have the topic alone, which has partitions at the broker.
+        """The subscription that gets the messages of a topic, by its full name: its own, or for a partition the whole
+        topic's. A listing may have the topic alone, which has partitions at the broker.
         """
         known = self._topics.get(topic)
         if known is None and (partition := _PARTITION.fullmatch(topic)) is not None:
@@ -52,7 +52,7 @@ class TopicSubscriptions:
         return known
 
     def add(self, topics: Iterable[str]) -> list[asyncio.Future[Exception | None]]:
-        """Have these topics open; for each the outcome of its first attempt."""
+        """Open these topics; returns the result of the first attempt for each."""
         added = []
         for topic in topics:
             if topic not in self._topics:
@@ -62,31 +62,31 @@ class TopicSubscriptions:
         return [each.want(True) for each in added]
 
     def remove(self, topics: Iterable[str]) -> None:
-        """Have these topics closed. Their subscriptions stay at the broker."""
+        """Close these topics. Their subscriptions stay at the broker."""
         for topic in topics:
             if (known := self._topics.get(topic)) is not None:
                 known.want(False)
 
     def resize(self) -> None:
-        """Give the topics the queues that are right for so many of them, as far as nobody can notice."""
+        """Give the topics queues that are right for their number, as far as nobody can notice."""
         for known in self._topics.values():
             known.resize()
 
     async def take(self) -> tuple[TopicSubscription, Any]:
-        """The next message of the C++ client, and where it is from. Cancelled, it has taken none."""
+        """The next message of the C++ client, and its subscription. Cancelled, it has taken none."""
         topic, message = await self.ready.get()
         topic.taken()
         return topic, message
 
     def take_now(self) -> tuple[TopicSubscription, Any] | None:
-        """The next message and its subscription, if one is here."""
+        """The next message and its subscription, if one has arrived."""
         found = self.ready.get_now()
         if found is not None:
             found[0].taken()
         return found
 
     def give_up(self) -> list[asyncio.Task[None]]:
-        """Open none any more; the tasks that are still at it."""
+        """Open no more topics; returns the tasks that still work."""
         for known in self._topics.values():
             known.give_up()
         return [known.task for known in self._topics.values() if known.task is not None]

@@ -20,7 +20,7 @@ from broker_core.names.hash_order import hash_order_bytes
 
 __all__ = ["Snapshot", "SnapshotChanges", "SnapshotRest"]
 
-#: Bytes of what else a moved snapshot has that the one before did not have.
+#: Further bytes of a moved snapshot that the one before did not have.
 _MOVED: Final = 16 * 1024
 #: Bytes that a name which came by a change is taken to need in all columns.
 _MOVED_NAME: Final = 512
@@ -29,25 +29,25 @@ _LOOKED_UP: Final = 64
 #: A change takes as long as reading so many names.
 _CHANGED_PART: Final = 8
 _MANY: Final = 1000
-#: A snapshot without its listing: kept where the listing itself may not be kept.
+#: A snapshot without its listing: kept by parts that may not keep the listing itself.
 SnapshotRest = tuple[CatalogVersion, tuple[str, ...]]
 
 
 class SnapshotChanges(Protocol):
-    """What leads from one version of a namespace to another."""
+    """The changes from one version of a namespace to another."""
 
     @property
     def version(self) -> CatalogVersion:
         """The version that they lead to."""
 
     def count(self, mode: Mode = Mode.ALL) -> int:
-        """How many names they are about, in this mode."""
+        """The number of changed names in this mode."""
 
     def names(self, mode: Mode) -> Iterator[str]:
-        """These names."""
+        """The changed names in this mode."""
 
     def changed(self, mode: Mode, property_keys: Sequence[str]) -> Changed:
-        """What has to change in a listing of the first version, with the values of these properties."""
+        """The changes to a listing of the first version, with the values of these properties."""
 
 
 class Snapshot:
@@ -81,7 +81,7 @@ class Snapshot:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that this holds, the room for what it remembers included."""
+        """Bytes of the snapshot, with the room for what it remembers."""
         return self.listing.nbytes
 
     def in_mode(self, mode: Mode) -> Snapshot | None:
@@ -102,7 +102,7 @@ class Snapshot:
 
     @property
     def most_changes(self) -> int:
-        """Changed names up to which :meth:`moved` is less work than reading anew; each change has one at least."""
+        """The most changed names with which :meth:`moved` is less work than reading anew; a change has at least one."""
         size = len(self.listing)
         # Of many changes, all would be in memory at once.
         return 50 + max(size // 50, min(size // _CHANGED_PART, _MANY))
@@ -111,14 +111,14 @@ class Snapshot:
 
     @property
     def selecting_bytes(self) -> int:
-        """What :meth:`select` may take until it has found the rows, and what these take."""
+        """The bytes that :meth:`select` may take until it has found the rows, and those of the rows."""
         data = data_of(self.listing)
         return 4 * data.size + 16 * max((chunk.size for chunk in data.chunks), default=0)
 
     def selected_now(self, pairs: Mapping[str, str], *, quick: bool = True) -> Selection | None:
         """The topics that have all of these properties, if that takes no time; else ``None``: see :meth:`select`.
 
-        ``quick`` says whether there is time for what takes well under a millisecond.
+        ``quick`` says whether there is time for well under a millisecond of work.
         """
         data = data_of(self.listing)
         found = remembered_selection(data, pairs)
@@ -133,7 +133,7 @@ class Snapshot:
     # -- changes
 
     def moved_bytes(self, changes: SnapshotChanges) -> int:
-        """About the bytes that :meth:`moved` takes besides those of this: never less, as a rule."""
+        """The approximate bytes that :meth:`moved` takes besides this snapshot's: rarely too few."""
         data = data_of(self.listing)
         count = changes.count(data.mode)
         if count <= _LOOKED_UP:

@@ -1,9 +1,9 @@
-"""The snapshots that are in memory: which are kept, what makes room for another, and what is served without being kept.
+"""The snapshots in memory: which are kept, which make room for others, and which are served without being kept.
 
 A snapshot has its permits before it is read. The ``snapshots`` budget has them if there is room or the least used
-snapshots make some. Where clients still read what would have to go, or the namespace is larger than the budget, nobody
-waits for the budget: the snapshot is read for those who ask now and not kept. The budget ``unkept`` is for these, one
-at a time where they are larger than that; who asks meanwhile shares the one that is in memory.
+snapshots make some. If clients still read the snapshots that would have to go, or the namespace is larger than the
+budget, nobody waits for the budget: the snapshot is read for the present requests and not kept. The budget ``unkept``
+is for such snapshots, one at a time if they are larger than it; requests meanwhile share the one in memory.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from broker_core.snapshots.snapshot import Snapshot, SnapshotRest
 
 __all__ = ["CachedSnapshot", "SnapshotCache", "result_of"]
 
-#: What snapshots are of besides a mode: a namespace, and for whom it is listed where that makes a difference.
+#: The key of snapshots besides the mode: a namespace, and the principal of the listing if that makes a difference.
 P = TypeVar("P", bound=Hashable)
-#: What is known of the changes around a snapshot.
+#: The known changes around a snapshot.
 R = TypeVar("R")
 _Key: TypeAlias = tuple[P, Mode]
 
@@ -46,7 +46,9 @@ def result_of(topics: Listing | Selection, snapshot: Snapshot) -> TopicListingRe
 
 
 class CachedSnapshot(Generic[R]):
-    """A snapshot in memory, its answer to a request without properties, and the state of the file it was seen at."""
+    """A snapshot in memory, its answer to a request without properties, and the state of the file at which it was
+    current.
+    """
 
     __slots__ = ("asked", "recent", "result", "seen", "snapshot")
 
@@ -54,9 +56,9 @@ class CachedSnapshot(Generic[R]):
         self.snapshot = snapshot
         self.result = result_of(snapshot.listing, snapshot)
         self.seen = seen
-        #: How often it, and those before in its place, were asked for.
+        #: How often it, and its predecessors, were asked for.
         self.asked = asked
-        #: What changed of late, where that was asked for: changes that lead to this snapshot, or on from it.
+        #: The latest changes, if they were asked for: changes that lead to this snapshot, or on from it.
         self.recent: R | None = None
 
 
@@ -70,18 +72,18 @@ class SnapshotCache(Generic[P, R]):
         self._alive: dict[_Key[P], tuple[weakref.ref[Listing], SnapshotRest]] = {}
         self._told: OrderedDict[P, None] = OrderedDict()
         self.unkept = unkept
-        #: Called with each namespace whose snapshot has to make room: what is kept beside it has to go, too.
+        #: Called with each namespace whose snapshot has to make room: the data kept beside it has to go, too.
         self.on_let_go: list[Callable[[P], None]] = []
 
     def __len__(self) -> int:
         return len(self._kept)
 
     def get(self, key: _Key[P]) -> CachedSnapshot[R] | None:
-        """The one that is kept under this key."""
+        """The kept snapshot of this key."""
         return self._kept.get(key)
 
     def snapshots(self) -> list[Snapshot]:
-        """All that are kept; one that is kept under two modes is there twice."""
+        """All kept snapshots; one that is kept under two modes is there twice."""
         return [kept.snapshot for kept in self._kept.values()]
 
     def items(self) -> list[tuple[_Key[P], Snapshot]]:
@@ -89,7 +91,7 @@ class SnapshotCache(Generic[P, R]):
         return [(key, kept.snapshot) for key, kept in self._kept.items()]
 
     def state(self) -> CacheState:
-        """How much is kept: namespaces, once for each mode."""
+        """The number of kept namespaces, once for each mode, and their bytes."""
         size = partial(_bytes_of, self.snapshots())
         return CacheState(len(self._kept), size, self._budget.maximum)
 
@@ -104,7 +106,7 @@ class SnapshotCache(Generic[P, R]):
         return self._budget.available
 
     def fit(self) -> None:
-        """Let the least used go until the others fit: there may be less room than there was."""
+        """Drop the least recently used until the others fit: there may be less room than before."""
         self._leases.settle()
         while self._kept and self._budget.available < 0:
             place = next(iter(self._kept))
@@ -113,11 +115,11 @@ class SnapshotCache(Generic[P, R]):
             self._leases.settle()
 
     def used(self, key: _Key[P]) -> None:
-        """One that is kept was used: it is the last to go."""
+        """Note that a kept snapshot was used: it is the last to go."""
         self._kept.move_to_end(key)
 
     def known(self, place: P) -> list[Snapshot]:
-        """All of a namespace that are in memory: one may be the newest, or be moved to it."""
+        """All snapshots of a namespace in memory: one may be the newest, or be moved to it."""
         known: list[Snapshot] = []
         for mode in Mode:
             kept = self._kept.get((place, mode))
@@ -137,18 +139,18 @@ class SnapshotCache(Generic[P, R]):
     async def permit_for(self, key: _Key[P], size: int) -> Permit:
         """Permits for ``size`` bytes of a snapshot that is about to be read, or moved.
 
-        Raises :exc:`~broker_core.memory.permit_errors.PermitError` where clients hold all that there is.
+        Raises :exc:`~broker_core.memory.permit_errors.PermitError` if clients hold all of them.
         """
         return self.permit_now(key, size) or await self.unkept.acquire(size)
 
     def permit_at_once(self, size: int) -> Permit | None:
-        """Permits for ``size`` bytes if there is room, and nothing has to make some."""
+        """Permits for ``size`` bytes if there is room without dropping anything."""
         return self._budget.try_acquire(size) if size <= self._budget.available else None
 
     def permit_now(self, key: _Key[P], size: int) -> Permit | None:
         """Permits of the budget for what is kept, without waiting; others make room, as far as that helps.
 
-        Those of the same namespace stay: the new one may be made of them.
+        Snapshots of the same namespace stay: the new one may be made of them.
         """
         budget = self._budget
         if not budget.fits(size):
@@ -164,13 +166,13 @@ class SnapshotCache(Generic[P, R]):
                 return None
             self.let_go(other)
             self._told_to_go(other[0])
-            self._leases.settle()  # of what clients still have, nothing becomes free
+            self._leases.settle()  # dropped snapshots that clients still have free nothing
         return budget.try_acquire(size)
 
     def hold_beside(self, place: P, parts: Sequence[tuple[object, int]]) -> bool:
-        """Hold permits for what is kept beside the snapshot of a namespace, as long as each part of it lives.
+        """Hold permits for data kept beside the snapshot of a namespace, while each part of it lives.
 
-        False where there is no room: then it must not be kept.
+        False if there is no room: then it must not be kept.
         """
         fresh = [part for part in parts if not self._is_leased(part[0])]
         permit = self.permit_now((place, Mode.PERSISTENT), sum(size for _, size in fresh)) if fresh else None
@@ -185,8 +187,8 @@ class SnapshotCache(Generic[P, R]):
     def keep(self, key: _Key[P], snapshot: Snapshot, seen: int, permit: Permit | None) -> None:
         """Keep a snapshot in the place of an older one, if there is room.
 
-        The permits are from now on its chunks', as far as these have none, and its listing's. ``permit`` is ``None``
-        for one whose listing was in memory already, and has its lease.
+        The permits then belong to its chunks, as far as they have none, and to its listing. ``permit`` is ``None`` for
+        a snapshot whose listing was in memory already, and has its lease.
         """
         if not snapshot.version.number:  # nothing: it costs nothing to know that again
             if permit is not None:
@@ -206,8 +208,9 @@ class SnapshotCache(Generic[P, R]):
             self._leave(key, snapshot)
 
     def _unleased(self, key: _Key[P], listing: Listing) -> list[tuple[object, int]]:
-        """What of a listing has no permits of the budget for what is kept, and how many bytes each is: chunks, and what
-        the listing has besides them."""
+        """The parts of a listing without permits of the ``snapshots`` budget, with their bytes: chunks, and what the
+        listing has besides them.
+        """
         data, kept = data_of(listing), self._kept.get(key)
         former = None if kept is None else data_of(kept.snapshot.listing)
         # A chunk of the one that is kept has its permits, unless it is alone and has them by its listing: of a large
@@ -227,7 +230,7 @@ class SnapshotCache(Generic[P, R]):
         return isinstance(held, Permit) and held.budget is self._budget
 
     def _lease(self, key: _Key[P], parts: Sequence[tuple[object, int]], permit: Permit | None) -> bool:
-        """Hold permits for all parts; false where they are not of the budget for what is kept."""
+        """Hold permits for all parts; false if they are not of the ``snapshots`` budget."""
         budget = self._budget
         size = sum(size for _, size in parts)
         if permit is not None and permit.budget is budget:
@@ -247,7 +250,7 @@ class SnapshotCache(Generic[P, R]):
         return False
 
     def _leave(self, key: _Key[P], snapshot: Snapshot) -> None:
-        """Not kept: concurrent requests share it while it is referenced."""
+        """Leave a snapshot unkept: concurrent requests share it while it is referenced."""
         alive = self._alive
 
         def ended(reference: weakref.ref[Listing]) -> None:
@@ -281,7 +284,7 @@ class SnapshotCache(Generic[P, R]):
         data_of(listing).memo.close()
 
     def drop_all(self) -> None:
-        """Let go of all."""
+        """Forget all snapshots."""
         self._alive.clear()
         while self._kept:
             key = next(iter(self._kept))

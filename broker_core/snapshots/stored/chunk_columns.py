@@ -1,4 +1,4 @@
-"""A chunk of a listing as the columns of a file, and back: what comes back is checked as far as checksums cannot tell.
+"""A chunk of a listing as the columns of a file, and back, with the checks that checksums do not make.
 
 ==================  ================================================================================================
 column              contents
@@ -40,7 +40,9 @@ _TEXT: Final = pa.large_string()
 
 
 def file_of(chunk: Chunk, property_keys: Sequence[str]) -> ColumnFile:
-    """The file of a chunk. What patterns match is made where a reader could not take it from the names as they are."""
+    """The file of a chunk. The forms that patterns match are stored if a reader could not take them from the names as
+    they are.
+    """
     columns: dict[str, Any] = {
         "fields": chunk.body(0, chunk.size),
         "offsets": _from_zero(chunk.field_offsets),
@@ -111,13 +113,13 @@ def _from_zero(offsets: _Array) -> _Array:
 
 
 def _text(column: pa.LargeStringArray) -> tuple[Any, _Array]:
-    """(the bytes of a column of texts, where each begins in them)."""
+    """(the bytes of a column of texts, the offset of each in them)."""
     data, offsets = column_data(column)
     return memoryview(data)[offsets.item(0) : offsets.item(-1)], _from_zero(offsets)
 
 
 def _numbers(columns: Mapping[str, pa.Buffer], name: str, kind: Any, count: int | None = None) -> _Array:
-    """A column of numbers: read-only, and so many of them where that is known."""
+    """A column of numbers: read-only, and ``count`` of them if given."""
     buffer = columns.get(name)
     if buffer is None or buffer.size % np.dtype(kind).itemsize:
         raise Refused(f"the column {name!r} is missing, or is no column of {np.dtype(kind)}")
@@ -130,7 +132,7 @@ def _numbers(columns: Mapping[str, pa.Buffer], name: str, kind: Any, count: int 
 def _column(
     columns: Mapping[str, pa.Buffer], text: str, ends: str, count: int | None = None
 ) -> tuple[pa.Buffer, _Array]:
-    """(bytes, offsets) of a column of so many texts; the offsets ascend, from 0 to the last of the bytes."""
+    """(bytes, offsets) of a column of ``count`` texts; the offsets ascend, from 0 to the end of the bytes."""
     data = columns.get(text)
     offsets = _numbers(columns, ends, np.int64, None if count is None else count + 1)
     if data is None or not len(offsets):

@@ -11,10 +11,10 @@ multiples      the columns, each at the first multiple of 64 behind what is in f
 of 64
 =============  =====================================================================================================
 
-A file is named by its content (:attr:`FileReference.digest`), so that one that is there never needs to be written.
-A reader believes nothing before it has compared it: the reference with the header, the header with the size, each
-column with its checksum. The checksums find damage. They are no defence against a forger, who could as well change the
-catalogue beside the file: :mod:`.snapshot_folder` sees to it that nobody else can write there.
+A file is named by its content (:attr:`FileReference.digest`), so that an existing one never needs to be written. A
+reader compares everything before it uses it: the reference with the header, the header with the size, each column with
+its checksum. The checksums find damage. They are no defence against a forger, who could as well change the catalogue
+beside the file: :mod:`.snapshot_folder` ensures that nobody else can write there.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _DIGEST: Final = 32
 
 _Number = Annotated[int, Field(ge=0, lt=2**48)]
 _Crc = Annotated[int, Field(ge=0, lt=2**32)]
-_Buffer = Any  # what has the buffer protocol, contiguous
+_Buffer = Any  # an object with the buffer protocol, contiguous
 
 
 class _Stored(BaseModel):
@@ -52,7 +52,9 @@ class _Stored(BaseModel):
 
 
 class FileReference(_Stored):
-    """One file of columns, as a manifest names it: ``digest`` of its content, its bytes, rows, and its header's CRC."""
+    """One file of columns, as a manifest names it: the ``digest`` of its content, its bytes and rows, and its header's
+    CRC.
+    """
 
     digest: Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
     size: Annotated[int, Field(gt=0, le=LARGEST_FILE)]
@@ -81,7 +83,7 @@ class _Header(_Stored):
 class ColumnFile:
     """Columns as the pieces of a file, ready to be written; nothing of the columns is copied.
 
-    ``columns`` are contiguous buffers by name, which do not change any more; ``facts`` are what else the reader needs.
+    ``columns`` are contiguous buffers by name, which do not change any more; ``facts`` are further data for the reader.
     """
 
     def __init__(self, columns: Mapping[str, _Buffer], rows: int, facts: Mapping[str, int | str]) -> None:
@@ -106,7 +108,7 @@ class ColumnFile:
         size = sum(len(piece) for piece in self.pieces)
         if size > LARGEST_FILE or len(header) > _LARGEST_HEADER:
             raise Refused(f"a chunk of {size} bytes is larger than a file may be")
-        #: What the manifest says of it.
+        #: Its entry in the manifest.
         self.reference = FileReference(digest=digest.hexdigest()[:_DIGEST], size=size, rows=rows, crc=crc)
 
 
@@ -134,7 +136,7 @@ def read_columns(
 
 
 def _header_of(content: bytes, reference: FileReference) -> tuple[_Header, int]:
-    """(the header, where the columns begin)."""
+    """(the header, the offset of the columns)."""
     if len(content) < _PREFIX.size:
         raise Refused("it is too short")
     magic, length, crc = _PREFIX.unpack_from(content)

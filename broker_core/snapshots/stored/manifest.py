@@ -1,6 +1,6 @@
-"""The manifest of a stored snapshot: what it is of, and its files in order.
+"""The manifest of a stored snapshot: its namespace, mode and version, and its files in order.
 
-The file is one line, ``broker-core snapshot FORMAT CRC32C BYTES``, and JSON behind it. It is replaced as a whole.
+The file is one line, ``broker-core snapshot FORMAT CRC32C BYTES``, and JSON after it. It is replaced as a whole.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _Text = Annotated[str, Field(max_length=1000)]
 
 
 class Manifest(BaseModel):
-    """The contents of a stored snapshot, and its files. ``nbytes`` is the memory that it took, ``asked`` how often
-    it was asked for. ``rules`` is what else decided on its names, as one text; ``view`` is the principal of the
-    listing, empty if all see the same.
+    """The contents of a stored snapshot, and its files. ``nbytes`` is the memory that it took, ``asked`` how often it
+    was asked for. ``rules`` is a text of what else decided on its names; ``view`` is the principal of the listing,
+    empty if all see the same.
     """
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
@@ -73,12 +73,12 @@ class Manifest(BaseModel):
 
     @property
     def catalog_version(self) -> CatalogVersion:
-        """The state of the namespace that the snapshot is."""
+        """The version of the namespace that the snapshot has."""
         return CatalogVersion(self.catalog_id, self.version, self.stamp)
 
     @property
     def rows(self) -> int:
-        """How many names it has."""
+        """The number of names."""
         return sum(file.rows for file in self.files)
 
     @property
@@ -110,6 +110,6 @@ class Manifest(BaseModel):
 
 
 def manifest_name(namespace: NamespaceName, mode: Mode, property_keys: Sequence[str], view: str = "") -> str:
-    """The name of the file of a namespace's manifest: another one for other properties that select, or another view."""
+    """The name of the file of a namespace's manifest, which differs by selecting properties and by view."""
     told = compact_json([mode.name, str(namespace), *property_keys]) + view
     return hashlib.blake2b(told.encode(), digest_size=16).hexdigest() + ".manifest"

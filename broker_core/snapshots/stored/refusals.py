@@ -1,4 +1,4 @@
-"""The errors for stored files that are not taken, and the counts of what became of stored files."""
+"""The errors for stored files that are refused, and the counts of events of stored files."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from broker_core.metrics.metrics import Metrics
 
 __all__ = ["EVENTS", "FileCounts", "FolderUnusable", "Refused", "reason_of"]
 
-#: What becomes of stored snapshots and their files; the values of the metric's label.
+#: The events of stored snapshots and their files; the values of the metric's label.
 EVENTS: Final = ("read", "stale", "refused", "written", "write_failed", "removed")
 
 
 class Refused(Exception):
-    """A stored file that is not what it should be; the text says why. What it is a copy of is read."""
+    """A stored file is not what it should be; the text says why. The original is read instead."""
 
 
 class FolderUnusable(Refused):
-    """The folder of stored files itself is not to be used; the text says why, and what to do."""
+    """The folder of stored files itself cannot be used; the text says why, and what to do."""
 
 
 def reason_of(error: Exception) -> str:
-    """What went wrong, for the log: of an error of the system its words, without a number and a file's name."""
+    """The reason of an error, for the log: of a system error its words, without number and file name."""
     return getattr(error, "strerror", None) or str(error)
 
 
@@ -40,7 +40,7 @@ class FileCounts:
             self._counts[event] += count
 
     def show(self, metrics: Metrics) -> None:
-        """Declare their metric."""
+        """Declare the metric of the counts."""
         metrics.read_counter(
             "stored_snapshots",
             "Snapshots that are stored for the next start by what became of them; removed: files.",

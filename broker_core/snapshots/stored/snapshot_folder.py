@@ -1,12 +1,12 @@
-"""The folder of stored snapshots beside the catalogue: reading and writing its files, whatever is in its place.
+"""The folder of stored snapshots beside the catalogue: reading and writing its files, whatever stands in its place.
 
 Every file is written under a name of its own, and renamed when it is complete. Nothing is changed in place. So any
 number of processes may write into one folder, and a reader sees whole files, but for those that a crash of the machine
 left: they are found by their checksums.
 
-Files are read into memory of the process. They are not mapped: whoever cuts a mapped file short ends the process
-(SIGBUS), and what is verified in a map may be changed behind it. A file that is read costs a copy, which takes as long
-as its checksum; what is verified is what is held.
+Files are read into memory of the process. They are not mapped: cutting a mapped file short ends the process (SIGBUS),
+and a verified map may change afterwards. Reading costs a copy, which takes as long as the checksum; the verified bytes
+are the ones in memory.
 
 The folder may be missing, full, read-only or removed at any time. Nothing here raises more than :exc:`OSError` and
 :exc:`~.refusals.Refused`.
@@ -33,7 +33,7 @@ __all__ = ["SnapshotFolder", "StoredFile", "folder_beside"]
 _LEFT_FREE: Final = 256 * 1024 * 1024
 #: Buffers that one call of the system takes (IOV_MAX is 1024).
 _TOGETHER: Final = 512
-#: What a file is opened with: a FIFO does not wait for its other end, a link is not followed.
+#: The flags for opening a file: a FIFO does not wait for its other end, a link is not followed.
 _OPEN: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _MAKE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OPEN_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -65,7 +65,7 @@ class SnapshotFolder:
 
     @contextmanager
     def _opened(self, *, make: bool = False) -> Iterator[int]:
-        """The folder itself, whatever gets its name meanwhile. Raises :exc:`FolderUnusable`."""
+        """The open folder, whatever gets its name meanwhile. Raises :exc:`FolderUnusable`."""
         try:
             if make:
                 with suppress(FileExistsError):
@@ -90,7 +90,7 @@ class SnapshotFolder:
             os.close(folder)
 
     def problem(self) -> str | None:
-        """Why nothing can be stored here, as far as that can be told without writing."""
+        """The reason why nothing can be stored here, as far as it shows without writing."""
         try:
             with self._opened() as folder:
                 if os.access(".", os.R_OK | os.W_OK | os.X_OK, dir_fd=folder):
@@ -102,7 +102,7 @@ class SnapshotFolder:
             return str(unusable)
 
     def read(self, name: str, largest: int) -> bytes:
-        """All of a file, of at most ``largest`` bytes. Raises :exc:`OSError` where it cannot be read."""
+        """All of a file, of at most ``largest`` bytes. Raises :exc:`OSError` if it cannot be read."""
         with self._opened() as folder, _file(folder, _checked(name), largest) as (file, size):
             content = os.pread(file, size, 0)
             while len(content) < size:  # a network's file system may give less at a time
@@ -113,15 +113,15 @@ class SnapshotFolder:
             return content
 
     def sizes(self, names: Sequence[str]) -> list[int | None]:
-        """The bytes of files; ``None`` for what is no file. Raises :exc:`OSError` where there is no folder."""
+        """The bytes of files; ``None`` for a name that is no file. Raises :exc:`OSError` if there is no folder."""
         with self._opened() as folder:
             return [_size(folder, _checked(name)) for name in names]
 
     def write(self, name: str, pieces: Sequence[Any], *, wait_for_disk: bool = False) -> None:
-        """Write a file of these buffers, in the place of one that has its name.
+        """Write a file of these buffers, in place of an older one.
 
-        Whoever writes many files waits for the disk after each: a commit of the catalogue need not wait for all of them
-        then. Raises :exc:`OSError` where writing fails; then the file is what it was before, or none.
+        A caller that writes many files waits for the disk after each, so that a commit of the catalogue need not wait
+        for all of them. Raises :exc:`OSError` if writing fails; then the file is unchanged, or missing.
         """
         _checked(name)
         with self._opened(make=True) as folder:
@@ -145,7 +145,7 @@ class SnapshotFolder:
                 raise
 
     def touch(self, name: str) -> bool:
-        """Note that a file is used now; false where there is none."""
+        """Note that a file is used now; false if there is none."""
         try:
             with self._opened() as folder:
                 os.utime(_checked(name), dir_fd=folder, follow_symlinks=False)
@@ -161,7 +161,7 @@ class SnapshotFolder:
             return False
 
     def files(self) -> list[StoredFile]:
-        """All that is in the folder; nothing where there is none, or it is not to be used."""
+        """All files of the folder; empty if there is none, or it cannot be used."""
         try:
             with self._opened() as folder, os.scandir(folder) as entries:
                 found = []
@@ -174,7 +174,7 @@ class SnapshotFolder:
             return []
 
     def remove(self, name: str, *, unused_for: float = 0.0) -> bool:
-        """Remove a name, unless it was used in the last ``unused_for`` seconds; whether it is gone by that."""
+        """Remove a name, unless it was used in the last ``unused_for`` seconds; returns whether it was removed."""
         try:
             with self._opened() as folder:
                 used = os.stat(_checked(name), dir_fd=folder, follow_symlinks=False).st_mtime

@@ -1,8 +1,8 @@
-"""When snapshots are stored: soon after a namespace was read, seldom while it changes, and once more at the end.
+"""Stores snapshots in time: soon after a namespace was read, seldom while it changes, and once more at the end.
 
 One thread writes, and rests for as long as it works. (A lower priority would be in the way: a thread that waits for a
-processor may hold the interpreter's lock meanwhile.) What it writes is looked up when it begins: nothing is held in
-memory until then.
+processor may hold the interpreter's lock meanwhile.) The snapshot to write is looked up when it begins: nothing is held
+in memory until then.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from broker_core.snapshots.stored.stored_snapshots import Pace, Stored, StoredSn
 
 __all__ = ["SnapshotWriter"]
 
-#: Seconds from a change to the first time that it is stored: the requests that it was read for come first.
+#: Seconds from the first reading until it is stored: the requests that it was read for come first.
 _SOON: Final = 2.0
 #: Seconds between two times that a namespace is stored, at least.
 _PAUSE: Final = 60.0
@@ -32,16 +32,16 @@ _RATE: Final = 512 * 1024
 _SWEEP_PAUSE: Final = 60.0
 _LONGEST_REST: Final = 0.05
 
-#: What is known by: a namespace and a mode, and whose listing it is where that makes a difference.
+#: The key of a snapshot: a namespace and a mode, and the principal of the listing if that makes a difference.
 K = TypeVar("K", bound=Hashable)
 
 _log = structlog.get_logger(__name__)
 
 
 class SnapshotWriter(Generic[K]):
-    """Stores what changes. Made and used on one event loop.
+    """Stores changed snapshots. Made and used on one event loop.
 
-    ``current`` gives what is in memory of a namespace now, ``every`` all that is.
+    ``current`` gives the snapshot of a namespace in memory now, ``every`` all of them.
     """
 
     def __init__(
@@ -69,13 +69,15 @@ class SnapshotWriter(Generic[K]):
         self._swept = -math.inf
 
     def changed(self, key: K) -> None:
-        """There is something new of a namespace in memory."""
+        """Note that a namespace has changed in memory."""
         if key not in self._due and self._end == math.inf:
             self._due[key] = max(self._loop.time() + self._soon, self._not_before.get(key, 0.0))
             self._plan()
 
     async def stop(self, within: float) -> None:
-        """Store what is in memory, for up to ``within`` seconds; nothing is written after that, also by a next call."""
+        """Store the snapshots in memory, for up to ``within`` seconds; nothing is written after that, nor by a next
+        call.
+        """
         if self._stopping.is_set():
             return
         self._end = time.monotonic() + within

@@ -1,7 +1,7 @@
 """Storing the chunks of a namespace in the folder, and reading them back: a manifest, and a file for each chunk.
 
-What is stored is a copy, which may be missing, old or damaged at any time. Reading says what it is of, and gives
-all of it, verified, or nothing; whether it is of now, the catalogue's change log tells, or the cluster by its hash.
+A stored snapshot is a copy, which may be missing, old or damaged at any time. Reading gives its version and all of it,
+verified, or nothing; the catalogue's change log, or the cluster's hash, shows whether it is current.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from broker_core.snapshots.stored.sweep import read_manifest, stored_manifests, 
 
 __all__ = ["LEAST_TOPICS", "Pace", "Stored", "StoredSnapshots"]
 
-#: Topics of the smallest namespace that is stored: a smaller one is read, or asked for, as quickly.
+#: The topics of the smallest namespace that is stored: a smaller one is read, or listed, as quickly.
 LEAST_TOPICS: Final = 10_000
 #: Files read at a time; more threads wait for the memory, and for each other's checksums.
 _READERS: Final = min(4, os.cpu_count() or 1)
 
-#: Bytes in memory by bytes in files, at most: what is derived from names is there too.
+#: The most bytes in memory by bytes in files: memory also has data derived from names.
 _MOST_IN_MEMORY: Final = 16
 #: Errors that say nothing of a file.
 _OF_THE_PROCESS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR})
@@ -63,12 +63,12 @@ class Stored:
 
     @property
     def is_worth_it(self) -> bool:
-        """Whether reading it back would be quicker, and it can be told from what a restore brings."""
+        """Whether reading it back would be quicker, and its version can be told from that of a restored catalogue."""
         return sum(chunk.size for chunk in self.chunks) >= LEAST_TOPICS and bool(self.version.stamp)
 
 
 class Pace(Enum):
-    """How snapshots are written: so that others are not disturbed, as quickly as can be, or no longer."""
+    """The pace of writing snapshots: without disturbing others, as quickly as possible, or no longer."""
 
     STEADY = auto()
     AT_ONCE = auto()
@@ -77,7 +77,8 @@ class Pace(Enum):
 
 class StoredSnapshots:
     """The stored snapshots of one catalogue or cluster; for any thread. ``limit`` bounds their bytes (0: no bound), as
-    the setting of this name says."""
+    the setting of this name says.
+    """
 
     def __init__(
         self,
@@ -103,31 +104,31 @@ class StoredSnapshots:
 
     @classmethod
     def beside(cls, catalog: Path, *, property_keys: Sequence[str] = (), limit: int = 0) -> StoredSnapshots:
-        """The snapshots in the folder beside a catalogue's file. It need not be there; writing makes it."""
+        """The snapshots in the folder beside a catalogue's file. It may be missing; writing creates it."""
         keys = tuple(dict.fromkeys(property_keys))
         return cls(SnapshotFolder(folder_beside(catalog)), property_keys=keys, limit=limit)
 
     @classmethod
     def of_cluster(cls, folder: Path, *, limit: int = 0) -> StoredSnapshots:
-        """The snapshots of the cluster behind a gateway, in a folder of their own. It need not be there; writing
-        makes it.
+        """The snapshots of the cluster behind a gateway, in a folder of their own. It may be missing; writing creates
+        it.
         """
         return cls(SnapshotFolder(folder), limit=limit, limit_setting="upstream.snapshots.folder_bytes")
 
     def of_keys(self, property_keys: Sequence[str]) -> StoredSnapshots:
-        """The snapshots in this folder for other properties, counted with these."""
+        """The snapshots in this folder for other properties, with shared counts."""
         other = StoredSnapshots(self._folder, property_keys=property_keys, limit=self._limit)
         other.counts = self.counts
         return other
 
     def problem(self) -> str | None:
-        """Why nothing can be stored in the folder, as far as that can be told without writing."""
+        """The reason why nothing can be stored in the folder, as far as it shows without writing."""
         return self._folder.problem()
 
     # -- reading
 
     def find(self, namespace: NamespaceName, mode: Mode, catalog_id: str, view: str = "") -> Manifest | None:
-        """The manifest of a namespace, if there is one of this catalogue, whose files are all there."""
+        """The manifest of a namespace of this catalogue, if there is one and all its files exist."""
         name = manifest_name(namespace, mode, self._property_keys, view)
         if name not in self._known_names():
             return None
@@ -142,7 +143,7 @@ class StoredSnapshots:
         try:
             if manifest.name != name:
                 raise Refused("it is of another namespace")
-            # Before memory is asked for by what the manifest says.
+            # Before permits are asked for by the manifest's sizes.
             if manifest.nbytes > _MOST_IN_MEMORY * manifest.size:
                 raise Refused(f"it says that {manifest.size} bytes take {manifest.nbytes} in memory")
             sizes = self._folder.sizes([file.name for file in manifest.files])
@@ -157,10 +158,10 @@ class StoredSnapshots:
         return manifest
 
     def read(self, manifest: Manifest) -> tuple[Chunk, ...] | None:
-        """All chunks of a manifest, verified; ``None`` where any of them is not as it says."""
+        """All chunks of a manifest, verified; ``None`` if any of them differs from it."""
         namespace, mode = manifest.key
         try:
-            # All are read, also behind a damaged one: a damaged file that stayed would be taken for the right one when
+            # All are read, also after a damaged one: a damaged file that stayed would be taken for the right one when
             # the namespace is stored again, and each start would find one of them.
             with ThreadPoolExecutor(_READERS, thread_name_prefix="stored-snapshot") as readers:
                 reads = [readers.submit(self._chunk, namespace, file) for file in manifest.files]
@@ -172,7 +173,7 @@ class StoredSnapshots:
             return None
         with self._lock:
             self._files.update(zip(chunks, manifest.files, strict=True))
-            # By halves, so that what is asked now counts more than what was asked some starts ago.
+            # Halved at each start, so that present questions count more than old ones.
             self._asked[manifest.name] = manifest.asked // 2
         self._folder.touch(manifest.name)
         self.counts.add("read")
@@ -189,18 +190,18 @@ class StoredSnapshots:
             raise Refused(f"{file.name}: {reason_of(error)}") from error
 
     def stale(self, manifest: Manifest) -> None:
-        """A manifest that leads nowhere: it is of a state that the catalogue knows nothing of any more."""
+        """Drop a manifest of a state that the catalogue no longer knows."""
         self.counts.add("stale")
         self._forget(manifest.name)
         self._folder.remove(manifest.name)
 
     def most_asked(self, catalog_id: str) -> list[Manifest]:
-        """The manifests of this catalogue, that of the namespace asked most first."""
+        """The manifests of this catalogue, the most asked namespace first."""
         found = [each for each in stored_manifests(self._folder) if self._is_ours(each, catalog_id)]
         return sorted(found, key=lambda each: (-each.asked, each.nbytes, each.namespace))
 
     def _known_names(self) -> set[str]:
-        """The manifests that were there when they were first asked for, and those written here since.
+        """The manifests that existed at the first call, and the ones written here since.
 
         Most namespaces are too small to have one: looking for each would cost them more than it saves others.
         """
@@ -235,9 +236,9 @@ class StoredSnapshots:
     # -- writing
 
     def write(self, stored: Stored, *, pace: Callable[[], Pace] = lambda: Pace.AT_ONCE) -> int | None:
-        """Store a namespace: the files that are not there, then its manifest. Returns the bytes that were written.
+        """Store a namespace: the missing files, then its manifest. Returns the written bytes.
 
-        ``pace`` is asked before each file. ``None`` where that failed, or was to end: what was stored before is as it
+        ``pace`` is called before each file. ``None`` if writing failed, or was to end: the former snapshot stays as it
         was.
         """
         if self._limit and sum(chunk.column_bytes for chunk in stored.chunks) > self._limit:
@@ -307,12 +308,12 @@ class StoredSnapshots:
         )
 
     def sweep(self) -> None:
-        """Remove what is not needed, and what is over the bound."""
+        """Remove unneeded files, and snapshots over the bound."""
         self.counts.add("removed", sweep(self._folder, self._limit))
 
 
 def _rules() -> str:
-    """What decides on the names of a listing besides the topics: which are the brokers' own."""
+    """A hash of what else decides on the names of a listing: the rule for the brokers' own topics."""
     rule = system_topics_rule()
     told = repr((sorted(rule.local_names), rule.local_suffix, rule.name_prefixes))
     return hashlib.blake2b(told.encode(), digest_size=16).hexdigest()

@@ -1,6 +1,6 @@
-"""Which files of the folder go: those that no manifest names, and the snapshots used least recently over the bound.
+"""Removal of files: the ones that no manifest names, and the least recently used snapshots over the bound.
 
-Only names that are made here are ever removed: anything else in the folder is somebody's.
+Only names that are made here are ever removed: anything else in the folder belongs to somebody.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _manifests(folder: SnapshotFolder, files: list[StoredFile]) -> list[tuple[St
 
 
 def sweep(folder: SnapshotFolder, limit: int, *, grace: float = GRACE) -> int:
-    """Remove what nobody needs, and what is over ``limit`` bytes (0: no bound); returns how many files went."""
+    """Remove unneeded files, and snapshots over ``limit`` bytes (0: no bound); returns how many files were removed."""
     files = folder.files()
     sizes = {file.name: file.size for file in files}
     needed: set[str] = set()
