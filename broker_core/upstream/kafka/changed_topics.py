@@ -1,4 +1,4 @@
-"""What requests change of the topics that a cluster lists."""
+"""The changes of requests to the topics that a cluster lists."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CHANGING: Final = frozenset(
 def changed_topics(api: Api, body: Mapping[str, Any], answer: Fields | None) -> ChangedTopics | None:
     """The topics that were changed for sure, of which there may be none; ``None`` if the request changes no listing.
 
-    Without an ``answer`` it is not known what became of the request.
+    Without an ``answer`` the result of the request is unknown.
     """
     if api not in _CHANGING or body.get("validate_only"):
         return None

@@ -1,4 +1,4 @@
-"""The topics of a Kafka cluster as the last plugin of the chain: for all transports, behind the operator's plugins."""
+"""The topics of a Kafka cluster as the last plugin of the chain: for all transports, after the operator's plugins."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ _DEADLINE: Final = 27.0
 
 
 class ClusterPlugin:
-    """The hooks of a built-in plugin, and the tables of what it lists, for servers that need more than names.
+    """The hooks of a built-in plugin, and the tables of its topics, for servers that need more than names.
 
-    Nothing that was not compared with the cluster for ``max_age`` seconds is given to anybody. With ``sessions`` each
-    client is given what the cluster lists for it. Made and used on one event loop.
+    Topics that were not compared with the cluster for ``max_age`` seconds are given to nobody. With ``sessions`` each
+    client gets what the cluster lists for it. Made and used on one event loop.
     """
 
     #: As tables of listings have it.
@@ -71,13 +71,13 @@ class ClusterPlugin:
         cluster.on_write.append(self._wrote)
 
     def _wrote(self, changed: ChangedTopics) -> None:
-        """Topics were changed through this gateway: the next question is answered by a listing that shows it."""
+        """Note that topics were changed through this gateway: the next question gets a listing that shows it."""
         self.store.wrote(changed)
         gone = [name for name, partitions in changed.items() if partitions is None]
         self.snapshots.wrote(self.namespace, lambda view: self._partitions_of(view, gone))
 
     def _partitions_of(self, view: View, names: Sequence[str]) -> int:
-        """How many names are listed of some topics."""
+        """The number of listed names of some topics."""
         topics = self._newest(view)
         return 0 if topics is None else sum(topics.partitions_of(name) for name in names)
 
@@ -86,7 +86,7 @@ class ClusterPlugin:
             self._told(namespace)
 
     async def close(self) -> None:
-        """Let go of all snapshots."""
+        """Drop all snapshots."""
         await self.snapshots.close()
 
     # ---- tables of listings
@@ -97,15 +97,15 @@ class ClusterPlugin:
         return None if found is None else found.table
 
     async def of(self, listing: Listing) -> TopicTable | None:
-        """The table of a listing of this plugin's; ``None`` if it is not known any more."""
+        """The table of a listing of this plugin's; ``None`` if it is no longer known."""
         return self.now(listing)
 
     def hold(self, namespace: NamespaceName, parts: Sequence[tuple[object, int]]) -> bool:  # noqa: ARG002
-        """Hold permits for what is encoded of a table, as long as each part of it lives; false without room."""
+        """Hold permits for encoded parts of a table, while each part lives; false without room."""
         return self.snapshots.kept.hold_beside(Place(self.namespace, None), parts)
 
     async def completed(self, table: TopicTable, asker: Asker) -> TopicTable:
-        """Topics that another plugin lists, as far as the cluster has them, as the cluster has them."""
+        """Topics that another plugin lists, with the cluster's data as far as it has them."""
         topics = await self.current(asker)
         names = [chunk.names for chunk in table.chunks]
         every = topics.table.joined()
@@ -120,7 +120,7 @@ class ClusterPlugin:
 
     @hookimpl
     def broker_core_settings(self) -> type[BaseModel]:
-        """What would make another plugin, or nobody, answer for the cluster cannot be set."""
+        """The model of the settings, without those by which another plugin, or none, would answer for the cluster."""
         only: Any = Literal[str(self.namespace)]
         fields: dict[str, Any] = {
             "deadline": (float, _DEADLINE),
@@ -139,7 +139,7 @@ class ClusterPlugin:
 
     @hookimpl
     async def broker_core_change_log(self) -> ChangeLog | None:
-        """What came and went of what is listed for all."""
+        """The change log of the listing for all clients."""
         if not self.store.lists_for_all:
             return None
 
@@ -175,13 +175,13 @@ class ClusterPlugin:
         return topics.details(request.wants, request.names, request.ids)
 
     async def current(self, asker: Asker) -> ClusterTopics:
-        """The topics that a client may be given. Raises :exc:`ListingFailed`."""
+        """The topics that a client may see. Raises :exc:`ListingFailed`."""
         view = self.store.view_of(asker)
         await self._snapshot(view, Mode.PERSISTENT)
         return self._kept(view)
 
     def _kept(self, view: View) -> ClusterTopics:
-        """The newest topics; without room for them nobody could be told more than names."""
+        """The newest topics; without room for them there would be nothing but names."""
         topics = self._newest(view)
         if topics is None:
             raise ListingFailed("The topics of the Kafka cluster have no room", cause=Cause.PERMITS)
@@ -189,7 +189,7 @@ class ClusterPlugin:
 
     @property
     def _since(self) -> float:
-        """The moment of which a listing must be at the earliest."""
+        """The earliest moment that a listing may be of."""
         return self.snapshots.clock() - self._max_age
 
     async def _snapshot(self, view: View, mode: Mode) -> Snapshot:

@@ -1,4 +1,4 @@
-"""The topics of a Kafka cluster at one moment, as one answer of Metadata told them: columns, and nothing by topic."""
+"""The topics of a Kafka cluster at one moment, from one answer of Metadata: columns, and no object per topic."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ _NAMED: Final = 5
 class ClusterTopics:
     """Topics as Kafka clients see them, and as they are listed for all transports: by the names of their partitions.
 
-    A topic whose name is that of another one's partition (``orders-partition-0``), or of a topic that brokers of Pulsar
-    keep for themselves, is left out, and counted: in a listing it would be another topic.
+    A topic with the name of another topic's partition (``orders-partition-0``), or of an internal topic of Pulsar's
+    brokers, is left out, and counted: in a listing it would be another topic.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class ClusterTopics:
     def of(
         cls, namespace: NamespaceName, read: PlacedTopics, digest: bytes, old: ClusterTopics | None
     ) -> ClusterTopics:
-        """The topics of an answer; chunks that are as those of ``old`` are the same objects."""
+        """The topics of an answer; chunks equal to those of ``old`` are the same objects."""
 
         left_out = pa.array([], _BYTES)
 
@@ -72,14 +72,14 @@ class ClusterTopics:
         return cls(namespace, table, digest, left_out)
 
     def left_out_text(self) -> str:
-        """How many topics are left out, with the names of some; empty: none."""
+        """A text of how many topics are left out, with the names of some; empty: none."""
         some = [shown(name.as_py().decode("utf-8", "replace")) for name in self.left_out[:_NAMED]]
         more = ", ..." if len(self.left_out) > _NAMED else ""
         return f"{counted(len(self.left_out), 'topic')}: {', '.join(some)}{more}" if some else ""
 
     @cached_property
     def hash(self) -> str:
-        """Of the names of the listing: the same for the same topics with as many partitions."""
+        """The hash of the listed names: equal for equal topics with as many partitions."""
         names, numbers = (hashlib.blake2b(digest_size=_DIGEST) for _ in range(2))
         for chunk in self.table.chunks:
             data, offsets = column_data(chunk.names)
@@ -106,17 +106,17 @@ class ClusterTopics:
         return pc.binary_join_element_wise(prefix, names.cast(_TEXT), pa.scalar("", _TEXT))
 
     def partitions_of(self, name: str) -> int:
-        """How many partitions a topic has; 0 of one that there is not."""
+        """The number of partitions of a topic; 0 if it does not exist."""
         row = self._row(name)
         return 0 if row is None else row.partitions
 
     def id_of(self, name: str) -> uuid.UUID:
-        """The id of a topic; the zero id of one that there is not."""
+        """The id of a topic; the zero id if it does not exist."""
         row = self._row(name)
         return ZERO_ID if row is None else uuid.UUID(bytes=row.topic_id)
 
     def names_of(self, ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:
-        """The names of the topics of these ids that there are."""
+        """The names of the existing topics with these ids."""
         wanted = pa.array([each.bytes for each in ids], _BYTES)
         found: dict[uuid.UUID, str] = {}
         for chunk in self.table.chunks:
@@ -136,7 +136,7 @@ class ClusterTopics:
     def details(
         self, wants: frozenset[str], names: pa.LargeStringArray | None = None, ids: Any | None = None
     ) -> Details:
-        """What is known of the topics of these full names, or of these ids; of all without either."""
+        """The details of the topics with these full names, or these ids; of all without either."""
         columns: list[tuple[pa.LargeStringArray, _Array, pa.LargeBinaryArray]] = []
         for chunk in self.table.chunks:
             rows: Any = None
@@ -160,7 +160,7 @@ class ClusterTopics:
 
 
 def _listable(names: pa.LargeBinaryArray, namespace: NamespaceName) -> _Array | None:
-    """Which names a listing can have; ``None``: all."""
+    """A mask of the names that a listing can have; ``None``: all."""
     legal = legal_names(names)
     if legal is not None:
         names = pc.if_else(pa.array(legal), names, pa.scalar(b"-", _BYTES))

@@ -1,7 +1,7 @@
 """A Kafka cluster behind a gateway: its nodes, kept up to date, and requests to each, for clients or for the gateway.
 
-Each request has the connections of one principal for itself, so that none waits behind another's long one. They are
-kept for the next request of the principal, for a while.
+Each request has the connections of one principal for itself, so that none waits for another's long one. They are kept
+for the principal's next request, for a while.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ __all__ = ["ANY", "CONTROLLER", "ClusterOptions", "Coordinator", "KafkaCluster",
 
 _log = structlog.get_logger(__name__)
 
-#: What is asked for where only nodes are wanted: no topics.
+#: The body of Metadata if only nodes are wanted: no topics.
 _NODES: Final[Mapping[str, Any]] = {"topics": [], "allow_auto_topic_creation": False}
-#: What texts of errors have in front of the addresses of a connection: Kafka quotes the request that it refuses.
+#: The text before the addresses of a connection in errors: Kafka quotes the request that it refuses.
 _CONNECTION: Final = "connectionId="
 #: Bytes of the length in front of a message.
 _LENGTH: Final = 4
-#: The version of FindCoordinator from which on several keys are asked for.
+#: The first version of FindCoordinator with several keys.
 _SEVERAL: Final = 4
 
 
@@ -80,8 +80,8 @@ Target: TypeAlias = "int | _Anywhere | Coordinator"
 
 @dataclass(frozen=True, slots=True)
 class ClusterOptions:
-    """Times in seconds, sizes in bytes. ``places`` requests are under way at a time; connections without one are closed
-    after ``idle``. The nodes are looked at every ``look`` seconds.
+    """Times in seconds, sizes in bytes. At most ``places`` requests are under way at a time; connections without one
+    are closed after ``idle``. The nodes are looked for every ``look`` seconds.
     """
 
     bootstrap: Sequence[Address]
@@ -104,14 +104,14 @@ class _Idle:
 
 
 class KafkaCluster:
-    """One cluster. ``on_nodes`` are awaited with the ids of the nodes that there are or just were, if they differ from
-    those before; ``on_write`` are called after a change of topics or ACLs that was made through this gateway.
+    """One cluster. ``on_nodes`` are awaited with the ids of present and recent nodes, if they differ from the ones
+    before; ``on_write`` are called after a change of topics or ACLs that was made through this gateway.
     """
 
     def __init__(self, options: ClusterOptions) -> None:
         self.options: Final = options
         self.nodes: Cluster | None = None
-        #: Why the nodes could not be asked at the last look.
+        #: The reason why the nodes could not be asked at the last look.
         self.problem: str | None = "its nodes were not asked yet"
         #: By key the versions of APIs, from and to, that a node has; empty as long as none has answered.
         self.versions: Mapping[int, tuple[int, int]] = {}
@@ -121,7 +121,7 @@ class KafkaCluster:
         self._idle: list[_Idle] = []
         self._busy: set[ClusterConnections] = set()
         self._looking: asyncio.Task[Cluster] | None = None
-        #: Looks of the clock until now, by the id of a node their number when it was named last, and the ids that
+        #: The number of looks until now, by the id of a node that number when it was last named, and the ids that
         #: ``on_nodes`` know.
         self._looks = 0
         self._named: dict[int, int] = {}
@@ -140,7 +140,7 @@ class KafkaCluster:
         self._tasks.add(task)
 
     async def stop(self) -> None:
-        """Close all connections; what is asked fails."""
+        """Close all connections; requests under way fail."""
         self._is_stopped = True
         tasks = [*self._tasks, *([] if self._looking is None else [self._looking])]
         for task in tasks:
@@ -157,7 +157,7 @@ class KafkaCluster:
     # ---- nodes ---------------------------------------------------------------------------------------------
 
     async def refresh(self) -> Cluster:
-        """The nodes as a node tells of them now. Raises :exc:`~broker_core.client.ClientError`."""
+        """The nodes that a node names now. Raises :exc:`~broker_core.client.ClientError`."""
         task = self._looking
         if task is None:
             task = self._looking = asyncio.create_task(self._looked())
@@ -165,7 +165,7 @@ class KafkaCluster:
         return await asyncio.shield(task)
 
     async def name(self, nodes: Collection[int]) -> None:
-        """Take nodes that a node has just named to a client for some that there are: it may not know all of them.
+        """Note nodes that a node has just named to a client: it may not know all of them.
 
         They are looked at if they are new, for all clients: the end of one leaves no hook half done.
         """
@@ -182,7 +182,7 @@ class KafkaCluster:
         if cluster.nodes:
             self.nodes = cluster
             self._named |= dict.fromkeys(cluster.nodes, self._looks)
-            # A node that lags after a restart does not name all: gone is what two looks in turn did not name.
+            # A node that lags after a restart does not name all: a node is gone if two looks in turn did not name it.
             self._named = {node: at for node, at in self._named.items() if at == self._looks}
             if sorted(self._named) != self._told:
                 told = sorted(self._named)
@@ -227,10 +227,11 @@ class KafkaCluster:
         read: ReadAnswer = read_response,
     ) -> Fields:
         """The answer of a node; ``version`` ``None``: the latest that both sides have, or one of a range. ``identity``
-        is that of the client that it is for, ``None``: the gateway's own.
+        is the client's, ``None``: the gateway's own.
 
-        ``again`` false: it is not asked again where the connection is lost meanwhile, before a change. ``hold`` is
-        awaited with the size of a large answer before it is read; ``read`` makes the answer of its bytes. Raises
+        ``again`` false: it is not asked again if the connection is lost meanwhile, since a change may have been made.
+        ``hold`` is awaited with the size of a large answer before it is read; ``read`` makes the answer of its bytes.
+        Raises
         :exc:`~broker_core.client.ClientError`.
         """
         least, most = version if isinstance(version, tuple) else (version or 0, version)
@@ -249,7 +250,7 @@ class KafkaCluster:
                         self._wrote(changed_topics(api, body, None))
                         raise
                 except BaseException:
-                    if asked:  # it is not known what became of it
+                    if asked:  # its result is unknown
                         self._wrote(changed_topics(api, body, None))
                     raise
                 else:
@@ -304,7 +305,7 @@ class KafkaCluster:
             try:
                 yield connections
             except (KafkaException, asyncio.CancelledError):
-                # It was not let in, or still has to answer: the next request does not wait for that.
+                # Not let in, or an answer is still to come: the next request does not wait for that.
                 await connections.close()
                 raise
             finally:
@@ -370,7 +371,7 @@ def _take_out(value: Any) -> None:
 
 
 async def _coordinators(connections: ClusterConnections, keys: Sequence[str], kind: int) -> dict[str, int]:
-    """The nodes that keep things, as any node tells it."""
+    """The coordinators of groups or transactional ids, by any node."""
     connection = await connections.any_node()
     if connection.has(FIND_COORDINATOR, least=_SEVERAL):
         asked = [{"key_type": kind, "coordinator_keys": keys}]

@@ -1,7 +1,7 @@
-"""A Kafka cluster as a store of topics: what live snapshots of it are made of.
+"""A Kafka cluster as a store of topics, the source of live snapshots.
 
-Kafka tells no deltas, so all topics are read each time, by one request for Metadata. A node that answers the bytes that
-it answered before costs nothing more.
+Kafka reports no deltas, so all topics are read each time, by one request for Metadata. An answer with the bytes of the
+one before costs nothing more.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _log = structlog.get_logger(__name__)
 
 #: Seconds that a listing has.
 _LISTING: Final = 25.0
-#: The version of Metadata from which on topics have ids, and the last whose answer is read here.
+#: The first version of Metadata with ids of topics, and the last one that is read here.
 _VERSIONS: Final = (10, 12)
 _ALL: Final[Fields] = {"topics": None, "allow_auto_topic_creation": False}
 #: Listings of one view that are kept: that of now, and the one that is about to take its place.
@@ -57,7 +57,7 @@ _LOOK: Final = 0.05
 _CHANGE_MS: Final = 15_000
 #: The version of DeleteTopics from which on topics are rows.
 _ROWS: Final = 6
-#: Codes of those who may not ask: TOPIC_, GROUP_, CLUSTER_AUTHORIZATION_FAILED and SASL_AUTHENTICATION_FAILED.
+#: Codes of refused clients: TOPIC_, GROUP_, CLUSTER_AUTHORIZATION_FAILED and SASL_AUTHENTICATION_FAILED.
 _DENIED: Final = frozenset({29, 30, 31, 58})
 _CAUSES: Final[Mapping[int, Cause]] = {
     **dict.fromkeys((3, 100), Cause.NOT_FOUND),
@@ -68,7 +68,8 @@ _CAUSES: Final[Mapping[int, Cause]] = {
 
 
 class KafkaTopicStore:
-    """Lists for each client by its own credentials, which are in ``sessions``; without any, for all by the gateway's.
+    """Lists for each client by its own credentials, which are in ``sessions``; without any, for all clients by the
+    gateway's.
 
     Only one namespace has topics, all persistent.
     """
@@ -83,14 +84,14 @@ class KafkaTopicStore:
         self._sessions = sessions
         self.lists_for_all: Final = sessions is None
         self._topics: dict[View, OrderedDict[str, ClusterTopics]] = {}
-        #: By topic how many partitions it has since a change through this gateway (``None``: it is gone), and until
-        #: when nodes that do not show that are behind.
+        #: By topic its number of partitions since a change through this gateway (``None``: deleted), and the time until
+        #: which nodes may lag.
         self._changed: dict[str, tuple[int | None, float]] = {}
         #: How often all topics were read.
         self.listings = 0
 
     def view_of(self, asker: Asker) -> View:
-        """The client that the cluster is asked for; ``None`` is the gateway itself."""
+        """The client for which the cluster is asked; ``None`` is the gateway itself."""
         if self._sessions is None:
             return None
         view = (asker.role, asker.original_principal)
@@ -108,7 +109,7 @@ class KafkaTopicStore:
         self._topics.pop(view, None)
 
     def wrote(self, changed: Mapping[str, int | None]) -> None:
-        """Topics were changed through this gateway: a node that does not show it is not asked for all."""
+        """Note that topics were changed through this gateway: a node that does not show it is asked for no listing."""
         until = asyncio.get_running_loop().time() + _SHOWN_WITHIN
         self._changed |= {name: (partitions, until) for name, partitions in changed.items()}
 
@@ -157,7 +158,7 @@ class KafkaTopicStore:
     async def _of_some_node(
         self, identity: ClientIdentity | None, admit: Callable[[int], Awaitable[None]], read: ReadAnswer
     ) -> Fields:
-        """All topics, as one of the nodes that can be reached tells them."""
+        """All topics, from one of the nodes that can be reached."""
         cluster = self._cluster.nodes or await self._cluster.refresh()
         nodes = list(cluster.nodes)
         random.shuffle(nodes)  # it spreads the work
@@ -173,7 +174,7 @@ class KafkaTopicStore:
         raise last
 
     async def _caught_up(self, node: int, identity: ClientIdentity | None) -> None:
-        """Wait until a node shows what was changed through this gateway: nodes learn of it one after another."""
+        """Wait until a node shows the changes made through this gateway: nodes get them one after another."""
         loop = asyncio.get_running_loop()
         while True:
             now = loop.time()
@@ -189,7 +190,7 @@ class KafkaTopicStore:
             await asyncio.sleep(_LOOK)
 
     async def topic(self, asker: Asker, name: str) -> tuple[uuid.UUID, int] | None:
-        """The id of a topic and how many partitions it has, as the controller tells; ``None`` for no such topic."""
+        """The id of a topic and its number of partitions, by the controller; ``None`` for no such topic."""
         body = {"topics": [{"name": name}], "allow_auto_topic_creation": False}
         (row,) = (await self._decided(asker, METADATA, body))["topics"]
         if row["error_code"] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
@@ -200,7 +201,7 @@ class KafkaTopicStore:
     async def create(
         self, asker: Asker, name: str, partitions: int, replication: int | None, configs: Mapping[str, str]
     ) -> tuple[uuid.UUID | None, int]:
-        """Create a topic; its id, if the cluster tells it, and how many partitions it has.
+        """Create a topic; returns its id, if the cluster gives it, and its number of partitions.
 
         No ``partitions`` and no ``replication`` leave them to the cluster.
         """
@@ -247,11 +248,11 @@ class KafkaTopicStore:
         return identity_of(credentials)
 
     async def watch(self, view: View, namespace: NamespaceName, watcher: Watcher) -> bool:  # noqa: ARG002
-        """False: Kafka tells nobody of changes."""
+        """False: Kafka reports no changes."""
         return False
 
     async def allow(self, asker: Asker, namespace: NamespaceName) -> None:
-        """What a client may not see is not in its listing."""
+        """Do nothing: the listing of a client lacks what it may not see."""
 
 
 def _tell_left_out(topics: ClusterTopics) -> None:
@@ -285,7 +286,7 @@ def _check(row: Fields) -> None:
 
 @contextmanager
 def _cluster_failures() -> Iterator[None]:
-    """Raise :exc:`ListingFailed` for what the cluster did not answer."""
+    """Raise :exc:`ListingFailed` for questions that the cluster did not answer."""
     try:
         yield
     except TimeoutError:

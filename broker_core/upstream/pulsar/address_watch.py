@@ -1,5 +1,5 @@
-"""Watching each address of the service URL over a connection that asks nothing: does a broker answer there, and does it
-take the gateway for what it is?
+"""Watching each address of the service URL over an idle connection: whether a broker answers there, and whether it
+accepts the gateway.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from broker_core.upstream.pulsar.options import UpstreamOptions
 
 __all__ = ["PROBE", "AddressWatch", "RefusesGateway", "probe"]
 
-#: The principal that the watch names where the gateway asks for principals: it has no rights anywhere.
+#: The principal that the watch names if the gateway asks for principals: it has no rights anywhere.
 PROBE: Final = "broker-core-probe"
 
 _log = structlog.get_logger(__name__)
@@ -50,7 +50,7 @@ async def probe(
     is_tls: bool,
     on_lost: Callable[[], None] | None = None,
 ) -> LookupSession | None:
-    """A connection that asks nothing; ``None`` where a broker answers and keeps none open that is for no client.
+    """An idle connection; ``None`` if a broker answers but keeps no connection open that is for no client.
 
     Raises :exc:`ClientError`: :exc:`RefusesGateway` where no client could be served for that reason.
     """
@@ -105,7 +105,7 @@ async def probe(
     raise RefusesGateway(
         ServerError.AuthenticationError,
         f"{where} verifies the credentials of clients too (authenticateOriginalAuthData): "
-        # Without an equals sign, behind which the log would hide a secret.
+        # Without an equals sign, after which the log would hide a secret.
         "turn upstream.original_auth_data on",
     )
 
@@ -120,8 +120,8 @@ def _refusal(where: str, refused: HandshakeRefused) -> HandshakeRefused:
 
 
 class AddressWatch:
-    """One task for each address: connects, stays connected, and connects again after a pause: where the connection
-    broke, and where other attempts fail or count as failed.
+    """One task for each address: connects, stays connected, and connects again after a pause, if the connection broke,
+    or other attempts fail or count as failed.
     """
 
     def __init__(
@@ -162,7 +162,7 @@ class AddressWatch:
             pass
 
     async def stop(self) -> None:
-        """End all of it."""
+        """End all tasks."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -198,7 +198,7 @@ class AddressWatch:
                     await asyncio.sleep(self._options.first_backoff)
                 elif self._health.is_down(address):
                     await self._health.until_due_again(address)
-                else:  # there are no credentials, or others cannot connect where it could
+                else:  # there are no credentials, or others cannot connect to an address that it could
                     await asyncio.sleep(self._options.longest_backoff)
             finally:
                 if client is not None:
@@ -206,10 +206,10 @@ class AddressWatch:
                     await client.close()
 
     async def _until_doubt(self, doubt: asyncio.Event, client: LookupSession | None) -> None:
-        """Wait until a connection breaks or cannot be made, or for a while where none is kept open."""
+        """Wait until a connection breaks or cannot be made, or for a while if none is kept open."""
         pause = self._options.probe_pause * random.uniform(0.5, 1.0)  # noqa: S311  # only spreads attempts
         if client is not None and not client.is_open:
-            return  # before it could tell
+            return  # before the callback was set
         try:
             async with asyncio.timeout(pause if client is None else None):
                 await doubt.wait()

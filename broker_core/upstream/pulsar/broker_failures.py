@@ -15,7 +15,7 @@ __all__ = ["broker_failures"]
 
 @contextmanager
 def broker_failures(connections: UpstreamConnections) -> Iterator[None]:
-    """Raise :exc:`ListingFailed` for what brokers that are asked over these connections did not answer."""
+    """Raise :exc:`ListingFailed` for failures of brokers that are asked over these connections."""
     try:
         yield
     except TimeoutError:

@@ -1,4 +1,4 @@
-"""Which brokers of the service URL answer: what the gateway itself finds out, and what its principals do."""
+"""The health of the brokers of the service URL, by the attempts of the gateway and of its principals."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _log = structlog.get_logger(__name__)
 
 
 class BrokerHealth(AddressHealth):
-    """What the attempts of the gateway itself to connect to each broker came to; it is in the log.
+    """The results of the gateway's own attempts to connect to each broker; they are logged.
 
-    The attempts of a principal have a health of their own (:meth:`for_principal`), beside what the gateway knows.
+    The attempts of a principal have a health of their own (:meth:`for_principal`), beside the gateway's.
     """
 
     def __init__(
@@ -30,16 +30,16 @@ class BrokerHealth(AddressHealth):
     ) -> None:
         super().__init__(addresses, first_backoff=first_backoff, longest_backoff=longest_backoff)
         self._gateway = gateway
-        #: Set where a connection to the address broke, or could not be made: its watch looks again.
+        #: Set if a connection to the address broke, or could not be made: its watch looks again.
         self.doubt = {address: asyncio.Event() for address in self.addresses}
 
     def of(self, addresses: Sequence[Address]) -> BrokerHealth:
-        """The health of other addresses, with the same pauses: of the broker that a redirect names."""
+        """The health of further addresses, with the same pauses: of the broker that a redirect names."""
         return BrokerHealth(addresses, first_backoff=self.first_backoff, longest_backoff=self.longest_backoff)
 
     def for_principal(self) -> BrokerHealth:
-        """The health that the attempts of one principal know: an address may fail for what the principal is. So they
-        make no address go down for all others, but its watch looks again; that they succeed is good for all.
+        """The health by the attempts of one principal: an address may fail because of the principal. So its failures
+        make no address go down for others, but the watch looks again; its successes count for all.
         """
         return BrokerHealth(
             self.addresses,
@@ -85,14 +85,14 @@ class BrokerHealth(AddressHealth):
             doubt.set()
 
     def untried(self, address: Address, reason: str) -> None:
-        """There are no credentials to try it with."""
+        """Note that there are no credentials to try an address with."""
         known = self.known[address]
         if known.reason != reason:
             _log.warning("upstream not tried", address=shown(address), reason=reason)
         known.state, known.reason = "unknown", reason
 
     def lost(self, address: Address) -> None:
-        """A connection to it broke: whether it is up is not known until the next attempt."""
+        """Note that a connection to an address broke: whether it is up is unknown until the next attempt."""
         known = self.known.get(address)
         if known is not None and known.state == "up":
             known.state, known.reason = "unknown", "the connection was lost"

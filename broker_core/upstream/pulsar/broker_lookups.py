@@ -76,7 +76,7 @@ class BrokerLookups:
             raise UnexpectedAnswer(fault)
         if body.response == CommandLookupTopicResponse.Failed or body.HasField("error"):
             return row.failed(0, body.error, body.message)  # type: ignore[arg-type]  # any number, as it came
-        # A broker that is behind its service URL alone says so.
+        # A broker that can be reached by its service URL alone says so.
         owner = None if body.proxy_through_service_url else broker_url(body, is_tls=self._is_tls)
         return await self._send(question, asker, owner, admit)
 

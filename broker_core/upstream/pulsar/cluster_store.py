@@ -1,4 +1,4 @@
-"""A Pulsar cluster as a store of topics: what live snapshots of it are made of."""
+"""A Pulsar cluster as a store of topics, the source of live snapshots."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST: Final = 1 << 30
 _NONE: Final = "^$"
 #: The pattern of all topics: brokers watch none of more than 50 characters.
 _ALL: Final = ".*"
-#: The share of all connections that those of watches may be, of as many principals.
+#: The share of all connections that may be for watches, of as many principals.
 _WATCH_SHARE: Final = 4
 _EMPTY_HASH: Final = "00000000"
 
@@ -35,7 +35,7 @@ _EMPTY_HASH: Final = "00000000"
 class ClusterStore:
     """Brokers that list for each principal, or by ``shared`` connections for a role that may list for all.
 
-    ``watches`` are the connections over which it is watched, of the same principals.
+    ``watches`` are the connections by which the cluster is watched, of the same principals.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class ClusterStore:
         self.lists_for_all: Final = shared is not None or not identities.forwards
 
     def view_of(self, asker: Asker) -> View:
-        """The principal that the brokers are asked for, or the one role for all."""
+        """The principal for which the brokers are asked, or the one role for all."""
         if self._shared is not None:
             return SHARED
         with broker_failures(self._connections):
@@ -105,7 +105,9 @@ class ClusterStore:
             return await connections.use(_asker_of(view), ask)
 
     async def allow(self, asker: Asker, namespace: NamespaceName) -> None:
-        """Ask a broker in this client's name for what it has no answer to. Raises :exc:`ListingFailed`."""
+        """Ask a broker in this client's name whether it may list, by a question without a result. Raises
+        :exc:`ListingFailed`.
+        """
 
         async def admit(_size: int) -> None:
             """Brokers that evaluate no pattern send the non-persistent topics of one of them."""
@@ -157,7 +159,7 @@ class ClusterStore:
 
 
 class _Updates:
-    """A watcher of a store, as a session tells it of changes."""
+    """A watcher of a store, to which a session reports changes."""
 
     def __init__(self, watcher: Watcher) -> None:
         self._watcher = watcher
@@ -174,7 +176,7 @@ class _Updates:
 
 
 def _asker_of(view: View) -> Asker:
-    """A client of the principal that a view is of."""
+    """A client of a view's principal."""
     if not isinstance(view, tuple):
         return Asker()
     role, original = view

@@ -1,4 +1,4 @@
-"""Connecting to one broker: TLS, the identity, and what is refused of the broker's side."""
+"""Connecting to one broker: TLS, the identity, and the reasons to refuse a broker."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from broker_core.wire.pulsar import CommandConnected
 
 __all__ = ["OUTCOMES", "Connector", "IsProxy"]
 
-#: What an attempt to connect comes to, for metrics.
+#: The outcomes of attempts to connect, for metrics.
 OUTCOMES: Final = (
     "connected",
     "unreachable",
@@ -46,12 +46,12 @@ _log = structlog.get_logger(__name__)
 
 
 class IsProxy(ConnectionLost):
-    """The service is a pulsar-proxy, which relays neither identity nor what a gateway needs to know of the brokers."""
+    """The service is a pulsar-proxy, which relays neither the identity nor the facts that a gateway needs."""
 
 
 class Connector:
-    """Makes connections; ``counts`` are their outcomes. ``on_connected`` hears what each broker says of itself, and
-    ``on_ended`` the same when that connection ends.
+    """Makes connections; ``counts`` are their outcomes. ``on_connected`` is called with each broker's CONNECTED, and
+    ``on_ended`` with it when that connection ends.
     """
 
     def __init__(
@@ -163,7 +163,7 @@ class Connector:
         )
 
     def _tell_of_tls(self) -> None:
-        """Files of TLS that changed and cannot be used are in the log, once."""
+        """Log once that changed files of TLS cannot be used."""
         problem = self._tls.problem
         if problem is not None and problem != self._told:
             _log.error("upstream.tls: the former files stay in use", reason=problem)

@@ -1,4 +1,4 @@
-"""Principals and credentials that brokers are asked with: those of the gateway or those of its client."""
+"""Principals and credentials for the brokers: the gateway's or its client's."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ Principal: TypeAlias = tuple[str | None, str | None] | None
 _COMMAND: Final = 10.0  # seconds that the token command has
 _FRESH: Final = 45.0  # seconds in which a client may send new credentials; brokers look again after 60
 _LOOK: Final = 0.5  # seconds between two looks for them
-_METHODS: Final = ("token", "basic")  # whose data can be passed on
+_METHODS: Final = ("token", "basic")  # methods whose data can be passed on
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What CONNECT says of one principal. ``after_refusal`` is asked for another own token than the refused one."""
+    """The identity of one principal in CONNECT. ``after_refusal`` looks for another own token than the refused one."""
 
     credentials: Credentials
     original: OriginalPrincipal | None = None
@@ -60,7 +60,7 @@ class Identities:
 
     @property
     def by_client(self) -> bool:
-        """Whether the brokers get the client's credentials in place of the gateway's."""
+        """Whether the brokers get the client's credentials instead of the gateway's."""
         return self._by_client
 
     @property
@@ -69,13 +69,13 @@ class Identities:
         return self._sends_originals
 
     async def stop(self) -> None:
-        """End what still runs for the gateway's own token."""
+        """End running work for the gateway's own token."""
         if self._own is not None:
             await self._own.stop()
 
     def principal_of(self, asker: Asker) -> Principal:
-        """The principal that brokers are asked for. Raises :exc:`CredentialsFailed` if no connected client of the
-        principal has anything to pass on; that of a lookup for several clients may be gone while others wait for it.
+        """The principal for which brokers are asked. Raises :exc:`CredentialsFailed` if no connected client of it has
+        anything to pass on; a lookup for several clients may outlive the one that began it.
         """
         if not self.forwards or (asker.role is None and not self._by_client):
             return None
@@ -104,13 +104,13 @@ class Identities:
         return Identity(self._credentials, original, None if self._own is None else self._own.after_refusal)
 
     def is_gone(self, principal: Principal) -> bool:
-        """Whether no client is left whose credentials the principal's connections were made with."""
+        """Whether no client is left with whose credentials the principal's connections were made."""
         if principal is None or not self._uses_sessions(principal):
             return False
         return self._sessions is None or not self._sessions.has_any(*principal)
 
     def has_expired(self, principal: Principal) -> bool:
-        """Whether the latest of these credentials are not valid any more."""
+        """Whether the latest credentials of the principal have expired."""
         if not self._uses_sessions(principal):
             return False
         latest = self._any_of(principal)
@@ -135,7 +135,7 @@ class Identities:
     def _forwarded(
         self, principal: tuple[str | None, str | None], *, of_original: bool
     ) -> Credentials | None:
-        """The credentials of a live client, to send on; ``None`` where its method has none."""
+        """The credentials of a live client, to send on; ``None`` if its method has none."""
         sent = self._any_of(principal)
         if sent is None:
             raise CredentialsFailed("the client is gone, and its credentials with it")
@@ -147,8 +147,8 @@ class Identities:
     async def _latest(
         self, principal: tuple[str | None, str | None], method: str, *, of_original: bool
     ) -> bytes:
-        """The latest credentials of any connection of the principal. If they have expired, wait for the new ones: the
-        client is asked for them at about the same time as this server.
+        """The latest credentials of any connection of the principal. If they have expired, wait for new ones: this
+        server asks the client for them at about the same time.
         """
         loop = asyncio.get_running_loop()
         by = loop.time() + _FRESH
@@ -174,7 +174,7 @@ def _has_expired(data: bytes) -> bool:
 
 
 def own_token(upstream: UpstreamSettings, table: str = "upstream") -> OwnToken | None:
-    """Where the gateway's own token comes from, by the settings of a table; ``None`` where it has none."""
+    """The source of the gateway's own token, by the settings of a table; ``None`` if it has none."""
     if upstream.token_command:
         words = upstream.token_command
         return CommandToken(partial(run_token_command, words, timeout=_COMMAND), f"{table}.token_command")

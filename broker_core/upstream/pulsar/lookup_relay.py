@@ -1,4 +1,4 @@
-"""Lookups relayed to the brokers: clients learn from them where the brokers are, and go there themselves."""
+"""Lookups relayed to the brokers: clients get the addresses of brokers, and connect to them themselves."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _MAX_QUESTION: Final = (
 )  # bytes; brokers close a connection, which others share, over a frame too large
 
 
-#: Frames whose bytes a large answer takes until all who asked have it: as it came, as a message, and one that leaves.
+#: Copies of a large answer in memory until all askers have it: as it came, as a message, and as a frame that leaves.
 _FRAMES: Final = 3
 _NO_ROOM: Final = "there is no memory for their answer now"
 
@@ -61,7 +61,7 @@ class _Relayed:
 
     outcome: str
     answer: BaseCommand
-    #: Of a large answer, until all who asked have it.
+    #: Of a large answer, until all askers have it.
     permit: Permit | None = None
 
 
@@ -69,15 +69,15 @@ class LookupRelay:
     """Relays the lookup commands under request ids of its own, bounded in time and number.
 
     Each is sent over a connection of the client's principal, with all of its fields but the identity that it claims.
-    Equal ones of a principal are asked once (:class:`~broker_core.client.SharedQuestions`).
+    Equal lookups of a principal are asked once (:class:`~broker_core.client.SharedQuestions`).
 
-    The brokers' errors are passed on with their codes. Where the relay itself has none to pass on, it says
-    MetadataError: ServiceNotReady and TooManyRequests in these answers close connections at clients.
+    The brokers' errors are passed on with their codes. If the relay has none to pass on, it answers MetadataError:
+    ServiceNotReady and TooManyRequests would make clients close their connections.
     docs/reference/pulsar-behaviour.md#answers-that-close-a-connection
 
     A large answer, such as a schema, is read and kept under permits of ``heap``.
 
-    One that takes the place of a ``former`` one shares its places and metrics with it.
+    A relay that replaces a ``former`` one shares its places and metrics with it.
     """
 
     def __init__(
@@ -115,18 +115,18 @@ class LookupRelay:
         return FeatureFlags(supports_get_partitioned_metadata_without_auto_creation=is_shared)
 
     def connected(self, server: CommandConnected) -> None:
-        """Take note of what a broker says of itself."""
+        """Note the facts that a broker gives when it is connected."""
         self._last = _knows_metadata(server)
         self._connected[self._last] += 1
 
     def ended(self, server: CommandConnected) -> None:
-        """The connection to it ended."""
+        """Note that the connection to a broker ended."""
         self._connected[_knows_metadata(server)] -= 1
 
     async def answer(self, command: BaseCommand, asker: Asker, keep: Keep | None = None, /) -> bytes:
         """The whole frame that answers the command; raises nothing but a cancellation.
 
-        Whoever asks is given the permits of a large frame by ``keep``; without it they are given back.
+        ``keep`` gets the permits of a large frame for the asker; without it they are given back.
         """
         row = LOOKUP_COMMANDS[command.type]
         size = command.ByteSize()
@@ -142,7 +142,7 @@ class LookupRelay:
         try:
             question = row.without_identity(command)
             row.request_body(question).request_id = 0
-            # The principal stands for all that the brokers are told of a client.
+            # The principal stands for all that the brokers get of a client.
             key = (asker.role, asker.original_principal, question.SerializeToString())
             relayed = await self._shared.ask(key, partial(self._ask, row, question), asker)
             outcome = relayed.outcome
@@ -164,7 +164,7 @@ class LookupRelay:
         return commands.encode(answer)
 
     async def _permit_of(self, read: Permit, size: int, asker: Asker) -> Permit:
-        """Permits for the frame of one asker: of those that the answer was read under, while there are some."""
+        """Permits for the frame of one asker: split off from the answer's, while there are some."""
         if read.count:
             return self._heap.split(read, size)
         return await self._heap.acquire(size, key=asker.connection)

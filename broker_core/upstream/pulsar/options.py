@@ -1,4 +1,4 @@
-"""How a gateway deals with the cluster behind it."""
+"""Options of a gateway for the cluster behind it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["UpstreamOptions", "gateway_mark"]
 
 
 def gateway_mark(service_url: str) -> str:
-    """What the gateways of one cluster call themselves, so that none is asked by another, or by itself."""
+    """The name that the gateways of one cluster give themselves, so that none asks another, or itself."""
     return hashlib.sha256(service_url.encode()).hexdigest()[:16]
 
 
@@ -20,17 +20,18 @@ def gateway_mark(service_url: str) -> str:
 class UpstreamOptions:
     """Times in seconds, sizes in bytes.
 
-    A relayed lookup is answered within ``lookup_timeout``, below the 20 s after which no client has a use
-    for it, by at most ``lookups`` at a time. A request waits ``connection_wait`` for a connection while there is none;
+    A relayed lookup is answered within ``lookup_timeout``, below the 20 s after which no client has a use for it; at
+    most ``lookups`` are under way at a time. A request waits ``connection_wait`` for a connection while there is none;
     an attempt has ``connect_timeout`` for the credentials and as much for the broker, so that a request learns why.
-    ``max_message_size`` is what this server tells its clients: the brokers must say the same.
+    ``max_message_size`` is the limit that this server gives its clients: the brokers must have the same.
 
-    A broker that has not answered CONNECT after ``patience`` has the next address tried beside it. A connection on
-    which nothing came, not even a PONG, for ``silence`` to twice ``silence`` is dead: a lookup can still be asked again
-    in time. There are ``connections`` at most in all, for all principals; those of a principal that asked nothing for
+    A broker that has not answered CONNECT after ``patience`` has the next address tried beside it. A connection without
+    data, not even a PONG, for ``silence`` to twice ``silence`` is dead: a lookup can still be asked again in time.
+    There are at most ``connections`` in all, for all principals; the connections of a principal that asked nothing for
     ``idle`` are closed. A broker that keeps no connection of the gateway open is asked for one each ``probe_pause``.
 
-    Brokers are told ``client_version``: of this server alone, so that it knows itself where a redirect leads back.
+    Brokers get ``client_version``, which is of this server alone, so that it recognizes itself if a redirect leads
+    back.
 
     docs/reference/pulsar-behaviour.md#how-long-a-client-waits, docs/reference/pulsar-behaviour.md#frame-limits
     """
@@ -56,7 +57,7 @@ class UpstreamOptions:
 
     @property
     def pool(self) -> PoolOptions:
-        """What a pool of connections takes of it."""
+        """The options of a pool of connections."""
         return PoolOptions(
             connection_wait=self.connection_wait,
             patience=self.patience,

@@ -18,20 +18,22 @@ _AGAIN: Final = 5.0  # seconds between two runs of the command, at least
 
 
 class OwnToken(Protocol):
-    """Where the token of every new connection, and of every challenge, comes from."""
+    """The source of the token for every new connection, and for every challenge."""
 
     async def current(self) -> bytes:
         """The token. Raises :exc:`~broker_core.client.CredentialsFailed`."""
 
     async def after_refusal(self, refused: bytes) -> bool:
-        """Whether there is another token now than the one that the brokers refused."""
+        """Whether there is now another token than the one that the brokers refused."""
 
     async def stop(self) -> None:
-        """End what still runs for it."""
+        """End running work for it."""
 
 
 class SourceToken:
-    """``read`` gives the token, in a thread; it is called each time, but once at a time: it may hang for ever."""
+    """``read`` gives the token, in a thread; it is called each time, but never twice at once, since it may hang for
+    ever.
+    """
 
     def __init__(self, read: Callable[[], bytes], setting: str = "upstream.token") -> None:
         self._read = read
@@ -39,7 +41,7 @@ class SourceToken:
         self._reading: asyncio.Task[bytes] | None = None
 
     async def current(self) -> bytes:
-        """The token as it is in its place now."""
+        """The token that its source has now."""
         if self._reading is None or self._reading.done():
             self._reading = asyncio.create_task(asyncio.to_thread(self._read))
             self._reading.add_done_callback(_look_at)
@@ -57,7 +59,7 @@ class SourceToken:
         return single_token(token, self._setting)
 
     async def after_refusal(self, refused: bytes) -> bool:
-        """Whether its place has another one meanwhile."""
+        """Whether its source has another token meanwhile."""
         return await self.current() != refused
 
     async def stop(self) -> None:
@@ -90,7 +92,7 @@ class CommandToken:
         self._running: asyncio.Task[None] | None = None
 
     async def current(self) -> bytes:
-        """The token that was kept, or a new one."""
+        """The kept token, or a new one."""
         if self._token is None or self._is_old(_EARLY):
             await self._renew()
         if self._token is None or self._is_old(0):
@@ -134,6 +136,6 @@ class CommandToken:
 
 
 def _look_at(reading: asyncio.Task[bytes]) -> None:
-    """Nobody may wait for it any more."""
+    """Read the error of a run, for which nobody may wait any more."""
     if not reading.cancelled():
         reading.exception()

@@ -1,4 +1,4 @@
-"""The metrics of relayed lookups: by command and outcome, their time, redirects, and how many were asked together."""
+"""The metrics of relayed lookups: by command and outcome, their time, redirects, and how many shared one question."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from broker_core.wire.pulsar import LOOKUP_COMMANDS, LookupCommand, commands
 
 __all__ = ["OUTCOMES", "RelayMetrics"]
 
-#: What became of a relayed lookup. docs/reference/metrics.md#outcomes-of-a-relayed-lookup
+#: The outcomes of relayed lookups. docs/reference/metrics.md#outcomes-of-a-relayed-lookup
 OUTCOMES: Final = ("answered", "denied", "refused", "unreachable", "timeout", "bad_answer", "limit", "gone")
 
 _BOUNDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0)
 
 
 class RelayMetrics:
-    """Counts lookups; ``in_flight`` says how many wait for the brokers."""
+    """Counts lookups; ``in_flight`` gives the number that wait for the brokers."""
 
     def __init__(self, metrics: Metrics, in_flight: Callable[[], int]) -> None:
         names = {row.request: commands.command_name(row.request).lower() for row in LOOKUP_COMMANDS.values()}
@@ -50,7 +50,7 @@ class RelayMetrics:
         metrics.gauge("relayed_lookups_in_flight", "Lookups of clients that wait for the brokers.", in_flight)
 
     def refused(self, row: LookupCommand) -> None:
-        """Count a lookup that there was no room for."""
+        """Count a lookup for which there was no room."""
         self._lookups(self._names[row.request], "limit")
 
     def ended(self, row: LookupCommand, outcome: str, seconds: float) -> None:
@@ -61,6 +61,6 @@ class RelayMetrics:
             self._denied(row.action, "brokers")
 
     def asked_for(self, row: LookupCommand, askers: int) -> None:
-        """Count the lookups that one is asked for."""
+        """Count the askers of one lookup."""
         if askers > 1:
             self._shared.add(askers - 1, self._names[row.request])

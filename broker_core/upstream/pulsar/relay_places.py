@@ -1,6 +1,6 @@
-"""Places for lookups that are relayed: bounded in all, and shared out between the addresses that ask.
+"""Places for relayed lookups: bounded in all, and shared out between the asking addresses.
 
-The lookups of one connection are bounded where it is read.
+The lookups of one connection are bounded by its reader.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ _DYING: Final = 1.0  # seconds that a killed process has
 
 
 class _Output(asyncio.SubprocessProtocol):
-    """What a process prints, until it has ended and nobody has its output open, or until it is too much."""
+    """The output of a process, until it has ended and nobody has its output open, or until it is too much."""
 
     def __init__(self) -> None:
         loop = asyncio.get_running_loop()
@@ -42,11 +42,11 @@ class _Output(asyncio.SubprocessProtocol):
 
 
 async def run_token_command(words: Sequence[str], *, timeout: float) -> bytes:
-    """What the command prints, without the white space around.
+    """The output of the command, without the white space around.
 
     After ``timeout`` seconds, and if this is cancelled, the command and all that it started is killed. Raises
-    :exc:`CredentialsFailed`, which shows nothing of what was printed. What the command writes to its standard error
-    goes nowhere: it may hold secrets.
+    :exc:`CredentialsFailed`, which shows none of the output. The command's standard error is dropped: it may have
+    secrets.
     """
     name = words[0]
     try:
@@ -82,7 +82,7 @@ async def run_token_command(words: Sequence[str], *, timeout: float) -> bytes:
 
 
 async def _kill(process: asyncio.SubprocessTransport, output: _Output) -> None:
-    """Leave nothing of the command, nor of what it started."""
+    """Kill the command, and all that it started."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.get_pid(), signal.SIGKILL)
     try:

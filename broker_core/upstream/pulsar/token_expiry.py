@@ -1,4 +1,4 @@
-"""When a token expires, as it says itself: it is not verified here, for the brokers do that."""
+"""The expiry of a token by its own claim, which is not verified here, for the brokers do that."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cluster behind this server as one thing: its connections, its lister, its relay."""
+"""The cluster behind this server as one object: its connections, its lister, its relay."""
 
 from __future__ import annotations
 
@@ -52,17 +52,16 @@ _log = structlog.get_logger(__name__)
 
 
 class UpstreamUnusable(BrokerCoreError):
-    """The service URL is not one of brokers; the message says of what."""
+    """The service URL does not lead to brokers; the message says to what."""
 
 
 class UpstreamCluster:
     """Lookups and listings have connections of their own: a listing of 65 MB must not make a lookup wait.
 
-    With ``permits`` it holds snapshots of namespaces, if the settings say so, and tells ``on_change`` of each namespace
-    that is listed otherwise than before; large ones are ``stored`` for the next start. Listings that lose many topics
-    at once are held by ``guard``. ``sessions`` has the credentials of clients where they are passed on; ``identifies``
-    says whether clients have roles. It goes on with the places and the counts of a ``former`` one, whose place it
-    takes.
+    With ``permits`` it holds snapshots of namespaces, if the settings say so, and calls ``on_change`` with each
+    namespace whose listing has changed; large ones are ``stored`` for the next start. Listings that lose many topics at
+    once are held by ``guard``. ``sessions`` has the credentials of clients if they are passed on; ``identifies`` says
+    whether clients have roles. It goes on with the places and the counts of a ``former`` one, whose place it takes.
     """
 
     def __init__(
@@ -116,7 +115,7 @@ class UpstreamCluster:
         self.on_change: list[Callable[[NamespaceName], None]] = [] if former is None else former.on_change
         #: Connections of the role that lists for all clients.
         self.shared: UpstreamConnections | None = None
-        #: Connections over which the brokers tell of changes.
+        #: Connections over which the brokers report changes.
         self.watches: UpstreamConnections | None = None
         self.snapshots: SnapshotLister | None = None
         self._namespaces = ClusterNamespaces(options, self.identities, self.listings)
@@ -183,7 +182,7 @@ class UpstreamCluster:
 
     async def start(self, wait: float = 2.0) -> None:
         """Begin to watch the brokers, and wait at most ``wait`` seconds until each was tried; the cluster may well be
-        down. Raises :exc:`UpstreamUnusable` where a pulsar-proxy answers.
+        down. Raises :exc:`UpstreamUnusable` if a pulsar-proxy answers.
         """
         warning = self.options.upstream.token_warning
         if warning is not None:
@@ -197,7 +196,7 @@ class UpstreamCluster:
     async def checked(self, wait: float = 1.5) -> list[Address]:
         """The addresses at which brokers answer within ``wait`` seconds, asked as this gateway; it is not started.
 
-        Raises :exc:`UpstreamUnusable` where there are none, and one does not take the gateway for what it is.
+        Raises :exc:`UpstreamUnusable` if there are none, because one does not accept the gateway.
         """
 
         async def of_role(address: Address, role: Identities) -> None:
@@ -227,13 +226,13 @@ class UpstreamCluster:
         return answering
 
     async def retire(self) -> None:
-        """Look for nothing more: what is asked is the last."""
+        """Begin nothing new: requests under way are the last."""
         await self.watch.stop()
         if self.snapshots is not None:
             await self.snapshots.watches.close()
 
     async def stop(self) -> None:
-        """Close all connections; what is asked over them fails."""
+        """Close all connections; requests on them fail."""
         if self._sweeping is not None:
             self._sweeping.cancel()
             await asyncio.gather(self._sweeping, return_exceptions=True)
@@ -252,12 +251,11 @@ class UpstreamCluster:
 
     @property
     def log(self) -> SnapshotLog | None:
-        """The change log of what is held; ``None`` where nothing is, or something else for each principal."""
+        """The change log of the held listings; ``None`` if there are none, or others for each principal."""
         return None if self.snapshots is None else self.snapshots.log
 
     async def namespaces(self, asker: Asker) -> KnownNamespaces:
-        """The namespaces that are known for a client: all, if the brokers' web service can be asked, or those in
-        memory.
+        """The known namespaces of a client: all, if the brokers' web service can be asked, or those in memory.
 
         Raises :exc:`~broker_core.errors.ListingFailed`.
         """
@@ -274,7 +272,7 @@ class UpstreamCluster:
 
     @property
     def problem(self) -> str | None:
-        """Why no broker answers; ``None`` where one does."""
+        """The reason why no broker answers; ``None`` if one does."""
         return self.health.problem
 
     async def _sweep(self) -> None:
@@ -290,7 +288,7 @@ class UpstreamCluster:
         self.relay.ended(server)
 
     def _connected(self, server: CommandConnected) -> None:
-        """Warn of what an operator must change at the brokers, once each."""
+        """Warn once of each thing that an operator must change at the brokers."""
         self.relay.connected(server)
         service_url = self.options.upstream.service_url
         theirs = server.max_message_size

@@ -1,4 +1,4 @@
-"""Connections to the brokers by the principal that they are used for, and by broker: none is shared between two."""
+"""Connections to the brokers, by principal and by broker: none is shared between two principals."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ _MOST_POOLS: Final = 4096  # most of them wait for a place
 #: Why the connections of a pool were closed, for metrics.
 CLOSED: Final = ("lost", "idle", "evicted", "gone")
 
-#: Whom it is for, and the broker of a redirect (``None``: the service URL).
+#: The principal, and the broker of a redirect (``None``: the service URL).
 _Key: TypeAlias = tuple[Principal, str | None]
 
 _OWN: Final[_Key] = (None, None)
 
 
 class UpstreamConnections:
-    """The pools of one purpose (lookups or listings): at most ``size`` connections each, another one is opened while
-    every one has ``busy`` requests or more waiting. ``closed`` counts connections by the reason of their end.
+    """The pools of one purpose (lookups or listings): at most ``size`` connections each, another is opened while each
+    has ``busy`` or more waiting requests. ``closed`` counts connections by the reason of their end.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class UpstreamConnections:
         return self._service.is_tls
 
     def is_of_client(self, refused: HandshakeRefused) -> bool:
-        """Whether the brokers refused what the client is, not what this gateway is."""
+        """Whether the brokers refused the client's identity, not this gateway's."""
         return self._identities.by_client and is_of_identity(refused)
 
     @property
@@ -102,7 +102,7 @@ class UpstreamConnections:
         return len(self._pools)
 
     async def stop(self) -> None:
-        """Close all connections; what is asked over them fails, and so does what is asked from now on."""
+        """Close all connections; requests on them fail, and so do all later ones."""
         self._stopped = True
         if self._evict in self._places.evictors:
             self._places.evictors.remove(self._evict)
@@ -120,10 +120,10 @@ class UpstreamConnections:
         """The result of ``ask`` on a connection of the asker's principal: to the service URL, or to the broker at
         ``address`` (a service URL, of a redirect).
 
-        Raises what ``ask`` raises, :exc:`~broker_core.client.ConnectionLost` where there is no connection,
-        :exc:`~broker_core.client.HandshakeRefused` where the brokers refuse it, and
-        :exc:`~broker_core.client.InvalidServiceUrl` for an address that is none. Credentials are never sent without TLS
-        to a broker that a service of TLS names.
+        Raises what ``ask`` raises, :exc:`~broker_core.client.ConnectionLost` if there is no connection,
+        :exc:`~broker_core.client.HandshakeRefused` if the brokers refuse it, and
+        :exc:`~broker_core.client.InvalidServiceUrl` for a wrong address. Credentials are never sent without TLS to a
+            broker that a service with TLS names.
         """
         key = (self._identities.principal_of(asker), address)
         pool = self._pools.get(key)
@@ -171,7 +171,7 @@ class UpstreamConnections:
                 )
             except ClientError as failed:
                 if is_of_identity(failed) and not self._identities.by_client:
-                    # Perhaps it is the gateway that they refuse: the watch finds out, and tells.
+                    # Perhaps they refuse the gateway: the watch finds out, and logs it.
                     self._health.doubt_all()
                 raise
 
@@ -188,7 +188,7 @@ class UpstreamConnections:
         return pool
 
     def _evict(self, *, with_connections: bool = True) -> bool:
-        """Close the pool that was not used for the longest time; whether there was one."""
+        """Close the pool that was not used for the longest time; returns whether there was one."""
         for key, pool in self._pools.items():
             if pool.is_idle and (pool.connections or not with_connections):
                 self._close(key, "evicted")

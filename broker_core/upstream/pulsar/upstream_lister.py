@@ -1,4 +1,4 @@
-"""The cluster's own listing, where no plugin answers."""
+"""The cluster's own listing, for questions that no plugin answers."""
 
 from __future__ import annotations
 
@@ -31,10 +31,11 @@ _NAMES_AND_COLUMN: Final = (
 
 
 class UpstreamLister(LookedAt):
-    """Asks the brokers for a client: pattern, hash and properties are forwarded, and its principal where it is set so.
+    """Asks the brokers for a client: pattern, hash and properties are forwarded, and its principal if the settings say
+    so.
 
     Any failure is a :exc:`~broker_core.errors.ListingFailed`, never an empty listing. An answer of more than 64 KiB is
-    read only once there are heap permits for it, so that the number of clients does not decide on the memory.
+    read only once there are heap permits for it, so that the number of clients does not decide how much memory is used.
     """
 
     name: Final = "upstream"
@@ -44,7 +45,7 @@ class UpstreamLister(LookedAt):
     ) -> None:
         self._connections = connections
         self._guard = guard
-        #: What the brokers get: the client's principal too where an identity is passed on.
+        #: All that the brokers get: the client's principal too if an identity is passed on.
         self.depends_on: Final = frozenset(
             {"pattern", "properties"} | ({"principal"} if connections.forwards else set())
         )
@@ -56,7 +57,7 @@ class UpstreamLister(LookedAt):
         request: ListingRequest,  # noqa: ARG002  # the protocol's
         applied: TopicsPattern | None = None,  # noqa: ARG002
     ) -> TopicListingResult | None:
-        """Nothing is known here without asking."""
+        """``None``: nothing is known here without asking."""
         return None
 
     def stands(
@@ -65,11 +66,11 @@ class UpstreamLister(LookedAt):
         applied: TopicsPattern | None,  # noqa: ARG002
         listing: weakref.ref[Listing],  # noqa: ARG002
     ) -> Listing | None:
-        """Only the brokers know."""
+        """``None``: only the brokers know."""
         return None
 
     def period(self, namespace: NamespaceName, mode: Mode, asker: Asker) -> float | None:  # noqa: ARG002
-        """The brokers are asked, and tell nothing of themselves."""
+        """``None``: the brokers are asked, and report no changes."""
         return math.inf
 
     async def list_topics(self, request: ListingRequest) -> TopicListingResult:
@@ -98,7 +99,7 @@ class UpstreamLister(LookedAt):
         return ListerNotes(warnings=() if request.mode is Mode.PERSISTENT else (ONE_BROKER,))
 
     async def describe(self, request: DescribeRequest) -> None:  # noqa: ARG002  # the protocol's
-        """Brokers say nothing of topics over this protocol but their names."""
+        """``None``: brokers give nothing but names over this protocol."""
         return
 
     async def _ask(self, request: ListingRequest, topics_hash: str | None) -> TopicsAnswer:

@@ -1,4 +1,4 @@
-"""The web service of a cluster's brokers (``upstream.admin_url``): what no broker tells over the binary protocol."""
+"""The web service of a cluster's brokers (``upstream.admin_url``), for answers that the binary protocol lacks."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from broker_core.upstream.pulsar.upstream_connections import UpstreamConnections
 
 __all__ = ["ClusterNamespaces", "KnownNamespaces", "web_service"]
 
-#: Seconds for which namespaces are taken for those of the cluster still: a client that types asks with each key.
+#: Seconds for which read namespaces are taken for current: a client that types asks with each key.
 _FRESH: Final = 10.0
-#: Bytes of all their names, and of those that are kept.
+#: Bytes of all names of one answer, and of the kept ones.
 _MOST: Final = 64 * 1024 * 1024
 _KEPT: Final = 16 * 1024 * 1024
 #: Bytes that a name takes besides its characters, about.
 _EACH: Final = 64
-#: Principals that the cluster is asked for at a time.
+#: Principals for which the cluster is asked at a time.
 _AT_A_TIME: Final = 2
 
 
 class KnownNamespaces(NamedTuple):
-    """Names of namespaces in order, and whether these are all that the client may know of."""
+    """Names of namespaces in order, and whether they are all that the client may know of."""
 
     names: Sequence[str]
     complete: bool
 
 
 def web_service(options: UpstreamOptions, identity: Identity, most: int) -> HttpService:
-    """The service as a principal asks it, for answers of ``most`` bytes; the caller closes it."""
+    """The web service for questions of a principal, with answers of ``most`` bytes at most; the caller closes it."""
     url = options.upstream.admin_url
     assert url is not None
     tls = brokers_tls(options.upstream.tls) or ClientTls()
@@ -54,9 +54,9 @@ def web_service(options: UpstreamOptions, identity: Identity, most: int) -> Http
 
 
 class ClusterNamespaces:
-    """The namespaces of a cluster, as it tells each principal; what it told is given for ten seconds.
+    """The namespaces of a cluster for each principal, kept for ten seconds.
 
-    For one event loop. ``connections`` say whose fault a refusal is.
+    For one event loop. ``connections`` decide whether the client or the gateway was refused.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class ClusterNamespaces:
         self._places = asyncio.Semaphore(_AT_A_TIME)
 
     async def names(self, asker: Asker) -> Sequence[str]:
-        """The names of all, in order. Raises :exc:`ListingFailed`."""
+        """The names of all namespaces, in order. Raises :exc:`ListingFailed`."""
         try:
             with broker_failures(self._connections):
                 return await self._names(self._identities.principal_of(asker))
@@ -84,7 +84,7 @@ class ClusterNamespaces:
             ) from None
 
     async def stop(self) -> None:
-        """Give up what is asked."""
+        """Cancel all questions."""
         tasks = list(self._asking.values())
         for task in tasks:
             task.cancel()
@@ -106,7 +106,7 @@ class ClusterNamespaces:
     def _asked(self, principal: Principal, done: asyncio.Task[Sequence[str]]) -> None:
         del self._asking[principal]
         if not done.cancelled():
-            done.exception()  # those that wait for it have it; maybe nobody does any more
+            done.exception()  # waiting callers have it; maybe there are none any more
 
     async def _ask(self, principal: Principal) -> Sequence[str]:
         began = asyncio.get_running_loop().time()

@@ -1,4 +1,4 @@
-"""Live snapshots of the namespaces of a cluster, whatever it is: any store that lists can be put under them."""
+"""Live snapshots of the namespaces of a cluster of any kind, over a store that lists."""
 
 from __future__ import annotations
 

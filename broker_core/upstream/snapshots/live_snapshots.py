@@ -1,12 +1,13 @@
 """Namespaces of a cluster in memory: listed once however many ask, and compared with the cluster before they are old.
 
-Each domain of a namespace is a part of its own, with an age: the time since the last listing of the cluster *began*
-that it was compared with. Whoever asks says how old a part may be. Where it is older, one listing of the cluster is
-made for all who wait, with the hash that is known, so that a namespace without a change costs a few bytes; and where it
-fails, they get its error. Nothing older than was asked for is ever given.
+Each domain of a namespace is a part of its own, with an age: the time since the start of the last listing of the
+cluster that it was compared with. Each request says how old a part may be. If it is older, one listing of the cluster
+is made for all waiting requests, with the known hash, so that a namespace without a change costs a few bytes; if it
+fails, they get its error. A request never gets an older part.
 
 A changed namespace shares its chunks with the one before (:mod:`broker_core.snapshots`), under the same permits, and
-the least used make room. Large ones are stored for the next start; what is read from there was never compared.
+the least recently used make room. Large ones are stored for the next start; a part that is read from there counts as
+never compared.
 """
 
 from __future__ import annotations
@@ -54,9 +55,10 @@ _PAUSE_AFTER_WRITE: Final = 0.1
 _IN_DOUBT: Final = 5
 #: Large answers that are made into listings at a time: each needs memory besides its permits until then.
 _LOADS: Final = 2
-#: Bytes of an answer that is made into a listing beside these, on the event loop.
+#: Bytes of an answer that is made into a listing on the event loop.
 _SMALL: Final = 64 * 1024
-#: What an answer takes until it is a listing, as a multiple of its bytes: itself, the column of its names, the listing.
+#: The memory of an answer until it is a listing, as a multiple of its bytes: itself, the column of its names, the
+#: listing.
 _FACTOR: Final = 4
 _OVERHEAD: Final = 16 * 1024
 #: Parts that are known, in memory or not.
@@ -71,8 +73,8 @@ _Kept: TypeAlias = SnapshotCache[Place, None]
 class LiveSnapshots:
     """The snapshots of one store. Made and used on one event loop.
 
-    ``changed`` is called with a namespace whenever it has another listing than before. ``stored`` is where the
-    listings of the cluster of this name are stored for the next start.
+    ``changed`` is called with a namespace whenever it has another listing than before. ``stored`` names the cluster,
+    and stores its listings for the next start.
     """
 
     def __init__(
@@ -96,15 +98,15 @@ class LiveSnapshots:
         self._stored = None if stored is None else StoredParts(*stored, self._in_memory, lambda: self._parts)
         #: Under which versions are comparable.
         self.id: Final = secrets.token_urlsafe(16)
-        #: What changed of the places that somebody follows.
+        #: The changes of places that somebody follows.
         self.logs: Final = MoveLogs()
         self._number = itertools.count(1)
-        #: What was compared before counts for nothing: the cluster was changed since.
+        #: Comparisons from before do not count: the cluster was changed since.
         self._not_before = _NEVER
         self._loop = asyncio.get_running_loop()
         #: By which snapshots age.
         self.clock: Callable[[], float] = self._time
-        #: Listings of the cluster, by what they came to.
+        #: Listings of the cluster, by result.
         self.counts = dict.fromkeys(("unchanged", "changed", "first", "failed"), 0)
 
     def __len__(self) -> int:
@@ -114,11 +116,11 @@ class LiveSnapshots:
         return self._loop.time()
 
     def fit(self) -> None:
-        """Let snapshots go that there is no room for any more."""
+        """Drop snapshots for which there is no room any more."""
         self.kept.fit()
 
     async def close(self) -> None:
-        """Give up what is asked, store what is in memory, and let go of it."""
+        """Cancel all questions, store the snapshots in memory, and drop them."""
         tasks = [
             part.run.task
             for part in self._parts.values()
@@ -132,13 +134,13 @@ class LiveSnapshots:
         self.kept.drop_all()
 
     def places(self) -> list[Place]:
-        """The places of which topics are in memory, one with several parts as often."""
+        """The places with topics in memory, once for each part."""
         return [key[0] for key, snapshot in self.kept.items() if len(snapshot.listing)]
 
     def wrote(self, namespace: NamespaceName, lost: Callable[[View], int]) -> None:
-        """A namespace was changed by way of this server: what is given from now on is of a later listing.
+        """Note that a namespace was changed by way of this server: answers from now on are of a later listing.
 
-        ``lost`` says how many names of a view's listing are gone by that, which is no reason to hold it.
+        ``lost`` gives the number of names of a view's listing that this removed, which is no reason to hold it.
         """
         self._not_before = self.clock()
         for (place, domain), part in self._parts.items():
@@ -150,7 +152,9 @@ class LiveSnapshots:
                     self._guard.told(namespace, _question((place, domain)), left)
 
     def age(self, place: Place, mode: Mode) -> float | None:
-        """Seconds since the oldest part of a listing was compared; ``None`` where it is not in memory, or never was."""
+        """Seconds since the oldest part of a listing was compared; ``None`` if it is not in memory, or never was
+        compared.
+        """
         if any(self.kept.get((place, part)) is None for part in DOMAINS_OF[mode]):
             return None
         compared = min(self._parts[place, part].compared for part in DOMAINS_OF[mode])
@@ -174,8 +178,8 @@ class LiveSnapshots:
         return found
 
     async def current(self, place: Place, mode: Mode, since: float) -> Snapshot:
-        """The snapshot, compared with a listing that began at ``since`` or later; the cluster is asked if need be.
-        Raises :exc:`ListingFailed`.
+        """The snapshot, compared with a listing that began at ``since`` or later; asks the cluster if need be. Raises
+        :exc:`ListingFailed`.
         """
         made = [await self._part_since(place, domain, since) for domain in DOMAINS_OF[mode]]
         kept = self.now(place, mode, since)
@@ -183,20 +187,20 @@ class LiveSnapshots:
             return kept.snapshot
         return made[0] if len(made) == 1 else self._join(place, *made)
 
-    # -- what watches tell
+    # -- updates of watches
 
     def known_hash(self, place: Place) -> str | None:
-        """The cluster's hash of the persistent topics that are in memory; ``None`` where there are none."""
+        """The cluster's hash of the persistent topics in memory; ``None`` if there are none."""
         part = self._parts.get((place, Mode.PERSISTENT))
         return None if part is None or self.kept.get((place, Mode.PERSISTENT)) is None else part.known_hash
 
     def asked_at(self, place: Place) -> float:
-        """When the persistent topics of a place were asked for last."""
+        """The time when the persistent topics of a place were asked for last."""
         part = self._parts.get((place, Mode.PERSISTENT))
         return _NEVER if part is None else part.asked_at
 
     async def move(self, place: Place, updates: Sequence[TopicUpdate]) -> bool:
-        """Take in what a watch told; false where it does not fit what is in memory, which stays as it is then."""
+        """Apply updates of a watch; false if they do not fit the snapshot in memory, which then stays as it is."""
         key = place, Mode.PERSISTENT
         part = self._parts.get(key)
         if part is None:
@@ -252,7 +256,7 @@ class LiveSnapshots:
     def _joined(
         self, place: Place, other: CachedSnapshot[None], own: CachedSnapshot[None]
     ) -> CachedSnapshot[None] | None:
-        """The listing of all topics that is kept, if it is made of these; of one without topics, the other one."""
+        """The kept listing of all topics, if it is made of these two; if one has no topics, the other one."""
         if not len(other.snapshot.listing):
             return own
         if not len(own.snapshot.listing):
@@ -317,7 +321,7 @@ class LiveSnapshots:
         return part
 
     async def _compare(self, key: PartKey, part: Part, run: Run) -> Snapshot:
-        """List the cluster, with the hash that is known."""
+        """List the cluster, with the known hash."""
         (namespace, view), domain = key
         held: list[Permit] = []
         doubted: str | None = None
@@ -352,8 +356,8 @@ class LiveSnapshots:
                     is_passed = doubted is not None and doubted in part.passed
                     if not (doubted != part.known_hash if is_passed else part.leapt):
                         return await self._replaced(key, part, run, listed, held)
-                # It is, or may be, older than what a client has: of a moment in the middle of an update of several
-                # names, or the newer one had to make room. What the watch tells next, or another listing, says.
+                # It is, or may be, older than a client's listing: of a moment in the middle of an update of several
+                # names, or the newer one had to make room. The watch's next update, or another listing, decides.
                 while held:
                     held.pop().release()
             raise ListingFailed(
@@ -367,7 +371,7 @@ class LiveSnapshots:
         except ListingFailed as failure:
             self.counts["failed"] += 1
             if failure.reason == HELD:
-                # What was there before is not given any more, to a new watcher least of all.
+                # The former snapshot is not given any more, least of all to a new watcher.
                 part.compared = _NEVER
             raise
         finally:
@@ -376,7 +380,7 @@ class LiveSnapshots:
                 permit.release()
 
     def _led_past(self, key: PartKey, part: Part, run: Run, topics_hash: str | None) -> Snapshot | None:
-        """What is kept, if the watch has led past the listing with this hash since it began."""
+        """The kept snapshot, if the watch has led past the listing with this hash since it began."""
         kept = self.kept.get(key)
         if kept is None or topics_hash is None or topics_hash not in (part.passed or ()):
             return None
@@ -387,7 +391,7 @@ class LiveSnapshots:
     async def _replaced(
         self, key: PartKey, part: Part, run: Run, listed: ListedTopics, held: list[Permit]
     ) -> Snapshot:
-        """Keep what the store lists now in the place of what is kept."""
+        """Keep what the store lists now in place of the former snapshot."""
         (namespace, _), domain = key
         kept = self.kept.get(key)
         old = None if kept is None else kept.snapshot
@@ -413,7 +417,7 @@ class LiveSnapshots:
                 cause=Cause.UPSTREAM,
                 reason="upstream",
             ) from None
-        # Before anything of it is kept: what is held is not there for anybody.
+        # Before anything of it is kept: nobody gets a held listing.
         self._guard.check(key[0].namespace, _question(key), len(made.listing))
         was_listed, part.is_listed = part.is_listed, True
         part.known_hash = listed.topics_hash
@@ -432,10 +436,10 @@ class LiveSnapshots:
             self._changed(key[0].namespace)
         return made
 
-    # -- what is stored for the next start
+    # -- stored for the next start
 
     def _in_memory(self, key: PartKey) -> tuple[CachedSnapshot[None], str] | None:
-        """What is kept of a part, and the store's hash of it."""
+        """The kept snapshot of a part, and the store's hash of it."""
         kept, part = self.kept.get(key), self._parts.get(key)
         if kept is None or part is None or part.known_hash is None:
             return None
@@ -446,7 +450,9 @@ class LiveSnapshots:
             self._stored.changed(key)
 
     async def _read(self, key: PartKey, part: Part) -> CachedSnapshot[None] | None:
-        """Keep what is stored of a part, if there is room. It is of some moment before: nobody gets it as it is."""
+        """Keep the stored snapshot of a part, if there is room. It is of an earlier moment: nobody gets it before it is
+        compared.
+        """
         if self._stored is None or (found := await self._stored.find(key)) is None:
             return None
         permit = self.kept.permit_now(key, found.nbytes)
@@ -457,7 +463,7 @@ class LiveSnapshots:
                 listing = await self._stored.read(found)
             if listing is None or self.kept.get(key) is not None:
                 return self.kept.get(key)
-            # It may be older than what was in memory before.
+            # It may be older than the snapshot in memory before.
             part.compared, part.known_hash = _NEVER, found.stamp
             version = CatalogVersion(self.id, next(self._number))
             self.kept.keep(key, Snapshot(version, listing), 0, permit)

@@ -1,4 +1,4 @@
-"""What leads from one listing of a cluster to the next, as names that went and came."""
+"""The difference of two listings of a cluster, as names that went and came."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class NameMoves:
 
 
 def net_moves(version: CatalogVersion, updates: Sequence[TopicUpdate]) -> NameMoves | None:
-    """What some updates come to; ``None`` where they contradict each other."""
+    """The sum of some updates; ``None`` if they contradict each other."""
     before: dict[str, bool] = {}
     after: dict[str, bool] = {}
     for update in updates:
@@ -64,8 +64,8 @@ def snapshot_of(
     *,
     most: int,
 ) -> tuple[Snapshot, NameMoves | None]:
-    """The snapshot of these names: the old one where they are the same, or with its chunks where few are others; and
-    what led to it, where that is known, and few names or not more than ``most``.
+    """The snapshot of these names: the old one if they are equal, or with its chunks if few differ; and the moves to
+    it, if they are known, and few or at most ``most``.
     """
     listing = Listing.from_names(namespace, domain, names)
     if old is None:

@@ -1,9 +1,9 @@
-"""Watches of namespaces at the cluster: what keeps snapshots true between two comparisons.
+"""Watches of namespaces at the cluster, which keep snapshots true between two comparisons.
 
-A watch tells each topic that came or went, with the hash of all topics after it. What it tells is taken in if that hash
-is the one of the snapshot then; whatever else happens (an update that was lost, doubled or out of order, a lost
-session) ends in a listing of the cluster, which is the truth. A cluster whose hashes never fit is not watched any more,
-and compared by its listings alone.
+A watch reports each topic that came or went, with the hash of all topics after it. An update is applied if the snapshot
+then has that hash; whatever else happens (an update that was lost, doubled or out of order, a lost session) ends in a
+listing of the cluster, which is the truth. A cluster whose hashes never fit is no longer watched, but compared by its
+listings alone.
 """
 
 from __future__ import annotations
@@ -42,8 +42,7 @@ _log = structlog.get_logger(__name__)
 
 
 class _Watch:
-    """The watch of one place, from :meth:`run` until it ends. What the store tells goes in by :meth:`began` and
-    :meth:`update`."""
+    """The watch of one place, from :meth:`run` until it ends. The store calls :meth:`began` and :meth:`update`."""
 
     def __init__(self, store: TopicStore, live: LiveSnapshots, place: Place, counts: Counter[str]) -> None:
         self._store = store
@@ -54,7 +53,7 @@ class _Watch:
         self._is_misfit = False
         self._misfits = 0
         self._woken = asyncio.Event()
-        #: Whether the cluster tells of changes now.
+        #: Whether the cluster reports changes now.
         self.is_open = False
 
     @property
@@ -63,14 +62,14 @@ class _Watch:
         return self._live.known_hash(self._place)
 
     def began(self, topics_hash: str) -> None:
-        """The watch is open; ``topics_hash`` is that of all topics then."""
+        """Note that the watch is open; ``topics_hash`` is the hash of all topics then."""
         self.is_open = True
         if topics_hash != self.known_hash:
             self._is_misfit = True
             self._woken.set()
 
     def update(self, update: TopicUpdate) -> None:
-        """Some topics came or went."""
+        """Note that some topics came or went."""
         if len(self._updates) >= _WAITING:
             self._updates.clear()
             self._is_misfit = True
@@ -78,7 +77,7 @@ class _Watch:
         self._woken.set()
 
     async def run(self) -> None:
-        """Watch until the cluster offers no watches, or its hashes do not fit, or the snapshot is in memory no more."""
+        """Watch until the cluster offers no watches, its hashes do not fit, or the snapshot is no longer in memory."""
         pause = _FIRST_PAUSE
         while self._misfits < _MISFITS and self.known_hash is not None:
             taking = asyncio.create_task(self._take_in())
@@ -108,7 +107,7 @@ class _Watch:
             )
 
     async def _take_in(self) -> None:
-        """Take in what is told, until that makes no sense any more."""
+        """Apply the reported updates, until that makes no sense any more."""
         while self._misfits < _MISFITS and self.known_hash is not None:
             await self._woken.wait()
             self._woken.clear()
@@ -135,20 +134,20 @@ class NamespaceWatches:
         self._watches: dict[Place, tuple[_Watch, asyncio.Task[None]]] = {}
         self._given_up: dict[Place, float] = {}
         self._sweeping: asyncio.Task[None] | None = None
-        #: What watches came to: updates that were taken in, misfits, lost sessions.
+        #: Events of watches: applied updates, misfits, lost sessions.
         self.counts: Counter[str] = Counter({"updates": 0, "misfits": 0, "lost": 0})
 
     @property
     def open(self) -> int:
-        """Namespaces of which the cluster tells changes now."""
+        """The number of namespaces whose changes the cluster reports now."""
         return sum(watch.is_open for watch, _ in self._watches.values())
 
     def is_open(self, place: Place) -> bool:
-        """Whether the cluster tells changes of a place now."""
+        """Whether the cluster reports changes of a place now."""
         return place in self._watches and self._watches[place][0].is_open
 
     def ensure(self, place: Place) -> None:
-        """Watch a place that has a snapshot, if that is not done, nor known to be of no use."""
+        """Watch a place that has a snapshot, unless it is watched, or watching is known to be of no use."""
         if place in self._watches or len(self._watches) >= _MOST:
             return
         if self._given_up.get(place, 0.0) > self._live.clock():

@@ -1,7 +1,7 @@
 """Listing from live snapshots of a cluster, each for askers that may have it.
 
-A snapshot is of one view: of each principal, where the cluster is asked for principals, or of a role that lists for all
-of them. What that role sees is not for everybody: whether a client may list a namespace is the cluster's own verdict,
+A snapshot is of one view: of a principal, if the cluster is asked for principals, or of a role that lists for all of
+them. Not every client may see what that role sees: whether a client may list a namespace is the cluster's own verdict,
 which is kept no longer than a snapshot may be old.
 """
 
@@ -33,7 +33,7 @@ from broker_core.upstream.snapshots.topic_store import TopicStore
 
 __all__ = ["ONE_BROKER", "SnapshotLister"]
 
-#: What is said where non-persistent topics are listed.
+#: The warning about a listing of non-persistent topics.
 ONE_BROKER: Final = (
     "non-persistent topics are known to the broker alone that has them loaded, and one broker was asked: "
     "upstream.admin_url asks all of them"
@@ -42,7 +42,7 @@ ONE_BROKER: Final = (
 _MOST_GIVEN: Final = 50_000
 #: Namespaces that are known to have been listed on one connection.
 _MOST_LISTED: Final = 1000
-#: Seconds between two tries to keep what is followed current.
+#: Seconds between two tries to keep a followed listing current.
 _AGAIN: Final = 1.0
 #: Bytes of verdicts that are kept, and of each.
 _VERDICTS: Final = 16 * 1024 * 1024
@@ -54,7 +54,7 @@ _Right: TypeAlias = tuple[str | None, str | None, NamespaceName]
 
 
 class _GivenHashes:
-    """Hashes of answers that were given, the last ones of all namespaces: some megabytes."""
+    """Hashes of given answers, the last ones of all namespaces: some megabytes."""
 
     def __init__(self) -> None:
         self._last: set[int] = set()
@@ -76,11 +76,12 @@ class _GivenHashes:
 
 
 class SnapshotLister:
-    """The default lister of a gateway with snapshots. ``direct`` is asked what no snapshot answers: questions with
-    properties or a principal that the cluster lists by (``depends_on``), and patterns that only the cluster evaluates.
+    """The default lister of a gateway with snapshots. ``direct`` is asked all questions that no snapshot answers: with
+    properties or a principal on which the cluster's answers depend (``depends_on``), or with patterns that only the
+    cluster evaluates.
 
-    ``max_age`` in seconds: nothing older is given. ``is_partial`` says that the non-persistent topics of a listing are
-    those of one broker.
+    ``max_age`` in seconds: nothing older is given. ``is_partial`` says that a listing has the non-persistent topics of
+    one broker only.
     """
 
     name: Final = "upstream"
@@ -109,7 +110,7 @@ class SnapshotLister:
         self._asking: dict[_Right, asyncio.Task[None]] = {}
         self._followed: dict[tuple[Place, Mode], tuple[asyncio.Task[None], set[object]]] = {}
         self._loop = asyncio.get_running_loop()
-        #: Verdicts that the cluster was asked for.
+        #: The number of verdicts that the cluster was asked for.
         self.verdicts = 0
 
     # -- answering
@@ -119,7 +120,7 @@ class SnapshotLister:
         request: ListingRequest,
         applied: TopicsPattern | None = None,  # noqa: ARG002  # a snapshot is of one moment for all patterns
     ) -> TopicListingResult | None:
-        """The answer if a snapshot is in memory that is young enough, and for this client, else ``None``."""
+        """The answer if a young enough snapshot for this client is in memory, else ``None``."""
         if self._is_direct(request):
             return None
         since = self._since(request)
@@ -138,7 +139,7 @@ class SnapshotLister:
         applied: TopicsPattern | None,  # noqa: ARG002
         listing: ref[Listing],  # noqa: ARG002
     ) -> Listing | None:
-        """Nothing stands by itself: of which moment an answer must be depends on the connection that asks."""
+        """``None``: the earliest moment of an answer depends on the asking connection."""
         return None
 
     async def list_topics(self, request: ListingRequest) -> TopicListingResult:
@@ -157,7 +158,9 @@ class SnapshotLister:
         return result_of(snapshot.listing, snapshot)
 
     def follow(self, namespace: NamespaceName, mode: Mode, asker: Asker) -> Callable[[], None]:
-        """Compare the client's snapshot with the cluster at least each ``max_age``, while anybody follows it."""
+        """Compare the client's snapshot with the cluster every ``max_age`` seconds at least, until the result is
+        called.
+        """
         try:
             key = Place(namespace, self.store.view_of(asker)), mode
         except ListingFailed:
@@ -178,7 +181,7 @@ class SnapshotLister:
         return leave
 
     def tells(self, namespace: NamespaceName, mode: Mode, asker: Asker) -> bool:
-        """Whether the client's snapshot is young enough, and the cluster's word that it may have it."""
+        """Whether the client's snapshot is young enough, and so is the cluster's verdict that it may have it."""
         try:
             place = Place(namespace, self.store.view_of(asker))
         except ListingFailed:
@@ -187,7 +190,7 @@ class SnapshotLister:
         return age is not None and age <= self._max_age and self._is_allowed(_right(asker, namespace))
 
     def period(self, namespace: NamespaceName, mode: Mode, asker: Asker) -> float | None:
-        """``max_age`` where no watch at the cluster tells of all changes: it tells of those of persistent topics."""
+        """``max_age`` if no watch at the cluster reports all changes: a watch reports persistent topics only."""
         with suppress(ListingFailed):
             place = Place(namespace, self.store.view_of(asker))
             if mode is Mode.PERSISTENT and self.watches.is_open(place):
@@ -198,7 +201,7 @@ class SnapshotLister:
         return any((place, mode) in self._followed for mode in Mode)
 
     async def _make_current(self, place: Place, mode: Mode = Mode.ALL) -> None:
-        """Have a snapshot that is young enough, and the cluster's word when it changes. Raises :exc:`ListingFailed`."""
+        """Get a young enough snapshot, and a watch of the cluster for its changes. Raises :exc:`ListingFailed`."""
         await self.snapshots.current(place, mode, self.snapshots.clock() - self._max_age)
         if mode is not Mode.NON_PERSISTENT:
             self.watches.ensure(place)
@@ -213,7 +216,7 @@ class SnapshotLister:
             await asyncio.sleep(_AGAIN if age is None else max(self._max_age - age, _AGAIN))
 
     def notes(self, request: ListingRequest) -> ListerNotes:
-        """The age of the snapshot and its principal, and of which topics the listing is not whole."""
+        """The age of the snapshot, its principal, and a warning if the listing lacks topics."""
         warnings = (ONE_BROKER,) if self._is_partial and request.mode is not Mode.PERSISTENT else ()
         if self._is_direct(request):
             return ListerNotes(None, warnings)
@@ -230,11 +233,11 @@ class SnapshotLister:
         )
 
     async def describe(self, request: DescribeRequest) -> None:  # noqa: ARG002  # the protocol's
-        """A cluster says nothing of topics here but their names."""
+        """``None``: a cluster gives nothing but names here."""
         return
 
     def _is_direct(self, request: ListingRequest) -> bool:
-        """Whether the cluster has to be asked this question itself."""
+        """Whether the cluster itself has to be asked this question."""
         pattern = request.pattern
         return (
             (pattern is not None and not pattern.supported)
@@ -243,11 +246,11 @@ class SnapshotLister:
         )
 
     def _since(self, request: ListingRequest) -> float:
-        """Of which moment the answer must be at the earliest.
+        """The earliest moment that the answer may be of.
 
-        A client may have been at another gateway before, whose listing was newer, and would unsubscribe from what it
-        had and this one does not have yet. So the first listing on a connection without a hash, and one with a hash
-        that was not given here, are of a moment after they were asked for.
+        A client may have been at another gateway before, whose listing was newer, and would unsubscribe from topics
+        that it had and this gateway does not have yet. So the first listing on a connection without a hash, and a
+        listing for a hash that was not given here, are of a moment after the question.
         """
         now = self.snapshots.clock()
         if request.topics_hash is not None:
@@ -258,16 +261,16 @@ class SnapshotLister:
         return now if is_new else now - self._max_age
 
     def gave(self, namespace: NamespaceName, topics_hash: str) -> None:
-        """A client has an answer with this hash: it is of no later moment than what this gateway has."""
+        """Note that a client has an answer with this hash: it is no newer than this gateway's snapshot."""
         self._given.add(namespace, topics_hash)
 
     async def catch_up(self, request: ListingRequest) -> None:
-        """Have a snapshot of a moment that this client may be given. Raises :exc:`ListingFailed`."""
+        """Get a snapshot that is new enough for this client. Raises :exc:`ListingFailed`."""
         if not self._is_direct(request) and self.list_now(request) is None:
             await self.list_topics(request)
 
     def _listed(self, request: ListingRequest) -> None:
-        """What is listed on a connection from now on is of no earlier moment."""
+        """Note that later listings on this connection must be of no earlier moment."""
         if request.topics_hash is None:
             listed = self._listed_on.setdefault(request.asker.connection, set())
             if len(listed) >= _MOST_LISTED:
@@ -277,7 +280,7 @@ class SnapshotLister:
     # -- changes
 
     def log_of(self, asker: Asker) -> SnapshotLog:
-        """The change log of what the cluster lists for this client. Raises :exc:`ListingFailed`."""
+        """The change log of the cluster's listing for this client. Raises :exc:`ListingFailed`."""
 
         def is_current(place: Place) -> bool:
             since = self.snapshots.clock() - self._max_age
@@ -293,13 +296,13 @@ class SnapshotLister:
 
     @property
     def log(self) -> SnapshotLog | None:
-        """The change log of what the cluster lists for all; ``None`` if that depends on the asker."""
+        """The change log of the cluster's listing for all clients; ``None`` if it depends on the asker."""
         return self.log_of(Asker()) if self.store.lists_for_all else None
 
     # -- the cluster's verdicts
 
     async def namespaces(self, asker: Asker) -> list[str]:
-        """The namespaces in memory that this client is known to be listed, in order. Raises :exc:`ListingFailed`."""
+        """The namespaces in memory that this client may list, in order. Raises :exc:`ListingFailed`."""
         view, places = self.store.view_of(asker), self.snapshots.places()
 
         def names() -> list[str]:
@@ -315,7 +318,7 @@ class SnapshotLister:
         return given is not None and given >= self.snapshots.clock() - self._max_age
 
     async def allow(self, asker: Asker, namespace: NamespaceName) -> None:
-        """Have the cluster's word that this client may list the namespace. Raises :exc:`ListingFailed`."""
+        """Get the cluster's verdict that this client may list the namespace. Raises :exc:`ListingFailed`."""
         right = _right(asker, namespace)
         if self._is_allowed(right):
             return
@@ -338,10 +341,10 @@ class SnapshotLister:
     def _asked(self, right: _Right, task: asyncio.Task[None]) -> None:
         del self._asking[right]
         if not task.cancelled():
-            task.exception()  # all who waited may be cancelled
+            task.exception()  # all waiting callers may be cancelled
 
     async def close(self) -> None:
-        """Give up what is asked, and let go of all snapshots."""
+        """Cancel all questions, and drop all snapshots."""
         tasks = [*self._asking.values(), *(task for task, _ in self._followed.values())]
         self._followed.clear()
         for task in tasks:
@@ -352,7 +355,7 @@ class SnapshotLister:
 
 
 def _nothing() -> None:
-    """There is nothing to end."""
+    """Nothing to end."""
 
 
 def _right(asker: Asker, namespace: NamespaceName) -> _Right:

@@ -1,9 +1,9 @@
-"""The change log of a cluster: what its live snapshots saw come and go.
+"""The change log of a cluster: topics that came and went between its live snapshots.
 
-A cluster tells no history. So a log of a place begins when somebody asks for its version, has what led from one
-snapshot to the next since then, and ends with the process: its id is that of the snapshots, which is random. Where a
-step is not known (the snapshot was let go, too many names changed at once), it begins again, and what asks for the
-changes since an earlier version gets a :class:`~broker_core.change_log.Gap`: never fewer changes than there were.
+A cluster has no history. So a log of a place begins with the first question for its version, has the changes from one
+snapshot to the next since then, and ends with the process: its id is the snapshots', which is random. If a step is
+unknown (the snapshot was dropped, too many names changed at once), it begins again, and a question for the changes
+since an earlier version gets a :class:`~broker_core.change_log.Gap`: never too few changes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from broker_core.upstream.snapshots.topic_store import SHARED, View
 
 __all__ = ["MOST_STEP", "MoveLogs", "Place", "SnapshotLog"]
 
-#: Changed names of one step that are kept, those of all steps, and places that have a log.
+#: The most changed names that are kept of one step, and of all steps, and the most places with a log.
 MOST_STEP: Final = 10_000
 _MOST_NAMES: Final = 50_000
 _MOST_PLACES: Final = 1000
@@ -47,7 +47,7 @@ _Step: TypeAlias = tuple[int, tuple[Change, ...]]
 
 
 class _MoveLog:
-    """What changed of one place after version ``floor``."""
+    """The changes of one place after version ``floor``."""
 
     __slots__ = ("floor", "lock", "number", "steps")
 
@@ -70,7 +70,7 @@ class MoveLogs:
         self._names = 0
 
     def follows(self, place: Place) -> bool:
-        """Whether somebody wants the changes of a place."""
+        """Whether anybody wants the changes of a place."""
         return place in self._logs
 
     def open(self, place: Place) -> _MoveLog:
@@ -85,7 +85,7 @@ class MoveLogs:
         return log
 
     def restart(self, place: Place) -> None:
-        """A step of a place is not known."""
+        """Begin the log of a place again: a step is unknown."""
         log = self._logs.get(place)
         if log is not None:
             self._names -= sum(len(changes) for _, changes in log.steps)
@@ -94,8 +94,8 @@ class MoveLogs:
     async def moved(
         self, place: Place, listing: Listing, removed: Sequence[str], added: Sequence[str]
     ) -> None:
-        """The topics of one domain of a place are ``listing`` since these names went and came. Call it once listings
-        show them, so that a version never has a change that a later listing lacks.
+        """Note that these names went and came, and that the topics of one domain of a place are ``listing`` now. Call
+        it once listings show them, so that a version never has a change that a later listing lacks.
         """
         log = self._logs.get(place)
         if log is None:
@@ -124,10 +124,10 @@ class MoveLogs:
 
 
 class SnapshotLog:
-    """What one view of a cluster's namespaces saw come and go. For one event loop.
+    """The change log of one view of a cluster's namespaces. For one event loop.
 
-    ``current`` brings the snapshots of a place to memory, where they are too old; ``is_current`` says whether they are
-    there. A version is of a moment that is no further back than a listing may be.
+    ``current`` reads the snapshots of a place anew if they are too old; ``is_current`` says whether they are young
+    enough. A version is no older than a listing may be.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class SnapshotLog:
         self._id = log_id if view in (None, SHARED) else _id_of(log_id, view)
 
     async def catalog_id(self) -> str:
-        """The random id of what is in memory since this server was started."""
+        """The random id of this server's snapshots since its start."""
         return self._id
 
     def version_now(self, namespace: NamespaceName) -> CatalogVersion | None:
@@ -164,7 +164,7 @@ class SnapshotLog:
         return self._version(self._logs.open(place))
 
     async def changes(self, namespace: NamespaceName, since: CatalogVersion) -> Changes | Gap:
-        """What came and went after a version. Raises :exc:`ListingFailed`."""
+        """The changes after a version. Raises :exc:`ListingFailed`."""
         version = await self.version(namespace)
         log = self._logs.open(Place(namespace, self._view))
         if since.catalog_id != self._id:
@@ -181,7 +181,7 @@ class SnapshotLog:
 def _changes(
     number: int, listing: Listing, removed: Sequence[str], added: Sequence[str]
 ) -> tuple[Change, ...]:
-    """Names that went and came as changes of topics: those of one topic are one change."""
+    """Names that went and came as changes of topics: names of one topic are one change."""
     made: list[Change] = []
     gone, come = _by_topic(removed), _by_topic(added)
     now = datetime.now(UTC)
@@ -192,7 +192,7 @@ def _changes(
         operation = Operation.UPDATE
         if not before or not after:
             operation = Operation.CREATE if after else Operation.DELETE
-        # A cluster tells no ids.
+        # A cluster gives no ids.
         topic_id = uuid.uuid5(uuid.NAMESPACE_URL, str(name))
         made.append(Change(number, operation, name, topic_id, before, after, {}, {}, now))
     return tuple(made)
@@ -216,6 +216,6 @@ def _of(indices: Sequence[int]) -> ListedNames:
 
 
 def _id_of(log_id: str, view: View) -> str:
-    """As long as an id is."""
+    """An id of the right length, from the log's id and the view."""
     text = f"{log_id} {view}".encode(errors="surrogatepass")
     return base64.urlsafe_b64encode(hashlib.blake2b(text, digest_size=16).digest()).decode().rstrip("=")

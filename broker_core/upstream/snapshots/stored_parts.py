@@ -1,7 +1,7 @@
-"""Parts of live snapshots: what is known of each, and files for the next start, of what a cluster listed with its hash.
+"""Parts of live snapshots, and their files for the next start, which have a cluster's listings with their hashes.
 
-A cluster tells no history, so nothing says whether what is stored is of now but the cluster itself: it is asked with
-the stored hash before anybody gets the topics.
+A cluster has no history, so only the cluster itself knows whether a stored listing is current: it is asked with the
+stored hash before anybody gets the topics.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["Part", "PartKey", "Run", "StoredParts"]
 
 #: One domain of a place.
 PartKey: TypeAlias = tuple[Place, Mode]
-#: What is in memory of a part, and the cluster's hash of it.
+#: The snapshot of a part in memory, and the cluster's hash of it.
 _InMemory: TypeAlias = tuple[CachedSnapshot[None], str]
 
 _DIGEST: Final = 16
@@ -38,7 +38,7 @@ _NEVER: Final = float("-inf")
 
 
 class Run:
-    """One listing of the cluster; ``began`` is when, on the loop's clock: infinite until then."""
+    """One listing of the cluster; ``began`` is its start on the loop's clock: infinite until then."""
 
     __slots__ = ("began", "task")
 
@@ -48,7 +48,7 @@ class Run:
 
 
 class Part:
-    """What is known of one domain of a place."""
+    """The state of one domain of a place."""
 
     __slots__ = (
         "asked_at",
@@ -76,14 +76,14 @@ class Part:
         self.moving = asyncio.Lock()
         #: The hashes that it had since the listing that is under way began.
         self.passed: set[str | None] | None = None
-        #: Whether an update of several names was taken in since then: hashes between these are not known.
+        #: Whether an update of several names was taken in since then: hashes in between are not known.
         self.leapt = False
 
 
 class StoredParts:
     """The stored parts of one cluster (``cluster`` names it). Made and used on one event loop.
 
-    ``in_memory`` gives what there is of a part now, ``keys`` all parts of which there is anything.
+    ``in_memory`` gives the snapshot of a part now, ``keys`` all parts that have one.
     """
 
     def __init__(
@@ -100,14 +100,14 @@ class StoredParts:
         self._writer: SnapshotWriter[PartKey] = SnapshotWriter(stored, self._current, self._every)
 
     async def find(self, key: PartKey) -> Manifest | None:
-        """What is stored of a part, if anything is. Nothing of it is read yet."""
+        """The manifest of a stored part, if there is one. No topics are read yet."""
         (namespace, view), domain = key
         return await asyncio.to_thread(
             self._stored.find, namespace, domain, self._cluster, _digest(repr(view))
         )
 
     async def read(self, manifest: Manifest) -> Listing | None:
-        """The topics that had the hash ``manifest.stamp`` at the cluster; ``None`` where they are not all there."""
+        """The topics that had the hash ``manifest.stamp`` at the cluster; ``None`` if they are not all there."""
         return await asyncio.to_thread(self._read, manifest)
 
     def _read(self, manifest: Manifest) -> Listing | None:
@@ -121,12 +121,12 @@ class StoredParts:
         return listing
 
     def changed(self, key: PartKey) -> None:
-        """There is something new of a part in memory: it will be stored."""
+        """Note that a part has changed in memory: it will be stored."""
         if self._is_worth_it(self._in_memory(key)):
             self._writer.changed(key)
 
     async def stop(self, within: float) -> None:
-        """Store what is in memory, for up to so many seconds."""
+        """Store the parts in memory, for up to ``within`` seconds."""
         await self._writer.stop(within)
 
     def _is_worth_it(self, found: _InMemory | None) -> bool:
@@ -151,5 +151,5 @@ class StoredParts:
 
 
 def _digest(text: str) -> str:
-    """Names of principals are in no file."""
+    """A hash of a text: no file has names of principals."""
     return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=_DIGEST).hexdigest()

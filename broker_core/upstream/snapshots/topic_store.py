@@ -1,4 +1,4 @@
-"""The contract of a store behind a gateway: what a live snapshot is made of, and kept true by."""
+"""The contract of a store behind a gateway, by which live snapshots are made and kept true."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from broker_core.names import Mode, NamespaceName
 
 __all__ = ["SHARED", "ListedTopics", "TopicStore", "TopicUpdate", "View", "Watcher"]
 
-#: For whom a store lists: equal views have one listing. What it is, is the store's own.
+#: A principal of listings: equal views have one listing. Its type is the store's own.
 View = Hashable
 #: The view of a role that lists for all.
 SHARED: Final = "shared"
@@ -19,9 +19,9 @@ SHARED: Final = "shared"
 
 @dataclass(frozen=True, slots=True)
 class ListedTopics:
-    """What a store lists: full names as a column of Arrow, of which none is checked, and its own hash of them.
+    """A listing of a store: unchecked full names as an Arrow column, and its own hash of them.
 
-    ``names`` is ``None`` where they still have the hash that was asked with.
+    ``names`` is ``None`` if they still have the hash of the question.
     """
 
     names: Any | None
@@ -39,17 +39,17 @@ class TopicUpdate:
 
 
 class Watcher(Protocol):
-    """What hears of a watch; called on the event loop."""
+    """The receiver of a watch's updates; called on the event loop."""
 
     @property
     def known_hash(self) -> str | None:
-        """The hash of the topics that are known."""
+        """The hash of the known topics."""
 
     def began(self, topics_hash: str) -> None:
-        """The watch is open, and the topics have this hash; updates may have been told before."""
+        """Note that the watch is open, and the topics have this hash; updates may have come before."""
 
     def update(self, update: TopicUpdate) -> None:
-        """Topics came or went."""
+        """Note that topics came or went."""
 
 
 class TopicStore(Protocol):
@@ -57,7 +57,7 @@ class TopicStore(Protocol):
 
     @property
     def has_verdicts(self) -> bool:
-        """Whether one view is for all, so that each principal's right to a namespace is asked apart from it."""
+        """Whether one view is for all, so that each principal's right to a namespace is asked separately."""
 
     @property
     def lists_for_all(self) -> bool:
@@ -80,7 +80,7 @@ class TopicStore(Protocol):
         """
 
     async def watch(self, view: View, namespace: NamespaceName, watcher: Watcher) -> bool:
-        """Tell of the changes of persistent topics until the session ends; false where the store offers no watches."""
+        """Report changes of persistent topics until the session ends; false if the store offers no watches."""
 
     async def allow(self, asker: Asker, namespace: NamespaceName) -> None:
         """Ask whether this client may list a namespace. Raises :exc:`ListingFailed` with the cause ``DENIED``."""
