@@ -27,13 +27,10 @@ _log = structlog.get_logger(__name__)
 
 class HeldPermit:
     """The heap permits of one request, from the estimate to the bytes of its answer.
-    broker_core.plugin_api.request_lease.RequestMemory`). Both are in the hands of plugins: they may be called several
-    times at once, by work that goes on when the request is over, and nothing of it may be left behind.~The request
-    needs the largest reservation (:meth:`reserve`), and the leases on top of it (:meth:`grow`, a
+
+    The request needs the largest reservation (:meth:`reserve`), and the leases on top of it (:meth:`grow`, a
     :class:`~broker_core.plugin_api.request_lease.RequestMemory`). Plugins call both: several times at once, also from
-    work that goes on when the request is over, and no permit may be left
-    over.~broker_core.plugin_api.request_lease.RequestMemory`). Both are in the hands of plugins: they may be called
-    several times at once, by work that goes on when the request is over, and nothing of it may be left behind.
+    work that goes on when the request is over, and no permit may be left over.
     """
 
     __slots__ = (

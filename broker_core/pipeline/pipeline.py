@@ -234,8 +234,10 @@ class Pipeline:
     def answer_again(self, standing: StandingAnswer, asker: Asker, *, known: bool = False) -> Ended | None:
         """Count an answer of :meth:`answer_now` as given once more if it is still right, else return ``None``.
 
-        ``known`` says that it is: no lister is asked. The returned function is to be called once the answer was sent,
-        or could not be. The caller knows that the asker may list the namespace (:meth:`passes_now`).
+        ``known`` says that it is: no lister is asked.
+
+        The returned function is to be called once the answer was sent, or could not be. The caller knows that the asker
+        may list the namespace (:meth:`passes_now`).
         """
         if self.dispatcher.has_observers:
             return None  # observers get the asker of each listing

@@ -45,8 +45,9 @@ T = TypeVar("T")
 
 
 class TopicQuestions:
-    """broker_core.errors.ListingFailed`.~Questions about single topics to the ``listers`` of one pipeline; a failed one
-    raises :exc:`~broker_core.errors.ListingFailed`.~broker_core.errors.ListingFailed`.
+    """Questions about single topics to the ``listers`` of one pipeline.
+
+    Raises :exc:`~broker_core.errors.ListingFailed` for questions that cannot be asked.
     """
 
     def __init__(

@@ -91,8 +91,9 @@ class LoginAttempt:
 
 
 class Admitted(NamedTuple):
-    """The identity of a client: its principal, and the role and the original principal of its requests. ``attempt`` is
-    the attempt that let it in.
+    """The identity of a client: its principal, and the role and the original principal of its requests.
+
+    ``attempt`` is the attempt that let it in.
     """
 
     principal: Principal

@@ -42,12 +42,8 @@ class AclReader(Protocol):
 class Catalog(Protocol):
     """Reads and changes of topics, with versions; on one event loop, which no method keeps waiting.
 
-    broker_core.catalog.AsyncCatalog` is the one that has an SQLite file. Each method raises
-    :exc:`~broker_core.catalog.CatalogError` where the catalogue cannot be read, or
-    written.~:class:`~broker_core.catalog.AsyncCatalog` implements it with an SQLite file. Each method raises
-    :exc:`~broker_core.catalog.CatalogError` if the catalogue cannot be read, or
-    written.~broker_core.catalog.AsyncCatalog` is the one that has an SQLite file. Each method raises
-    :exc:`~broker_core.catalog.CatalogError` where the catalogue cannot be read, or written.
+    :class:`~broker_core.catalog.AsyncCatalog` implements it with an SQLite file. Each method raises
+    :exc:`~broker_core.catalog.CatalogError` if the catalogue cannot be read, or written.
     """
 
     @property

@@ -66,10 +66,7 @@ class Changes:
         return self._elsewhere is not None and namespace == self._elsewhere.namespace
 
     def check_transport(self, asker: Asker) -> None:
-        """broker_core.errors.ListingFailed` where nobody may change anything by this transport.~Raise
-        :exc:`~broker_core.errors.ListingFailed` if nobody may change anything by this
-        transport.~broker_core.errors.ListingFailed` where nobody may change anything by this transport.
-        """
+        """Raise :exc:`~broker_core.errors.ListingFailed` if nobody may change anything by this transport."""
         if asker.transport in _HTTP and not self._over_http:
             raise ListingFailed(
                 "This server changes no topics over HTTP: writes = false in the table [http] of its settings",

@@ -90,8 +90,9 @@ class Found(NamedTuple):
 
 
 class _Search:
-    """The search for some topics of one namespace and domain: ``open`` are the places of undecided topics. ``ids`` are
-    the ids that the topics must have.
+    """The search for some topics of one namespace and domain: ``open`` are the places of undecided topics.
+
+    ``ids`` are the ids that the topics must have.
     """
 
     def __init__(
@@ -191,6 +192,7 @@ class Find:
 
     def now(self, asked: Asked, names: Sequence[TopicName], ids: Sequence[uuid.UUID]) -> list[Found] | None:
         """The result of :meth:`by_name`, or of :meth:`by_id` for ids, for a few topics of the question's namespace.
+
         ``None`` if that takes waiting.
         """
         namespace = asked.namespace
@@ -402,9 +404,7 @@ class Find:
 
 
 def client_count(topic: TopicName, partitions: int) -> int:
-    """broker_core.errors.ListingFailed` for others.~A number of partitions that clients can count. Raises
-    :exc:`~broker_core.errors.ListingFailed` for any other.~broker_core.errors.ListingFailed` for others.
-    """
+    """A number of partitions that clients can count. Raises :exc:`~broker_core.errors.ListingFailed` for others."""
     if partitions > _MOST:
         raise ListingFailed(
             f"Topic {topic} has a partition of index {partitions - 1}: clients count {_MOST} at most",

@@ -97,8 +97,9 @@ class Logins:
         return await self.admission.later(attempt, partial(self._elsewhere, method, attempt.data))
 
     async def credential(self, attempt: LoginAttempt, mechanism: str, user: str) -> ScramCredential:
-        """The stored credential of a user for a mechanism of SCRAM, or a decoy. Raises :exc:`AuthenticationFailed`, not
-        counted yet.
+        """The stored credential of a user for a mechanism of SCRAM, or a decoy.
+
+        Raises :exc:`AuthenticationFailed`, not counted yet.
         """
         async with self.admission.turn(attempt):
             _check_name(user)

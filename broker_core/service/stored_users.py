@@ -1,5 +1,6 @@
-"""Users of the catalogue for Kafka's listener: the rules for names and passwords, and how they are stored. The
-catalogue keeps no password, only the keys by which SCRAM verifies one.
+"""Users of the catalogue for Kafka's listener: the rules for names and passwords, and how they are stored.
+
+The catalogue keeps no password, only the keys by which SCRAM verifies one.
 """
 
 from __future__ import annotations

@@ -44,8 +44,9 @@ class _Exporter(OTLPSpanExporter):
 
 
 class Tracing:
-    """Makes the spans of one server. ``provider`` is the library's, whose processors get the ended spans. ``exporter``
-    sends for them; shut down, it tries no more.
+    """Makes the spans of one server. ``provider`` is the library's, whose processors get the ended spans.
+
+    ``exporter`` sends for them; shut down, it tries no more.
     """
 
     def __init__(self, provider: TracerProvider, exporter: SpanExporter | None = None) -> None:

@@ -1,10 +1,9 @@
 """The store of plugins' answers in memory: one bound for all kinds.
 
 Memory comes from the ``snapshots`` budget, of which the catalogue's snapshots keep at least a half, since many
-different questions could take it all. A listing that several answers are made of is charged once,
-broker_core.memory.leases`)~while it is referenced (:mod:`~broker_core.memory.leases`)~broker_core.memory.leases`); each
-answer is charged for its key, since clients choose patterns and properties. The least recently used answer makes room,
-and an answer that does not fit is not held.
+different questions could take it all. A listing that several answers are made of is charged once, while it is
+referenced (:mod:`~broker_core.memory.leases`); each answer is charged for its key, since clients choose patterns and
+properties. The least recently used answer makes room, and an answer that does not fit is not held.
 """
 
 from __future__ import annotations

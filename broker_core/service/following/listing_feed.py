@@ -162,8 +162,9 @@ class ListingFeed:
         return None if self._failing is None else self._failing[1]
 
     async def recreated_since(self, last_id: str | None) -> list[str] | None:
-        """Names that are other topics now than at the event with this id, which may be of a feed that is gone. ``None``
-        if unknown. Raises :exc:`ListingFailed`.
+        """Names that are other topics now than at the event with this id, which may be of a feed that is gone.
+
+        ``None`` if unknown. Raises :exc:`ListingFailed`.
         """
         if self._recreated is None or last_id is None:
             return None
@@ -194,8 +195,9 @@ class ListingFeed:
         self.followers.pop(follower, None)
 
     async def refresh(self, asker: Asker) -> None:
-        """Get the answer of a moment after this call. Raises :exc:`ListingFailed`. ``asker`` may share the answer, and
-        may list.
+        """Get the answer of a moment after this call. Raises :exc:`ListingFailed`.
+
+        ``asker`` may share the answer, and may list.
         """
         try:
             await self._runs.ask(None, self._round, asker)
@@ -203,8 +205,9 @@ class ListingFeed:
             raise failure.copy() from failure.__cause__
 
     async def joined(self, base: Selection, follower: Follower) -> JoinedUpdates:
-        """The updates of a follower that has the topics of ``base``, the first ones if there are many. They are made
-        once for all followers with the same topics, one after the other. Raises :exc:`ListingFailed`.
+        """The updates of a follower that has the topics of ``base``, the first ones if there are many.
+
+        They are made once for all followers with the same topics, one after the other. Raises :exc:`ListingFailed`.
         """
         if (known := self._known_updates(base)) is not None:
             return known

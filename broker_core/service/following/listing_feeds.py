@@ -98,9 +98,8 @@ class ListingFeeds:
         """Follow the answers to a question that its asker may ask; :meth:`leave` ends it.
 
         ``last_id`` is the id of the last event that the client has; without one, the follower has the current answer.
-        The answer is no older than the client's former one, at this server or another, by its hash.
-        broker_core.errors.ListingFailed` where there is no answer.~Raises :exc:`~broker_core.errors.ListingFailed` if
-        there is no answer.~broker_core.errors.ListingFailed` where there is no answer.
+        The answer is no older than the client's former one, at this server or another, by its hash. Raises
+        :exc:`~broker_core.errors.ListingFailed` if there is no answer.
         """
         key, feed = self._feed(question)
         try:

@@ -78,8 +78,9 @@ class RecreatedTopics:
             self._versions = since, now
 
     async def missed(self, told: str) -> list[str] | None:
-        """Names that are other topics now than they were when ``told`` was the text of :attr:`told`. ``None`` if
-        unknown. Raises :exc:`~broker_core.errors.ListingFailed`.
+        """Names that are other topics now than they were when ``told`` was the text of :attr:`told`.
+
+        ``None`` if unknown. Raises :exc:`~broker_core.errors.ListingFailed`.
         """
         place = _Place.parse(told)
         if place is None:
