@@ -1,4 +1,4 @@
-"""The lookup client: what programs, the command line and the gateway ask a lookup service with."""
+"""The lookup client, by which programs, the command line and the gateway ask a lookup service."""
 
 from __future__ import annotations
 

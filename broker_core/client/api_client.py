@@ -1,4 +1,4 @@
-"""The client of a server's HTTP API (``/v1``): what is asked of it besides topics, partitions and brokers."""
+"""The client of a server's HTTP API (``/v1``), for all questions besides topics, partitions and brokers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MOST: Final = 64 * 1024 * 1024
 
 Namespace: TypeAlias = str | NamespaceName
 Topic: TypeAlias = str | TopicName
-#: What ``/v1/server`` shows.
+#: The parts of ``/v1/server``.
 Part: TypeAlias = Literal[
     "plugins", "metrics", "questions", "watchers", "caches", "check", "permits", "history", "clients"
 ]
@@ -36,13 +36,13 @@ class ApiClient:
     Each method gives one answer of the API as plain values: the object that docs/reference/http.md has for the
     operation of its name. ``service_url``, ``auth``, ``tls`` and the times, in seconds, are those of
     :class:`~broker_core.client.LookupClient`; an answer of more than ``max_answer`` bytes is an
-    :exc:`~broker_core.client.UnexpectedAnswer`. What the server refuses is a
-    :exc:`~broker_core.client.ServerRefused` (:exc:`~broker_core.client.HandshakeRefused` for credentials), and no
-    answer in time an :exc:`~broker_core.client.OperationTimeout`: nothing is asked again, but at another address.
+    :exc:`~broker_core.client.UnexpectedAnswer`. A refusal of the server is a :exc:`~broker_core.client.ServerRefused`
+    (:exc:`~broker_core.client.HandshakeRefused` for credentials), and no answer in time an
+    :exc:`~broker_core.client.OperationTimeout`: nothing is asked again, but at another address.
 
-    It belongs to one event loop. Where a question is asked, ``pattern``, ``mode`` and ``properties`` say which topics,
-    as for a listing; ``as_`` has the ``role``, ``original_principal``, ``address`` and ``client_version`` of another
-    client, which takes the right `admin`.
+    It belongs to one event loop. ``pattern``, ``mode`` and ``properties`` of a question select topics, as for a
+    listing; ``as_`` has the ``role``, ``original_principal``, ``address`` and ``client_version`` of another client,
+    which takes the right `admin`.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class ApiClient:
         max_answer: int = _MOST,
     ) -> None:
         """Nothing is connected yet. Raises :exc:`~broker_core.client.InvalidServiceUrl`, and :exc:`ValueError` for
-        numbers that are none.
+        wrong numbers.
         """
         check_seconds("operation_timeout", operation_timeout)
         check_seconds("connect_timeout", connect_timeout)
@@ -76,7 +76,7 @@ class ApiClient:
         )
 
     async def me(self, namespace: Namespace | None = None) -> dict[str, Any]:
-        """The role of the client with its rights, those in ``namespace`` too, and the server that is asked."""
+        """The role of the client with its rights, also in ``namespace``, and the server that answers."""
         return await self._get("/v1/me", namespace=namespace)
 
     async def namespaces(
@@ -112,9 +112,9 @@ class ApiClient:
         count: bool = False,
         plan: bool = False,
     ) -> dict[str, Any]:
-        """A listing, or with ``limit`` a page of it: behind ``offset`` names, or at a ``cursor``.
+        """A listing, or with ``limit`` a page of it: after ``offset`` names, or at a ``cursor``.
 
-        With ``count`` it has the ``total``, with ``plan`` how the pattern was applied.
+        With ``count`` it has the ``total``, with ``plan`` the way the pattern was applied.
         """
         return await self._get(
             f"{_path(namespace)}/topics",
@@ -176,30 +176,30 @@ class ApiClient:
         properties: Mapping[str, str] | None = None,
         as_: Mapping[str, str | None] | None = None,
     ) -> dict[str, Any]:
-        """Whether a topic is in a listing, which step takes it away, and what it would take."""
+        """Whether a topic is in a listing, which step removes it, and what would make it pass."""
         return await self._ask(f"{_topic_path(topic)}:why", _asked(pattern, mode, properties, as_))
 
     async def topic(self, topic: Topic) -> dict[str, Any]:
-        """What is known of one topic."""
+        """The details of one topic."""
         return await self._get(_topic_path(topic))
 
     async def configs(self, topic: Topic, *, documentation: bool = False) -> dict[str, Any]:
-        """The configs of Kafka that a topic has in effect, and where each is from."""
+        """The configs of Kafka that a topic has in effect, with the source of each."""
         return await self._get(f"{_topic_path(topic)}/configs", documentation=documentation or None)
 
     async def history(self, topic: Topic, *, limit: int | None = None) -> dict[str, Any]:
-        """What the change log knows of a topic, the newest change first."""
+        """The changes of a topic in the change log, the newest first."""
         return await self._get(f"{_topic_path(topic)}/history", limit=limit)
 
     async def server(self, part: Part, **parameters: Any) -> dict[str, Any]:
-        """What a server does, holds and is asked: ``part`` is what stands behind ``/v1/server/`` in the path.
+        """The state and the load of a server: ``part`` is the end of the path, after ``/v1/server/``.
 
-        ``parameters`` are those of the operation, a sequence for one that may be repeated.
+        ``parameters`` are the operation's, a sequence for one that may be repeated.
         """
         return await self._get(f"/v1/server/{quote(part, safe='')}", **parameters)
 
     async def close(self) -> None:
-        """Close all connections; what is asked over them fails."""
+        """Close all connections; requests on them fail."""
         await self._requests.close()
 
     async def __aenter__(self) -> Self:
@@ -260,7 +260,7 @@ def _asked(
 
 
 def _text(value: Any) -> Any:
-    """A parameter as it is sent: a flag as JSON has it, each of several."""
+    """A parameter as it is sent: a flag as in JSON, and of several values each."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, Sequence) and not isinstance(value, str):

@@ -1,4 +1,4 @@
-"""How a client authenticates: a token, a client certificate, or a name with its password."""
+"""Ways for a client to authenticate: a token, a client certificate, or a name with its password."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from broker_core.client.pulsar.credentials import Credentials
 
 __all__ = ["Authentication", "Basic", "Source", "Tls", "Token", "single_token", "text_of"]
 
-#: A secret, or where it is read whenever it is needed: a function, or a coroutine function, that gives its text.
+#: A secret, or a function or coroutine function that gives its text whenever it is needed.
 Source: TypeAlias = str | Callable[[], str | Awaitable[str]]
 
 
@@ -23,7 +23,7 @@ class Token:
     """A JSON Web Token, as the method ``token`` of Pulsar.
 
     ``token`` is its text, the path of a file (a :class:`~pathlib.Path`, or text that begins with ``file:``), or a
-    function or coroutine function that gives its text. Files and functions are asked for each new connection, for each
+    function or coroutine function that gives its text. Files and functions are read for each new connection, for each
     AUTH_CHALLENGE of the server and for each request over HTTP, in a thread; white space around a token does not count.
     """
 
@@ -70,7 +70,7 @@ class Tls:
         return Credentials("tls")
 
     def added_to(self, tls: ClientTls) -> ClientTls:
-        """The TLS of a client with this certificate. Raises :exc:`ValueError` where it has one."""
+        """The TLS of a client with this certificate. Raises :exc:`ValueError` if it has one already."""
         if tls.certificate is not None:
             raise ValueError("the client's certificate is given twice: in auth and in tls")
         return replace(tls, certificate=self.certificate, key=self.key)
@@ -101,13 +101,13 @@ class Basic:
         return f"Basic({self.user!r}, {_shown(self._password)})"
 
 
-#: What a client may authenticate with.
+#: All ways to authenticate.
 Authentication: TypeAlias = Token | Tls | Basic | Credentials
 
 
 def single_token(token: bytes, shown: str) -> bytes:
-    """The token without white space around it. Raises :exc:`CredentialsFailed` for what cannot be one: a text of
-    several lines or words would be sent as it is.
+    """The token without white space around it. Raises :exc:`CredentialsFailed` for text that cannot be one: several
+    lines or words would be sent as they are.
     """
     token = token.strip()
     if not token:
@@ -118,7 +118,7 @@ def single_token(token: bytes, shown: str) -> bytes:
 
 
 async def text_of(source: Source) -> str:
-    """The text of a secret now. Raises :exc:`CredentialsFailed` where its function gives something else."""
+    """The text of a secret now. Raises :exc:`CredentialsFailed` if its function gives something else."""
     if isinstance(source, str):
         return source
     given: Any

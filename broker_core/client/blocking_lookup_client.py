@@ -18,11 +18,11 @@ __all__ = ["BlockingLookupClient"]
 
 
 class BlockingLookupClient:
-    """:class:`~broker_core.client.LookupClient` without ``await``: the same arguments and errors, and its methods but
-    those of watching.
+    """:class:`~broker_core.client.LookupClient` without ``await``: the same arguments and errors, and its methods
+        except for watching.
 
     One client serves any number of threads. Its connections are in a thread of their own, which ends with :meth:`close`
-    or ``with``. Ctrl-C interrupts a call. Inside of a running event loop a call raises :exc:`RuntimeError`.
+    or ``with``. Ctrl-C interrupts a call. Inside a running event loop a call raises :exc:`RuntimeError`.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class BlockingLookupClient:
         *,
         timeout: float | None = None,
     ) -> TopicListing:
-        """The topics of a namespace that match, or that it still has ``topics_hash``."""
+        """The topics of a namespace that match, or the answer that it still has ``topics_hash``."""
         return self._thread.run(
             lambda: self._client.get_topics_under_namespace(
                 namespace, mode, topics_pattern, topics_hash, properties, timeout=timeout
@@ -73,7 +73,7 @@ class BlockingLookupClient:
     def partitioned_metadata(
         self, topic: str | TopicName, *, auto_create: bool = False, timeout: float | None = None
     ) -> int:
-        """How many partitions a topic has; 0 for one without."""
+        """The number of partitions of a topic; 0 for one without."""
         return self._thread.run(
             lambda: self._client.partitioned_metadata(topic, auto_create=auto_create, timeout=timeout)
         )
@@ -87,7 +87,7 @@ class BlockingLookupClient:
         )
 
     def close(self) -> None:
-        """Close all connections and end the thread; what other threads ask fails. Closing again does nothing."""
+        """Close all connections and end the thread; requests of other threads fail. Closing again does nothing."""
         self._thread.close()
 
     def __enter__(self) -> Self:

@@ -19,7 +19,7 @@ _Stamp: TypeAlias = tuple[tuple[int, int, int] | None, ...]
 
 @dataclass(slots=True)
 class _Made:
-    """The context of the files as they were, and the reason why it was not made anew."""
+    """The context made of the files, and the reason why it was not made anew."""
 
     stamp: _Stamp = ()
     context: ssl.SSLContext | None = None
@@ -28,9 +28,9 @@ class _Made:
 
 @dataclass(frozen=True, slots=True)
 class ClientTls:
-    """``ca`` is a file of the certificates that are trusted (``None``: those of the system). ``certificate`` and
-    ``key`` are the client's own, as PEM; without ``key`` it is in the file of the certificate. ``verify_hostname``:
-    whether the server's certificate must be for its host name; it must be trusted in any case.
+    """``ca`` is a file of trusted certificates (``None``: the system's). ``certificate`` and ``key`` are the client's
+    own, as PEM; without ``key`` it is in the file of the certificate. ``verify_hostname``: whether the server's
+    certificate must be for its host name; it must be trusted in any case.
     """
 
     ca: _StrPath | None = None
@@ -61,7 +61,7 @@ class ClientTls:
 
     @property
     def problem(self) -> str | None:
-        """Why changed files are not in use; ``None`` where the files in use are those on disk."""
+        """The reason why changed files are not in use; ``None`` if the files in use are the ones on disk."""
         return self._made.problem
 
     def _make(self) -> ssl.SSLContext:
@@ -81,7 +81,7 @@ class ClientTls:
 
 
 def _no_password() -> str:
-    """OpenSSL would ask the terminal for it."""
+    """No password: OpenSSL would ask the terminal for it."""
     raise ValueError("the key is encrypted; decrypt it first")
 
 

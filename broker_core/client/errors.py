@@ -1,4 +1,4 @@
-"""What can go wrong when a lookup service is asked.
+"""Errors of questions to a lookup service.
 
 ClientError
 |-- InvalidServiceUrl      a service URL that does not parse
@@ -41,9 +41,9 @@ __all__ = [
 
 _E = TypeVar("_E", bound="ClientError")
 
-#: What a server refuses of an identity; anything else that it refuses of a connection is its own state.
+#: Refusals of an identity; any other refusal of a connection is due to the server's state.
 _OF_IDENTITY: Final = (ServerError.AuthenticationError, ServerError.AuthorizationError)
-#: What a server refuses for a while.
+#: Refusals that pass.
 _PASSING: Final = (ServerError.ServiceNotReady, ServerError.TooManyRequests)
 
 
@@ -60,20 +60,20 @@ class InvalidQuestion(ClientError, ValueError):
 
 
 class ConnectionLost(ClientError):
-    """There is no connection, or it broke while an answer was awaited; asking again may succeed."""
+    """No connection, or it broke while an answer was awaited; asking again may succeed."""
 
 
 class ConnectTimeout(ConnectionLost):
-    """There is no connection within the time for it: nobody answers, or the handshake does not end."""
+    """No connection in time: nobody answers, or the handshake does not end."""
 
 
 class CredentialsFailed(ConnectionLost):
-    """There are no credentials to connect with: their source failed. The message shows nothing of them."""
+    """No credentials to connect with: their source failed. The message does not show them."""
 
 
 class TlsFailed(ConnectionLost):
-    """There is no connection by TLS: the server's certificate is not trusted or of another host, the server speaks
-    no TLS or refuses the client's certificate, or a file of the client's cannot be used.
+    """No connection by TLS: the server's certificate is not trusted or of another host, the server speaks no TLS or
+    refuses the client's certificate, or a file of the client's cannot be used.
     """
 
 
@@ -86,7 +86,7 @@ class OperationTimeout(ClientError):
 
 
 class UnexpectedAnswer(ClientError):
-    """The server's answer breaks the protocol, or is no answer to what was asked."""
+    """The server's answer breaks the protocol, or does not fit the question."""
 
 
 class ServerRefused(ClientError):
@@ -103,7 +103,7 @@ class HandshakeRefused(ServerRefused):
 
 
 def server_error(number: int, message: str) -> tuple[ServerError, str]:
-    """Code and text of an error as a server sent it; a number outside of the enum is UnknownError, and named."""
+    """Code and text of an error as a server sent it; an unknown number is UnknownError, and named in the text."""
     try:
         return ServerError(number), message
     except ValueError:
@@ -111,15 +111,15 @@ def server_error(number: int, message: str) -> tuple[ServerError, str]:
 
 
 def is_of_identity(failed: ClientError) -> bool:
-    """Whether an attempt to connect failed for its identity, and not for the address."""
+    """Whether an attempt to connect failed because of the identity, and not the address."""
     if isinstance(failed, HandshakeRefused):
         return failed.code in _OF_IDENTITY
     return isinstance(failed, CredentialsFailed)
 
 
 def is_passing(failed: ClientError) -> bool:
-    """Whether the same question may have an answer a little later: the connection broke, or the server has no room or
-    is not ready.
+    """Whether the question may have an answer a little later: the connection broke, or the server has no room or is not
+    ready.
     """
     if isinstance(failed, ServerRefused):
         return failed.code in _PASSING
@@ -129,7 +129,7 @@ def is_passing(failed: ClientError) -> bool:
 
 
 def again(failed: _E) -> _E:
-    """A copy of an error for one more that waited: each gets a traceback of its own."""
+    """A copy of an error for one more waiting caller: each gets a traceback of its own."""
     if isinstance(failed, ServerRefused):
         return type(failed)(failed.code, failed.message)
     return type(failed)(str(failed))

@@ -1,4 +1,4 @@
-"""The topics that a discovery counts as being there, and what one more answer changes about them."""
+"""The topics that a discovery counts as existing, and the changes to them by one more answer."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _NO_NAMES: Final = pa.array([], pa.large_string())
 
 @dataclass(frozen=True, slots=True)
 class KnownTopics:
-    """``names`` are all that count as being there; ``missing`` those of them that the last answers had not: with the
-    number of these answers, largest first.
+    """The known topics of a discovery: ``names`` are all that count as existing; ``missing`` are the ones that the last
+    answers lacked, by the number of these answers, largest first.
     """
 
     names: _Names = field(default_factory=lambda: _NO_NAMES)
     missing: tuple[tuple[_Names, int], ...] = ()
 
     def after(self, listed: _Names | None, confirmations: int) -> tuple[KnownTopics, _Names, _Names]:
-        """What is known after one more answer, the names that it adds, and those that it removes.
+        """The known topics after one more answer, the names that it adds, and the names that it removes.
 
-        ``listed`` are the names of the answer; ``None`` says that they are those of the answer before. A topic is
-        removed by the ``confirmations``-th answer in a row without it.
+        ``listed`` are the names of the answer; ``None`` says that they are unchanged. A topic is removed by the
+        ``confirmations``-th answer in a row without it.
         """
         if listed is None:
             counted = [(names, count + 1) for names, count in self.missing]
@@ -55,8 +55,8 @@ class KnownTopics:
         return KnownTopics(known, missing), added, removed
 
     def told(self, listed: _Names, gone: _Names) -> tuple[KnownTopics, _Names, _Names]:
-        """What is known once the server has told that ``gone`` went, so that ``listed`` are all; and what this adds
-        and removes. It is no answer: topics that the last answers had not are missing as often as before.
+        """The known topics once the server has reported that ``gone`` went, so that ``listed`` are all; and the names
+        that this adds and removes. It is no answer: topics that the last answers lacked are missing as often as before.
         """
         added, absent = _without(listed, self.names), _without(self.names, listed)
         removed = _within(absent, gone)
@@ -72,7 +72,7 @@ class KnownTopics:
 
 
 def _between_common_ends(names: _Names, others: _Names) -> tuple[_Names, _Names]:
-    """Both without what they begin and end with alike: what few changes leave to compare by a table of all names."""
+    """Both columns without their common beginning and end: after few changes, little is left to compare by a table."""
     begin = _alike(names, others, at_end=False)
     names, others = names.slice(begin), others.slice(begin)
     end = _alike(names, others, at_end=True)
@@ -80,7 +80,7 @@ def _between_common_ends(names: _Names, others: _Names) -> tuple[_Names, _Names]
 
 
 def _alike(names: _Names, others: _Names, *, at_end: bool) -> int:
-    """How many names are the same in the same order, from the begin or from the end."""
+    """The number of equal names in the same order, from the beginning or from the end."""
     size = min(len(names), len(others))
     if not size:
         return 0
@@ -105,7 +105,7 @@ def _within(names: _Names, others: _Names) -> _Names:
 
 
 def _without(names: _Names, others: _Names) -> _Names:
-    """The names that are not in ``others``; the same column where that is all of them."""
+    """The names that are not in ``others``; the column itself if that is all of them."""
     if not len(names) or not len(others):
         return names
     found = pc.is_in(names, value_set=others)

@@ -60,22 +60,22 @@ class LookupClient:
     client``. It connects when it is asked something, and again when a connection is lost.
 
     ``service_url`` is ``pulsar://HOST:PORT`` or ``http://HOST:PORT``, with TLS ``pulsar+ssl://`` or ``https://``; of
-    several addresses (``pulsar://A:6650,B:6650``) one that fails is left alone for a while. ``auth`` says who asks;
-    ``tls`` which certificates are trusted. Times are in seconds: an operation ends within ``operation_timeout``, or
-    its own ``timeout``. At most ``concurrent_requests`` are under way, others wait. An answer of more than
+    several addresses (``pulsar://A:6650,B:6650``) one that fails is left alone for a while. ``auth`` has the
+    credentials; ``tls`` the trusted certificates. Times are in seconds: an operation ends within ``operation_timeout``,
+    or its own ``timeout``. At most ``concurrent_requests`` are under way, others wait. An answer of more than
     ``max_answer`` bytes is an :exc:`~broker_core.client.UnexpectedAnswer`.
 
-    Within its time a question is asked again where a connection is refused or lost, and where the server has no room
+    Within its time a question is asked again if a connection is refused or lost, and if the server has no room
     (``TooManyRequests``) or is not ready (``ServiceNotReady``). When the time is up that is an
     :exc:`~broker_core.client.OperationTimeout` which says why. Any other error is raised at once: all are
-    :exc:`~broker_core.client.ClientError`, but :exc:`~broker_core.errors.InvalidName` for a name that is none and
+    :exc:`~broker_core.client.ClientError`, but :exc:`~broker_core.errors.InvalidName` for a wrong name and
     :exc:`~broker_core.errors.InvalidPattern`.
 
-    Equal questions are asked once for all who ask at the same time. Who asks while an equal question is under way gets
-    the answer to the next one: no answer is older than its question. A caller that is cancelled takes nothing from the
-    others; the last one gives up the request at the server too.
+    Equal questions are asked once for all callers of the same time. A caller that comes while an equal question is
+    under way gets the answer to the next one: no answer is older than its question. A caller that is cancelled takes
+    nothing from the others; the last one gives up the request at the server too.
 
-    It belongs to one event loop. :class:`~broker_core.client.BlockingLookupClient` is the same without ``await``.
+    It belongs to one event loop. :class:`~broker_core.client.BlockingLookupClient` is this client without ``await``.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class LookupClient:
         max_answer: int = MAX_ANSWER,
     ) -> None:
         """Nothing is connected yet. Raises :exc:`~broker_core.client.InvalidServiceUrl`, and :exc:`ValueError` for
-        numbers that are none.
+        wrong numbers.
         """
         for name, seconds in (
             ("operation_timeout", operation_timeout),
@@ -133,11 +133,11 @@ class LookupClient:
         *,
         timeout: float | None = None,
     ) -> TopicListing:
-        """The topics of a namespace that match (PIP-452): the listing, or that it still has ``topics_hash``.
+        """The topics of a namespace that match (PIP-452): the listing, or the answer that it still has ``topics_hash``.
 
         The pattern must match ``tenant/namespace/topic`` in full, without a partition suffix; its scheme does not
-        count. Where the server does not apply it (``filtered`` is false), the client does, with RE2: the names match
-        it either way. Raises :exc:`~broker_core.errors.InvalidPattern` where that is needed and not possible. Warns
+        count. If the server does not apply it (``filtered`` is false), the client does, with RE2: the names match it
+        either way. Raises :exc:`~broker_core.errors.InvalidPattern` if that is needed and not possible. Warns
         (:exc:`~broker_core.client.ListingWarning`) of a question that selects otherwise than it seems.
         """
         question = TopicsQuestion.of(namespace, mode, topics_pattern, topics_hash, properties)
@@ -158,8 +158,8 @@ class LookupClient:
     ) -> PatternDiscovery:
         """The topics of a pattern as they come and go: ``async with client.watch(pattern) as changes: async for ...``
 
-        The server tells of changes, where it offers that (PIP-145): over Pulsar's protocol, for persistent topics and
-        without properties. Otherwise it is asked each ``period`` seconds, as it is besides while it tells.
+        The server reports changes, if it offers that (PIP-145): over Pulsar's protocol, for persistent topics and
+        without properties. It is asked every ``period`` seconds in any case.
         :attr:`~broker_core.client.PatternDiscovery.is_watching` says which.
         """
         from broker_core.client.pattern_discovery import PatternDiscovery
@@ -176,7 +176,7 @@ class LookupClient:
         )
 
     async def watch_topics(self, namespace: NamespaceName, topics_pattern: str, watcher: Watcher) -> bool:
-        """Tell a watcher of changes until the connection is lost; false where the server offers no such watch."""
+        """Report changes to a watcher until the connection is lost; false if the server offers no such watch."""
         self._check_loop()
         if self._closed.is_set():
             raise ConnectionLost(f"the client of {self.service_url} is closed")
@@ -185,8 +185,8 @@ class LookupClient:
     async def partitioned_metadata(
         self, topic: str | TopicName, *, auto_create: bool = False, timeout: float | None = None
     ) -> int:
-        """How many partitions a topic has; 0 for one without. ``auto_create`` may make a topic that is not there, which
-        is an error (``TopicNotFound``) otherwise.
+        """The number of partitions of a topic; 0 for one without. ``auto_create`` may create a missing topic, which is
+        an error (``TopicNotFound``) otherwise.
         """
         name = _full(topic)
         return await self._ask(
@@ -207,12 +207,12 @@ class LookupClient:
         )
 
     async def close(self) -> None:
-        """Close all connections; what is asked fails, now and later. Closing again does nothing."""
+        """Close all connections; requests fail, now and later. Closing again does nothing."""
         self._closed.set()
         if self._closing is None:
             self._check_loop()
             self._closing = asyncio.create_task(self._close())
-        # Who is cancelled meanwhile leaves nothing open, and who closes again waits for the same end.
+        # A caller that is cancelled meanwhile leaves nothing open, and one that closes again waits for the same end.
         await asyncio.shield(self._closing)
 
     async def _close(self) -> None:
@@ -261,7 +261,7 @@ class LookupClient:
             raise again(failed) from None
 
     async def _until_answered(self, key: Hashable, ask: Callable[[], Awaitable[T]]) -> T:
-        """The answer, asked for again while what is in its way may pass."""
+        """The answer, asked for again while a failure may pass."""
         pause = _FIRST_PAUSE
         try:
             while True:
@@ -320,7 +320,7 @@ def _service(
 def credentials_of(
     url: str, auth: Authentication | None, tls: ClientTls | None
 ) -> tuple[Credentials | None, ClientTls | None]:
-    """What a client of this URL authenticates with, and its certificates."""
+    """The credentials of a client of this URL, and its certificates."""
     if isinstance(auth, Tls):
         if not is_tls(url):
             raise InvalidServiceUrl("a client certificate needs TLS: a URL with pulsar+ssl:// or https://")
@@ -337,7 +337,7 @@ def _dropped(loop: asyncio.AbstractEventLoop, service: _Service) -> None:
 
 
 def check_seconds(name: str, seconds: float) -> None:
-    """Raises :exc:`ValueError` for what is no time: NaN would stop the timers of the whole event loop."""
+    """Raise :exc:`ValueError` for a wrong number of seconds: NaN would stop the timers of the whole event loop."""
     if not seconds >= 0:
         raise ValueError(f"{name} is a number of seconds, not {seconds}")
 

@@ -23,13 +23,13 @@ _EXIT_SECONDS: Final = 5.0  # that the program's end waits for the last work of 
 
 class LoopThread:
     """Runs coroutines for any number of threads. The thread starts with the first of them, and ends with
-    :meth:`close`. Without that the last work is done, with a :exc:`ResourceWarning`, when nothing refers to the object
-    any more, and at the end of the program.
+    :meth:`close`. Without that call the last work is done, with a :exc:`ResourceWarning`, when nothing refers to the
+        object any more, and at the end of the program.
     """
 
     def __init__(self, name: str, instead: str, last: Callable[[], Awaitable[None]]) -> None:
-        """``name`` is the name of the thread; ``instead`` what is used where an event loop runs; ``last`` is the last
-        work in the thread, and must not refer to this object.
+        """``name`` is the name of the thread; ``instead`` names what to use in a running event loop; ``last`` is the
+        last work in the thread, and must not refer to this object.
         """
         self._name: Final = name
         self._instead: Final = instead
@@ -41,7 +41,7 @@ class LoopThread:
     def run(self, work: Callable[[], Awaitable[T]]) -> T:
         """The result of ``work``, which is called in the loop's thread. An interrupt (Ctrl-C) cancels it.
 
-        Raises what it raises, :exc:`RuntimeError` inside of a running event loop, which it would block, and
+        Raises its errors, :exc:`RuntimeError` inside a running event loop, which it would block, and
         :exc:`~broker_core.client.ConnectionLost` after :meth:`close`.
         """
         self._refuse_loops()
@@ -60,11 +60,11 @@ class LoopThread:
             nonlocal given_up
             given_up = True
             if task is not None:
-                task.cancel()  # nothing, where it has ended
+                task.cancel()  # no effect if it has ended
 
         loop: asyncio.AbstractEventLoop | None = None
         try:
-            with self._lock:  # the last work of the thread comes behind this
+            with self._lock:  # the last work of the thread comes after this
                 if self._is_closed:
                     raise ConnectionLost(f"{self._name} is closed")
                 loop = self._started().loop
@@ -98,7 +98,7 @@ class LoopThread:
         )
 
     def _started(self) -> _RunningLoop:
-        """The loop, which runs from now on at the latest."""
+        """The loop, started now if it does not run."""
         if self._running is None:
             self._running = _RunningLoop(self._name, self._last)
             weakref.finalize(self, self._running.dropped).atexit = False
@@ -127,7 +127,7 @@ class _RunningLoop:
 
     def ending(self, *, with_the_program: bool = False) -> concurrent.futures.Future[None]:
         """Do the last work, once, and end the thread; at the end of the program, when no thread can be started any more
-        to clean up behind it, the thread stays.
+        to clean up after it, the thread stays.
         """
         if self._ending is None:
             last = self._end_it(stays=with_the_program)
@@ -135,7 +135,9 @@ class _RunningLoop:
         return self._ending
 
     def dropped(self) -> None:
-        """Nobody can close the thread any more. It waits for nothing: the garbage collector calls it in any thread."""
+        """End the thread, which nobody can close any more. It waits for nothing: the garbage collector calls it in any
+        thread.
+        """
         if self.thread.is_alive() and self._ending is None:
             self.ending()
             warnings.warn(f"a {self.thread.name} was not closed", ResourceWarning, stacklevel=2)
@@ -163,8 +165,8 @@ _running_loops: Final[set[_RunningLoop]] = set()
 # Not in `threading._register_atexit`, which comes before other threads of the program have ended: they may still ask.
 @atexit.register
 def _end_with_the_program() -> None:
-    """Have the last work of all loops done: a thread of the official client that calls Python when the interpreter is
-    gone aborts the process.
+    """Do the last work of all loops: a thread of the official client that calls Python when the interpreter is gone
+    aborts the process.
     """
     loops = [loop for loop in _running_loops.copy() if loop.thread.is_alive()]
     endings = [loop.ending(with_the_program=True) for loop in loops]

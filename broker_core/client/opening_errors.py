@@ -1,4 +1,4 @@
-"""What keeps a connection from being opened, as an error of the client."""
+"""The errors of opening a connection, as errors of the client."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TLS_ALERT: Final = b"\x15\x03"  # how a server that expects TLS answers plain b
 
 
 def other_protocol(shown: str, first: bytes, *, tls: str, http: str) -> ClientError | None:
-    """The error of a server whose first answer begins so, if it is of TLS or HTTP, with what to do then."""
+    """The error of a server whose first answer begins with ``first``, if that is TLS or HTTP, with advice."""
     if first[:2] == _TLS_ALERT:
         return TlsFailed(f"{shown} speaks TLS only: {tls}")
     if first[:4] == b"HTTP":
@@ -65,7 +65,7 @@ def connect_failure(refused: OSError, shown: str) -> str:
 
 
 def tls_failure(failed: Exception, shown: str) -> str:
-    """The text of an error of TLS with the address ``shown``; :mod:`aiohttp` declares that it may be of any class."""
+    """The text of an error of TLS with the address ``shown``; :mod:`aiohttp` declares it as of any class."""
     if isinstance(failed, ssl.SSLCertVerificationError):
         return f"the certificate of {shown} is not accepted: {failed.verify_message}"
     reason = getattr(failed, "reason", None)

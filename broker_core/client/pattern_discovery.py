@@ -1,8 +1,8 @@
-"""Finding the topics of a pattern as they come and go: a lookup service tells of them, or is asked again and again.
+"""Finding the topics of a pattern as they come and go: a lookup service reports them, or is asked again and again.
 
-What a service tells (PIP-145) is taken in if the topics have the hash then that it tells with it. Whatever else happens
-(an update that was lost, a lost connection) ends in a question, whose answer is the truth; and it is asked each period
-besides, as a broker drops updates without a word where it has too many.
+An update of a service (PIP-145) is applied if the topics then have the hash in it. Whatever else happens (a lost
+update, a lost connection) ends in a question, whose answer is the truth; and a question is asked each period besides,
+as a broker with too many updates drops some without a word.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ __all__ = ["ListsTopics", "PatternDiscovery", "TopicsChange", "WatchesTopics", "
 
 _log = logging.getLogger(__name__)
 
-#: By what a period is made shorter or longer, at most: clients that started together shall not ask together.
+#: The most by which a period is made shorter or longer: clients that started together shall not ask together.
 _JITTER: Final = 0.1
 #: Seconds until the first question after a failure; each failure in a row doubles them.
 _FIRST_RETRY: Final = 1.0
-#: Seconds; the longest time to the next question after failures is the period, or this where it is longer.
+#: Seconds; the longest time to the next question after failures is the period, or this if it is longer.
 _LONGEST_RETRY: Final = 15.0
 #: Names; larger answers are compared in a thread.
 _INLINE: Final = 5_000
-#: Updates of a watch that may wait, and those in a row that do not fit after which it is given up.
+#: Updates of a watch that may wait, and misfits in a row after which it is given up.
 _WAITING: Final = 10_000
 _MISFITS: Final = 5
 
 
 class ListsTopics(Protocol):
-    """Whatever can be asked for listings: a ``LookupClient``."""
+    """Lists topics: a ``LookupClient``."""
 
     async def get_topics_under_namespace(
         self,
@@ -62,10 +62,10 @@ class ListsTopics(Protocol):
 
 
 class WatchesTopics(Protocol):
-    """Whatever may tell of changes: a ``LookupClient``."""
+    """Reports changes of topics: a ``LookupClient``."""
 
     async def watch_topics(self, namespace: Any, topics_pattern: str, watcher: Watcher) -> bool:
-        """Tell of changes until the connection is lost; false where the server offers no such watch."""
+        """Report changes until the connection is lost; false if the server offers no such watch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +79,13 @@ class TopicsChange:
 class PatternDiscovery:
     """``async with PatternDiscovery(client, pattern) as discovery: async for change in discovery: ...``
 
-    The first change adds all topics there are, and comes even where there are none; after it come only answers that
-    differ. ``period`` is the time between questions, in seconds. A topic is removed once ``confirmations`` answers in a
-    row were without it. No failure removes a topic: the question is asked again, later after each failure in a row.
-    ``on_error`` is called with each failure; what it raises is raised by the iteration.
+    The first change adds all existing topics, and comes even if there are none; after it come only answers that differ.
+    ``period`` is the time between questions, in seconds. A topic is removed once ``confirmations`` answers in a row
+    were without it. No failure removes a topic: the question is asked again, later after each failure in a row.
+    ``on_error`` is called with each failure; its errors are raised by the iteration.
 
-    With ``watches`` the server tells of changes besides, where it offers that: a topic that it says is gone is removed
-    at once. ``on_watching`` is called with whether it does, first and whenever that is otherwise.
+    With ``watches`` the server also reports changes, if it offers that: a topic that it reports as gone is removed at
+    once. ``on_watching`` is called with whether it does, first and whenever that changes.
 
     An iteration that is cancelled loses nothing: the next one goes on where it was.
     Raises :exc:`~broker_core.errors.InvalidPattern` for a pattern that names no namespace.
@@ -114,7 +114,7 @@ class PatternDiscovery:
         self.mode: Final = mode
         self.period: Final = period
         self.confirmations: Final = confirmations
-        #: The last failure since the last answer; ``None`` where the last question was answered.
+        #: The last failure since the last answer; ``None`` if the last question was answered.
         self.last_error: Exception | None = None
         self._client = client
         self._on_error = on_error
@@ -126,24 +126,24 @@ class PatternDiscovery:
         self._wake = asyncio.Event()
         self._asking = False
         self._closed = False
-        #: A watch has no properties, and tells of persistent topics.
+        #: A watch has no properties, and reports persistent topics only.
         self._watches = watches if mode is Mode.PERSISTENT and not self.properties else None
         self._on_watching = on_watching
         self._watch: _Watch | None = None
 
     @property
     def is_watching(self) -> bool:
-        """Whether the server tells of changes now; otherwise it is asked each period."""
+        """Whether the server reports changes now; otherwise it is asked each period."""
         return self._watch is not None and not self._closed and bool(self._watch.is_open)
 
     @property
     def topics(self) -> TopicListing:
-        """The full names of the topics that count as being there."""
+        """The full names of the topics that count as existing."""
         return TopicListing(self._known.names)
 
     @property
     def answers(self) -> int:
-        """How many questions were answered."""
+        """The number of answered questions."""
         return self._answers
 
     def refresh(self) -> None:
@@ -245,7 +245,7 @@ class PatternDiscovery:
         return None
 
     async def _take_in(self) -> TopicsChange | None:
-        """What the server told since the last answer."""
+        """The change by the server's updates since the last answer."""
         watch = self._watch
         assert watch is not None
         updates = watch.updates
@@ -301,10 +301,10 @@ class _Watch:
         self._discovery = discovery
         self._watches = watches
         self._on_watching = on_watching
-        #: What was told and is not taken in yet.
+        #: Updates that are not applied yet.
         self.updates: deque[CommandWatchTopicUpdate] = deque()
         self.misfits = 0
-        #: Whether the server tells of changes now; ``None``: that is not known yet.
+        #: Whether the server reports changes now; ``None``: not known yet.
         self.is_open: bool | None = None
         self.task: Final = asyncio.get_running_loop().create_task(self._run())
 
@@ -316,13 +316,13 @@ class _Watch:
         return self._discovery._hash  # noqa: SLF001
 
     def began(self, topics_hash: str) -> None:
-        """The server tells from here on."""
+        """Note that the server reports changes from here on."""
         self._say(True)
         if topics_hash != self.known_hash and not self.updates:
             self._discovery.refresh()
 
     def update(self, told: CommandWatchTopicUpdate) -> None:
-        """Topics came or went."""
+        """Note that topics came or went."""
         if len(self.updates) >= _WAITING:
             self.updates = deque()
             self._discovery.refresh()
@@ -330,7 +330,7 @@ class _Watch:
         self._discovery._wake.set()  # noqa: SLF001
 
     def does_not_fit(self) -> None:
-        """What was told does not lead to the hash that was told: the next answer is the truth."""
+        """Note that updates do not lead to the hash in them: the next answer is the truth."""
         self.misfits += 1
         if self.misfits == _MISFITS:
             _log.warning(
@@ -350,7 +350,7 @@ class _Watch:
     async def _run(self) -> None:
         discovery, failures = self._discovery, 0
         while True:
-            with suppress(BrokerCoreError, OSError):  # the next question says what is wrong
+            with suppress(BrokerCoreError, OSError):  # the next question reports the failure
                 offered = await self._watches.watch_topics(discovery.namespace, discovery.pattern, self)
                 failures = 0 if offered else 30
             failures += 1
@@ -364,9 +364,9 @@ class _Watch:
 def _told(
     known: KnownTopics, namespace: NamespaceName, updates: list[CommandWatchTopicUpdate], had: int
 ) -> tuple[KnownTopics, Any, Any] | None:
-    """What is known after these updates, the names that they add, and those that they remove; ``None``: they do not
-    lead to the hash that the last one has. The last answer ``had`` so many of them already, and left it open whether
-    what it had not any more is gone.
+    """The known topics after these updates, the names that they add, and the names that they remove; ``None``: they do
+    not lead to the hash of the last update. The last answer ``had`` the first of them already, but topics that it
+    lacked might not be gone.
     """
     came: dict[str, None] = {}
     gone: dict[str, None] = {}
@@ -396,7 +396,7 @@ def _told(
 def namespace_of_pattern(pattern: str) -> NamespaceName:
     """The namespace that a topics pattern begins with, read as Pulsar's clients do: as a name, not as an expression.
 
-    Raises :exc:`~broker_core.errors.InvalidPattern` where it names none.
+    Raises :exc:`~broker_core.errors.InvalidPattern` if it names none.
     """
     parts = TopicsPattern.without_scheme(pattern).removeprefix("^").split("/", 2)
     try:

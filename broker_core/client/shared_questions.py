@@ -1,9 +1,9 @@
-"""Equal questions under way: asked once for all that wait.
+"""Equal questions under way: asked once for all waiting callers.
 
-No caller gets an answer that was begun before it asked: a topic may have been made in between, and a producer sends by
-the number of partitions that it is told. So a question that comes while an equal one is asked waits for the next one,
-with all others that come meanwhile. The next one begins when the one before it has ended, or when that has taken
-:data:`PATIENCE`: one question that hangs does not hold up its equals.
+No caller gets an answer that was begun before it asked: a topic may have been created in between, and a producer sends
+by the number of partitions in its answer. So a question that comes while an equal one is under way waits for the next
+run, with all others that come meanwhile. The next run begins when the former has ended, or has taken :data:`PATIENCE`:
+a question that hangs does not hold up its equals.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ T = TypeVar("T")
 #: Seconds after which a question is asked beside an equal one that has no answer yet.
 PATIENCE: Final = 1.0
 
-#: Asks for one of the askers; the number says for how many. What it raises is raised for each of them.
+#: Asks for one of the askers; the number says for how many. Its error is raised for each of them.
 Ask: TypeAlias = Callable[[P, int], Awaitable[T]]
 
 
 class _Next(Generic[P, T]):
-    """The run that has not begun, and its waiters, first come first."""
+    """The run that has not begun, and its waiters in order."""
 
     __slots__ = ("ask", "task", "timer", "waiting")
 
@@ -38,7 +38,7 @@ class _Next(Generic[P, T]):
 
 
 class _Question(Generic[P, T]):
-    """What is under way of one question."""
+    """The runs of one question."""
 
     __slots__ = ("begun_at", "next", "running")
 
@@ -51,8 +51,8 @@ class _Question(Generic[P, T]):
 class SharedQuestions(Generic[P, T]):
     """Runs by key, for one event loop. The key holds all that an answer depends on, the principal too.
 
-    ``together``: the first run begins in the next turn of the loop, with all who ask in this turn; without it at once,
-    for the first one alone, which takes no task.
+    ``together``: the first run begins in the next turn of the loop, with all callers of this turn; without it at once,
+    for the first caller alone, which takes no task.
     """
 
     def __init__(self, *, together: bool = False) -> None:
@@ -61,7 +61,7 @@ class SharedQuestions(Generic[P, T]):
         self._tasks: set[asyncio.Task[None]] = set()
 
     def __len__(self) -> int:
-        """How many different questions are under way."""
+        """The number of different questions under way."""
         return len(self._questions)
 
     async def ended(self) -> None:
@@ -70,9 +70,9 @@ class SharedQuestions(Generic[P, T]):
             await asyncio.wait(self._tasks)
 
     async def ask(self, key: Hashable, ask: Ask[P, T], asker: P) -> T:
-        """What ``ask`` gives, of a run that begins now or later.
+        """The result of ``ask`` in a run that begins now or later.
 
-        A cancelled asker ends the run only where nobody else waits for it.
+        A cancelled asker ends the run only if nobody else waits for it.
         """
         question = self._questions.get(key)
         if question is not None:
@@ -90,7 +90,7 @@ class SharedQuestions(Generic[P, T]):
         loop = asyncio.get_running_loop()
         run = question.next
         if run is None:
-            # The first run by no timer: it begins even where a timer of NaN has put those of the loop out of order.
+            # The first run by no timer: it begins even if a timer of NaN has put the loop's timers out of order.
             timer = (
                 loop.call_at(question.begun_at + PATIENCE, self._begin_next, key, question)
                 if question.running
@@ -107,9 +107,9 @@ class SharedQuestions(Generic[P, T]):
                 self._abandon(key, question, run)
 
     def _abandon(self, key: Hashable, question: _Question[P, T], run: _Next[P, T]) -> None:
-        """Nobody waits for the run (any more)."""
+        """End a run that nobody waits for (any more)."""
         if run.task is not None:
-            run.task.cancel()  # nothing, where it has ended
+            run.task.cancel()  # no effect if it has ended
         elif question.next is run:
             run.timer.cancel()
             question.next = None

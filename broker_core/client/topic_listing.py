@@ -19,10 +19,10 @@ class ListingWarning(UserWarning):
 
 
 class TopicListing(Sequence[str]):
-    """The full names of the topics that were asked for, in the server's order; immutable.
+    """The full names of the listed topics, in the server's order; immutable.
 
     A listing of 1,000,000 topics takes the bytes of its names: a name becomes a Python string when it is looked at.
-    ``in`` is a binary search where the names are sorted, as this server sends them, else a pass over the column.
+    ``in`` is a binary search if the names are sorted, as this server sends them, else a pass over the column.
     """
 
     def __init__(
@@ -48,20 +48,18 @@ class TopicListing(Sequence[str]):
 
     @property
     def changed(self) -> bool:
-        """``False``: the topics still have the hash that was sent, and this listing has no names: see it first."""
+        """``False``: the topics still have the question's hash, and this listing has no names: look at this first."""
         return self._changed
 
     @property
     def topics_hash(self) -> str | None:
-        """What to send with the next question: the server's word, or computed where it said nothing. ``None``: of a
-        slice.
-        """
+        """The hash to send with the next question: the server's, or computed if it sent none. ``None`` for a slice."""
         return self._topics_hash
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What its question may not have meant: a pattern that can match no topic of the namespace, or properties that
-        nothing selects by (as a server of this project says). Each was a :exc:`ListingWarning` too.
+        """Warnings about the question: a pattern that can match no topic of the namespace, or properties that nothing
+        selects by (from a server of this project). Each was a :exc:`ListingWarning` too.
         """
         return self._warnings
 

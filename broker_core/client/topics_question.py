@@ -1,4 +1,4 @@
-"""PIP-452's question, and what becomes of a server's answer to it: a listing of the names that match."""
+"""PIP-452's question, and the listing that is made of a server's answer to it: the names that match."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ _LONGEST_PATTERN: Final = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class TopicsQuestion:
-    """Which topics of a namespace match; equal questions have equal answers. ``properties`` are sorted by key."""
+    """A question for the topics of a namespace that match; equal questions have equal answers. ``properties`` are
+    sorted by key.
+    """
 
     namespace: NamespaceName
     mode: Mode
@@ -41,7 +43,7 @@ class TopicsQuestion:
         properties: Mapping[str, str] | None,
     ) -> TopicsQuestion:
         """Raises :exc:`~broker_core.errors.InvalidName`, since brokers close the connection over a bad namespace, and
-        :exc:`~broker_core.client.InvalidQuestion` for what is no text.
+        :exc:`~broker_core.client.InvalidQuestion` for a value that is no text.
         """
         if not isinstance(namespace, NamespaceName):
             namespace = NamespaceName.parse(namespace)
@@ -65,10 +67,10 @@ class TopicsQuestion:
     ) -> TopicListing:
         """The listing of a server's answer: ``names`` are a list of a few or a ``pyarrow.LargeStringArray``.
 
-        What the server did not filter is filtered here; a hash that it did not send is computed, and compared with that
-        of the question. ``warnings`` are those of the server; a pattern that matches nothing is looked at here too.
-        Raises :exc:`~broker_core.errors.InvalidPattern` for a pattern that RE2 does not support, and
-        :exc:`~broker_core.client.errors.UnexpectedAnswer` for names that are none of the namespace and mode.
+        Names that the server did not filter are filtered here; a hash that it did not send is computed, and compared
+        with the question's. ``warnings`` are the server's; a pattern that matches nothing is looked at here too. Raises
+        :exc:`~broker_core.errors.InvalidPattern` for a pattern that RE2 does not support, and
+        :exc:`~broker_core.client.errors.UnexpectedAnswer` for names of another namespace or mode.
         """
         if not changed:
             return TopicListing(
@@ -84,7 +86,7 @@ class TopicsQuestion:
         return TopicListing(names, filtered=filtered, topics_hash=topics_hash or computed, warnings=warnings)
 
     def warnings_of_none(self) -> tuple[str, ...]:
-        """Why no topic matches, where the pattern alone says so."""
+        """The reason why no topic matches, if the pattern alone shows it."""
         if self.pattern is None:
             return ()
         from broker_core.patterns import compile_pattern
@@ -98,7 +100,7 @@ class TopicsQuestion:
         return () if warning is None else (warning,)
 
     def _selected(self, names: Any, *, to_filter: bool, to_hash: bool) -> tuple[Any, str | None]:
-        """The names that match, in the order of the hash, and their hash; as they are where neither is asked for."""
+        """The names that match, in the order of the hash, and their hash; as they are if neither is asked for."""
         if not (to_filter or to_hash):
             self._check_names(names)
             return names, None
@@ -114,7 +116,7 @@ class TopicsQuestion:
         return selection.names, selection.topics_hash if to_hash else None
 
     def _check_names(self, names: Any) -> None:
-        """Raises :exc:`UnexpectedAnswer` for names of another namespace or mode."""
+        """Raise :exc:`UnexpectedAnswer` for names of another namespace or mode."""
         prefixes = tuple(f"{domain}://{self.namespace}/" for domain in DOMAINS if self.mode.lists(domain))
         if isinstance(names, list):
             bad = next((name for name in names if not name.startswith(prefixes)), None)
@@ -122,8 +124,8 @@ class TopicsQuestion:
             import pyarrow.compute as pc
 
             fits = reduce(pc.or_, (pc.starts_with(names, prefix) for prefix in prefixes))
-            # Not the index at once: Arrow imports pandas, where it is installed, to make a scalar of Python's False.
-            # An empty listing fits: of no values `all` says null unless it is told that none is enough.
+            # Not the index at once: Arrow imports pandas, where it is installed, to make a scalar of Python's False. An
+            # empty listing fits: of no values `all` is null unless min_count is 0.
             bad = (
                 None
                 if pc.all(fits, min_count=0).as_py()

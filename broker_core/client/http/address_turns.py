@@ -1,6 +1,6 @@
-"""Asks the addresses of a service in turn. One that says nothing has the next one asked beside it.
+"""Asks the addresses of a service in turn. If one is silent, the next one is asked beside it.
 
-Over HTTP nothing but an answer tells a server that hangs from one that works.
+Over HTTP nothing but an answer distinguishes a server that works from one that hangs.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _PATIENCE: Final = 1.0  # seconds, with an address that has not answered last ti
 
 
 class AddressTurns:
-    """For one service, and one event loop. ``patience``: the seconds of silence after which an address that answered
-    last time has another one asked beside it.
+    """The turns of one service, for one event loop. ``patience``: the seconds of silence after which another address is
+    asked beside one that answered last time.
     """
 
     def __init__(self, health: AddressHealth, *, patience: float) -> None:
@@ -30,13 +30,13 @@ class AddressTurns:
         self._heard_at = dict.fromkeys(health.addresses, 0.0)  # on the loop's clock, of any question
 
     def heard(self, address: Address) -> None:
-        """Something came from there: it does not hang, however long a question takes."""
+        """Note that data came from an address: it does not hang, however long a question takes."""
         if address in self._heard_at:
             self._heard_at[address] = asyncio.get_running_loop().time()
 
     async def ask(self, ask: Callable[[Address], Awaitable[T]]) -> T:
-        """What ``ask`` gives at the first address that answers at all. Raises
-        :exc:`~broker_core.client.errors.ConnectionLost` where none does, and any other error of ``ask``.
+        """The result of ``ask`` for the first address that answers at all. Raises
+        :exc:`~broker_core.client.errors.ConnectionLost` if none does, and any other error of ``ask``.
         """
         await self._health.until_due()
         loop = asyncio.get_running_loop()
@@ -73,7 +73,7 @@ class AddressTurns:
     def _next_look(
         self, running: dict[asyncio.Task[T], Address], began: dict[Address, float]
     ) -> float | None:
-        """Seconds until another address may be asked; ``None`` where there is none."""
+        """Seconds until another address may be asked; ``None`` if there is none."""
         if len(began) == len(self._heard_at):
             return None
         now = asyncio.get_running_loop().time()

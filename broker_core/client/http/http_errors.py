@@ -1,4 +1,4 @@
-"""Errors of HTTP as those of the client, with the codes that the binary protocol has for them."""
+"""Errors of HTTP as errors of the client, with the codes of the binary protocol."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from broker_core.errors import Cause, ServerError
 
 __all__ = ["connection_error", "is_reason", "refusal", "wants_unfiltered"]
 
-#: Codes of answers that name no cause, as those of a broker.
+#: Codes of answers without a cause, such as a broker's.
 _CODES: Final[Mapping[int, ServerError]] = MappingProxyType(
     {
         400: ServerError.NotAllowedError,
@@ -35,7 +35,7 @@ _CODES: Final[Mapping[int, ServerError]] = MappingProxyType(
         412: ServerError.InvalidTopicName,
         413: ServerError.NotAllowedError,
         429: ServerError.TooManyRequests,
-        # Of a proxy, whose server is not there just now.
+        # Of a proxy whose server is away.
         502: ServerError.ServiceNotReady,
         503: ServerError.ServiceNotReady,
         504: ServerError.ServiceNotReady,
@@ -45,7 +45,7 @@ _LONGEST: Final = 300  # characters of a text that is no JSON
 
 
 def refusal(status: int, body: bytes) -> ServerRefused:
-    """The error of a response: problem details of this server, a broker's ``reason``, or whatever stands there."""
+    """The error of a response: problem details of this server, a broker's ``reason``, or any other text."""
     said = _object(body)
     cause = said.get("cause")
     code = (
@@ -61,12 +61,12 @@ def refusal(status: int, body: bytes) -> ServerRefused:
 
 
 def is_reason(body: bytes) -> bool:
-    """Whether the body of an error is that of a broker's web service, ``{"reason": ...}``."""
+    """Whether the body of an error is a broker's, ``{"reason": ...}``."""
     return isinstance(_object(body).get("reason"), str)
 
 
 def wants_unfiltered(body: bytes) -> bool:
-    """Whether the body of an error says that the server leaves the pattern to a client that asks for all topics."""
+    """Whether the body of an error says that the client has to ask for all topics, and apply the pattern."""
     return _object(body).get("retry_with") == "unfiltered=true"
 
 
@@ -88,7 +88,7 @@ def connection_error(failed: Exception, shown: str) -> ClientError:
         return ConnectionLost(f"lost the connection to {shown}: {failed}")
     if isinstance(
         failed, aiohttp.ClientResponseError
-    ):  # its text is what was not understood, in several lines
+    ):  # its text is the malformed response, in several lines
         if r"b'\x15\x03" in failed.message:
             return TlsFailed(f"{shown} speaks TLS only: the URL of its HTTP port is https://")
         return UnexpectedAnswer(f"{shown} answered what is no HTTP: it speaks another protocol")

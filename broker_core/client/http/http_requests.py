@@ -34,7 +34,7 @@ __all__ = ["HttpRequests", "HttpResponse", "object_of", "property_text"]
 
 _FIRST_BACKOFF: Final = 0.1  # seconds
 _LONGEST_BACKOFF: Final = 2.0
-_LONGEST_HEADER: Final = 256 * 1024  # bytes; the link to a next page has the name that it begins behind
+_LONGEST_HEADER: Final = 256 * 1024  # bytes; the link to the next page has the name before it
 #: Bytes of an answer that is no listing: a lookup, an error.
 _SMALL: Final = 1024 * 1024
 _ORIGINAL: Final = "X-Original-Principal"
@@ -68,7 +68,7 @@ class HttpRequests:
         connect_timeout: float,
         original_principal: str | None = None,
     ) -> None:
-        """``original_principal`` is named to brokers beside the credentials of a proxy."""
+        """``original_principal`` is sent to brokers beside the credentials of a proxy."""
         try:
             addresses = service_addresses(service_url, HTTP_SCHEMES)
         except ValueError as invalid:
@@ -80,22 +80,22 @@ class HttpRequests:
         self._client_version = client_version
         self._connect_timeout = connect_timeout
         self._original_principal = original_principal
-        #: Where credentials go to: the caller has named them.
+        #: The addresses that get credentials: the caller has named them.
         self._trusted = frozenset((host.lower(), port) for host, port in addresses)
         self._health = AddressHealth(
             addresses, first_backoff=_FIRST_BACKOFF, longest_backoff=_LONGEST_BACKOFF
         )
-        #: Which address is asked next.
+        #: The choice of the next address.
         self.turns = AddressTurns(self._health, patience=connect_timeout)
         self._session: aiohttp.ClientSession | None = None
 
     @property
     def problem(self) -> str | None:
-        """Why no address answers; ``None`` where one does."""
+        """The reason why no address answers; ``None`` if one does."""
         return self._health.problem
 
     async def close(self) -> None:
-        """Close all connections; what is asked over them fails."""
+        """Close all connections; requests on them fail."""
         if self._session is not None:
             await self._session.close()
 
@@ -107,7 +107,7 @@ class HttpRequests:
         room: int = _SMALL,
         body: bytes | None = None,
     ) -> HttpResponse:
-        """The response of whichever address answers, as :meth:`answered` gives it."""
+        """The response of the first address that answers, as :meth:`answered` gives it."""
         return await self.turns.ask(
             lambda address: self.answered(address, path, expected=expected, room=room, body=body)
         )
@@ -122,8 +122,8 @@ class HttpRequests:
         room: int = _SMALL,
         body: bytes | None = None,
     ) -> HttpResponse:
-        """The response, of ``room`` bytes at most, past the redirects of brokers to each other. Raises the error of any
-        other status. With a ``body``, which is JSON, it is a POST.
+        """The response, of ``room`` bytes at most, after the redirects of brokers to each other. Raises the error of
+        any other status. With a ``body``, which is JSON, it is a POST.
         """
         scheme, host = self._scheme, address
         for _ in range(MAX_REDIRECTS + 1):
@@ -179,7 +179,7 @@ class HttpRequests:
                 connector=aiohttp.TCPConnector(limit=0),  # the client bounds its requests
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._connect_timeout),
                 headers={hdrs.USER_AGENT: self._client_version, hdrs.ACCEPT_ENCODING: "identity"},
-                auto_decompress=False,  # nothing was asked for but identity
+                auto_decompress=False,  # only identity was accepted
                 cookie_jar=aiohttp.DummyCookieJar(),
                 max_line_size=_LONGEST_HEADER,
                 max_field_size=_LONGEST_HEADER,
@@ -211,14 +211,14 @@ class HttpRequests:
 
 
 def _header(text: str) -> str:
-    """A text that a header can have. Raises :exc:`CredentialsFailed` for another one."""
+    """The text, if a header can have it. Raises :exc:`CredentialsFailed` otherwise."""
     if not text.isascii() or not text.isprintable():
         raise CredentialsFailed("the name of this principal cannot be sent over HTTP")
     return text
 
 
 def _redirected(url: str, response: HttpResponse) -> tuple[Address, str]:
-    """Where a redirect of ``url`` leads: host and port, and the path. Raises :exc:`UnexpectedAnswer`."""
+    """The target of a redirect of ``url``: host and port, and the path. Raises :exc:`UnexpectedAnswer`."""
     scheme = urlsplit(url).scheme
     here = shown(response.address)
     try:
@@ -243,9 +243,9 @@ def _next_page(response: aiohttp.ClientResponse, address: Address) -> str | None
 async def _body(
     response: aiohttp.ClientResponse, room: int, address: Address, heard: Callable[[Address], None]
 ) -> bytes:
-    """The body as it is; ``heard`` is told of each part.
+    """The body as it is; ``heard`` is called for each part.
 
-    Raises :exc:`UnexpectedAnswer` for one of more than ``room`` bytes, or a compressed one, which may be larger than it
+    Raises :exc:`UnexpectedAnswer` if it has more than ``room`` bytes, or is compressed, since it may be larger than it
     looks.
     """
     heard(address)

@@ -1,7 +1,7 @@
-"""A lookup service that is asked over HTTP: the API of this server, or a broker's web service where there is none.
+"""A lookup service that is asked over HTTP: the API of this server, or else a broker's web service.
 
-No address is remembered as one or the other: what answers there may be replaced, and a proxy in between may answer for
-it. A question goes to the API of this server first, each time.
+The kind of an address is not remembered: its server may be replaced, and a proxy in between may answer for it. A
+question goes to the API of this server first, each time.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _ARROW: Final = "application/vnd.apache.arrow.stream"
 _PROBLEM: Final = "application/problem+json"
 _FILTERED: Final = "Topics-Filtered"
 _WARNINGS: Final = "Topics-Warnings"
-#: What a server that does not apply the pattern says to ask with; older ones list all topics without it.
+#: The parameter by which a server that does not apply the pattern lists all topics; older ones list all without it.
 _UNFILTERED: Final = "unfiltered=true"
 #: The tag of a listing of names: their hash. Pages have another one.
 _HASH_TAG: Final = re.compile(r'(?:W/)?"([0-9a-f]{8})"')
@@ -48,7 +48,7 @@ _HASH_TAG: Final = re.compile(r'(?:W/)?"([0-9a-f]{8})"')
 
 @dataclass(frozen=True, slots=True)
 class _Pages:
-    """What was made of the pages of a listing: none where it has not changed. ``topics_hash`` if the server said it."""
+    """The parsed pages of a listing: none if it has not changed. ``topics_hash`` if the server sent it."""
 
     parts: Sequence[Any]
     filtered: bool
@@ -72,7 +72,7 @@ class HttpService:
         max_answer: int,
         original_principal: str | None = None,
     ) -> None:
-        """``max_answer`` bounds a listing, all of its pages together, in bytes. ``original_principal`` is named to
+        """``max_answer`` bounds a listing, all of its pages together, in bytes. ``original_principal`` is sent to
         brokers beside the credentials of a proxy.
         """
         self._requests = HttpRequests(
@@ -88,7 +88,7 @@ class HttpService:
 
     @property
     def problem(self) -> str | None:
-        """Why no address answers; ``None`` where one does."""
+        """The reason why no address answers; ``None`` if one does."""
         return self._requests.problem
 
     async def topics(self, question: TopicsQuestion) -> TopicListing:
@@ -100,8 +100,8 @@ class HttpService:
     ) -> tuple[TopicListing, pa.Table]:
         """The names of the topics, and a table of them with these details, in its own order.
 
-        Its columns are those of :func:`~broker_core.listing.rendered.details.detail_schema`. The API of this server
-        alone has them.
+        Its columns are as in :func:`~broker_core.listing.rendered.details.detail_schema`. Only the API of this server
+        has them.
         """
         from broker_core.listing.rendered.details import detail_schema
 
@@ -139,7 +139,7 @@ class HttpService:
     async def namespaces(self) -> Any:
         """The namespaces of a cluster as a column, of all its tenants: a broker's web service has them.
 
-        To who may not administer the cluster that is refused.
+        It refuses a client that may not administer the cluster.
         """
         tenants = await self._names("/admin/v2/tenants", self._max_answer, may_be_gone=False)
         columns, room = [pa.array([], pa.large_string())], self._max_answer
@@ -155,7 +155,7 @@ class HttpService:
         return pa.concat_arrays(columns)
 
     async def _names(self, path: str, room: int, *, may_be_gone: bool) -> Any:
-        """The texts of a JSON array; none of what is gone, if that may be."""
+        """The texts of a JSON array; none for a missing resource, if that is allowed."""
         response = await self._requests.ask(path, (200, 404), room=room)
         if response.status == 404:
             if may_be_gone and is_reason(response.body):
@@ -164,11 +164,11 @@ class HttpService:
         return await asyncio.to_thread(names_of_json, response.body)
 
     async def watch(self, _namespace: str, _pattern: str, _watcher: Watcher) -> bool:
-        """Nothing is watched over HTTP by Pulsar's names of paths."""
+        """False: nothing is watched over HTTP."""
         return False
 
     async def partitions(self, topic: str, *, auto_create: bool) -> int:
-        """How many partitions a topic has."""
+        """The number of partitions of a topic."""
         path = f"/admin/v2/{_path_of(topic)}/partitions?checkAllowAutoCreation={str(auto_create).lower()}"
         response = await self._requests.ask(path)
         partitions = object_of(response).get("partitions")
@@ -193,7 +193,7 @@ class HttpService:
         )
 
     async def close(self) -> None:
-        """Close all connections; what is asked over them fails."""
+        """Close all connections; requests on them fail."""
         await self._requests.close()
 
     # ---- listings ------------------------------------------------------------------------------------------
@@ -227,7 +227,7 @@ class HttpService:
         return await question.listing(names, filtered=False, changed=True, topics_hash=None)
 
     async def _by_our_api(self, address: Address, question: TopicsQuestion) -> TopicListing | None:
-        """The listing by the API of this server; ``None`` where the address does not have it."""
+        """The listing by the API of this server; ``None`` if the address does not have it."""
         pages = await self._pages(address, question, names_of_arrow)
         if pages is None:
             return None
@@ -253,7 +253,9 @@ class HttpService:
         read: Callable[[bytes], Any],
         details: Sequence[str] = (),
     ) -> _Pages | None:
-        """What ``read`` makes of each page of a listing; ``None`` where the address has not the API of this server."""
+        """The pages of a listing, each parsed by ``read``; ``None`` if the address does not have the API of this
+        server.
+        """
         query = [("mode", question.mode.name.lower())]
         if question.pattern is not None:
             query.append(("pattern", question.pattern))
@@ -295,7 +297,7 @@ class HttpService:
                 raise UnexpectedAnswer(f"{shown(address)} answered with {response.media_type!r:.100}")
             parts.append(await asyncio.to_thread(read, response.body))
             filtered = filtered and response.headers.get(_FILTERED, "").lower() == "true"
-            # The hash of pages is not told: it is computed of all of them.
+            # Pages come without a hash: it is computed of all of them.
             tag = _HASH_TAG.fullmatch(response.headers.get(hdrs.ETAG, ""))
             topics_hash = tag[1] if tag is not None and response.next is None and len(parts) == 1 else None
             headers.pop(hdrs.IF_NONE_MATCH, None)
@@ -304,7 +306,7 @@ class HttpService:
 
 
 def _warnings(response: HttpResponse) -> tuple[str, ...]:
-    """What the server says of the question. Raises :exc:`UnexpectedAnswer`."""
+    """The server's warnings about the question. Raises :exc:`UnexpectedAnswer`."""
     try:
         said = json.loads(response.headers.get(_WARNINGS, "[]"))
     except (ValueError, RecursionError):

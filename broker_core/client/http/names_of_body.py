@@ -21,9 +21,9 @@ def names_of_arrow(body: bytes) -> pa.LargeStringArray:
             if stream.schema.field("name").type not in (pa.string(), pa.large_string()):
                 raise UnexpectedAnswer("the answer is no listing as an Arrow stream: its names are no texts")
             column = stream.read_all().column("name").cast(pa.large_string()).combine_chunks()
-        # Before anything follows what it says of its own memory.
+        # Before anything follows its own offsets.
         column.validate(full=True)
-    except (pa.ArrowException, KeyError, OSError) as error:  # an OSError where it is cut short
+    except (pa.ArrowException, KeyError, OSError) as error:  # an OSError if it is cut short
         raise UnexpectedAnswer(f"the answer is no listing as an Arrow stream: {error}") from None
     if isinstance(column, pa.ChunkedArray):
         column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], pa.large_string())
@@ -53,7 +53,7 @@ def details_of_arrow(body: bytes, schema: pa.Schema) -> pa.Table:
 def names_of_json(body: bytes) -> pa.LargeStringArray:
     """The texts of a JSON array. Raises :exc:`UnexpectedAnswer`."""
     text = body.strip()
-    # As brokers write it, without white space and escapes: then what is between two quotes is a name.
+    # As brokers write it, without white space and escapes: then the text between two quotes is a name.
     if text.startswith(b'["') and text.endswith(b'"]') and b"\\" not in text:
         inner = memoryview(text)[2:-2]
         whole = pa.Array.from_buffers(

@@ -31,7 +31,7 @@ def filter_fields(wanted: AclFilter) -> dict[str, Any]:
 
 
 def binding_of(resource: dict[str, Any], acl: dict[str, Any]) -> AclBinding:
-    """The binding in an answer; what has no name here is ``UNKNOWN``."""
+    """The binding in an answer; a number without a name here is ``UNKNOWN``."""
     return AclBinding(
         known(ResourceType, resource["resource_type"]),
         resource["resource_name"],

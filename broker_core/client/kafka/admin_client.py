@@ -74,27 +74,27 @@ class AdminClient:
     """A client for the administration of a Kafka cluster, or of this server: ``async with AdminClient(bootstrap) as
     client``. It connects when it is asked something, and again when a connection is lost.
 
-    ``bootstrap`` is ``HOST:PORT``, or several with commas between. ``sasl`` says who asks; ``tls`` which certificates
-    are trusted, and is needed for a listener with TLS. Times are in seconds: a node has ``request_timeout`` for each
+    ``bootstrap`` is ``HOST:PORT``, or several with commas between. ``sasl`` has the credentials; ``tls`` the trusted
+    certificates, and is needed for a listener with TLS. Times are in seconds: a node has ``request_timeout`` for each
     answer, an operation ``api_timeout``, or its own ``timeout``, in all. An answer of more than ``max_answer`` bytes is
     an :exc:`~broker_core.client.UnexpectedAnswer`.
 
-    Within its time a request is asked again where a connection is refused or lost, where the controller has moved, and
-    where the error of the server may pass; at most ``retries`` times, without a limit by default. A change that is
-    asked for again may have been made the first time: a topic then exists already. When the time is up that is a
+    Within its time a request is repeated if a connection is refused or lost, if the controller has moved, and if the
+    error of the server may pass; at most ``retries`` times, without a limit by default. A repeated change may have been
+    made the first time: a topic then exists already. When the time is up that is a
     :exc:`~broker_core.client.kafka.TimeoutException` which says why.
 
-    An error of a whole request is raised, one of an item alone where its result is read. All are
-    :exc:`~broker_core.client.ClientError`: those of the protocol :exc:`~broker_core.client.kafka.KafkaException`. What
-    no server takes, such as a name over 32,767 bytes, is an :exc:`~broker_core.client.InvalidQuestion`, and an argument
-    of another type a :exc:`TypeError`, both at once.
+    An error of a whole request is raised, the error of one item when its result is read. All are
+    :exc:`~broker_core.client.ClientError`, and errors of the protocol :exc:`~broker_core.client.kafka.KafkaException`.
+    An argument that no server takes, such as a name over 32,767 bytes, is an
+    :exc:`~broker_core.client.InvalidQuestion`, and an argument of another type a :exc:`TypeError`, both at once.
 
     Methods that end in ``_pages`` give pages as they come, of ``limit`` units, ``max_request_pagination_size_limit`` at
-    the most, and the server's own setting of this name: those of a server with pages (KIP-1062), else parts that the
-    client asks for, or the whole where it cannot be cut; ``paged_by`` of each says which. An operation asks each page
-    within its time.
+    the most, and the server's own setting of this name: pages of the server (KIP-1062), else parts that the client asks
+    for, or the whole if it cannot be cut; ``paged_by`` of each says which. An operation asks each page within its time.
 
-    It belongs to one event loop. :class:`~broker_core.client.kafka.BlockingAdminClient` is the same without ``await``.
+    It belongs to one event loop. :class:`~broker_core.client.kafka.BlockingAdminClient` is this client without
+    ``await``.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class AdminClient:
         max_request_pagination_size_limit: int = MAX_PAGE,
     ) -> None:
         """Nothing is connected yet. Raises :exc:`~broker_core.client.InvalidServiceUrl`, and :exc:`ValueError` for
-        numbers that are none.
+        wrong numbers.
         """
         for name, seconds in (
             ("request_timeout", request_timeout),
@@ -148,16 +148,16 @@ class AdminClient:
     ) -> ListTopicsResult:
         """All topics that the asker may see, with internal ones on demand.
 
-        Of a server that has the API of KIP-142 these are names alone, without the partitions that nobody asked for. Ids
-        are not in that API: with ``topic_ids`` it is always Metadata.
+        A server with the API of KIP-142 sends names alone, without the partitions that nobody asked for. Ids are not in
+        that API: with ``topic_ids`` it is always Metadata.
         """
         return await list_topics(self._whole(timeout), list_internal=list_internal, topic_ids=topic_ids)
 
     async def create_topics(
         self, topics: Iterable[NewTopic], *, validate_only: bool = False, timeout: float | None = None
     ) -> CreateTopicsResult:
-        """Make topics, each by itself; ``validate_only`` says what would come of it. Nothing of a topic that failed is
-        raised here: ``result.all()`` does, and each method of the result for its topic.
+        """Make topics, each by itself; ``validate_only`` only checks whether it would succeed. The error of a failed
+        topic is not raised here, but by ``result.all()``, and by each method of the result for that topic.
         """
         return await create_topics(self._asking(timeout), topics, validate_only=validate_only)
 
@@ -211,7 +211,7 @@ class AdminClient:
         validate_only: bool = False,
         timeout: float | None = None,
     ) -> Results[str, None]:
-        """Let topics have so many partitions in all."""
+        """Raise the numbers of partitions of topics to the given ones."""
         return await create_partitions(self._asking(timeout), partitions, validate_only=validate_only)
 
     # ---- configs -------------------------------------------------------------------------------------------
@@ -225,7 +225,7 @@ class AdminClient:
         include_documentation: bool = False,
         timeout: float | None = None,
     ) -> Results[ConfigResource, Config]:
-        """The configs of topics and nodes as they are in force: all of them, or those with these names."""
+        """The configs of topics and nodes in force: all of them, or the ones with ``names``."""
         wanted = given_resources(resources)
         pages = config_pages(
             self._whole(timeout),
@@ -243,7 +243,7 @@ class AdminClient:
         validate_only: bool = False,
         timeout: float | None = None,
     ) -> Results[ConfigResource, None]:
-        """Change some configs of each resource, and leave the others: all of these changes, or none of a resource."""
+        """Change some configs of each resource, and leave the others: all changes of a resource are made, or none."""
         return await incremental_alter_configs(self._asking(timeout), changes, validate_only=validate_only)
 
     # ---- ACLs ----------------------------------------------------------------------------------------------
@@ -263,7 +263,7 @@ class AdminClient:
     async def delete_acls(
         self, filters: Iterable[AclFilter], *, timeout: float | None = None
     ) -> Results[AclFilter, Results[AclBinding, None]]:
-        """Remove the bindings that match; by filter, those that matched."""
+        """Remove the bindings that match; returns the matched ones by filter."""
         return await delete_acls(self._asking(timeout), filters)
 
     # ---- pages ---------------------------------------------------------------------------------------------
@@ -341,19 +341,19 @@ class AdminClient:
     def list_group_offsets_pages(
         self, groups: Mapping[str, Iterable[TopicPartition] | None], *, limit: int | None = None
     ) -> AsyncIterator[Results[str, tuple[OffsetAndMetadata, ...]]]:
-        """What groups committed, ``limit`` partitions at a time: a group may go on with the next page."""
+        """The committed offsets of groups, ``limit`` partitions at a time: a group may go on with the next page."""
         return group_offsets(self._pager(limit), groups)
 
     async def list_group_offsets(
         self, groups: Mapping[str, Iterable[TopicPartition] | None], *, timeout: float | None = None
     ) -> Results[str, tuple[OffsetAndMetadata, ...]]:
-        """What groups committed of some partitions, or of all (``None``)."""
+        """The committed offsets of groups, for some partitions, or for all (``None``)."""
         return await collected(groups, group_offsets(self._whole(timeout), groups), with_offsets)
 
     def list_transactions_pages(
         self, *, states: Sequence[str] = (), producer_ids: Sequence[int] = (), limit: int | None = None
     ) -> AsyncIterator[Page[TransactionListing]]:
-        """The transactions of all nodes, ``limit`` at a time, those of the newest producers first."""
+        """The transactions of all nodes, ``limit`` at a time, the newest producers' first."""
         return listed_transactions(self._pager(limit), states, producer_ids)
 
     async def list_transactions(
@@ -452,7 +452,7 @@ class AdminClient:
         return (await asking.until_answered(asking.cluster.any_node)).versions
 
     async def close(self) -> None:
-        """Close all connections; what is asked fails, now and later. Closing again does nothing."""
+        """Close all connections; requests fail, now and later. Closing again does nothing."""
         self._is_closed = True
         if self._cluster is not None:
             self._check_loop()

@@ -1,4 +1,4 @@
-"""One operation of the admin client: asked again, within its time, while what is in its way may pass."""
+"""One operation of the admin client: repeated within its time, while its failure may pass."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class RetryOptions:
 
 
 class Asking:
-    """Has ``seconds`` from now on for all requests of the operation together."""
+    """The time and the repetitions of one operation: ``seconds`` from now on for all of its requests together."""
 
     def __init__(
         self, cluster: ClusterConnections, seconds: float, request_timeout: float, options: RetryOptions
@@ -48,12 +48,12 @@ class Asking:
 
     @property
     def timeout_ms(self) -> int:
-        """How long a server may take for a change: as long as its answer is waited for."""
+        """The time for a change at a server: as long as its answer is waited for."""
         left = min(self._deadline - self._loop.time(), self._request_timeout)
         return max(1, int(left * 1000))
 
     async def until_answered(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """What ``ask`` returns. An error that may pass is raised only when there is no time, or no attempt, left.
+        """The result of ``ask``. An error that may pass is raised only when there is no time, or no attempt, left.
 
         Raises :exc:`~.errors.TimeoutException`, with the last error in its text, and every other
         :exc:`~broker_core.client.ClientError` of ``ask``.
@@ -80,7 +80,7 @@ class Asking:
             raise TimeoutException(f"no answer within {self._seconds:g} s{reason}") from None
 
     def _heed(self, failed: ClientError) -> None:
-        """What an error says of the cluster."""
+        """Heed what an error says about the cluster."""
         if isinstance(failed, NotControllerException):
             self.cluster.forget()
         elif isinstance(failed, RebootstrapRequiredException):

@@ -1,4 +1,4 @@
-"""What the asker may do with a topic or the cluster, as answers tell it: a bit for each operation."""
+"""The operations that the asker may do with a topic or the cluster, as in answers: a bit for each operation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["authorized_operations"]
 
 
 def authorized_operations(bits: int) -> frozenset[Operation] | None:
-    """The operations; ``None`` where they were not asked for. Bits that have no name here are left out."""
+    """The operations; ``None`` if they were not asked for. Bits that have no name here are left out."""
     if bits == NOT_ASKED:
         return None
     return frozenset(

@@ -58,7 +58,7 @@ class BlockingAdminClient:
     """:class:`~broker_core.client.kafka.AdminClient` without ``await``: the same arguments, methods and errors.
 
     One client serves any number of threads. Its connections are in a thread of their own, which ends with :meth:`close`
-    or ``with``. Ctrl-C interrupts a call. Inside of a running event loop a call raises :exc:`RuntimeError`.
+    or ``with``. Ctrl-C interrupts a call. Inside a running event loop a call raises :exc:`RuntimeError`.
     """
 
     def __init__(
@@ -180,7 +180,7 @@ class BlockingAdminClient:
     list_partition_reassignments_pages = _iterate(AdminClient.list_partition_reassignments_pages)
 
     def close(self) -> None:
-        """Close all connections and end the thread; what other threads ask fails. Closing again does nothing."""
+        """Close all connections and end the thread; requests of other threads fail. Closing again does nothing."""
         self._thread.close()
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""A Kafka cluster as its nodes tell of it: their ids and addresses, and the controller."""
+"""A Kafka cluster by the answers of its nodes: their ids and addresses, and the controller."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Cluster", "Node", "nodes_of"]
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node of a cluster. One that the cluster does not have has no host, and port -1."""
+    """A node of a cluster. A node that the cluster does not have has no host, and port -1."""
 
     id: int
     host: str = ""
@@ -26,7 +26,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """What an answer of Metadata says of the cluster."""
+    """The cluster in an answer of Metadata."""
 
     cluster_id: str | None = None
     controller_id: int = -1
@@ -37,12 +37,12 @@ class Cluster:
         return cls(value["cluster_id"], value["controller_id"], nodes_of(value["brokers"]))
 
     def node(self, node_id: int) -> Node:
-        """The node; without host and port where the cluster does not have it."""
+        """The node; without host and port if the cluster does not have it."""
         return self.nodes.get(node_id) or Node(node_id)
 
 
 def nodes_of(brokers: list[dict[str, Any]], name: str = "node_id") -> dict[int, Node]:
-    """The nodes in an answer by their id, which is in the field ``name``; those without an address are left out."""
+    """The nodes in an answer by their id, which is in the field ``name``; nodes without an address are left out."""
     return {
         row[name]: Node(row[name], row["host"], row["port"], row["rack"])
         for row in brokers

@@ -1,4 +1,4 @@
-"""The connections to a Kafka cluster: opened when they are needed, chosen by what is asked, opened again when lost."""
+"""The connections to a Kafka cluster: opened when needed, chosen by the question, opened again when lost."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NAMED: Final = 4
 class ClusterConnections:
     """One connection for each address, which everybody shares.
 
-    Nodes are reached by the addresses that the cluster advertises; where none of them can be reached, the bootstrap
+    Nodes are reached by the addresses that the cluster advertises; if none of them can be reached, the bootstrap
     addresses are tried again. All methods raise :exc:`~broker_core.client.ClientError`.
     """
 
@@ -35,7 +35,7 @@ class ClusterConnections:
         self._open_one = open_one
         self._open: dict[Address, NodeConnection] = {}
         self._opening: dict[Address, asyncio.Task[NodeConnection]] = {}
-        #: Connections that are not asked any more, and may still have to answer.
+        #: Connections that get no more requests, and may still have to answer.
         self._former: list[NodeConnection] = []
         #: Addresses whose last connection could not be opened, the latest last.
         self._failed: dict[Address, None] = {}
@@ -48,7 +48,7 @@ class ClusterConnections:
         return self._closed.is_set()
 
     async def wait(self, seconds: float) -> None:
-        """A pause, which ends when the client is closed."""
+        """Pause, until the client is closed at the latest."""
         try:
             async with asyncio.timeout(seconds):
                 await self._closed.wait()
@@ -58,10 +58,10 @@ class ClusterConnections:
     # ---- connections ---------------------------------------------------------------------------------------
 
     async def any_node(self) -> NodeConnection:
-        """The open connection with the least under way, or else the first that can be opened."""
+        """The open connection with the fewest requests under way, or else the first that can be opened."""
         ready = [connection for connection in self._open.values() if connection.is_usable]
         if ready:
-            # Not always the same one of equals: a node that knows nothing new would be asked for ever.
+            # A random one of equals: else a node that knows nothing new would be asked for ever.
             return min(ready, key=lambda connection: (connection.under_way, random.random()))  # noqa: S311
         lost: dict[str, ConnectionLost] = {}
         for address in self._order():
@@ -132,7 +132,7 @@ class ClusterConnections:
             task.exception()  # whoever waited for it may have given up
 
     async def _shared(self, task: asyncio.Task[T]) -> T:
-        """The result of what several wait for: one that gives up takes it from no other."""
+        """The result of a task that several callers wait for: one that gives up takes it from no other."""
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
@@ -142,7 +142,7 @@ class ClusterConnections:
             raise
 
     def _order(self) -> list[Address]:
-        """Addresses of nodes in any order, then the bootstrap addresses; those that failed come last."""
+        """Addresses of nodes in any order, then the bootstrap addresses; failed ones come last."""
         nodes = [] if self._cluster is None else [node.address for node in self._cluster.nodes.values()]
         random.shuffle(nodes)  # spreads clients
         failed = list(self._failed)
@@ -152,7 +152,7 @@ class ClusterConnections:
     # ---- the cluster ---------------------------------------------------------------------------------------
 
     async def cluster(self) -> Cluster:
-        """The nodes and the controller, asked for where they are not known."""
+        """The nodes and the controller, asked for if they are not known."""
         if self._cluster is None:
             if self._learning is None:
                 self._learning = asyncio.create_task(self._learned())
@@ -185,7 +185,7 @@ class ClusterConnections:
     # ---- the end -------------------------------------------------------------------------------------------
 
     async def close(self) -> None:
-        """Close all connections; what is under way fails, now and later."""
+        """Close all connections; requests fail, now and later."""
         self._closed.set()
         tasks = [*self._opening.values(), *([self._learning] if self._learning is not None else [])]
         for task in tasks:

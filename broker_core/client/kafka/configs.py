@@ -1,4 +1,4 @@
-"""Configs of topics and nodes as the admin client gives and describes them. The numbers are those of the protocol."""
+"""Configs of topics and nodes as the admin client gives and describes them. The numbers are the protocol's."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
 
 
 class _Known(IntEnum):
-    """An enum of a protocol that goes on: a number without a name is the first of the names."""
+    """An enum of a protocol that grows: a number without a name is the first of the names."""
 
     @classmethod
     def _missing_(cls, value: object) -> Self | None:
@@ -41,7 +41,7 @@ class ConfigResourceType(_Known):
 
 
 class ConfigSource(_Known):
-    """Where a value comes from."""
+    """The source of a value."""
 
     UNKNOWN = 0
     DYNAMIC_TOPIC_CONFIG = 1
@@ -68,7 +68,7 @@ class ConfigType(_Known):
 
 
 class ConfigOperation(IntEnum):
-    """``APPEND`` and ``SUBTRACT`` are for lists."""
+    """The kinds of changes; ``APPEND`` and ``SUBTRACT`` are for lists."""
 
     SET = 0
     DELETE = 1
@@ -78,7 +78,7 @@ class ConfigOperation(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConfigResource:
-    """What has configs: a topic by its name, a node by its id as text."""
+    """A resource with configs: a topic by its name, a node by its id as text."""
 
     type: ConfigResourceType
     name: str
@@ -93,7 +93,7 @@ class ConfigResource:
 
     @property
     def node_id(self) -> int | None:
-        """The node that alone has these configs; ``None`` where any node answers."""
+        """The node that alone has these configs; ``None`` if any node answers."""
         of_node = self.type in (ConfigResourceType.BROKER, ConfigResourceType.BROKER_LOGGER)
         return int(self.name) if of_node and self.name.isascii() and self.name.isdecimal() else None
 
@@ -109,7 +109,7 @@ class ConfigSynonym:
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
-    """One config; a sensitive one has no value. Type and documentation are what DescribeConfigs tells, if asked."""
+    """One config; a sensitive one has no value. Type and documentation are from DescribeConfigs, if asked for."""
 
     name: str
     value: str | None

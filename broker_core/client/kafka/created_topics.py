@@ -1,4 +1,4 @@
-"""The result of creating topics: an error for each that failed, and what the server made of the others (KIP-525)."""
+"""The result of creating topics: an error for each failed one, and the server's facts of the others (KIP-525)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["CreateTopicsResult", "CreatedTopic"]
 
 @dataclass(frozen=True, slots=True)
 class CreatedTopic:
-    """What a server tells of a topic that it made."""
+    """The facts of a created topic in a server's answer."""
 
     topic_id: uuid.UUID
     num_partitions: int
@@ -25,11 +25,11 @@ class CreatedTopic:
 
 
 class CreateTopicsResult(Results[str, None]):
-    """By name. A topic that could not be made raises its error everywhere.
+    """Results by name. A topic that could not be created raises its error everywhere.
 
-    The other methods tell what was made of a topic. For one that was made they still raise, as Kafka's own client does:
-    :exc:`~.errors.TopicAuthorizationException` for whom may not describe configs,
-    :exc:`~.errors.UnsupportedVersionException` where the server is older than this (before 2.4).
+    The other methods give facts of a created topic. As in Kafka's own client, they may still raise for it:
+    :exc:`~.errors.TopicAuthorizationException` if the client may not describe configs,
+    :exc:`~.errors.UnsupportedVersionException` if the server is too old (before 2.4).
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class CreateTopicsResult(Results[str, None]):
         self._created = dict(created)
 
     def config(self, name: str) -> Config:
-        """All configs of the topic as they are in force."""
+        """All configs of the topic in force."""
         return self._made(name).config
 
     def num_partitions(self, name: str) -> int:

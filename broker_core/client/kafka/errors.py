@@ -1,6 +1,6 @@
 """The errors of Kafka's protocol as exceptions, each named as in Kafka's Java client.
 
-What is wrong with a connection has no code: it is an error of :mod:`broker_core.client`, such as
+Failures of a connection have no code: they are errors of :mod:`broker_core.client`, such as
 :exc:`~broker_core.client.ConnectionLost`.
 """
 
@@ -65,16 +65,16 @@ __all__ = [
 
 
 class KafkaException(ClientError):
-    """An error that a Kafka server answered, or that its protocol has a code for.
+    """An error that a Kafka server answered, or for which its protocol has a code.
 
     ``code`` is the number of the protocol, ``message`` the server's text, or else the general one of the code.
     """
 
     #: The code of each class; of an answer, the code that the server sent.
     code: int = ErrorCode.UNKNOWN_SERVER_ERROR
-    #: Whether the same request may succeed a little later.
+    #: Whether a repeated request may succeed a little later.
     retriable: ClassVar[bool] = False
-    #: What is said where the server said nothing.
+    #: The text if the server sent none.
     general: ClassVar[str] = "The server experienced an unexpected error when processing the request."
 
     def __init__(self, message: str | None = None, *, code: int | None = None) -> None:
@@ -111,7 +111,7 @@ class NotLeaderOrFollowerException(KafkaException):
 
 
 class TimeoutException(KafkaException, OperationTimeout):
-    """No answer in time: of the server, or of its own controller."""
+    """No answer in time: from the server, or from its own controller."""
 
     code = ErrorCode.REQUEST_TIMED_OUT
     retriable = True
@@ -178,7 +178,7 @@ class IllegalSaslStateException(KafkaException):
 
 
 class UnsupportedVersionException(KafkaException):
-    """The server lacks an API, or a version of it that can say what was asked."""
+    """The server lacks an API, or a version of it that can express the request."""
 
     code = ErrorCode.UNSUPPORTED_VERSION
     general = "The version of API is not supported."
@@ -241,7 +241,7 @@ class SecurityDisabledException(KafkaException):
 
 
 class KafkaStorageException(KafkaException):
-    """A directory of logs failed: it does not come back while one waits."""
+    """A directory of logs failed: waiting does not help."""
 
     code = ErrorCode.KAFKA_STORAGE_ERROR
     general = "Disk error when trying to access log file on the disk."
@@ -354,22 +354,22 @@ def kafka_error(code: int, message: str | None = None) -> KafkaException | None:
 
 
 def raise_for(code: int, message: str | None = None) -> None:
-    """Raise the exception of an error code, if it is one."""
+    """Raise the exception of an error code, unless it is 0."""
     failed = kafka_error(code, message)
     if failed is not None:
         raise failed
 
 
 def again(failed: KafkaException) -> KafkaException:
-    """A copy of an error for one more caller: each gets a traceback of its own."""
+    """A copy of an error for one more caller: each gets its own traceback."""
     return type(failed)(failed.message, code=failed.code)
 
 
 def may_pass(failed: ClientError) -> bool:
-    """Whether the same request may succeed a little later: the connection broke, or the code says so."""
+    """Whether a repeated request may succeed a little later: the connection broke, or the code says so."""
     return failed.retriable if isinstance(failed, KafkaException) else is_passing(failed)
 
 
 def _bounded(message: str | None) -> str | None:
-    """A server's text, of a length that a person reads."""
+    """A server's text, cut to a length that a person reads."""
     return message if message is None or len(message) <= 2_000 else f"{message[:2_000]}..."

@@ -1,4 +1,4 @@
-"""What callers give: of the right type and size, or a :exc:`TypeError` or :exc:`ValueError` at once that says so."""
+"""Checks of callers' arguments: of the right type and size, or a :exc:`TypeError` or :exc:`ValueError` at once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def all_of(kind: type[T], values: Iterable[T], what: str) -> list[T]:
-    """The values; ``what`` they are, such as ``"new topics"``."""
+    """The values; ``what`` names them for errors, such as ``"new topics"``."""
     if isinstance(values, str):
         raise TypeError(f"{what} are an iterable of {kind.__name__}, and this is one str")
     given = list(values)

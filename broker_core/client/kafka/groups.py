@@ -53,7 +53,7 @@ class GroupDescription(NamedTuple):
 
 
 class OffsetAndMetadata(NamedTuple):
-    """What a group committed of a partition: ``offset`` is -1 for nothing. ``error``: why it is not known."""
+    """The committed offset of a group for a partition: -1 for none. ``error``: why it is not known."""
 
     partition: TopicPartition
     offset: int

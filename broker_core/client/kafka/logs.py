@@ -1,4 +1,4 @@
-"""The logs of partitions as a Kafka cluster tells of them: offsets, directories, producers, reassignments."""
+"""The logs of partitions in answers of a Kafka cluster: offsets, directories, producers, reassignments."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["PartitionOffset", "PartitionReassignment", "ProducerState", "Replica
 
 
 class PartitionOffset(NamedTuple):
-    """An offset of a partition; ``timestamp`` and ``leader_epoch`` are -1 where they are not known."""
+    """An offset of a partition; ``timestamp`` and ``leader_epoch`` are -1 if unknown."""
 
     offset: int
     timestamp: int
@@ -20,8 +20,8 @@ class PartitionOffset(NamedTuple):
 class ReplicaLog(NamedTuple):
     """The log of a partition in a directory of a node; ``partition`` is ``None`` of a directory without any.
 
-    Sizes are in bytes: of the log, of the volume of the directory and of what is free there, -1 where they are not
-    known. ``is_future``: it will replace another one.
+    Sizes are in bytes: of the log, of the volume of the directory and of the free part of it, -1 if unknown.
+    ``is_future``: it will replace another log.
     """
 
     node_id: int
@@ -44,7 +44,7 @@ class PartitionReassignment(NamedTuple):
 
 
 class ProducerState(NamedTuple):
-    """A producer of a partition; ``last_timestamp`` is in milliseconds since 1970, -1 where it is not known."""
+    """A producer of a partition; ``last_timestamp`` is in milliseconds since 1970, -1 if unknown."""
 
     producer_id: int
     producer_epoch: int

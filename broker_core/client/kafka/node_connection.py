@@ -45,7 +45,7 @@ from broker_core.wire.kafka import (
 __all__ = ["LARGE_ANSWER", "Answer", "ConnectionOptions", "Hold", "NodeConnection", "ReadAnswer"]
 
 _TLS_END: Final = 1.0  # seconds for the end of TLS when a connection is closed in an orderly way
-#: What to do about a port of another protocol.
+#: The advice about a port of another protocol.
 _OTHER: Final = {
     "tls": "give the client TLS (commands: --tls)",
     "http": "name the port of its Kafka listener",
@@ -56,7 +56,7 @@ _MOST_PAUSE: Final = 60.0  # seconds that a server may have a client wait before
 _SESSION_SHARE: Final = 0.85  # of the lifetime of a session, in which it is used
 _READ_AHEAD: Final = 1024 * 1024  # bytes in the buffer of a socket
 
-#: Awaited with the size of a large answer before it is read; what it raises is raised in place of the answer.
+#: Awaited with the size of a large answer before it is read; its error is raised in place of the answer.
 Hold: TypeAlias = Callable[[int], Awaitable[None]]
 #: Makes the correlation id and the value of the bytes of an answer of a version; in a thread, if it is large.
 ReadAnswer: TypeAlias = Callable[[Api, int, bytes], tuple[int, Fields]]
@@ -71,7 +71,7 @@ def _software_version() -> str:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionOptions:
-    """What all connections of a client have in common. Times in seconds, ``max_answer`` in bytes."""
+    """The options that all connections of a client share. Times in seconds, ``max_answer`` in bytes."""
 
     client_id: str
     connect_timeout: float
@@ -84,7 +84,7 @@ class ConnectionOptions:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The value of an answer, and the version of the API that it is of."""
+    """The value of an answer, and its version of the API."""
 
     version: int
     value: Fields
@@ -121,7 +121,7 @@ class NodeConnection:
     async def open(cls, address: Address, options: ConnectionOptions) -> NodeConnection:
         """Connect, ask for the versions and authenticate, all within ``connect_timeout``.
 
-        Raises :exc:`~broker_core.client.ConnectionLost`, and :exc:`~.errors.KafkaException` where the node refuses.
+        Raises :exc:`~broker_core.client.ConnectionLost`, and :exc:`~.errors.KafkaException` if the node refuses.
         """
         connection: NodeConnection | None = None
         try:
@@ -143,7 +143,7 @@ class NodeConnection:
 
     @property
     def is_usable(self) -> bool:
-        """Whether it may be asked something new: it is open, and its session does not end soon."""
+        """Whether it may get new requests: it is open, and its session does not end soon."""
         return self._lost is None and self._loop.time() < self._session_end
 
     @property
@@ -161,7 +161,7 @@ class NodeConnection:
         return self._common(api) >= max(least, api.versions.first)
 
     async def has_pages(self) -> bool:
-        """Whether the node has pages (KIP-1062): one that has them refuses a negative limit, others do not read it."""
+        """Whether the node has pages (KIP-1062): a node with pages refuses a negative limit, others do not read it."""
         async with self._probing:  # several that wait ask once; if the one that asks gives up, the next asks
             if self._has_pages is None:
                 self._has_pages = await self._refuses_negative_limits()
@@ -194,11 +194,11 @@ class NodeConnection:
         hold: Hold | None = None,
         read: ReadAnswer = read_response,
     ) -> Answer:
-        """The answer to a request of the latest version that both sides understand, but for those behind ``most``.
+        """The answer to a request of the latest version that both sides understand, ``most`` at the latest.
 
-        Fields that this version lacks are left out: ``least`` is the first version that has all that must be said.
-        Raises :exc:`~.errors.UnsupportedVersionException` where there is none,
-        :exc:`~broker_core.client.InvalidQuestion` for a request that says what cannot be sent,
+        Fields that this version lacks are left out: ``least`` is the first version with all necessary fields. Raises
+        :exc:`~.errors.UnsupportedVersionException` if there is none,
+        :exc:`~broker_core.client.InvalidQuestion` for values that cannot be sent,
         :exc:`~broker_core.client.ConnectionLost`, also for a node that does not answer within ``request_timeout``, and
         :exc:`~broker_core.client.UnexpectedAnswer`; the last two end the connection.
         """
@@ -219,7 +219,7 @@ class NodeConnection:
         return Answer(version, value)
 
     def abort(self, reason: ClientError) -> None:
-        """Close at once; what is under way fails with ``reason``."""
+        """Close at once; requests under way fail with ``reason``."""
         if self._lost is None:
             self._lost = reason
         while self._under_way:
@@ -237,11 +237,11 @@ class NodeConnection:
         await asyncio.gather(self._reading, return_exceptions=True)
         try:
             await self._writer.wait_closed()
-        except OSError:  # what was wrong with it is told already
+        except OSError:  # its failure is reported already
             pass
 
     async def _greet(self) -> None:
-        """Learn the versions of the node's APIs."""
+        """Ask for the versions of the node's APIs."""
         asked = API_VERSIONS.versions.last
         greeting = {
             "client_software_name": "broker-core",
@@ -249,7 +249,7 @@ class NodeConnection:
         }
         message = await self._answered(API_VERSIONS, asked, greeting)
         if message[4:6] == ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big"):
-            # Such an answer has version 0, and may say which versions there are.
+            # Such an answer has version 0, and may list the versions.
             value = await self._decoded(API_VERSIONS, 0, message)
             known = {row["api_key"]: row["max_version"] for row in value["api_keys"]}
             asked = max(0, min(known.get(API_VERSIONS.key, 0), asked))
@@ -294,7 +294,7 @@ class NodeConnection:
             async with asyncio.timeout(self._options.request_timeout):
                 return await answer
         except TimeoutError:
-            # What is asked later would be answered behind it.
+            # Later answers would come after it.
             failed = ConnectionLost(
                 f"{self._shown} did not answer {api.name} within {self._options.request_timeout:g} s"
             )
@@ -355,14 +355,14 @@ class NodeConnection:
             self.abort(broken)
 
     async def _skip(self, size: int) -> None:
-        """Read what nobody waits for any more."""
+        """Read an answer that nobody waits for any more."""
         while size:
             size -= len(await self._reader.readexactly(min(size, _READ_AHEAD)))
 
 
 async def _has_room(hold: Hold, size: int, answer: asyncio.Future[bytes]) -> bool:
     """Whether an answer of this size may be read; if not, ``answer`` says why."""
-    if answer.done():  # whoever asked has gone
+    if answer.done():  # the caller has gone
         return False
     try:
         await hold(size)

@@ -1,4 +1,4 @@
-"""Answers in pages (KIP-1062): of a server that has them, or of a client that cuts its request; or the whole."""
+"""Answers in pages (KIP-1062): of a server that has them, or of a client that cuts its request; or whole answers."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _ID: Final = "topic_id"
 
 
 class Page(Sequence[T]):
-    """The rows of one page, or of all together. ``paged_by`` says what cut the answer: the ``"server"`` (KIP-1062), the
-    ``"client"``, which asked for a part at a time, or nothing (``None``): it is the whole.
+    """The rows of one page, or of all together. ``paged_by`` says which side cut the answer: the ``"server"``
+    (KIP-1062), the ``"client"``, which asked for a part at a time, or neither (``None``): it is the whole.
     """
 
     def __init__(self, rows: Iterable[T], paged_by: PagedBy) -> None:
@@ -62,9 +62,9 @@ class Page(Sequence[T]):
 async def collected(
     wanted: Iterable[K], pages: AsyncIterator[Results[K, V]], merge: Callable[[V, V], V]
 ) -> Results[K, V]:
-    """The results of all pages in the order of what was wanted; ``merge`` joins two parts of one, in order.
+    """The results of all pages in the order of ``wanted``; ``merge`` joins two parts of one item, in order.
 
-    A page goes on with one thing at most, its first. What comes again behind it is of a topic that was made anew.
+    Only the first item of a page may go on from the page before. One that comes again later is of a recreated topic.
     """
     rows: dict[K, V | ClientError] = {}
     paged_by: PagedBy = None
@@ -80,7 +80,7 @@ async def collected(
 
 
 def latest(_former: V, row: V) -> V:
-    """What came last."""
+    """The last row."""
     return row
 
 
@@ -91,7 +91,7 @@ async def joined(
 ) -> Page[T]:
     """All rows of all pages.
 
-    A ``key`` that comes again on a later page is that of a ``topic`` that was made anew: its former rows are dropped.
+    A ``key`` that comes again on a later page is of a recreated ``topic``: its former rows are dropped.
     """
     rows: list[T] = []
     keys: set[Hashable] = set()
@@ -114,7 +114,7 @@ class Pager:
     limit: int
 
     def parts(self, items: Iterable[T]) -> Iterator[list[T]]:
-        """As many things at a time as a page has: each is one unit at least."""
+        """The items in parts of a page's size: each item is at least one unit."""
         several = list(items)
         return (several[low : low + self.limit] for low in range(0, len(several), self.limit))
 
@@ -129,10 +129,10 @@ class Pager:
         most: int | None = None,
         check: Callable[[Fields], None] = lambda _: None,
     ) -> AsyncIterator[tuple[Fields, PagedBy]]:
-        """The answers to a request, page after page; ``cut``: it is a part of what is asked for.
+        """The answers to a request, page after page; ``cut``: the request is a part of the question.
 
-        Raises :exc:`~broker_core.client.UnexpectedAnswer` for pages that do not go on, and what ``check`` raises of an
-        answer, which is asked for again where that may pass.
+        Raises :exc:`~broker_core.client.UnexpectedAnswer` for pages that do not go on, and errors of ``check`` about an
+        answer; the answer is asked for again if the error may pass.
         """
         cursor: Fields | None = None
         while True:
@@ -160,7 +160,7 @@ class Pager:
 
 
 def goes_on(former: Fields, cursor: Fields) -> bool:
-    """Whether a cursor is behind the one before it. In a topic that was made anew it may be before that."""
+    """Whether a cursor is after the former one. In a recreated topic it may be before it."""
     fields = ordered([name for name in cursor if name != _ID])
     if not former.keys() >= set(fields):
         return False

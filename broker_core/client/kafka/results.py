@@ -1,4 +1,4 @@
-"""The results of a request that each of its items has for itself: a value, or the error of that item alone."""
+"""The results of a request by item: a value, or the error of the item alone."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ __all__ = ["PagedBy", "Results", "complete"]
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
-#: What cut an answer into pages; ``None``: nothing did.
+#: The side that cut an answer into pages; ``None``: neither.
 PagedBy: TypeAlias = Literal["server", "client"] | None
 
 
 class Results(Mapping[K, V], Generic[K, V]):
-    """By item: ``results[item]`` is its value, or raises its error. :meth:`all` raises the first error of any.
+    """The results by item: ``results[item]`` is its value, or raises its error. :meth:`all` raises the first error of
+    any.
 
-    It is in the order in which the items were given. ``paged_by`` says what cut the answer into pages: the
-    ``"server"`` (KIP-1062), the ``"client"``, or nothing (``None``).
+    Their order is that of the given items. ``paged_by`` says which side cut the answer into pages: the ``"server"``
+    (KIP-1062), the ``"client"``, or neither (``None``).
     """
 
     def __init__(self, rows: Mapping[K, V | ClientError], paged_by: PagedBy = None) -> None:
@@ -64,7 +65,7 @@ class Results(Mapping[K, V], Generic[K, V]):
 
 
 def complete(asked: Iterable[K], rows: Mapping[K, V | ClientError]) -> dict[K, V | ClientError]:
-    """The row of each item, in order; an error where there is none."""
+    """The row of each item, in order; an error if there is none."""
     return {
         item: rows[item] if item in rows else UnexpectedAnswer(f"the answer has no row for {item}")
         for item in asked

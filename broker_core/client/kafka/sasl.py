@@ -1,4 +1,4 @@
-"""How a client authenticates to a Kafka cluster: PLAIN, SCRAM or OAUTHBEARER, over SaslAuthenticate."""
+"""Ways for a client to authenticate to a Kafka cluster: PLAIN, SCRAM or OAUTHBEARER, over SaslAuthenticate."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SaslExchange(ABC):
 
     @abstractmethod
     async def next(self, answer: bytes) -> bytes | None:
-        """The message after an answer of the server; ``None`` where the exchange is over.
+        """The message after an answer of the server; ``None`` if the exchange is over.
 
         Raises :exc:`~.errors.SaslAuthenticationException`.
         """
@@ -95,7 +95,7 @@ Sasl: TypeAlias = Plain | Scram | OAuthBearer
 
 
 class _Plain(SaslExchange):
-    """RFC 4616."""
+    """The exchange of PLAIN (RFC 4616)."""
 
     def __init__(self, user: str, password: Source) -> None:
         self._user = user
@@ -153,7 +153,7 @@ class _OAuthBearer(SaslExchange):
 
 
 def _status(answer: bytes) -> str:
-    """What a server says of a token that it does not take (RFC 7628)."""
+    """The reason of a server that refuses a token (RFC 7628)."""
     try:
         found = json.loads(answer[:10_000])
         return str(found["status"])[:200]

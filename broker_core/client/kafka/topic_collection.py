@@ -1,4 +1,4 @@
-"""Which topics are meant: by their names or by their ids (KIP-516)."""
+"""Collections of topics by their names or by their ids (KIP-516)."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class TopicCollection:
         return TopicIdCollection(ids)
 
 
-#: What methods take for topics: names may be given as they are.
+#: Topics as arguments of methods: names may be given as they are.
 Topics: TypeAlias = TopicNameCollection | TopicIdCollection | Iterable[str]
 
 
 def as_collection(topics: Topics) -> TopicNameCollection | TopicIdCollection:
-    """The collection that is meant."""
+    """The collection of an argument."""
     if isinstance(topics, TopicNameCollection | TopicIdCollection):
         return topics
     return TopicNameCollection(topics)

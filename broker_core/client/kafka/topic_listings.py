@@ -1,4 +1,4 @@
-"""The topics that a server lists: names and what is told with them, in columns."""
+"""The topics that a server lists: names and their facts, in columns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["ListTopicsResult", "TopicListing"]
 
 @dataclass(frozen=True, slots=True)
 class TopicListing:
-    """A topic of a listing; ``topic_id`` is zero where ids were not asked for, or the server has none."""
+    """A topic of a listing; ``topic_id`` is zero if ids were not asked for, or the server has none."""
 
     name: str
     topic_id: uuid.UUID
@@ -24,9 +24,9 @@ class TopicListing:
 
 
 class ListTopicsResult(Sequence[TopicListing]):
-    """The topics in the order of the server. A listing of many is a few columns; what is indexed is made then.
+    """The topics in the order of the server. A large listing is a few columns; an item is made when it is indexed.
 
-    ``paged_by`` says what cut the answer into pages: the ``"server"`` (KIP-1062), or nothing (``None``).
+    ``paged_by`` says which side cut the answer into pages: the ``"server"`` (KIP-1062), or neither (``None``).
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class ListTopicsResult(Sequence[TopicListing]):
         return list(self._names)
 
     def topic_ids(self) -> dict[str, uuid.UUID]:
-        """The ids by name; empty where ids were not asked for."""
+        """The ids by name; empty if ids were not asked for."""
         if self._by_name is None:
             self._by_name = dict(zip(self._names, self._ids or (), strict=False))
         return dict(self._by_name)

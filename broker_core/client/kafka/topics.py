@@ -1,4 +1,4 @@
-"""Topics as the admin client is given them, and as it describes them."""
+"""Topics as arguments and as descriptions of the admin client."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class NewTopic:
 
 @dataclass(frozen=True, slots=True)
 class NewPartitions:
-    """How many partitions a topic shall have in all; ``assignments`` are the ids of nodes of each that is added."""
+    """The total number of partitions for a topic; ``assignments`` are the ids of nodes of each added one."""
 
     total_count: int
     assignments: Sequence[Sequence[int]] | None = None
@@ -36,8 +36,8 @@ class NewPartitions:
 
 @dataclass(frozen=True, slots=True)
 class TopicPartitionInfo:
-    """A partition. ``leader`` is ``None`` where it has none; the last two are ``None`` where the server does not tell
-    them (KIP-966).
+    """A partition. ``leader`` is ``None`` if it has none; the last two are ``None`` if the server does not give them
+    (KIP-966).
     """
 
     partition: int
@@ -50,8 +50,8 @@ class TopicPartitionInfo:
 
 @dataclass(frozen=True, slots=True)
 class TopicDescription:
-    """A topic with its partitions in order. ``topic_id`` is zero where the server has none;
-    ``authorized_operations`` are those of the asker, ``None`` where nobody asked for them.
+    """A topic with its partitions in order. ``topic_id`` is zero if the server has none; ``authorized_operations`` are
+    the asker's, ``None`` if not asked for.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Which addresses of a service answer: their states, and the pauses before one that does not is tried again."""
+"""The states of the addresses of a service, and the pauses before a failed one is tried again."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def shown(address: Address) -> str:
 
 @dataclass(slots=True)
 class KnownAddress:
-    """What the last attempts to connect to one address came to."""
+    """The results of the last attempts to connect to one address."""
 
     state: Literal["unknown", "up", "down"] = "unknown"
     failures: int = 0
@@ -33,7 +33,7 @@ class KnownAddress:
 
 
 class AddressHealth:
-    """What the attempts to connect to each address came to.
+    """The results of attempts to connect to each address.
 
     An address that failed is tried again after ``first_backoff`` seconds, then after twice as long each time, up to
     ``longest_backoff``; pauses are spread by half, so that clients do not come back together.
@@ -63,15 +63,13 @@ class AddressHealth:
 
     @property
     def problem(self) -> str | None:
-        """Why no address answers; ``None`` where one does."""
+        """The reason why no address answers; ``None`` if one does."""
         if any(known.state == "up" for known in self.known.values()):
             return None
         return "; ".join(dict.fromkeys(known.reason for known in self.known.values()))
 
     def order(self) -> list[Address]:
-        """The addresses to try: those that may be tried now, beginning with another one each time, the latest failures
-        last.
-        """
+        """The addresses that may be tried now, beginning with another one each time, the latest failures last."""
         now = asyncio.get_running_loop().time()
         due = [address for address in self.addresses if self.retry_at(address) <= now]
         due.sort(key=self.is_down)
@@ -91,11 +89,11 @@ class AddressHealth:
                 return
 
     async def until_news(self) -> None:
-        """Wait until an address may be tried earlier than it seemed."""
+        """Wait until an address may be tried earlier than planned."""
         await self._news.wait()
 
     def succeeded(self, address: Address) -> None:
-        """A server answered there."""
+        """Note that a server answered at an address."""
         known = self.known.get(address)
         if known is None:
             return
@@ -104,7 +102,7 @@ class AddressHealth:
         news.set()
 
     def failed(self, address: Address, reason: str) -> None:
-        """An attempt to connect failed for a reason of the address: nobody there, no TLS, no Pulsar."""
+        """Note that an attempt to connect failed because of the address: no server, no TLS, no Pulsar."""
         known = self.known.get(address)
         if known is None:
             return

@@ -1,4 +1,4 @@
-"""Places for connections to the brokers: so many in all, and idle ones give way to those that are asked for."""
+"""Places for connections to the brokers: a limit in all, and idle connections give way to wanted ones."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _SPARE: Final = 4  # one of so many places is kept for first connections of prin
 
 
 class ConnectionPlaces:
-    """At most ``limit`` connections, shared by all pools. ``evictors`` close an idle one, the least used first, and say
-    whether there was one. Waiting connections get places in turn.
+    """At most ``limit`` connections, shared by all pools. ``evictors`` close an idle one, the least recently used
+    first, and return whether there was one. Waiting connections get places in turn.
     """
 
     def __init__(self, limit: int) -> None:
@@ -38,7 +38,7 @@ class ConnectionPlaces:
 
     @property
     def reason(self) -> str:
-        """Why somebody waits for a place."""
+        """The reason why a pool waits for a place."""
         return f"all {self.limit} connections to the brokers are in use by other clients"
 
     async def take(self) -> None:
@@ -61,12 +61,12 @@ class ConnectionPlaces:
             raise
 
     def give_back(self) -> None:
-        """A connection is closed, or was not made."""
+        """Give back the place of a connection that is closed, or was not made."""
         self.taken -= 1
         self._hand_on()
 
     def became_idle(self) -> None:
-        """A pool has nothing to do at the moment: its place may be wanted."""
+        """Note that a pool has nothing to do at the moment: its place may be wanted."""
         if self._waiting:
             self._evict()
 

@@ -20,7 +20,7 @@ __all__ = ["Connect", "ConnectionPool", "PoolOptions"]
 T = TypeVar("T")
 
 _TRIES: Final = (
-    2  # what is asked of a cluster changes nothing there, so a lost answer may be asked for again, once
+    2  # questions to a cluster change nothing there, so a lost answer may be asked for again, once
 )
 
 
@@ -32,13 +32,13 @@ class Connect(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PoolOptions:
-    """Times in seconds. A request waits ``connection_wait`` for a connection while there is none. A server that has not
-    answered CONNECT after ``patience`` has the next address tried beside it. An error that ``gives_up`` ends all waits;
+    """Times in seconds. A request waits ``connection_wait`` for a connection while there is none. If a server has not
+    answered CONNECT after ``patience``, the next address is tried beside it. An error that ``gives_up`` ends all waits;
     the next attempt comes after a pause that begins with ``first_backoff`` and ends with ``longest_backoff``.
 
-    ``wasting``: for so long a connection may have an answer under way that nobody waits for any more; then it is asked
-    nothing more, and closed once nobody waits for anything there. That frees the request's place at the server: the
-    protocol has no other way to take a request back. ``None``: such an answer is awaited.
+    ``wasting``: for so long a connection may have an answer under way that nobody waits for any more; then it gets no
+    more requests, and is closed once nobody waits for it. That frees the request's place at the server: the protocol
+    has no other way to take a request back. ``None``: such an answer is awaited.
     """
 
     connection_wait: float
@@ -50,11 +50,11 @@ class PoolOptions:
 
 
 class ConnectionPool:
-    """At most ``size`` connections; another is opened while every one has ``busy`` requests or more waiting.
+    """At most ``size`` connections; another is opened while each has ``busy`` or more waiting requests.
 
-    A connection that dies fails its own requests only, each of which is asked once more over another. While there is
-    none, the addresses are tried as ``health`` says, by one attempt after the other for all that wait, as long as
-    anybody does. An identity that the brokers refuse is refused here for a while without asking them again.
+    A dying connection fails its own requests only, each of which is repeated once over another. While there is none,
+    the addresses are tried as ``health`` says, by one attempt after the other for all waiting requests. An identity
+    that the brokers refuse is refused here for a while without asking them again.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class ConnectionPool:
         self._on_loss = on_loss
         self._attempts: set[asyncio.Task[LookupSession]] = set()
         self._open: list[LookupSession] = []
-        self._retired: set[LookupSession] = set()  # of those that are open: asked nothing more
+        self._retired: set[LookupSession] = set()  # open connections that get no more requests
         self._connecting: asyncio.Task[None] | None = None
         self._reason = "not connected yet"
         self._refused: ClientError | None = None
@@ -97,7 +97,7 @@ class ConnectionPool:
 
     @property
     def problem(self) -> str | None:
-        """Why there is no connection; ``None`` where there is one."""
+        """The reason why there is no connection; ``None`` if there is one."""
         return None if self._usable else self._reason
 
     @property
@@ -108,11 +108,11 @@ class ConnectionPool:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is asked, and nothing waits."""
+        """Whether no request is under way or waits."""
         return self.users == 0 and self._connecting is None
 
     def close(self) -> None:
-        """Close all connections at once; what is asked over them fails, and so does what is asked from now on."""
+        """Close all connections at once; requests on them fail, and so do all later ones."""
         self._stopped = True
         if self._connecting is not None:
             self._connecting.cancel()
@@ -130,7 +130,7 @@ class ConnectionPool:
             await client.close()
 
     async def use(self, ask: Callable[[LookupSession], Awaitable[T]]) -> T:
-        """The result of ``ask`` on a connection. Raises its errors, and :exc:`ClientError` where there is none."""
+        """The result of ``ask`` on a connection. Raises its errors, and :exc:`ClientError` if there is none."""
         self.users += 1
         try:
             for remaining in reversed(range(_TRIES)):
@@ -161,14 +161,14 @@ class ConnectionPool:
         return client
 
     def _was_given_up(self, client: LookupSession) -> None:
-        """A request over the connection has no answer yet, and nothing waits for it any more."""
+        """Note that nothing waits any more for a request over the connection that has no answer yet."""
         if client in self._retired:
             self._retire(client)
         elif self._options.wasting is not None:
             asyncio.get_running_loop().call_later(self._options.wasting, self._retire, client)
 
     def _retire(self, client: LookupSession) -> None:
-        """Ask nothing more over a connection that still has an unwanted answer, and close it as soon as possible."""
+        """Send no more requests over a connection with an unwanted answer under way, and close it once possible."""
         if not client.unwanted:
             self._retired.discard(client)
         elif client.is_open:
@@ -221,7 +221,7 @@ class ConnectionPool:
             self._start(self._one_more())
 
     async def _one_more(self) -> None:
-        """One more connection beside those that are open, if there is a place; a failure changes nothing."""
+        """Open one more connection, if there is a place; a failure changes nothing."""
         addresses = self._health.order()
         if not addresses or not self._places.take_spare():
             return
@@ -234,7 +234,7 @@ class ConnectionPool:
             self._end_attempt(client)
 
     async def _until_connected(self) -> None:
-        """One attempt after the other until one succeeds; cancelled when nobody waits any more."""
+        """Make one attempt after the other until one succeeds; cancelled when nobody waits any more."""
         reason, self._reason = self._reason, self._places.reason
         await self._places.take()
         self._reason = reason
@@ -254,7 +254,7 @@ class ConnectionPool:
             self._end_attempt(client)
 
     def _end_attempt(self, client: LookupSession | None) -> None:
-        """The place that was taken is that of the connection now, or free again."""
+        """Give the taken place to the connection, or free it."""
         if client is not None and self._stopped:
             client.abort()
         if client is not None and client.is_open:
@@ -263,8 +263,8 @@ class ConnectionPool:
             self._places.give_back()
 
     async def _any_of(self, addresses: list[Address]) -> LookupSession | None:
-        """A connection to the first address that answers. An address that has not answered after
-        ``options.patience`` seconds has the next one tried beside it. ``None`` where there is no address to try now.
+        """A connection to the first address that answers. If an address has not answered after ``options.patience``
+        seconds, the next one is tried beside it. ``None`` if there is no address to try now.
         """
         left = list(addresses)
         running: set[asyncio.Task[LookupSession]] = set()
@@ -285,7 +285,7 @@ class ConnectionPool:
                         running |= done - {task}
                         return task.result()
                     if not isinstance(failed, ClientError) or is_of_identity(failed):
-                        raise failed  # every broker of the cluster says the same of an identity
+                        raise failed  # every broker of the cluster decides alike about an identity
                     if failure is None or not self._options.gives_up(failed):
                         failure = failed
         finally:
@@ -307,7 +307,7 @@ class ConnectionPool:
         return client
 
     def _lost(self) -> None:
-        """A connection is open no more: forget it."""
+        """Forget a connection that is no longer open."""
         still = [client for client in self._open if client.is_open]
         gone = len(self._open) - len(still)
         self._open = still
@@ -327,6 +327,6 @@ class ConnectionPool:
 
 
 def _close_late(task: asyncio.Task[LookupSession]) -> None:
-    """An attempt that is not needed any more, since another one was faster, or since nobody waits."""
+    """Close the connection of an attempt that is no longer needed: another one was faster, or nobody waits."""
     if not task.cancelled() and task.exception() is None:
         task.result().abort()

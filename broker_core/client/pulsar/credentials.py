@@ -12,16 +12,16 @@ __all__ = ["Credentials", "OriginalPrincipal"]
 @dataclass(frozen=True, slots=True)
 class Credentials:
     """An authentication method and its data. ``data`` is called for every handshake and every challenge, and may be a
-    coroutine function; what it raises fails the connection.
+    coroutine function; its errors fail the connection.
 
-    The method ``tls`` has no data: the client's certificate speaks for it.
+    The method ``tls`` has no data: the client's certificate identifies it.
     """
 
     method: str = "none"
     data: Callable[[], bytes | Awaitable[bytes]] | None = field(default=None, repr=False)
 
     async def current(self) -> bytes | None:
-        """The data as it is now."""
+        """The current data."""
         if self.data is None:
             return None
         data = self.data()

@@ -43,7 +43,7 @@ from broker_core.wire.pulsar import (
 
 __all__ = ["Admit", "Answer", "LookupConnection", "OnUpdate"]
 
-#: What answers a request: the command, decoded; but the answer to a listing as it came, for
+#: The answer to a request: the command, decoded; but the answer to a listing as it came, for
 #: :class:`~broker_core.client.pulsar.topics_answer.TopicsAnswer` to read.
 Answer: TypeAlias = BaseCommand | bytes | memoryview
 
@@ -97,7 +97,7 @@ class LookupConnection(asyncio.BufferedProtocol):
         self._pending: dict[int, _Pending] = {}
         self._unwanted: set[int] = set()  # requests that were given up, and are not answered yet
         self._next_id = 0
-        #: Whom updates of watchers are told, by the watcher's number.
+        #: The receivers of watchers' updates, by the watcher's number.
         self.watchers: dict[int, OnUpdate] = {}
         self._admitted = False  # the large frame that is being read
         self._keep_alive: asyncio.TimerHandle | None = None
@@ -121,11 +121,11 @@ class LookupConnection(asyncio.BufferedProtocol):
         max_frame: int | None = None,
         on_lost: Callable[[], None] | None = None,
     ) -> LookupConnection:
-        """Connect and shake hands within ``connect_timeout`` seconds; the credentials have as many before.
-        ``on_lost`` is called once it is open no more.
+        """Connect and shake hands within ``connect_timeout`` seconds; the credentials have as many before. ``on_lost``
+        is called once it is no longer open.
 
-        Raises :exc:`ConnectionLost`, :exc:`CredentialsFailed` where the server was not asked for want of credentials,
-        or :exc:`HandshakeRefused` where it says no.
+        Raises :exc:`ConnectionLost`, :exc:`CredentialsFailed` if there are no credentials to send, or
+        :exc:`HandshakeRefused` if the server refuses.
         """
         connection = cls(
             address, max_frame=max_frame, credentials=credentials or Credentials(), original=original
@@ -154,7 +154,7 @@ class LookupConnection(asyncio.BufferedProtocol):
         return connection
 
     async def _greeting(self) -> bytes:
-        """CONNECT, with the credentials as they are now."""
+        """CONNECT, with the current credentials."""
         original = self._original
         of_original = None if original is None else original.credentials
         try:
@@ -174,8 +174,8 @@ class LookupConnection(asyncio.BufferedProtocol):
 
     @property
     def _refreshed(self) -> Credentials:
-        """The credentials that the server asks for again when they run out: those of the principal that is asked for,
-        if it has them. docs/reference/pulsar-behaviour.md#credentials-that-run-out
+        """The credentials that the server asks for again when they expire: the original principal's, if it has some.
+        docs/reference/pulsar-behaviour.md#credentials-that-run-out
         """
         original = self._original
         return self._credentials if original is None or original.credentials is None else original.credentials
@@ -219,13 +219,13 @@ class LookupConnection(asyncio.BufferedProtocol):
         return len(self._unwanted)
 
     def abort(self, reason: ClientError) -> None:
-        """Close at once; what is pending fails with ``reason``."""
+        """Close at once; pending requests fail with ``reason``."""
         self._fail(reason)
         if self._transport is not None:
             self._transport.abort()
 
     async def close(self) -> None:
-        """Close, and wait until the socket is gone; what is pending fails."""
+        """Close, and wait until the socket is gone; pending requests fail."""
         self._fail(ConnectionLost(f"the connection to {self._shown} was closed"))
         if self._transport is not None:
             self._transport.abort()
@@ -241,12 +241,12 @@ class LookupConnection(asyncio.BufferedProtocol):
         timeout: float,
         admit: Admit | None = None,
     ) -> Answer:
-        """Send the frame that ``encode`` makes for a request id; the command of type ``kind`` that answers it.
+        """Send the frame that ``encode`` makes for a request id; returns the answer, a command of type ``kind``.
 
         ``timeout`` in seconds. ``admit`` is awaited before an answer of more than 64 KiB is read. Raises
         :exc:`ServerRefused` for an ERROR, :exc:`ConnectionLost`, :exc:`OperationTimeout`, :exc:`UnexpectedAnswer`, or
-        whatever ``admit`` raises. A request that is given up in the middle of a frame that does not come on closes the
-        connection: nothing else could be answered over it.
+        whatever ``admit`` raises. A request that is given up in the middle of a stalled frame closes the connection:
+        nothing else could be answered over it.
         """
         if self._lost is not None:
             raise ConnectionLost(str(self._lost))
@@ -273,7 +273,7 @@ class LookupConnection(asyncio.BufferedProtocol):
                 self._break_off()
 
     def new_id(self) -> int:
-        """A number for a request or a watcher, that nothing else has over this connection."""
+        """A number for a request or a watcher, unique on this connection."""
         self._next_id += 1
         return self._next_id - 1
 
@@ -285,7 +285,7 @@ class LookupConnection(asyncio.BufferedProtocol):
             self._send(encode(request_id))
 
     async def until_lost(self) -> None:
-        """Wait until the connection is open no more."""
+        """Wait until the connection is no longer open."""
         await asyncio.shield(self._closed)
 
     def _is_stalled(self) -> bool:
@@ -308,7 +308,7 @@ class LookupConnection(asyncio.BufferedProtocol):
         if transport.get_write_buffer_size() > _MAX_UNSENT:
             self.abort(ConnectionLost(f"{self._shown} does not read what it is sent"))
 
-    # ---- what the server says ------------------------------------------------------------------------------
+    # ---- commands of the server ------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -382,7 +382,7 @@ class LookupConnection(asyncio.BufferedProtocol):
         elif not self._connected.done():
             raise UnexpectedAnswer(f"{commands.command_name(kind)} in place of CONNECTED")
         else:
-            # What answers nothing that was asked is let by: a server may say more than we know of.
+            # An answer to no request is ignored: a server may send more than we know of.
             request_id = commands.request_id_of(decoded)
             if request_id is not None:
                 listing = kind == BaseCommand.GET_TOPICS_OF_NAMESPACE_RESPONSE
@@ -435,7 +435,7 @@ class LookupConnection(asyncio.BufferedProtocol):
         pending.admission = self._loop.create_task(self._admit(pending, pending.admit, size))
 
     def _refuse_large(self, pending: _Pending | None, size: int, most: int) -> None:
-        """What else is asked over the connection may be asked again, but not the question with this answer."""
+        """Fail the request with this answer for good; the others over the connection may be asked again."""
         refused = UnexpectedAnswer(
             f"an answer of {self._shown}, of {size} bytes, is over the limit of {most} bytes"
         )
@@ -459,7 +459,7 @@ class LookupConnection(asyncio.BufferedProtocol):
     # ---- life ----------------------------------------------------------------------------------------------
 
     def _tick(self, keep_alive: float) -> None:
-        """Every ``keep_alive`` seconds: a server that said nothing since the last PING is gone."""
+        """Send a PING every ``keep_alive`` seconds: a server that was silent since the last one is gone."""
         if self._lost is not None or self._transport is None:
             return
         if not self._heard and self._transport.is_reading():
@@ -495,5 +495,5 @@ class LookupConnection(asyncio.BufferedProtocol):
 def _no_credentials(failed: BaseException) -> CredentialsFailed:
     if isinstance(failed, CredentialsFailed):
         return failed
-    # Of an unforeseen error the type alone: its text may hold what was read.
+    # Of an unforeseen error the type alone: its text may have parts of the secret.
     return CredentialsFailed(f"no credentials to connect with: {type(failed).__name__}")

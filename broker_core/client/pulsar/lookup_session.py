@@ -50,7 +50,7 @@ def default_client_version() -> str:
 
 @dataclass(frozen=True, slots=True)
 class BrokerAddress:
-    """Where a LOOKUP points: connect there, or (``redirect``) ask there again with ``authoritative``."""
+    """The target of a LOOKUP: connect there, or (``redirect``) ask there again with ``authoritative``."""
 
     url: str | None
     url_tls: str | None
@@ -87,31 +87,31 @@ class TopicSchema:
 
 
 class Watcher(Protocol):
-    """What hears of a watch; called on the event loop."""
+    """The receiver of a watch's updates; called on the event loop."""
 
     @property
     def known_hash(self) -> str | None:
-        """The hash of the topics that are known."""
+        """The hash of the known topics."""
 
     def began(self, topics_hash: str, /) -> None:
-        """The watch is open, and the topics have this hash; updates may have been told before."""
+        """Note that the watch is open, and the topics have this hash; updates may have come before."""
 
     def update(self, told: CommandWatchTopicUpdate, /) -> None:
-        """Topics came or went."""
+        """Note that topics came or went."""
 
 
 async def _names_are_not_read(_size: int) -> None:
-    """Answers to watches may be large: of all names that they have the hash alone is read."""
+    """Admit an answer of any size: of all names in the answer to a watch only the hash is read."""
 
 
 class LookupSession:
     """One connection to a service URL, used as ``async with LookupSession("pulsar://host:port") as session``.
 
     ``operation_timeout`` and ``keep_alive`` in seconds; ``max_frame`` bounds an answer, in bytes with its header (no
-    bound by default); ``on_lost`` is called once the connection is open no more. ``tls`` is for ``pulsar+ssl://``,
-    where ``ClientTls()`` is the default; ``original`` is the principal that a proxy asks for. Requests may run side by
-    side. A lost connection fails them with :exc:`~broker_core.client.errors.ConnectionLost` and stays lost: make
-    another session. All methods raise :exc:`~broker_core.client.errors.ClientError`.
+    bound by default); ``on_lost`` is called once the connection is no longer open. ``tls`` is for ``pulsar+ssl://``,
+    with ``ClientTls()`` as default; ``original`` is the principal that a proxy asks for. Requests may run side by side.
+    A lost connection fails them with :exc:`~broker_core.client.errors.ConnectionLost` and stays lost: make another
+    session. All methods raise :exc:`~broker_core.client.errors.ClientError`.
     """
 
     def __init__(
@@ -162,7 +162,7 @@ class LookupSession:
                     raise
 
     async def close(self) -> None:
-        """Close the connection; what is still asked fails."""
+        """Close the connection; pending requests fail."""
         if self._connection is not None:
             await self._connection.close()
 
@@ -196,7 +196,7 @@ class LookupSession:
 
     @property
     def server(self) -> CommandConnected:
-        """What the server said of itself: its version, protocol version, limits and feature flags."""
+        """The server's own facts: its version, protocol version, limits and feature flags."""
         return self._connected.server
 
     @property
@@ -216,9 +216,9 @@ class LookupSession:
         timeout: float | None = None,
         admit: Admit | None = None,
     ) -> TopicsAnswer:
-        """The topics of a namespace, or the word that they still have ``topics_hash``.
+        """The topics of a namespace, or the answer that they still have ``topics_hash``.
 
-        ``admit`` is awaited with its size before an answer of more than 64 KiB is read; what it raises is raised here.
+        ``admit`` is awaited with its size before an answer of more than 64 KiB is read; its errors are raised here.
         """
         raw = await self._ask(
             lambda request_id: commands.get_topics(
@@ -246,9 +246,8 @@ class LookupSession:
     ) -> bool:
         """Watch the persistent topics of a namespace (PIP-145) until the connection is lost, or this is cancelled.
 
-        False where the server offers no watches, or none of this question. Servers whose hashes count system topics
-        (they lack the flag of reconciliation) offer none here.
-        docs/reference/pulsar-behaviour.md#topic-list-watchers
+        False if the server offers no watches, or none of this question. Servers whose hashes count system topics (they
+        lack the flag of reconciliation) offer none here. docs/reference/pulsar-behaviour.md#topic-list-watchers
         """
         connection, flags = self._connected, self.server.feature_flags
         if not (flags.supports_topic_watchers and flags.supports_topic_watcher_reconcile):
@@ -278,7 +277,7 @@ class LookupSession:
     async def partitioned_metadata(
         self, topic: str, auto_create: bool = True, *, timeout: float | None = None
     ) -> int:
-        """How many partitions a topic has; 0 for one without. ``auto_create`` may make a topic that is not there."""
+        """The number of partitions of a topic; 0 for one without. ``auto_create`` may create a missing topic."""
         answer = await self._ask_for(
             BaseCommand.PARTITIONED_METADATA_RESPONSE,
             lambda request_id: commands.partitioned_metadata(request_id, topic, auto_create=auto_create),
@@ -300,7 +299,7 @@ class LookupSession:
         properties: Mapping[str, str] | None = None,
         timeout: float | None = None,
     ) -> BrokerAddress:
-        """Which broker serves a topic; a redirect is not followed here."""
+        """The broker that serves a topic; a redirect is not followed here."""
         answer = await self.look_up(
             topic,
             authoritative=authoritative,
@@ -319,7 +318,7 @@ class LookupSession:
         properties: Mapping[str, str] | None = None,
         timeout: float | None = None,
     ) -> BaseCommand:
-        """The answer to a LOOKUP as it came, a refusal too."""
+        """The answer to a LOOKUP as it came, even a refusal."""
         return await self._ask_for(
             BaseCommand.LOOKUP_RESPONSE,
             lambda request_id: commands.lookup(
@@ -335,7 +334,7 @@ class LookupSession:
     async def get_schema(
         self, topic: str, schema_version: bytes | None = None, *, timeout: float | None = None
     ) -> TopicSchema | None:
-        """The schema of a topic, or ``None`` where it has none."""
+        """The schema of a topic, or ``None`` if it has none."""
         answer = await self._ask_for(
             BaseCommand.GET_SCHEMA_RESPONSE,
             lambda request_id: commands.get_schema(request_id, topic, schema_version),
@@ -358,7 +357,7 @@ class LookupSession:
     ) -> BaseCommand:
         """Forward another client's lookup command, under a request id of ours.
 
-        ``command`` is changed by that; ``admit`` is that of :meth:`get_topics`. The answer comes as the server sent it,
+        ``command`` is changed by that; ``admit`` is as in :meth:`get_topics`. The answer comes as the server sent it,
         with our request id, which means nothing; an ERROR is raised as
         :exc:`~broker_core.client.errors.ServerRefused`.
         """

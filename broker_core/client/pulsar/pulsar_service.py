@@ -1,4 +1,4 @@
-"""A lookup service that is asked over Pulsar's protocol: its connections, opened and replaced as they are needed."""
+"""A lookup service that is asked over Pulsar's protocol: its connections, opened and replaced as needed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PATIENCE: Final = 1.0
 _WASTING: Final = 0.2
 _LARGE: Final = 64 * 1024  # bytes of an answer, whose names are a column
 _MOST_BROKERS: Final = 64  # that redirects named
-#: Seconds. Who asks gives up by himself, which cancels the request.
+#: Seconds. A caller gives up by itself, which cancels the request.
 _NEVER: Final = 1e9
 
 
@@ -38,8 +38,7 @@ class PulsarService:
     """Its methods wait for an answer or an error, without a time-out of their own; they raise
     :exc:`~broker_core.client.errors.ClientError`.
 
-    One connection serves all requests to the service URL; brokers that redirects name have one each while they are
-    asked.
+    One connection serves all requests to the service URL; brokers of redirects have one each while they are asked.
     """
 
     def __init__(
@@ -78,7 +77,7 @@ class PulsarService:
 
     @property
     def problem(self) -> str | None:
-        """Why there is no connection to the service URL; ``None`` where there is one."""
+        """The reason why there is no connection to the service URL; ``None`` if there is one."""
         return self._service.problem
 
     async def topics(self, question: TopicsQuestion) -> TopicListing:
@@ -103,13 +102,13 @@ class PulsarService:
         )
 
     async def watch(self, namespace: str, pattern: str, watcher: Watcher) -> bool:
-        """Watch the topics of a pattern until the connection is lost; false where the server offers no such watch."""
+        """Watch the topics of a pattern until the connection is lost; false if the server offers no such watch."""
         return await self._service.use(
             lambda session: session.watch(namespace, pattern, watcher, timeout=_NEVER)
         )
 
     async def partitions(self, topic: str, *, auto_create: bool) -> int:
-        """How many partitions a topic has."""
+        """The number of partitions of a topic."""
         return await self._service.use(
             lambda session: session.partitioned_metadata(topic, auto_create, timeout=_NEVER)
         )
@@ -132,7 +131,7 @@ class PulsarService:
         return broker_of(answer, self.url)
 
     async def close(self) -> None:
-        """Close all connections; what is asked over them fails."""
+        """Close all connections; requests on them fail."""
         self._is_closed = True
         pools = [self._service, *self._brokers.values()]
         self._brokers.clear()

@@ -17,15 +17,15 @@ __all__ = ["MAX_REDIRECTS", "SendLookup", "broker_url", "follow_redirects"]
 #: As many as Pulsar's clients follow.
 MAX_REDIRECTS: Final = 20
 
-#: Sends the LOOKUP to the service URL, or to the broker at an address (a service URL) with ``authoritative`` as told.
+#: Sends the LOOKUP to the service URL, or to the broker at an address (a service URL) with ``authoritative`` as given.
 SendLookup: TypeAlias = Callable[[str | None, bool | None], Awaitable[BaseCommand]]
 
 
 async def follow_redirects(
     send: SendLookup, *, is_tls: bool, redirected: Callable[[], None] = lambda: None
 ) -> BaseCommand:
-    """The answer to LOOKUP that names the broker, or refuses; ``redirected`` is called for each redirect that is
-    followed. ``send`` is asked for the service URL first, with ``None`` for ``authoritative``.
+    """The answer to LOOKUP that names the broker, or refuses; ``redirected`` is called for each followed redirect.
+    ``send`` is called for the service URL first, with ``None`` for ``authoritative``.
 
     Raises what ``send`` raises, and :exc:`~broker_core.client.errors.UnexpectedAnswer` for a redirect that cannot be
     followed.
@@ -47,7 +47,7 @@ async def follow_redirects(
 
 
 def broker_url(body: Any, *, is_tls: bool) -> str:
-    """Where an answer to LOOKUP points: the address for TLS where the service is asked by TLS, never another."""
+    """The address in an answer to LOOKUP: if the service is asked by TLS, the one for TLS, never another."""
     named: str = body.brokerServiceUrlTls if is_tls else body.brokerServiceUrl
     kind = "a TLS address" if is_tls else "an address without TLS"
     if not named:

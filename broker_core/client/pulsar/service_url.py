@@ -15,7 +15,7 @@ __all__ = ["ServiceUrl"]
 
 @dataclass(frozen=True, slots=True)
 class ServiceUrl:
-    """Addresses of one service, in the order in which they are tried; ``str()`` is the URL as it was given."""
+    """Addresses of one service, in the order in which they are tried; ``str()`` is the given URL."""
 
     text: str
     addresses: tuple[tuple[str, int], ...]

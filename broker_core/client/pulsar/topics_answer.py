@@ -1,10 +1,10 @@
 """The answer to a listing, read without an object per topic.
 
-A listing of 1,000,000 topics is one message of 65 MB whose topics stand one behind the other as ``0x12, length,
-name``. Where such records begin is found by comparing the whole body with 0x12 and checking that each record ends where
-the next begins; Arrow then makes a column of the names. Decoding by protobuf costs four times as much, in one piece
-and with the interpreter locked. What is not as it should be is an
-:exc:`~broker_core.client.errors.UnexpectedAnswer`: a field twice, text that is no UTF-8, "unchanged" beside topics.
+A listing of 1,000,000 topics is one message of 65 MB whose topics stand one after the other as ``0x12, length, name``.
+The starts of the records are found by comparing the whole body with 0x12 and checking that each record ends where the
+next begins; Arrow then makes a column of the names. Decoding by protobuf costs four times as much, in one piece and
+with the interpreter locked. A wrong answer is an :exc:`~broker_core.client.errors.UnexpectedAnswer`: a field twice,
+text that is no UTF-8, "unchanged" beside topics.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from broker_core.wire.pulsar import WARNING, BaseCommand
 
 __all__ = ["TopicsAnswer", "peek_request_id"]
 
-#: Numbers of bytes: a list where the answer is small, else a numpy array.
+#: Numbers of bytes: a list if the answer is small, else a numpy array.
 _Positions: TypeAlias = Sequence[int]
 
 _BODY: Final = BaseCommand.GET_TOPICS_OF_NAMESPACE_RESPONSE
@@ -30,7 +30,7 @@ _MAX_RUNS: Final = (
 _MAX_HASH: Final = 1024  # bytes; Pulsar's hash has 8
 #: Bytes; a shorter run of names is read one by one, without numpy and Arrow: the command line shall start quickly.
 _WALKED: Final = 64 * 1024
-#: How answers that may be large begin, those that have topics and schemas: the type, and the tag of its body.
+#: The beginnings of answers that may be large, with topics or schemas: the type, and the tag of its body.
 _ANSWERS: Final = (b"\x08\x21\x8a\x02", b"\x08\x41\x8a\x04", b"\x08\x23\x9a\x02")
 #: Warnings that are read of an answer, and bytes of each; a server of this project has three at the most.
 _MOST_WARNINGS: Final = 8
@@ -39,7 +39,7 @@ _INLINE: Final = 12  # bytes; a name that is not longer stands within Arrow's vi
 
 
 class TopicsAnswer:
-    """What a server answered: ``filtered``, ``topics_hash`` (``None`` where it sent none), ``changed``, and the topics.
+    """An answer of a server: ``filtered``, ``topics_hash`` (``None`` if it sent none), ``changed``, and the topics.
 
     ``raw`` is the answer's encoded command. ``len()`` is the number of topics; ``column()`` and ``topics`` make the
     names.
@@ -51,7 +51,7 @@ class TopicsAnswer:
         self.request_id = -1
         self.filtered = False
         self.topics_hash: str | None = None
-        #: What the server says of the question, if it is one of this project.
+        #: The server's warnings about the question, if it is of this project.
         self.warnings: tuple[str, ...] = ()
         self.changed = True
         self._data = memoryview(command)
@@ -91,7 +91,7 @@ class TopicsAnswer:
             raise _no_utf8() from None
 
     def column(self) -> Any:
-        """The names as a ``pyarrow.LargeStringArray``; for a large answer this belongs into a thread."""
+        """The names as a ``pyarrow.LargeStringArray``; for a large answer call it in a thread."""
         import pyarrow as pa
 
         try:
@@ -114,8 +114,8 @@ class TopicsAnswer:
                 for start, length in zip(starts.tolist(), lengths.tolist(), strict=True)
             ]
             return pa.array(names, pa.large_binary()).cast(pa.large_string())
-        # Arrow's view of a long string is its length, its first four bytes, the number of its buffer and where it
-        # begins there: a column of views over the answer as it is, which the cast then packs and checks to be UTF-8.
+        # Arrow's view of a long string is its length, its first four bytes, the number of its buffer and its offset
+        # there: a column of views over the answer as it is, which the cast then packs and checks to be UTF-8.
         views = np.zeros((len(starts), 4), np.int32)
         words: np.ndarray[Any, Any] = np.ndarray((len(data) - 3,), "<i4", buffer=data, strides=(1,))
         views[:, 0] = lengths
@@ -176,7 +176,7 @@ class TopicsAnswer:
 
 
 def _read_run(data: memoryview, position: int, end: int) -> tuple[_Positions, _Positions, int]:
-    """Where the names from ``position`` on begin, their lengths, and where their run ends."""
+    """The starts of the names from ``position`` on, their lengths, and the end of their run."""
     if end - position > _WALKED:
         from broker_core.listing.search_fields import search_fields
 
@@ -192,7 +192,7 @@ def _no_utf8() -> UnexpectedAnswer:
 
 
 def peek_request_id(beginning: bytes | memoryview) -> int | None:
-    """The request id of an answer to a listing, a watch or GET_SCHEMA, by its first 32 bytes, where it stands first.
+    """The request id of an answer to a listing, a watch or GET_SCHEMA, by its first 32 bytes, if it stands first.
 
     Else ``None``.
     """
@@ -215,7 +215,7 @@ def _key(data: memoryview, position: int) -> tuple[int, int, int]:
 
 
 def _skip(data: memoryview, position: int, end: int, wire_type: int) -> tuple[int, int]:
-    """Where the value of a field begins and ends."""
+    """The begin and the end of a field's value."""
     start = position
     if wire_type == 0:
         _, position = read_varint(data, position)

@@ -1,7 +1,7 @@
 """The answer to WATCH_TOPIC_LIST, of which the topics are not read: a listing has them.
 
 It names all topics of a namespace unless the client has their hash. To decode a million of them takes a second, in one
-piece and with the interpreter locked; what is needed of it stands at its begin and at its end.
+piece and with the interpreter locked; the needed fields stand at its beginning and at its end.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from broker_core.wire.pulsar import BaseCommand, commands
 
 __all__ = ["WATCH_SUCCESS", "watch_success"]
 
-#: What an encoded answer begins with: its type.
+#: The beginning of an encoded answer: its type.
 WATCH_SUCCESS: Final = b"\x08\x41"
 _HEAD: Final = b"\x08\x41\x8a\x04"
 #: Bytes of an answer that is decoded as it is.
@@ -24,7 +24,7 @@ _TAIL: Final = re.compile(rb"\x22\x08([0-9a-f]{8})")
 
 
 def watch_success(command: bytes | memoryview) -> BaseCommand:
-    """The answer without its topics. Raises :exc:`~broker_core.wire.pulsar.FrameError` for what is none."""
+    """The answer without its topics. Raises :exc:`~broker_core.wire.pulsar.FrameError` for any other command."""
     data = memoryview(command)
     tail = _TAIL.fullmatch(data[-10:])
     if len(data) > _SMALL and bytes(data[:4]) == _HEAD and tail is not None:

@@ -23,14 +23,14 @@ __all__ = ["acl_pages", "create_acls", "delete_acls"]
 
 
 async def acl_pages(pager: Pager, wanted: AclFilter) -> AsyncIterator[Page[AclBinding]]:
-    """The bindings that match; those of one resource are on one page."""
+    """The bindings that match; all bindings of one resource are on one page."""
     async for value, paged_by in pager.answers(DESCRIBE_ACLS, filter_fields(wanted), any_node):
         found = (binding_of(resource, acl) for resource in value["resources"] for acl in resource["acls"])
         yield Page(found, paged_by)
 
 
 async def create_acls(asking: Asking, bindings: Iterable[AclBinding]) -> Results[AclBinding, None]:
-    """Each binding by itself; one that is there already is no error."""
+    """Add each binding by itself; one that exists already is no error."""
 
     async def ask(some: list[AclBinding]) -> dict[AclBinding, ClientError | None]:
         connection = await asking.cluster.any_node()
@@ -48,7 +48,7 @@ async def create_acls(asking: Asking, bindings: Iterable[AclBinding]) -> Results
 async def delete_acls(
     asking: Asking, filters: Iterable[AclFilter]
 ) -> Results[AclFilter, Results[AclBinding, None]]:
-    """Of each filter the bindings that matched: each is removed, or has an error of its own."""
+    """Remove the matching bindings; returns them by filter: each is removed, or has an error of its own."""
 
     async def ask(some: list[AclFilter]) -> dict[AclFilter, Results[AclBinding, None] | ClientError]:
         connection = await asking.cluster.any_node()
@@ -73,7 +73,7 @@ def _deleted(row: dict[str, Any]) -> Results[AclBinding, None] | ClientError:
 
 
 def _fitting(rows: list[dict[str, Any]], asked: list[Any]) -> list[dict[str, Any]]:
-    """The rows of an answer that has them in the order of the request, and nothing else to tell them by."""
+    """The rows of an answer, checked by number: they have the order of the request, and no keys."""
     if len(rows) != len(asked):
         raise UnexpectedAnswer(f"asked for {counted(len(asked), 'row')}, and got {len(rows)}")
     return rows

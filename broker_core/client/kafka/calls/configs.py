@@ -1,4 +1,4 @@
-"""Describing and changing configs (DescribeConfigs, IncrementalAlterConfigs), where a node's own at that node."""
+"""Describing and changing configs (DescribeConfigs, IncrementalAlterConfigs), a node's own at that node."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def config_pages(
     include_synonyms: bool,
     include_documentation: bool,
 ) -> AsyncIterator[Results[ConfigResource, Config]]:
-    """The configs of resources, some at a time: all of them, or those with these names."""
+    """The configs of resources, some resources at a time: all configs, or the ones with ``names``."""
     keys = None if names is None else list(names)
     more = {"include_synonyms": include_synonyms, "include_documentation": include_documentation}
     least = _WITH_DOCUMENTATION if include_documentation else 0
@@ -61,7 +61,7 @@ async def config_pages(
 async def incremental_alter_configs(
     asking: Asking, changes: Mapping[ConfigResource, Sequence[AlterConfigOp]], *, validate_only: bool
 ) -> Results[ConfigResource, None]:
-    """Each resource by itself: all of its changes, or none."""
+    """Change each resource by itself: all of its changes, or none."""
     given = {
         resource: all_of(AlterConfigOp, changes[resource], "changes of configs")
         for resource in all_of(ConfigResource, changes, "resources")
@@ -92,7 +92,7 @@ async def incremental_alter_configs(
 
 
 def _by_node(resources: Iterable[ConfigResource]) -> dict[int | None, list[ConfigResource]]:
-    """The resources by the node that is asked; those of ``None`` by any."""
+    """The resources by the node to ask; ``None`` for resources that any node answers."""
     groups: dict[int | None, list[ConfigResource]] = {}
     for resource in resources:
         groups.setdefault(resource.node_id, []).append(resource)

@@ -19,7 +19,7 @@ __all__ = ["create_partitions"]
 async def create_partitions(
     asking: Asking, partitions: Mapping[str, NewPartitions | int], *, validate_only: bool
 ) -> Results[str, None]:
-    """Each topic by itself; a number is that of all its partitions."""
+    """Add partitions to each topic by itself; a number is the total of its partitions."""
     given = {
         name: wanted if isinstance(wanted, NewPartitions) else NewPartitions(wanted)
         for name, wanted in partitions.items()

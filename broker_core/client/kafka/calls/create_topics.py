@@ -17,14 +17,14 @@ from broker_core.wire.kafka import CREATE_TOPICS
 
 __all__ = ["create_topics"]
 
-#: Where the server tells less than the number of partitions.
+#: The number of partitions if the server does not give it.
 _UNKNOWN = -1
 
 
 async def create_topics(
     asking: Asking, topics: Iterable[NewTopic], *, validate_only: bool
 ) -> CreateTopicsResult:
-    """Each topic by itself; ``validate_only`` says what would come of it."""
+    """Create each topic by itself; ``validate_only`` only checks whether that would succeed."""
     given: dict[str, NewTopic] = {}
     for topic in all_of(NewTopic, topics, "new topics"):
         if topic.name in given:

@@ -19,7 +19,7 @@ _WITH_IDS = 6
 
 
 async def delete_by_name(asking: Asking, topics: TopicNameCollection) -> Results[str, None]:
-    """Each topic by itself."""
+    """Delete each topic by itself."""
 
     async def ask(names: list[str]) -> dict[str, ClientError | None]:
         connection = await asking.cluster.controller()

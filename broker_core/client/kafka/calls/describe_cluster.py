@@ -16,8 +16,8 @@ __all__ = ["ClusterDescription", "describe_cluster"]
 
 @dataclass(frozen=True, slots=True)
 class ClusterDescription:
-    """A cluster. ``controller`` is ``None`` where there is none just now; ``authorized_operations`` are those of the
-    asker, ``None`` where nobody asked for them.
+    """A cluster. ``controller`` is ``None`` if there is none now; ``authorized_operations`` are the asker's, ``None``
+    if not asked for.
     """
 
     cluster_id: str | None
@@ -27,7 +27,7 @@ class ClusterDescription:
 
 
 async def describe_cluster(asking: Asking, *, include_authorized_operations: bool) -> ClusterDescription:
-    """The nodes in the order of their ids."""
+    """The cluster with its nodes in the order of their ids."""
 
     async def ask() -> ClusterDescription:
         connection = await asking.cluster.any_node()

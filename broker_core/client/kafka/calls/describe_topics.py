@@ -1,5 +1,6 @@
-"""Describing topics: by name in pages (DescribeTopicPartitions), by name and id in pages where the server has them
-(Metadata)."""
+"""Describing topics: by name in pages (DescribeTopicPartitions), by name and id in pages if the server has them
+(Metadata).
+"""
 
 from __future__ import annotations
 
@@ -25,14 +26,14 @@ __all__ = ["describe_by_id", "describe_by_name"]
 
 #: The first version of Metadata that takes ids.
 _BY_ID: Final = 12
-#: The first version of Metadata that tells authorized operations of topics.
+#: The first version of Metadata with authorized operations of topics.
 _WITH_OPERATIONS: Final = 8
 
 
 async def describe_by_name(
     pager: Pager, topics: TopicNameCollection, *, include_authorized_operations: bool
 ) -> Results[str, TopicDescription]:
-    """Each topic by itself. A topic that is made anew between two pages is asked for again."""
+    """Describe each topic by itself. A topic that is recreated between two pages is asked for again."""
     rows: dict[str, TopicDescription | ClientError] = {
         name: InvalidTopicException(f"The given topic name {name!r} cannot be represented in a request.")
         for name in topics.topic_names
@@ -70,7 +71,7 @@ async def describe_by_name(
 async def describe_by_id(
     pager: Pager, topics: TopicIdCollection, *, include_authorized_operations: bool
 ) -> Results[uuid.UUID, TopicDescription]:
-    """Each topic by itself."""
+    """Describe each topic by itself."""
     rows: dict[uuid.UUID, TopicDescription | ClientError] = {
         ZERO_ID: InvalidTopicException("The zero id cannot be represented in a request.")
     }
@@ -86,7 +87,7 @@ async def describe_by_id(
 
 
 def _row(row: dict[str, Any], cluster: Cluster, *, operations: bool) -> TopicDescription | ClientError:
-    """What an answer says of one topic."""
+    """The description of one topic in an answer."""
     failed = kafka_error(row["error_code"])
     if failed is not None:
         return failed
@@ -121,7 +122,7 @@ def _partition(row: dict[str, Any], cluster: Cluster) -> TopicPartitionInfo:
 async def _metadata(
     pager: Pager, topics: list[Fields], key: str, *, operations: bool, least: int = 1
 ) -> tuple[dict[Any, Fields], Cluster, PagedBy]:
-    """The rows of topics that are named, by a field, with the partitions of all pages, and the cluster at the end."""
+    """The rows of the named topics, by a field, with the partitions of all pages, and the cluster at the end."""
     more = {"allow_auto_topic_creation": False, "include_topic_authorized_operations": operations}
     least = max(least, _WITH_OPERATIONS) if operations else least
     rows: dict[Any, Fields] = {}

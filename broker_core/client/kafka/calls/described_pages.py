@@ -1,4 +1,4 @@
-"""The pages of DescribeTopicPartitions over some names: the next request, and what came so far (KIP-966)."""
+"""The pages of DescribeTopicPartitions over some names: the next request, and the rows so far (KIP-966)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ _PAGE: Final = 2000
 
 
 class DescribedPages:
-    """Asked for ``names``, each once, in their order; ``found`` are the rows by name with the partitions of all pages.
+    """The pages for ``names``, each once, in their order; ``found`` are the rows by name with the partitions of all
+    pages.
 
-    A topic that was made anew between two of its pages is asked for again: its partitions are of two topics.
+    A topic that was recreated between two of its pages is asked for again: its partitions are of two topics.
     """
 
     def __init__(self, names: list[str]) -> None:
@@ -27,7 +28,7 @@ class DescribedPages:
         self.found: dict[str, dict[str, Any]] = {}
 
     def request(self) -> dict[str, Any] | None:
-        """The request of the next page; ``None`` behind the last one."""
+        """The request of the next page; ``None`` after the last one."""
         if not self._left:
             return None
         return {

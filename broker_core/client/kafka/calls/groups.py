@@ -56,7 +56,7 @@ _SEVERAL = 8
 async def listed_groups(
     pager: Pager, states: Sequence[str], types: Sequence[str]
 ) -> AsyncIterator[Page[GroupListing]]:
-    """The groups of all nodes, each of which has its own."""
+    """The groups of all nodes; each node lists its own."""
     body = {"states_filter": list(states), "types_filter": list(types)}
     least = 5 if types else 4 if states else 0
     for node_id in await every_node(pager.asking()):
@@ -83,7 +83,7 @@ async def listed_transactions(
 
 
 async def classic_groups(pager: Pager, ids: Iterable[str]) -> AsyncIterator[Results[str, GroupDescription]]:
-    """Groups of the classic protocol, and from its version 6 on those that are not there as errors."""
+    """Groups of the classic protocol; from version 6 of the API on, missing groups are errors."""
 
     def described(row: Fields) -> GroupDescription:
         members = (
@@ -125,14 +125,14 @@ async def consumer_groups(pager: Pager, ids: Iterable[str]) -> AsyncIterator[Res
 
 
 def with_members(group: GroupDescription, more: GroupDescription) -> GroupDescription:
-    """A group with its members of the next page; of one that changed meanwhile as it was then."""
+    """A group with its members of the next page; if it changed meanwhile, in its new state."""
     return more._replace(members=(*group.members, *more.members))
 
 
 def with_offsets(
     former: tuple[OffsetAndMetadata, ...], more: tuple[OffsetAndMetadata, ...]
 ) -> tuple[OffsetAndMetadata, ...]:
-    """What a group committed with that of the next page, which has all of a topic that was made anew."""
+    """The committed offsets of a group with those of the next page, which has all offsets of a recreated topic."""
     if former and more and more[0].partition <= former[-1].partition:
         former = tuple(each for each in former if each.partition.topic != more[0].partition.topic)
     return former + more
@@ -173,7 +173,7 @@ async def transactions(
 async def group_offsets(
     pager: Pager, wanted: Mapping[str, Iterable[TopicPartition] | None]
 ) -> AsyncIterator[Results[str, tuple[OffsetAndMetadata, ...]]]:
-    """What groups committed, of the partitions that are named or of all (``None``)."""
+    """The committed offsets of groups, for the named partitions or for all (``None``)."""
 
     def asked(some: list[str]) -> Fields:
         return {"groups": [{"group_id": each, "topics": _topics(wanted[each])} for each in some]}
@@ -218,7 +218,7 @@ async def _by_coordinator(
     *,
     most: int | None = None,
 ) -> AsyncIterator[Results[str, V]]:
-    """What is told of each key, page after page; a key may be on several pages, with the rest of it on the next."""
+    """The descriptions by key, page after page; a key may go on with the next page."""
     every = list(dict.fromkeys(keys))
     by_node, failed = await coordinators(pager.asking(), kind, every) if every else ({}, {})
     for part in pager.parts(failed):

@@ -1,4 +1,4 @@
-"""Listing topics: by KIP-142's API where the server has it and ids are not asked for, else by Metadata in pages."""
+"""Listing topics: by KIP-142's API if the server has it and ids are not asked for, else by Metadata in pages."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def list_topics(pager: Pager, *, list_internal: bool, topic_ids: bool) -> 
     ids: list[uuid.UUID] = []
     internal = bytearray()
     paged_by: PagedBy = None
-    # Version 0 has no null, and does not tell internal topics.
+    # Version 0 has no null, and does not mark internal topics.
     async for rows, by in _metadata(pager, least=10 if topic_ids else 1):
         paged_by = by
         for row in rows:
@@ -59,7 +59,7 @@ async def _names_alone(asking: Asking, *, list_internal: bool) -> ListTopicsResu
 
 
 async def topic_pages(pager: Pager, *, list_internal: bool) -> AsyncIterator[Page[TopicListing]]:
-    """Topics by Metadata, each on the first page that has partitions of it, and once more where it was made anew."""
+    """Topics by Metadata, each on the first page with its partitions, and once more if it was recreated."""
     last: TopicListing | None = None
     async for rows, paged_by in _metadata(pager, least=1):
         found = [TopicListing(row["name"], row["topic_id"], row["is_internal"]) for row in rows]
@@ -77,13 +77,13 @@ async def _metadata(pager: Pager, *, least: int) -> AsyncIterator[tuple[list[dic
 
 
 def _check(rows: list[dict[str, Any]]) -> None:
-    """Raise the error of a topic that is not listed for it: a listing without the topic would not be whole."""
+    """Raise the error of a topic: a listing without the topic would not be whole."""
     for row in rows:
         if row["name"] is None:
             raise UnexpectedAnswer("a listing has a topic without a name")
         if row["error_code"]:
             failed = kafka_error(row["error_code"], f"topic {row['name']!r}")
             assert isinstance(failed, KafkaException)
-            # A topic whose partitions have no leader just now is there all the same.
+            # A topic whose partitions have no leader now exists all the same.
             if not failed.retriable:
                 raise failed

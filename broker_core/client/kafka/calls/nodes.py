@@ -1,4 +1,4 @@
-"""Which node answers for what: leaders of partitions, coordinators of groups and of transactions."""
+"""The nodes that answer questions: leaders of partitions, coordinators of groups and of transactions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
     "leaders",
 ]
 
-#: What a coordinator is of.
+#: The kinds of coordinators.
 GROUP: Final = 0
 TRANSACTION: Final = 1
 #: The first version of FindCoordinator that takes several.
@@ -63,7 +63,7 @@ async def every_node(asking: Asking) -> list[int]:
 
 
 def check_coordinator(rows: Iterable[Fields]) -> None:
-    """Raise what is asked for again where a coordinator has moved."""
+    """Raise an error that leads to a repetition if a coordinator has moved."""
     for row in rows:
         if row["error_code"] in _MOVED:
             raise_for(row["error_code"], row.get("error_message"))
@@ -72,7 +72,9 @@ def check_coordinator(rows: Iterable[Fields]) -> None:
 async def coordinators(
     asking: Asking, kind: int, keys: Iterable[str]
 ) -> tuple[dict[int, list[str]], dict[str, ClientError]]:
-    """The keys by the node that is their coordinator, and those without one. Of one node nobody is asked."""
+    """The keys by the node that is their coordinator, and the keys without one. If there is one node, no question is
+    needed.
+    """
     wanted = list(keys)
 
     async def ask() -> tuple[dict[int, list[str]], dict[str, ClientError]]:
@@ -100,7 +102,7 @@ async def coordinators(
 async def leaders(
     asking: Asking, partitions: Iterable[TopicPartition]
 ) -> tuple[dict[int, list[TopicPartition]], dict[TopicPartition, ClientError]]:
-    """The partitions by the node that leads them, and those without one."""
+    """The partitions by the node that leads them, and the partitions without one."""
     wanted = list(partitions)
     names = sorted({each.topic for each in wanted})
 

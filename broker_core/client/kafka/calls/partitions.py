@@ -1,4 +1,4 @@
-"""What is told of partitions by their leaders, by all nodes or by the controller, in pages."""
+"""Facts of partitions from their leaders, from all nodes or from the controller, in pages."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 V = TypeVar("V")
-#: What there is one of, and what is dropped with it where its topic was made anew (:func:`~..pages.joined`).
+#: The key of a row, and of the rows that are dropped if its topic was recreated (:func:`~..pages.joined`).
 _Keys: TypeAlias = "tuple[Callable[[V], Hashable], Callable[[V], Hashable]]"
 LOGS: Final[_Keys[ReplicaLog]] = (
     lambda row: (row.node_id, row.log_dir, row.partition),
@@ -66,7 +66,7 @@ def _time(each: TopicPartition, timestamp: int) -> Fields:
 async def producers(
     pager: Pager, partitions: Iterable[TopicPartition]
 ) -> AsyncIterator[Results[TopicPartition, tuple[ProducerState, ...]]]:
-    """The producers of each partition, newest first where the server has pages."""
+    """The producers of each partition, newest first if the server has pages."""
 
     def asked(some: list[TopicPartition]) -> Fields:
         return {"topics": _by_topic(some, "partition_indexes", lambda each: each.partition)}
@@ -112,7 +112,7 @@ async def log_dirs(
 def with_producers(
     former: tuple[ProducerState, ...], more: tuple[ProducerState, ...]
 ) -> tuple[ProducerState, ...]:
-    """The producers of a partition with those of the next page, which are older unless its topic was made anew."""
+    """The producers of a partition with the next page's, which are older unless its topic was recreated."""
     if former and more and more[0].producer_id >= former[-1].producer_id:
         return more
     return former + more

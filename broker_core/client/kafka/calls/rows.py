@@ -1,4 +1,4 @@
-"""Requests of several items, each of which has an answer of its own; those that were throttled are asked again."""
+"""Requests of several items, each of which has an answer of its own; throttled items are asked again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def answered_rows(
 ) -> dict[K, V | ClientError]:
     """The answer of each item, in the order of ``items``. ``ask`` asks for some of them.
 
-    An error that concerns no item alone is raised; where some items are answered already, the others have it.
+    An error of the whole request is raised, or if some items are answered already, it is the error of the others.
     """
     wanted = list(items)
     rows: dict[K, V | ClientError] = {}
