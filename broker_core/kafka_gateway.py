@@ -10,8 +10,8 @@ import structlog
 
 from broker_core.access.asker import Asker
 from broker_core.access.sessions import Sessions
-from broker_core.client import CredentialsFailed
-from broker_core.client.kafka import OAuthBearer, Plain, Sasl, Scram
+from broker_core.client import ClientError, CredentialsFailed, TlsFailed, UnexpectedAnswer
+from broker_core.client.kafka import KafkaException, OAuthBearer, Plain, Sasl, Scram
 from broker_core.counted import counted
 from broker_core.errors import BrokerCoreError, ListingFailed
 from broker_core.memory.permits import Permits
@@ -22,16 +22,18 @@ from broker_core.plugin_api.listing_result import DefaultLister
 from broker_core.servers.kafka import ClusterFront, NodePorts
 from broker_core.service import ClusterEdits, Find
 from broker_core.service_addresses import service_addresses
-from broker_core.settings import KafkaUpstreamSettings, KeySource
+from broker_core.settings import KafkaUpstreamSettings, KeySource, Settings
 from broker_core.shrink_guard import ShrinkGuard
 from broker_core.upstream.brokers_tls import brokers_tls
 from broker_core.upstream.kafka import ClusterOptions, ClusterPlugin, KafkaCluster
 
-__all__ = ["KafkaGateway", "NamespaceTaken", "check_namespace", "cluster_options"]
+__all__ = ["ClusterUnusable", "KafkaGateway", "NamespaceTaken", "check_namespace", "cluster_options"]
 
 _DEFAULT_PORT: Final = 9092
 #: Seconds that the brokers of Pulsar have to tell what the namespace holds.
 _LOOK: Final = 2.0
+#: Seconds that the nodes of other settings have to take the gateway for what it is.
+_ANSWER: Final = 5.0
 _log = structlog.get_logger(__name__)
 
 
@@ -57,6 +59,10 @@ async def check_namespace(upstream: KafkaUpstreamSettings, lister: DefaultLister
         raise NamespaceTaken(upstream.namespace, len(found.topics), lister.name)
 
 
+class ClusterUnusable(BrokerCoreError):
+    """The nodes of other settings refuse the gateway, or are those of another cluster."""
+
+
 class KafkaGateway:
     """``sessions`` are the credentials of all clients, of which the cluster gets those of its own if it is set so."""
 
@@ -68,7 +74,7 @@ class KafkaGateway:
         guard: ShrinkGuard,
         sessions: Sessions,
     ) -> None:
-        self.upstream: Final = upstream
+        self.upstream = upstream
         self.sessions: Final = sessions if upstream.forward == "client" else None
         self.cluster: Final = KafkaCluster(cluster_options(upstream))
         #: The last plugin of the chain.
@@ -108,6 +114,49 @@ class KafkaGateway:
         except ListingFailed as failure:
             _log.warning("kafka.upstream.namespace cannot be looked into", reason=failure.message)
 
+    async def prepare(self, settings: Settings) -> Callable[[], None] | None:
+        """What puts other settings in force; ``None`` if they change nothing here.
+
+        The nodes are asked for a connection: raises :exc:`ClusterUnusable` if one refuses it, or is of another
+        cluster. Nodes that do not answer are no reason: they may be down.
+        """
+        assert settings.kafka is not None
+        upstream = settings.kafka.upstream
+        assert upstream is not None  # that it is there at all needs a restart
+        former = self.upstream
+        if upstream == former:
+            return None
+        options = None
+        if _of_connections(upstream) != _of_connections(former):
+            options = cluster_options(upstream)
+            await self._check(options)
+
+        def put_in_force() -> None:
+            self.upstream = upstream
+            self.plugin.max_age = upstream.max_age
+            self.front.keep(upstream.max_age)
+            if options is not None:
+                self.cluster.use(options)
+
+        return put_in_force
+
+    async def _check(self, options: ClusterOptions) -> None:
+        probe, now = KafkaCluster(options), self.cluster.nodes
+        try:
+            async with asyncio.timeout(_ANSWER):
+                cluster = await probe.refresh()
+        except (KafkaException, CredentialsFailed, TlsFailed, UnexpectedAnswer) as failed:
+            raise ClusterUnusable(f"kafka.upstream: {failed}") from None
+        except (ClientError, TimeoutError):
+            return
+        finally:
+            await probe.stop()
+        if now is not None and now.cluster_id != cluster.cluster_id:
+            raise ClusterUnusable(
+                f"kafka.upstream.bootstrap_servers: they are of the cluster {cluster.cluster_id}, and this server is "
+                f"the gateway of {now.cluster_id}: another cluster takes a restart"
+            )
+
     async def stop(self) -> None:
         """Let go of what is held, and close all connections."""
         self.front.forget()
@@ -122,6 +171,10 @@ class KafkaGateway:
     def fit(self) -> None:
         """Let listings go that there is no room for any more."""
         self.plugin.snapshots.fit()
+
+
+def _of_connections(upstream: KafkaUpstreamSettings) -> tuple[object, ...]:
+    return upstream.bootstrap_servers, upstream.tls, upstream.sasl
 
 
 def cluster_options(upstream: KafkaUpstreamSettings) -> ClusterOptions:

@@ -193,8 +193,12 @@ class Behind(Protocol):
         """What puts the cluster of other settings in its place; ``None`` where it is the same."""
 
 
-def follow_upstream(live: LiveSettings, behind: Behind, pipeline: Pipeline, feeds: ListingFeeds) -> None:
-    """Follow the addresses and credentials of the cluster behind: nothing that the former one listed is given again."""
+def follow_upstream(
+    live: LiveSettings, table: str, behind: Behind, pipeline: Pipeline, feeds: ListingFeeds
+) -> None:
+    """Follow the addresses and credentials of the cluster of a table: nothing that was listed by the former ones is
+    given again.
+    """
 
     async def prepare(settings: Settings) -> Callable[[], None]:
         replace = await behind.prepare(settings)
@@ -208,7 +212,7 @@ def follow_upstream(live: LiveSettings, behind: Behind, pipeline: Pipeline, feed
         return put_in_force
 
     # What brokers are told of a client depends on whether clients have roles.
-    live.add(("upstream", "authentication"), prepare)
+    live.add((table, "authentication"), prepare)
 
 
 def follow_kafka(live: LiveSettings, server: KafkaServer, admission: Admission, *, has_users: bool) -> None:

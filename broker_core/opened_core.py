@@ -202,10 +202,11 @@ async def opened_core(
         lookups: LookupService = CatalogLookups(pipeline, find)
         if kafka is not None:
             fits.append(kafka.fit)
+            live_parts.follow_upstream(live, "kafka.upstream", kafka, pipeline, feeds)
         if upstream is not None:
             upstream.cluster.on_change.append(pipeline.changes.announce)
             lookups = RelayedLookups(pipeline, find.plugins, upstream)
-            live_parts.follow_upstream(live, upstream, pipeline, feeds)
+            live_parts.follow_upstream(live, "upstream", upstream, pipeline, feeds)
         with_patterns = PatternLookups(pipeline, lookups, OwnAddress(settings.pulsar))
         show_permits(metrics, permits)
         show_plugins(metrics, dispatcher)

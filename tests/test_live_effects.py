@@ -58,6 +58,17 @@ ELSEWHERE: Final = {
     "tests.test_gateway:test_other_certificates_and_names_of_hosts": {
         f"upstream.tls.{name}" for name in ("ca", "certificate", "key", "verify_hostname")
     },
+    "tests.test_live_kafka_upstream:test_other_credentials_and_addresses_are_in_force_while_clients_ask": {
+        "kafka.upstream.bootstrap_servers",
+        *(f"kafka.upstream.sasl.{name}" for name in ("mechanism", "user", "password", "token")),
+    },
+    "tests.test_live_kafka_upstream:test_other_certificates_of_the_gateway_and_names_of_nodes": {
+        f"kafka.upstream.tls.{name}" for name in ("ca", "certificate", "key", "verify_hostname")
+    },
+    "tests.test_live_kafka_upstream:test_how_old_a_listing_may_be_and_whether_the_server_is_ready_without_nodes": {
+        "kafka.upstream.max_age",
+        "kafka.upstream.ready",
+    },
     "tests.cli.server_process.test_hangups:test_a_hangup_changes_the_log_and_how_the_server_ends": {
         "log.level",
         "log.format",

@@ -31,6 +31,9 @@ NAMES: Final = [f"persistent://a/b/t{number}" for number in range(50)]
 _PULSAR: Final = 'listen = "127.0.0.1:0"\n'
 _KAFKA: Final = 'listen = "127.0.0.1:0"\n'
 _ACCESS: Final = 'path = "access.log"\n'
+#: Nodes of Kafka that do not answer, and may be down: tests/test_live_kafka_upstream.py has some that do.
+_NODES: Final = 'bootstrap_servers = ["127.0.0.1:1"]\n'
+_SECRET: Final = 'password = "data:;base64,c2VjcmV0"\n'
 _BEHIND: Final = 'service_url = "ONE"\n'
 _TLS: Final = 'ca = "authority.pem"\n'
 
@@ -66,6 +69,21 @@ CASES: Final[dict[str, tuple[str, str, str]]] = {
     "kafka.max_request_pagination_size_limit": (_KAFKA, "2000", "10"),
     "kafka.max_request_partition_size_limit": (_KAFKA, "2000", "10"),
     "kafka.sasl.mechanisms": ("", '["PLAIN"]', '["SCRAM-SHA-512"]'),
+    "kafka.upstream.bootstrap_servers": ("", '["127.0.0.1:1"]', '["127.0.0.1:1", "localhost:1"]'),
+    "kafka.upstream.max_age": (_NODES, '"10s"', '"5s"'),
+    "kafka.upstream.ready": (_NODES, "true", "false"),
+    "kafka.upstream.tls.ca": ("", '"authority.pem"', '"copied.pem"'),
+    "kafka.upstream.tls.certificate": ('key = "own.key"\n', '"own.pem"', '"both.pem"'),
+    "kafka.upstream.tls.key": ('certificate = "own.pem"\n', '"own.key"', '"copied.key"'),
+    "kafka.upstream.tls.verify_hostname": ("", "true", "false"),
+    "kafka.upstream.sasl.mechanism": (f'user = "u"\n{_SECRET}', '"PLAIN"', '"SCRAM-SHA-256"'),
+    "kafka.upstream.sasl.user": (_SECRET, '"one"', '"two"'),
+    "kafka.upstream.sasl.password": ('user = "u"\n', '"data:;base64,YQ=="', '"data:;base64,Yg=="'),
+    "kafka.upstream.sasl.token": (
+        'mechanism = "OAUTHBEARER"\n',
+        '"data:;base64,YQ=="',
+        '"data:;base64,Yg=="',
+    ),
     "catalog.property_keys": ('path = "c.sqlite"\n', "[]", '["region"]'),
     "upstream.service_url": ("", '"ONE"', '"TWO"'),
     "upstream.token": (_BEHIND, '""', '"one"'),
@@ -188,8 +206,10 @@ def _text(path: str, besides: str, value: str) -> str:
     tables = {"pulsar": _PULSAR, "catalog": 'path = "c.sqlite"\n'}
     if table.startswith("upstream."):
         tables["upstream"] = _BEHIND.replace("ONE", "TLS" if table == "upstream.tls" else "ONE")
-    if table == "kafka.sasl":
+    if table.startswith("kafka."):
         tables["kafka"] = _KAFKA
+    if table.startswith("kafka.upstream."):
+        tables["kafka.upstream"] = _NODES
     above = "" if table else f"{key} = {value}\n"
     if table:
         tables[table] = f"{besides}{key} = {value}\n"

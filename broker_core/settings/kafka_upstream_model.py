@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal, Self, TypeAlias
+from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias
 
 from pydantic import AfterValidator, Field, GetCoreSchemaHandler, model_validator
 from pydantic_core import CoreSchema, core_schema
@@ -106,6 +106,8 @@ class KafkaUpstreamSaslSettings(Table):
 
 class KafkaUpstreamSettings(Table):
     """``[kafka.upstream]``: the cluster that this server is the admin gateway of."""
+
+    live: ClassVar = frozenset({"bootstrap_servers", "max_age", "ready", "sasl", "tls"})
 
     bootstrap_servers: tuple[Annotated[str, AfterValidator(_server)], ...] = Field(
         min_length=1, description="HOST:PORT of nodes of the cluster; the others are found by them."

@@ -63,6 +63,11 @@ class ClusterFront:
         self._topics = topics
         cluster.on_nodes.append(self._fit)
 
+    def keep(self, max_age: float) -> None:
+        """Keep what later pages are made of for other ``max_age`` seconds, and nothing that there is now."""
+        self.answers.max_age = self.requests.max_age = max_age
+        self.forget()
+
     def forget(self) -> None:
         """Keep nothing for later pages: memory is short, or this is the end."""
         self.answers.clear()

@@ -51,7 +51,7 @@ class KeptAnswers(Generic[_Any]):
     """By any key the newest answer, for ``max_age`` seconds from the moment on at which it was asked for."""
 
     def __init__(self, max_age: float) -> None:
-        self._max_age = max_age
+        self.max_age = max_age
         self._kept: dict[Hashable, _Any] = {}
         #: Another one after each change: what was asked for before it is not kept after it.
         self.mark = 0
@@ -70,7 +70,7 @@ class KeptAnswers(Generic[_Any]):
             return
         self._let_go(key, self._kept.get(key))
         self._kept[key] = answer
-        asyncio.get_running_loop().call_at(began + self._max_age, self._let_go, key, answer)
+        asyncio.get_running_loop().call_at(began + self.max_age, self._let_go, key, answer)
         while len(self._kept) > _MOST:
             oldest = next(iter(self._kept))
             self._let_go(oldest, self._kept[oldest])

@@ -62,7 +62,8 @@ class ClusterPlugin:
         sessions: Sessions | None = None,
     ) -> None:
         self.namespace: Final = namespace
-        self._max_age = max_age
+        #: Nothing that was not compared with the cluster for so many seconds is given.
+        self.max_age = max_age
         self.store: Final = KafkaTopicStore(cluster, namespace, sessions)
         self._told: Callable[[NamespaceName], None] | None = None
         self.snapshots: Final = LiveSnapshots(self.store, permits, self._changed, guard=guard)
@@ -190,7 +191,7 @@ class ClusterPlugin:
     @property
     def _since(self) -> float:
         """The earliest moment that a listing may be of."""
-        return self.snapshots.clock() - self._max_age
+        return self.snapshots.clock() - self.max_age
 
     async def _snapshot(self, view: View, mode: Mode) -> Snapshot:
         place = Place(self.namespace, view)

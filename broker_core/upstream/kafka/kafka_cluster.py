@@ -109,7 +109,7 @@ class KafkaCluster:
     """
 
     def __init__(self, options: ClusterOptions) -> None:
-        self.options: Final = options
+        self.options = options
         self.nodes: Cluster | None = None
         #: The reason why the nodes could not be asked at the last look.
         self.problem: str | None = "its nodes were not asked yet"
@@ -120,6 +120,8 @@ class KafkaCluster:
         self._places = FairPlaces(options.places)
         self._idle: list[_Idle] = []
         self._busy: set[ClusterConnections] = set()
+        #: Those of them that are of former options.
+        self._former: set[ClusterConnections] = set()
         self._looking: asyncio.Task[Cluster] | None = None
         #: The number of looks until now, by the id of a node that number when it was last named, and the ids that
         #: ``on_nodes`` know.
@@ -148,6 +150,20 @@ class KafkaCluster:
         await asyncio.gather(*tasks, return_exceptions=True)
         idle, self._idle = self._idle, []
         await asyncio.gather(*(each.close() for each in [*self._busy, *(row.connections for row in idle)]))
+
+    def use(self, options: ClusterOptions) -> None:
+        """Have other addresses and credentials from now on; what is asked already ends over the former connections.
+
+        What was listed before is not given any more: other credentials may see other topics.
+        """
+        self.options = options
+        self._former |= self._busy
+        idle, self._idle = self._idle, []
+        for row in idle:
+            task = asyncio.create_task(row.connections.close())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        self._wrote({})
 
     def _wrote(self, changed: ChangedTopics | None) -> None:
         if changed is not None:
@@ -310,6 +326,9 @@ class KafkaCluster:
                 raise
             finally:
                 self._busy.discard(connections)
+                if connections in self._former:
+                    self._former.discard(connections)
+                    await connections.close()
                 if not connections.is_closed:
                     now = asyncio.get_running_loop().time()
                     self._idle.append(_Idle(principal, connections, now))
