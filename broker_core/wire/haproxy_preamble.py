@@ -1,6 +1,6 @@
-"""HAProxy's PROXY protocol, versions 1 and 2: the preamble by which a TCP proxy tells the address of its client.
+"""HAProxy's PROXY protocol, versions 1 and 2: the preamble by which a TCP proxy passes on its client's address.
 
-The format is that of https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt. There is no input or output here.
+The format: https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt. There is no input or output here.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _CRC32C: Final = 0x03
 
 
 class PreambleError(Exception):
-    """The bytes are no preamble, or one that is not to be believed."""
+    """The bytes are not a preamble, or one that cannot be trusted."""
 
 
 class HaproxyPreamble:
-    """Reads one preamble from the beginning of a stream, in chunks of any size.
+    """Reader of one preamble from the beginning of a stream, in chunks of any size.
 
     Once :attr:`is_complete`, :attr:`source` is the address of the client; ``None`` means that the address of the
     connection itself counts: a health check of the proxy (LOCAL), or a client of an unknown address.
@@ -55,7 +55,7 @@ class HaproxyPreamble:
         self.source: ListenAddress | None = None
 
     def feed(self, data: bytes) -> int:
-        """Read on; returns how many of these bytes belong to the preamble: all of them while it is not complete.
+        """Read on; returns how many of the bytes belong to the preamble: all of them while it is not complete.
 
         Raises :exc:`PreambleError`, as soon as it is clear.
         """
@@ -70,7 +70,7 @@ class HaproxyPreamble:
         return end - before
 
     def _end(self) -> int | None:
-        """Bytes of the whole preamble, where they are all here."""
+        """The size of the whole preamble, if all of its bytes are here."""
         held = self._buffer
         if held[: len(_V1)] == _V1[: len(held)]:
             line = held.find(b"\n", 0, _V1_LARGEST)
@@ -116,7 +116,7 @@ def _address(kind: type[IPv4Address | IPv6Address], word: bytes) -> str:
 
 
 def _host(address: IPv4Address | IPv6Address) -> str:
-    """One text for one client: an IPv4 address mapped into IPv6 is the IPv4 address."""
+    """The same text for one client's addresses: an IPv4 address mapped into IPv6 becomes the IPv4 address."""
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
     return str(mapped or address)
 
@@ -125,7 +125,7 @@ def _source_of_v2(preamble: bytes) -> ListenAddress | None:
     version, command = preamble[12] >> 4, preamble[12] & 0xF
     if version != 2 or command not in (_LOCAL, _PROXY):
         _refuse(f"version {version} with command {command}")
-    if command == _LOCAL:  # a connection of the proxy's own; whatever it says of addresses is to be ignored
+    if command == _LOCAL:  # a connection of the proxy's own, whose addresses are to be ignored
         return None
     kind = preamble[13]
     if kind not in _ADDRESSES:
@@ -141,11 +141,11 @@ def _source_of_v2(preamble: bytes) -> ListenAddress | None:
     if kind == _TCP6:
         source, _, port, _ = struct.unpack_from(">16s16sHH", preamble, _V2_HEAD)
         return ListenAddress(_host(IPv6Address(source)), port)
-    return None  # a client of the proxy's own machine, or of an address that it does not tell
+    return None  # a client on the proxy's machine, or at an unknown address
 
 
 def _check_extensions(preamble: bytes, at: int) -> None:
-    """See that the extensions (TLV) are whole, and that a checksum among them is right."""
+    """Check that the extensions (TLV) are complete, and that a checksum among them is right."""
     while at < len(preamble):
         if at + 3 > len(preamble):
             _refuse("an extension that is cut short")

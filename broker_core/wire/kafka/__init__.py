@@ -1,6 +1,6 @@
 """Kafka's protocol without sockets: values, messages by API and version, headers, frames.
 
-The messages are those of Kafka's own definitions, encoded as KIP-482 has it; docs/reference/kafka.md lists the APIs.
+The messages follow Kafka's own definitions, encoded by KIP-482; docs/reference/kafka.md lists the APIs.
 """
 
 from __future__ import annotations

@@ -12,13 +12,13 @@ from broker_core.wire.kafka.writer import Encoded, Writer
 
 __all__ = ["NEVER", "Api"]
 
-#: As the first flexible version: there is none.
+#: The first flexible version of an API that has none.
 NEVER: Final = 2**15
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Api:
-    """``versions`` are those that are understood; from ``flexible`` on, messages have variable lengths and tagged
+    """An API. ``versions`` are the supported ones; from ``flexible`` on, messages have variable lengths and tagged
     fields (KIP-482). ``plain_response_header``: the header of answers has no tagged fields in any version.
     """
 
@@ -42,21 +42,21 @@ class Api:
         return self.response.has(name, version)
 
     def read_request(self, reader: Reader, version: int) -> Fields:
-        """Raises :exc:`~.reader.MalformedMessage`; bytes behind the request are ignored, as Kafka does."""
+        """Read a request. Raises :exc:`~.reader.MalformedMessage`; bytes after the request are ignored, as in Kafka."""
         return self.request.read(reader, version, flexible=self.is_flexible(version))
 
     def write_request(self, writer: Writer, value: Mapping[str, Any], version: int) -> None:
         self.request.write(writer, value, version, flexible=self.is_flexible(version))
 
     def read_response(self, reader: Reader, version: int) -> Fields:
-        """Raises :exc:`~.reader.MalformedMessage`."""
+        """Read a response. Raises :exc:`~.reader.MalformedMessage`."""
         return self.response.read(reader, version, flexible=self.is_flexible(version))
 
     def write_response(self, writer: Writer, value: Mapping[str, Any], version: int) -> None:
         self.response.write(writer, value, version, flexible=self.is_flexible(version))
 
     def response_elements(self, path: str, values: Iterable[Mapping[str, Any]], version: int) -> Encoded:
-        """Elements of an array of the response, to stand in many values of it: a row of 33 configs is encoded once and
-        not 500 times. ``path`` names it, such as ``"topics.configs"``.
+        """Elements of an array of the response, encoded once for many values: a row of 33 configs once and not 500
+        times. ``path`` names the array, such as ``"topics.configs"``.
         """
         return self.response.elements(path, values, version, flexible=self.is_flexible(version))

@@ -1,4 +1,4 @@
-"""Kafka's error codes, by Kafka's names, as far as this project answers or understands them."""
+"""Kafka's error codes that this project sends or understands, by Kafka's names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["ErrorCode", "error_name"]
 
 
 class ErrorCode(IntEnum):
-    """A code of a row or of a whole answer: INT16 on the wire. docs/reference/kafka.md lists when each is answered."""
+    """A code of a row or of a whole answer: INT16 on the wire. docs/reference/kafka.md lists when each is sent."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -58,7 +58,7 @@ class ErrorCode(IntEnum):
 
 
 def error_name(code: int) -> str:
-    """Kafka's name of a code; the number of one that is only relayed."""
+    """Kafka's name of a code; the number for one that is only relayed."""
     try:
         return ErrorCode(code).name
     except ValueError:

@@ -1,6 +1,6 @@
-"""What is wrong with a value that a client wants to send: found before it is sent, since servers only hang up.
+"""Check of a value before a client sends it, since servers only close the connection if it is invalid.
 
-A version that lacks a field is none of this: that is the caller's choice of the version.
+Fields that the version lacks are not checked: the caller has chosen the version.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from broker_core.wire.kafka.writer import Encoded, EncodedRows
 
 __all__ = ["LONGEST_TEXT", "fault_of"]
 
-#: Bytes of a text. Encodings with variable lengths could have longer ones; servers take none in any version.
+#: Bytes of a text. Encodings with variable lengths could have longer ones, but servers accept none.
 LONGEST_TEXT: Final = 32_767
 #: Bits of a number by its letter in :mod:`struct`; those in capitals have no sign.
 _BITS: Final = {"b": 8, "h": 16, "H": 16, "i": 32, "q": 64}
@@ -22,7 +22,7 @@ _SHOWN: Final = 50
 
 
 def fault_of(struct: Struct, value: Mapping[str, Any]) -> str | None:
-    """The first field whose value cannot be sent, and why; ``None`` where all can. Nulls are not looked at."""
+    """The first field whose value cannot be sent, and why; ``None`` if all can. Nulls are not checked."""
     kinds = {field.name: field.kind for field in struct.fields}
     for name, item in value.items():
         kind = kinds.get(name)
@@ -33,7 +33,7 @@ def fault_of(struct: Struct, value: Mapping[str, Any]) -> str | None:
 
 
 def _fault(kind: Kind, value: Any) -> str | None:
-    """What is wrong, behind the name of the field; it begins with the way to the value in the field."""
+    """The fault of a value, to follow the name of its field; it begins with the path to the value in the field."""
     if isinstance(kind, Struct):
         if not isinstance(value, Mapping):
             return _not("fields", value)

@@ -1,9 +1,9 @@
-"""The fields of messages, declared as Kafka's own message definitions have them, and their codecs by version.
+"""The fields of messages, declared as in Kafka's own message definitions, and their codecs by version.
 
-A message is a :class:`Struct` of fields. Each says in which versions it is there, and in which it may be null, as text:
-``"0+"``, ``"4-8"``, ``"3"``. A codec of one version is compiled with its first use. The value of a struct is a ``dict``
-by the names of its fields; reading gives every field of the struct, with the default where the version lacks it;
-writing takes the default for a name that is missing, and leaves out what the version lacks.
+A message is a :class:`Struct` of fields. Each gives the versions that have it, and those in which it may be null, as
+text: ``"0+"``, ``"4-8"``, ``"3"``. A codec of one version is compiled with its first use. The value of a struct is a
+``dict`` by the names of its fields; reading gives every field of the struct, with the default if the version lacks it;
+writing takes the default for a missing name, and omits fields that the version lacks.
 """
 
 from __future__ import annotations
@@ -64,14 +64,14 @@ class Versions(NamedTuple):
 
 
 class Kind(ABC):
-    """A kind of value. ``default`` is that of a field which names none; ``packed`` is its letter in :mod:`struct`."""
+    """A kind of value. ``default`` is for a field without its own; ``packed`` is the letter in :mod:`struct`."""
 
     default: Any = None
     packed: str = ""
 
     @abstractmethod
     def codec(self, version: int, *, flexible: bool, nullable: bool) -> Codec:
-        """How it is read and written; ``flexible`` is the encoding with variable lengths (KIP-482)."""
+        """The codec of a version; ``flexible`` is the encoding with variable lengths (KIP-482)."""
 
 
 class _Plain(Kind):
@@ -173,8 +173,8 @@ class Array(Kind):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field. With a ``tag``, it is a tagged field, and there only where it is not the default. ``default`` ``...``
-    is that of its kind, ``None`` null.
+    """One field. With a ``tag``, it is a tagged field, which is sent only if it is not the default. ``default`` ``...``
+    is the kind's default, ``None`` null.
     """
 
     name: str
@@ -227,13 +227,13 @@ class Struct(Kind):
         return Codec(read, write)
 
     def read(self, reader: Reader, version: int, *, flexible: bool) -> Fields:
-        """The value of one version. Raises :exc:`~.reader.MalformedMessage`."""
+        """Read the value of one version. Raises :exc:`~.reader.MalformedMessage`."""
         value: Fields = self._codec(version, flexible).read(reader)
         return value
 
     def write(self, writer: Writer, value: Mapping[str, Any], version: int, *, flexible: bool) -> None:
         """Write one version. Raises :exc:`ValueError` for null in a field that cannot be null, and :exc:`KeyError` for
-        a name that is no field.
+        an unknown name.
         """
         self._codec(version, flexible).write(writer, value)
 
@@ -290,8 +290,8 @@ class Struct(Kind):
 
 
 class Cursor(Struct):
-    """The fields of a cursor, which is absent and never null. One that cannot be read is empty, so that the request is
-    answered with an error; that of a whole message ends the connection.
+    """The fields of a cursor, which may be absent but never null. An unreadable cursor is empty, so that the request is
+    answered with an error; an unreadable message ends the connection.
     """
 
     def codec(self, version: int, *, flexible: bool, nullable: bool) -> Codec:

@@ -1,4 +1,4 @@
-"""Cuts a stream of bytes into the messages of its frames: a length of four bytes, then so many bytes."""
+"""Splitting a stream of bytes into the messages of its frames: a length of four bytes, then so many bytes."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from broker_core.wire.kafka.reader import MalformedMessage
 __all__ = ["FrameSplitter"]
 
 _HEADER: Final = 4
-#: A request has its header.
+#: The least size of a request: its header.
 _LEAST: Final = 8
-#: How each handshake of TLS begins. Read as a length it is more than 300 MB, which no message has.
+#: The first bytes of a handshake of TLS. Read as a length they are more than 300 MB, which no message has.
 _TLS_HANDSHAKE: Final = b"\x16\x03"
 
 
 class FrameSplitter:
-    """Holds at most one incomplete frame; ``max_size`` bounds the bytes of a message, and may be changed.
+    """Splitter that holds at most one incomplete frame; ``max_size`` bounds the bytes of a message, and may be changed.
 
-    An error is final: what follows it in the stream cannot be told apart.
+    An error is final: frames after it cannot be recognised.
     """
 
     __slots__ = ("_held", "least", "max_size")
@@ -30,7 +30,7 @@ class FrameSplitter:
 
     @property
     def buffered(self) -> int:
-        """Bytes held of a frame that is not whole yet."""
+        """Bytes held of an incomplete frame."""
         return len(self._held)
 
     def feed(self, data: bytes) -> list[bytes]:

@@ -1,7 +1,7 @@
 """The headers of requests and answers, and whole frames of both.
 
 A frame is a length of four bytes and the message. The client id is a text with a length of two bytes in every version
-of the header; header 2 (of flexible versions) has tagged fields behind it.
+of the header; header 2 (of flexible versions) has tagged fields after it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from broker_core.wire.kafka.writer import Buffer, Writer
 __all__ = ["RequestHeader", "read_header", "read_response", "request_frame", "response_frame"]
 
 _LENGTH: Final = struct.Struct(">I").pack
-#: Elements of the arrays of one answer: those of two million topics with a partition each.
+#: Elements of the arrays of one answer: as many as two million topics with a partition each have.
 _MOST_ANSWERED: Final = 8_000_000
 #: Bytes of a frame: its length has a sign.
 _LARGEST: Final = 2**31 - 1
@@ -26,7 +26,7 @@ _FIRST: Final = struct.Struct(">hhi").pack
 
 
 class RequestHeader(NamedTuple):
-    """The header of a request; ``client_id`` is empty where it is null."""
+    """The header of a request; ``client_id`` is empty if it is null."""
 
     api_key: int
     api_version: int
@@ -35,7 +35,7 @@ class RequestHeader(NamedTuple):
 
 
 def read_header(reader: Reader) -> RequestHeader:
-    """The header without the tagged fields, which the caller skips where the API's version is flexible.
+    """The header without the tagged fields, which the caller skips if the API's version is flexible.
 
     Raises :exc:`~.reader.MalformedMessage`.
     """
@@ -59,7 +59,7 @@ def request_frame(
 def response_frame(api: Api, version: int, correlation_id: int, value: Mapping[str, Any]) -> list[Buffer]:
     """A whole answer as pieces, the first of which begins with the length.
 
-    Raises :exc:`OverflowError` for one that no frame can have.
+    Raises :exc:`OverflowError` for a size that no frame can have.
     """
     writer = Writer()
     writer.int32(correlation_id)

@@ -1,4 +1,4 @@
-"""The APIs that are understood: Kafka's own, which are generated, and ListTopics."""
+"""The supported APIs: Kafka's own, which are generated, and ListTopics."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["APIS", "LIST_TOPICS", "NOT_ASKED"]
 #: The authorized operations in an answer to a request that did not ask for them.
 NOT_ASKED: Final = -(2**31)
 
-#: The names of topics and nothing else, as KIP-142 has it; Kafka itself never had it.
+#: The names of topics and nothing else, by KIP-142; Kafka itself never had it.
 LIST_TOPICS: Final = Api(
     20142,
     "ListTopics",

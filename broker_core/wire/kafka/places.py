@@ -11,23 +11,23 @@ from broker_core.wire.kafka.reader import ZERO_ID
 
 __all__ = ["Order", "order_of", "ordered"]
 
-#: What places are compared by.
+#: The key by which places are compared.
 Order: TypeAlias = tuple[Any, ...]
 
-#: Fields that are compared before those in front of them: transactions come by their producers first.
+#: Fields in another order than that of the cursor: transactions are ordered by producers first.
 _EARLIER: Final[Mapping[tuple[str, ...], tuple[str, ...]]] = {
     ("transactional_id", "producer_id"): ("producer_id", "transactional_id")
 }
 
 
 def ordered(fields: Sequence[str]) -> tuple[str, ...]:
-    """The fields of a cursor as they are compared."""
+    """The fields of a cursor in the order of comparison."""
     return _EARLIER.get(tuple(fields), tuple(fields))
 
 
 def order_of(values: Mapping[str, Any], fields: Sequence[str], topic_id: uuid.UUID = ZERO_ID) -> Order:
-    """What the place with these values is compared by: by ``fields``, one after the other, texts
-    as Java compares them (UTF-16).
+    """The key of a place by its values: ``fields`` one after the other, texts in Java's order
+    (UTF-16).
 
     Newer producers are before older ones; topics without a name are before all others, in the order of their ids.
     """

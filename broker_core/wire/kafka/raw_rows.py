@@ -1,6 +1,6 @@
-"""Rows of answers that stay the bytes that they came as, with where each begins: what is passed on is not decoded.
+"""Rows of answers as received bytes with the start of each, so that rows that are passed on are not decoded.
 
-Those of one answer can be cut, put into another order, and joined with those of other nodes.
+Rows of one answer can be cut, reordered, and joined with rows of other nodes.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ _Array: TypeAlias = np.ndarray[Any, Any]
 _MOST: Final = 8_000_000
 #: Lengths from here on take more than one byte.
 _LONG: Final = 0x7F
-#: The places of what there is not; those of a message of up to 2 GiB are four bytes each.
+#: No places; a place in a message of up to 2 GiB has four bytes.
 _NONE: Final = array("i")
 
 
 @dataclass(frozen=True, slots=True)
 class RawLevel:
-    """The rows of one array, of all that they are in. ``starts`` are the bytes that they begin at.
+    """The rows of one array, in all rows that contain it. ``starts`` are the offsets of the rows.
 
-    What has rows below has the place of the length of their array (``inner``), their number (``counts``), and the byte
-    behind them (``tails``), by row. ``fields`` are the places of the fields that were asked for, by row.
+    Rows with an inner array have the place of its length (``inner``), the number of its rows (``counts``), and the
+    offset after them (``tails``), by row. ``fields`` are the places of the requested fields, by row.
     """
 
     starts: array[int]
@@ -51,7 +51,7 @@ class RawLevel:
 
     @classmethod
     def joined(cls, levels: Sequence[RawLevel], shifts: Sequence[int]) -> RawLevel:
-        """The rows of levels one after another, each so many bytes further on."""
+        """The rows of several levels as one, each shifted by so many bytes."""
 
         def moved(columns: Iterable[array[int]]) -> array[int]:
             found = array("i")
@@ -72,9 +72,10 @@ class RawLevel:
 
 
 class RawRows(EncodedRows, Sequence[Any]):
-    """The rows of an array of an answer, decoded where they are looked at.
+    """The rows of an array of an answer, decoded when they are accessed.
 
-    ``levels`` are those of the array and of the arrays in its rows that were asked for; ``end`` is behind the last row.
+    ``levels`` are the levels of the array and of the requested arrays in its rows; ``end`` is the offset after the last
+    row.
     """
 
     def __init__(
@@ -131,7 +132,7 @@ class RawRows(EncodedRows, Sequence[Any]):
 
     @cached_property
     def ends(self) -> list[_Array]:
-        """By level the bytes behind the rows."""
+        """By level the offsets after the rows."""
         found: list[_Array] = []
         for depth, level in enumerate(self.levels):
             ends = np.array([*level.starts[1:], self.end][: len(level.starts)], np.int32)
@@ -150,7 +151,7 @@ class RawRows(EncodedRows, Sequence[Any]):
 
     @property
     def nbytes(self) -> int:
-        """Bytes that they and the places in them take."""
+        """Bytes that the rows and their places take."""
         places = [
             column
             for level in self.levels
@@ -159,12 +160,12 @@ class RawRows(EncodedRows, Sequence[Any]):
         return len(self.data) + sum(column.itemsize * len(column) for column in places)
 
     def few(self, count: int, size: int) -> list[Any]:
-        """Of the first ``count`` rows those of up to ``size`` bytes."""
+        """The rows of up to ``size`` bytes among the first ``count``."""
         edges = [*self.levels[0].starts[: count + 1], self.end][: count + 1]
         return [self._row(start) for start, end in pairwise(edges) if end - start <= size]
 
     def texts(self, field: str, level: int = 0) -> list[str]:
-        """A text of each row of a level, of a field whose places were asked for; empty for null."""
+        """The text of a field in each row of a level, whose places were requested; empty for null."""
         read = Reader.compact_string if self.compact else Reader.plain_string
         return [read(Reader(self.data, place)) or "" for place in self.levels[level].fields[field]]
 
@@ -194,12 +195,12 @@ class RawRows(EncodedRows, Sequence[Any]):
         return not np.frombuffer(self.data, np.uint8)[starts[:, None] + np.arange(size)].any()
 
     def bytes_of(self, field: str) -> list[int]:
-        """A byte of each row, of a field whose places were asked for."""
+        """The byte of a field in each row, whose places were requested."""
         return [self.data[place] for place in self.levels[0].fields[field]]
 
     @classmethod
     def joined(cls, parts: Sequence[RawRows]) -> RawRows:
-        """The rows of one answer and more, to requests of one API and version, one after another."""
+        """The rows of several answers to requests of one API and version, one after another."""
         pieces: list[Buffer] = []
         shifts: list[int] = []
         at = 0
@@ -220,30 +221,30 @@ class RawRows(EncodedRows, Sequence[Any]):
         return Encoded(1, [memoryview(self.data)[self.levels[0].starts[place] : self.end_of(place)]])
 
     def ordered(self, places: Sequence[int]) -> CutRows:
-        """The rows at these places, in this order."""
+        """The rows at ``places``, in this order."""
         return self.mixed([self.one(place) for place in places])
 
     def mixed(self, rows: Sequence[Encoded]) -> CutRows:
-        """Rows of these and others: a copy, which keeps the bytes of no answer."""
+        """Own and other rows as a copy, which keeps no answer in memory."""
         data = b"".join(piece for row in rows for piece in row.pieces)
         return self.cut(Encoded(sum(row.count for row in rows), [memoryview(data)] if data else []))
 
     def length(self, count: int) -> bytes:
-        """The length in front of an array of so many rows."""
+        """The encoded length of an array of so many rows."""
         return unsigned_varint(count + 1) if self.compact else count.to_bytes(4, "big")
 
     def cut(self, some: Encoded) -> CutRows:
-        """Some of them."""
+        """Some encoded rows as a sequence."""
         return CutRows(some, self.read)
 
     def encoded(self) -> Encoded:
-        """All of them, to be written."""
+        """All rows, to be written."""
         starts = self.levels[0].starts
         return Encoded(len(starts), [memoryview(self.data)[starts[0] : self.end]] if starts else [])
 
 
 class CutRows(EncodedRows, Sequence[Any]):
-    """Some rows, which are decoded where they are looked at."""
+    """Some rows, decoded when they are accessed."""
 
     def __init__(self, some: Encoded, read: Callable[[Reader], Any]) -> None:
         self._some = some

@@ -1,7 +1,7 @@
-"""Reading the values of Kafka's protocol from bytes that nobody vouches for.
+"""Reading the values of Kafka's protocol from untrusted bytes.
 
-Every length is compared with the bytes that are left before anything is made of it, and the elements of all arrays
-together are bounded: an array costs more memory than its bytes.
+Every length is compared with the bytes that are left before it is used, and the elements of all arrays together are
+bounded: an array costs more memory than its bytes.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ _INT64: Final = struct.Struct(">q").unpack_from
 _FLOAT64: Final = struct.Struct(">d").unpack_from
 
 
-#: The id that stands for none.
+#: The id that means "none".
 ZERO_ID: Final = uuid.UUID(int=0)
 _ZERO: Final = ZERO_ID.bytes
 
 
 class MalformedMessage(ValueError):
-    """Bytes that are no message of Kafka's protocol. The connection is closed, as Kafka does."""
+    """Bytes are not a message of Kafka's protocol. The connection is closed, as in Kafka."""
 
 
 class Reader:
-    """Reads one message from ``data``, from byte ``at`` on. Each method raises :exc:`MalformedMessage`."""
+    """Reader of one message in ``data``, from byte ``at`` on. Each method raises :exc:`MalformedMessage`."""
 
     __slots__ = ("_data", "_elements", "_end", "at", "known")
 
@@ -57,7 +57,7 @@ class Reader:
         return self._end - self.at
 
     def _skip(self, size: int) -> int:
-        """Where so many bytes begin, which are read now."""
+        """The offset of the next bytes, which are marked as read."""
         at = self.at
         if size < 0 or size > self._end - at:
             raise MalformedMessage(f"{size} bytes are announced at byte {at}, and {self._end - at} are left")
@@ -65,7 +65,7 @@ class Reader:
         return at
 
     def raw(self, size: int) -> bytes:
-        """So many bytes as they are."""
+        """The next ``size`` bytes."""
         at = self._skip(size)
         return self._data[at : at + size]
 
@@ -95,7 +95,7 @@ class Reader:
         return ZERO_ID if data == _ZERO else uuid.UUID(bytes=data)
 
     def unsigned_varint(self) -> int:
-        """At most five bytes; what does not fit in 32 bits is malformed."""
+        """A number of at most five bytes; one that does not fit in 32 bits is malformed."""
         at = self.at
         if at < self._end and self._data[at] < 0x80:
             self.at = at + 1
@@ -111,7 +111,7 @@ class Reader:
         raise MalformedMessage(f"the variable-length integer before byte {self.at} is too long")
 
     def size(self, *, compact: bool, short: bool = False) -> int | None:
-        """The length in front of a text, of bytes (``short``: of 16 bits, where not compact) or of an array.
+        """The length of a text, of bytes (``short``: of 16 bits, if not compact) or of an array.
 
         ``None`` for null.
         """
@@ -137,7 +137,7 @@ class Reader:
             raise MalformedMessage("too many elements in the arrays of one message")
 
     def plain_string(self) -> str | None:
-        """A text behind 16 bits; bytes that are no UTF-8 become U+FFFD, as in Kafka."""
+        """A text after a length of 16 bits; invalid UTF-8 becomes U+FFFD, as in Kafka."""
         at = self.at + 2
         if at <= self._end and (size := int.from_bytes(self._data[at - 2 : at])) <= min(
             0x7FFF, self._end - at
@@ -148,7 +148,7 @@ class Reader:
         return None if found is None else self.raw(found).decode("utf-8", "replace")
 
     def compact_string(self) -> str | None:
-        """A text behind a length of variable size; bytes that are no UTF-8 become U+FFFD, as in Kafka."""
+        """A text after a length of variable size; invalid UTF-8 becomes U+FFFD, as in Kafka."""
         at = self.at
         if at < self._end and 0 < (size := self._data[at]) < 0x80 and size <= self._end - at:
             self.at = at + size
@@ -169,7 +169,7 @@ class Reader:
         return None if size is None else self.raw(size)
 
     def unpacked(self, values: struct.Struct) -> tuple[Any, ...]:
-        """Values of fixed sizes, one behind the other."""
+        """Values of fixed sizes, one after the other."""
         return values.unpack_from(self._data, self._skip(values.size))
 
     def within(self, size: int) -> int:
@@ -179,18 +179,18 @@ class Reader:
         return before
 
     def leave(self, before: int) -> None:
-        """Go on behind the bytes of :meth:`within`, whatever was read of them."""
+        """Go on after the bytes of :meth:`within`, whether or not all were read."""
         self.at, self._end = self._end, before
 
     def tags(self) -> int:
-        """The number of tagged fields of a struct; they count as elements do."""
+        """The number of tagged fields of a struct; they count as elements."""
         count = self.unsigned_varint()
         if count:
             self._count(count)
         return count
 
     def skip_tags(self) -> None:
-        """Read tagged fields that nobody knows."""
+        """Skip unknown tagged fields."""
         for _ in range(self.tags()):
             self.unsigned_varint()
             self._skip(self.unsigned_varint())

@@ -1,6 +1,7 @@
-"""Where the rows of an array begin in the bytes of a message: only reading all before them tells.
+"""Scan for the starts of an array's rows in the bytes of a message, which have to be read one after another.
 
-What reads a version is compiled from its fields: neighbours of fixed sizes are one step, and a text costs its length.
+The scanner of a version is compiled from its fields: consecutive fields of fixed sizes are one step, and a text costs
+reading its length.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from broker_core.wire.kafka.reader import MalformedMessage
 __all__ = ["RawPath", "compiled_scan", "own_places"]
 
 #: Names of arrays of a message, each in the rows of the one before, with the fields whose places are noted; "" is the
-#: row itself, where it is no struct.
+#: row itself, if it is not a struct.
 RawPath: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
 
 _SIZES: Final = {"?": 1, "b": 1, "h": 2, "H": 2, "i": 4, "q": 8, "d": 8}
@@ -24,7 +25,7 @@ _ID: Final = 16
 
 
 class _Source:
-    """The source of what reads rows: ``at`` is the byte that it is at, ``ahead`` the fixed bytes that are before it."""
+    """The source code of a scanner: ``at`` is the current offset, ``ahead`` the fixed bytes to add to it."""
 
     def __init__(self, version: int, path: RawPath, own: Sequence[Sequence[str]], *, compact: bool) -> None:
         self.lines: list[str] = []
@@ -39,7 +40,7 @@ class _Source:
         self.lines.append("    " * indent + text)
 
     def settle(self, indent: int) -> None:
-        """Let ``at`` be the byte that is next."""
+        """Let ``at`` be the offset of the next byte."""
         if self._ahead:
             self.line(f"at += {self._ahead}", indent)
             self._ahead = 0
@@ -123,7 +124,7 @@ class _Source:
 
 
 def own_places(message: Struct, version: int, path: RawPath) -> list[list[str]]:
-    """By level the fields whose places are not where their rows begin."""
+    """By level the fields whose places are not the starts of their rows."""
     found: list[list[str]] = []
     kind: Kind = message
     for name, fields in path:
@@ -142,7 +143,7 @@ def own_places(message: Struct, version: int, path: RawPath) -> list[list[str]]:
 def compiled_scan(
     kind: Kind, version: int, path: RawPath, own: Sequence[Sequence[str]], *, compact: bool
 ) -> Callable[[bytes, int, int], tuple[Any, ...]]:
-    """What gives the end of so many rows, and the lists of the levels (:class:`RawLevel`), one after another."""
+    """A function that returns the end of so many rows, and the lists of the levels (:class:`RawLevel`)."""
     source = _Source(version, path, own, compact=compact)
     lists = []
     for level, fields in enumerate(own):
@@ -177,14 +178,14 @@ def compiled_scan(
 
 
 def _size(kind: Kind) -> int | None:
-    """The bytes of a value that always has as many."""
+    """The size of a value, if it is fixed."""
     if isinstance(kind, Array | Struct):
         return None
     return _SIZES[kind.packed] if kind.packed else _ID if getattr(kind, "name", "") == "topic_id" else None
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number of variable length, and where it ends."""
+    """A number of variable length, and its end."""
     value = 0
     for shift in range(0, 35, 7):
         byte = data[at]
@@ -196,13 +197,13 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _text(data: bytes, at: int) -> int:
-    """Where a text or bytes of any length end."""
+    """The end of a text or bytes of any length."""
     size, at = _varint(data, at)
     return at + max(size - 1, 0)
 
 
 def _plain(width: int, data: bytes, at: int) -> int:
-    """Where a text behind a length of so many bytes ends."""
+    """The end of a text after a length of so many bytes."""
     end = at + width
     size = int.from_bytes(data[at:end], "big", signed=True)
     if size < -1 or end > len(data):
@@ -211,7 +212,7 @@ def _plain(width: int, data: bytes, at: int) -> int:
 
 
 def _compact_length(data: bytes, at: int) -> tuple[int, int]:
-    """The number of elements of an array, none for null, and where they begin."""
+    """The number of elements of an array, 0 for null, and their start."""
     count, at = _varint(data, at)
     return _checked(data, at, max(count - 1, 0))
 
@@ -230,7 +231,7 @@ def _checked(data: bytes, at: int, count: int) -> tuple[int, int]:
 
 
 def _tags(data: bytes, at: int) -> int:
-    """Where tagged fields end."""
+    """The end of tagged fields."""
     count, at = _varint(data, at)
     for _ in range(count):
         _, at = _varint(data, at)

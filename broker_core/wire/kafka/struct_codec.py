@@ -1,6 +1,6 @@
-"""How the fields of one version of a struct are read and written, with neighbours of a fixed size in one step.
+"""Codecs of one version of a struct, which read and write consecutive fields of fixed sizes in one step.
 
-A request of 500 topics has ten thousand values: what can be decided once for a version is decided here.
+A request of 500 topics has ten thousand values, so all decisions are made once for a version.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ __all__ = ["Codec", "Part", "struct_codec"]
 
 
 class Codec(NamedTuple):
-    """How a kind of value is read and written in one version.
+    """The codec of a kind of value in one version.
 
-    ``packed`` is its letter in :mod:`struct` where it has one size and needs nothing else.
+    ``packed`` is its letter in :mod:`struct` if it has a fixed size and needs nothing else.
     """
 
     read: Callable[[Reader], Any]
@@ -42,7 +42,7 @@ _MUTABLE: Final = (list, dict)
 def struct_codec(
     plain: Sequence[Part], tagged: Mapping[int, Part], absent: Mapping[str, Any], *, flexible: bool
 ) -> Codec:
-    """``absent`` are the fields that the version lacks, with their defaults, which are read and never written.
+    """A struct's codec. ``absent`` are the fields that the version lacks: their defaults are read and never written.
 
     ``read`` raises :exc:`~.reader.MalformedMessage`. ``write`` raises :exc:`KeyError` for a name that is no field.
     """

@@ -1,4 +1,4 @@
-"""Writing the values of Kafka's protocol, with large parts that are encoded already left where they are."""
+"""Writing the values of Kafka's protocol, without copies of large parts that are encoded already."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Buffer", "Encoded", "EncodedRows", "Numbered", "Writer", "unsigned_v
 
 Buffer: TypeAlias = "bytes | bytearray | memoryview"
 
-#: Bytes of an encoded part from which it is not copied.
+#: Bytes of an encoded part from which on it is not copied.
 _LARGE: Final = 4 * 1024
 _INT8: Final = struct.Struct(">b").pack
 _INT16: Final = struct.Struct(">h").pack
@@ -25,9 +25,9 @@ _FLOAT64: Final = struct.Struct(">d").pack
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """The elements of an array as they go out: ``count`` of them, encoded for the version that is written.
+    """The ``count`` elements of an array, encoded for the version that is written.
 
-    It stands for the list in the value of a field. ``error`` is the first error code in them, 0 for none.
+    They replace the list in the value of a field. ``error`` is the first error code in them, 0 for none.
     """
 
     count: int
@@ -36,20 +36,20 @@ class Encoded:
 
 
 class EncodedRows(ABC):
-    """The elements of an array that are encoded for the version that is written, and read as a list is."""
+    """The elements of an array that are encoded for the version that is written, and can be read like a list."""
 
     @abstractmethod
     def __iter__(self) -> Iterator[Any]: ...
 
     @abstractmethod
     def encoded(self) -> Encoded:
-        """All of them, to be written."""
+        """All elements, to be written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
-    """The elements of an array that differ by their numbers alone, from 0 on: ``part`` gives those from a number on up
-    to another, without that, encoded for the version that is written. It stands for the list in the value of a field.
+    """The elements of an array that only differ by their numbers, from 0 on: ``part(start, stop)`` gives a range of
+    them, encoded for the version that is written. They replace the list in the value of a field.
     """
 
     count: int
@@ -57,7 +57,7 @@ class Numbered:
 
 
 class Writer:
-    """Writes one message; :meth:`pieces` are its bytes."""
+    """Writer of one message; :meth:`pieces` are its bytes."""
 
     __slots__ = ("_now", "_pieces", "_size")
 
@@ -72,15 +72,15 @@ class Writer:
         return self._size + len(self._now)
 
     def pieces(self) -> list[Buffer]:
-        """What was written, in order."""
+        """The written bytes, in order."""
         return [*self._pieces, self._now] if self._now else list(self._pieces)
 
     def joined(self) -> bytes:
-        """What was written, in one."""
+        """The written bytes as one."""
         return b"".join(self.pieces())
 
     def raw(self, data: Buffer) -> None:
-        """Bytes as they are; large ones are not copied, and must not change."""
+        """Write bytes as they are; large ones are not copied, and must not change."""
         if len(data) < _LARGE:
             self._now += data
             return
@@ -122,7 +122,7 @@ class Writer:
             self._now += unsigned_varint(value)
 
     def length(self, count: int | None, *, compact: bool, short: bool = False) -> None:
-        """The length in front of a text, of bytes or of an array; ``None`` is null."""
+        """Write the length of a text, of bytes or of an array; ``None`` is null."""
         if compact:
             self.unsigned_varint(0 if count is None else count + 1)
         elif short:
@@ -160,7 +160,7 @@ class Writer:
 
 
 def unsigned_varint(value: int) -> bytes:
-    """Seven bits a byte, the lowest first."""
+    """A number with seven bits a byte, the lowest first."""
     data = bytearray()
     while value >= 0x80:
         data.append(value & 0x7F | 0x80)

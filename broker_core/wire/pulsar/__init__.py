@@ -73,7 +73,7 @@ __all__ = [
     "watch_update_body",
 ]
 
-# What only servers need of large commands takes protobuf's own descriptors: clients start without.
+# Large commands, for servers only, need protobuf's descriptors: clients start without them.
 __getattr__ = lazy_exports(
     __name__,
     dict.fromkeys(("LARGE", "TooManyElements", "decode_large"), ".large_commands")

@@ -1,6 +1,6 @@
-"""Frames of an answer that may be large: read by the socket straight into the memory that they are handed on in.
+"""Frames of answers that may be large: the socket reads straight into the memory that is handed on.
 
-It cuts as :class:`~broker_core.wire.pulsar.frame_decoder.FrameDecoder` does, for an :class:`asyncio.BufferedProtocol`.
+It decodes like :class:`~broker_core.wire.pulsar.frame_decoder.FrameDecoder`, for an :class:`asyncio.BufferedProtocol`.
 A listing of 1,000,000 topics is one frame of 65 MB: :meth:`asyncio.Protocol.data_received` would bring it in hundreds
 of chunks to be put together.
 """
@@ -17,12 +17,12 @@ _CHUNK: Final = 64 * 1024  # bytes; a frame that is larger gets memory of its ow
 
 
 class BufferedFrameDecoder:
-    """Hands out the buffer to read into, then the commands that are whole.
+    """Decoder that hands out the buffer to read into, then the complete commands.
 
-    ``max_frame`` bounds a frame with its four bytes of size. Commands of small frames come as ``bytes``; that of a
-    large one is a ``memoryview`` of memory that is not shared, so that it can be used without a copy. That memory
-    is asked for when the buffer for its next bytes is, and the operating system gives its pages only as they are
-    written: a peer that announces a large frame and sends nothing costs nothing.
+    ``max_frame`` bounds a frame with its four bytes of size. Commands of small frames are ``bytes``; the command of a
+    large one is a ``memoryview`` of memory that is not shared, so that it can be used without a copy. That memory is
+    allocated with the buffer for its next bytes, and the operating system provides its pages only as they are written:
+    a peer that announces a large frame and sends nothing costs nothing.
     """
 
     __slots__ = ("_chunk", "_command_size", "_error", "_filled", "_large", "_large_size", "_max_frame")
@@ -40,7 +40,7 @@ class BufferedFrameDecoder:
 
     @property
     def buffered(self) -> int:
-        """Bytes held of a frame that is not whole yet."""
+        """Bytes held of an incomplete frame."""
         return self._filled
 
     @property
@@ -61,7 +61,7 @@ class BufferedFrameDecoder:
         return held[: min(self._filled, HEADER_SIZE)]
 
     def get_buffer(self) -> memoryview:
-        """Where the next bytes go; never empty."""
+        """The buffer for the next bytes; never empty."""
         if self._large_size and self._large is None:
             import numpy as np  # whose import would cost a quick command more than all of its answer
 

@@ -1,9 +1,9 @@
 """Commands: decoded from the bytes of a frame, and encoded as whole frames.
 
-Decoding trusts nothing: a command that lacks a required field, or whose strings are no UTF-8, or that lacks the body
-that its type names, is a :exc:`~broker_core.wire.pulsar.frames.FrameError`. A number outside of an enum is kept
-for the caller
-to refuse. The answer to a listing, whose topics are encoded already, is a module of its own and only shown here.
+Decoding trusts nothing: a command that lacks a required field, or whose strings are not UTF-8, or that lacks the body
+of its type, is a :exc:`~broker_core.wire.pulsar.frames.FrameError`. A number outside of an enum is kept
+for the caller to refuse. The answer to a listing, whose topics are encoded already, has a module of its
+own.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ _MAX_MESSAGE: Final = 4096  # characters of an error's text; the text of an exce
 _BODIES: Final[Mapping[int, str]] = {
     number: field.name for number, field in BaseCommand.DESCRIPTOR.fields_by_number.items() if number != 1
 }
-#: PING and PONG mean the same with and without their empty body.
+#: The required bodies: PING and PONG are valid with and without their empty body.
 _REQUIRED_BODIES: Final[Mapping[int, str]] = {
     number: name for number, name in _BODIES.items() if name not in ("ping", "pong")
 }
@@ -96,7 +96,7 @@ _parse = BaseCommand.FromString
 
 
 def decode(command: bytes) -> BaseCommand:
-    """The command of a frame. Raises :exc:`FrameError` for anything that is no complete command."""
+    """The command of a frame. Raises :exc:`FrameError` for anything but a complete command."""
     try:
         decoded = _parse(command)
     except DecodeError as unparsable:
@@ -116,7 +116,7 @@ def encode(command: BaseCommand) -> bytes:
 
 
 def command_name(number: int) -> str:
-    """What the protocol calls a type of command, or its number where it has no name here."""
+    """The protocol's name of a type of command, or its number if it has no name here."""
     value = BaseCommand.Type.DESCRIPTOR.values_by_number.get(number)
     return value.name if value is not None else f"type {number}"
 
@@ -176,7 +176,7 @@ def connected(
 
 
 def auth_method_of(connect: CommandConnect) -> str | None:
-    """The method that a client names, which may be empty; of very old clients that of the enum; ``None`` for none."""
+    """The method that a client names, which may be empty; for very old clients from the enum; ``None`` for none."""
     if connect.HasField("auth_method_name"):
         return connect.auth_method_name
     if connect.HasField("auth_method"):
@@ -187,7 +187,7 @@ def auth_method_of(connect: CommandConnect) -> str | None:
 def auth_challenge(
     server_version: str, auth_method_name: str, data: bytes, *, protocol_version: int
 ) -> bytes:
-    """AUTH_CHALLENGE; with :data:`REFRESH` it asks a client that is connected for new credentials."""
+    """AUTH_CHALLENGE; with :data:`REFRESH` it asks a connected client for new credentials."""
     command = BaseCommand(type=BaseCommand.AUTH_CHALLENGE)
     command.authChallenge.server_version = server_version
     command.authChallenge.protocol_version = protocol_version
@@ -233,13 +233,13 @@ def success(request_id: int) -> bytes:
 
 
 def error(request_id: int, code: ServerError, message: str) -> bytes:
-    """ERROR, the answer to any request; it closes no connection at any client once that is connected."""
+    """ERROR, the answer to any request; no client that is connected closes its connection for it."""
     body = CommandError(request_id=request_id, error=code, message=error_text(message))
     return encode(BaseCommand(type=BaseCommand.ERROR, error=body))
 
 
 def error_text(message: str) -> str:
-    """The text of an error as it can be sent: of bounded length, and without lone surrogates."""
+    """The text of an error for sending: of bounded length, and without lone surrogates."""
     if len(message) > _MAX_MESSAGE:
         message = message[: _MAX_MESSAGE - 1] + "…"
     try:
@@ -276,7 +276,7 @@ def get_topics(
 def watch_topics(
     request_id: int, watcher_id: int, namespace: str, topics_pattern: str, topics_hash: str | None = None
 ) -> bytes:
-    """WATCH_TOPIC_LIST; with the number of a watcher that there is, it asks whether that has all topics."""
+    """WATCH_TOPIC_LIST; with the number of an existing watcher, it asks whether the watcher has all topics."""
     body = CommandWatchTopicList(
         request_id=request_id,
         watcher_id=watcher_id,
@@ -294,7 +294,7 @@ def close_watcher(request_id: int, watcher_id: int) -> bytes:
 
 
 def partitioned_metadata(request_id: int, topic: str, *, auto_create: bool = True) -> bytes:
-    """PARTITIONED_METADATA; without ``auto_create`` a topic that is not there is not made by the question."""
+    """PARTITIONED_METADATA; without ``auto_create`` the request does not make a missing topic."""
     body = CommandPartitionedTopicMetadata(
         topic=topic, request_id=request_id, metadata_auto_creation_enabled=auto_create
     )
@@ -302,7 +302,7 @@ def partitioned_metadata(request_id: int, topic: str, *, auto_create: bool = Tru
 
 
 def partitioned_metadata_response(request_id: int, partitions: int) -> bytes:
-    """How many partitions a topic has; 0 for one that is not partitioned."""
+    """PARTITIONED_METADATA_RESPONSE: how many partitions a topic has; 0 for one that is not partitioned."""
     body = CommandPartitionedTopicMetadataResponse(
         partitions=partitions,
         request_id=request_id,
@@ -343,7 +343,7 @@ def lookup_response(request_id: int, url: str, tls_url: str | None) -> bytes:
 
 
 def get_schema(request_id: int, topic: str, schema_version: bytes | None = None) -> bytes:
-    """GET_SCHEMA: the schema of a topic, the newest where no version is named."""
+    """GET_SCHEMA: the schema of a topic, the newest if no version is named."""
     body = CommandGetSchema(request_id=request_id, topic=topic, schema_version=schema_version)
     return encode(BaseCommand(type=BaseCommand.GET_SCHEMA, getSchema=body))
 
@@ -360,9 +360,9 @@ def is_answered(command: BaseCommand) -> bool:
 
 
 def refuse(command: BaseCommand, code: ServerError, message: str) -> bytes:
-    """Any request refused, in the form that its answers have: an ERROR where they have none of their own.
+    """The refusal of any request, in the form of its answers: an ERROR if they have none of their own.
 
-    A command that nobody waits for an answer of gets an ERROR about the connection.
+    A command that has no answer gets an ERROR about the connection.
     """
     request_id = request_id_of(command)
     answer = refusal_in_own_form(command, request_id, code, error_text(message))

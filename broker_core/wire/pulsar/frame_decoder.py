@@ -1,4 +1,4 @@
-"""Cuts a stream of bytes into the commands of its frames."""
+"""Decoding of a stream of bytes into the commands of its frames."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ __all__ = ["FrameDecoder"]
 
 
 class FrameDecoder:
-    """Cuts the chunks of a connection into commands; holds at most one incomplete frame of ``max_frame`` bytes.
+    """Decoder of a connection's chunks into commands; holds at most one incomplete frame of ``max_frame`` bytes.
 
     ``max_frame`` counts the whole frame with its four bytes of size, as :func:`frame_limit` gives it. An error is
-    final: what follows it in the stream cannot be told apart, so every later :meth:`feed` raises it again.
+    final: frames after it cannot be recognised, so every later :meth:`feed` raises it again.
     """
 
     __slots__ = ("_command_size", "_error", "_frame_size", "_incomplete", "_max_frame")
@@ -25,7 +25,7 @@ class FrameDecoder:
 
     @property
     def buffered(self) -> int:
-        """Bytes held of a frame that is not whole yet."""
+        """Bytes held of an incomplete frame."""
         return len(self._incomplete)
 
     def feed(self, data: bytes | bytearray | memoryview) -> list[bytes]:
@@ -50,8 +50,8 @@ class FrameDecoder:
         commands: list[bytes] = []
         position, end = 0, len(data)
         held = self._incomplete
-        # First what is missing of the frame begun earlier: its header, then the rest of it. Never more than that is
-        # added to what is held, which bounds it.
+        # First the missing part of the frame begun earlier: its header, then the rest of it. Nothing more is added to
+        # the held bytes, which bounds them.
         while held:
             taken = min(self._frame_size - len(held), end - position)
             held += data[position : position + taken]

@@ -1,8 +1,8 @@
-"""Frames: the form in which commands stand in a stream of bytes, and their largest size.
+"""Frames: the form of commands in a stream of bytes, and their largest size.
 
 ``uint32 BE total size || uint32 BE command size || command``, where the total size leaves out its own four bytes. A
-frame whose total size is larger carries a payload behind its command (SEND, MESSAGE); of these the command alone is
-given. docs/reference/pulsar-behaviour.md#frames
+frame whose total size is larger carries a payload after its command (SEND, MESSAGE), which is dropped.
+docs/reference/pulsar-behaviour.md#frames
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = [
     "parse_header",
 ]
 
-#: Bytes of both sizes in front of a command.
+#: Bytes of both sizes before a command.
 HEADER_SIZE: Final = 8
 
 #: No protobuf message may be larger, in bytes.
@@ -32,11 +32,11 @@ _SIZES: Final = struct.Struct(">II")
 
 
 class FrameError(BrokerCoreError):
-    """Bytes that are no frame, a frame over the limit, or a command that does not parse; the connection must close."""
+    """Bytes are not a frame, a frame over the limit, or a command that does not parse; the connection must close."""
 
 
 def frame_limit(max_message_size: int) -> int:
-    """The largest frame, in bytes with its four of size, that a Java peer with this ``max_message_size`` reads.
+    """The largest frame, in bytes including its four of size, that a Java peer with a ``max_message_size`` reads.
 
     Go reads four bytes more; C++ and Python have no limit. docs/reference/pulsar-behaviour.md#frame-limits
     """

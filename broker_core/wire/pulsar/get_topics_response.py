@@ -17,7 +17,7 @@ from broker_core.wire.pulsar.frames import MAX_COMMAND_SIZE, FrameError
 
 __all__ = ["WARNING", "get_topics_response_head"]
 
-#: The number of the field with a warning about the question, for the clients of this project: Pulsar has none of it.
+#: The number of a field with a warning about the request, for the clients of this project; Pulsar does not have it.
 WARNING: Final = 1032
 
 _SIZES: Final = struct.Struct(">II")
@@ -25,7 +25,7 @@ _SIZES: Final = struct.Struct(">II")
 _TYPE: Final = b"\x08\x21"  # BaseCommand.type = GET_TOPICS_OF_NAMESPACE_RESPONSE
 _BODY: Final = b"\x8a\x02"  # BaseCommand.getTopicsOfNamespaceResponse, a message of the length that follows
 _REQUEST_ID: Final = b"\x08"
-# filtered (3) in front of the hash (4), changed (5) behind it.
+# filtered (3) before the hash (4), changed (5) after it.
 _FILTERED: Final = (b"\x18\x00", b"\x18\x01")
 _HASH: Final = b"\x22"
 _CHANGED: Final = (b"\x28\x00", b"\x28\x01")
@@ -45,7 +45,7 @@ def get_topics_response_head(
 
     ``warnings`` are for a client that reads :data:`WARNING`.
 
-    Raises :exc:`FrameError` where that would be more than the protocol can carry (2 GiB).
+    Raises :exc:`FrameError` if that would be more than the protocol can carry (2 GiB).
     """
     tail = _tail(topics_hash, filtered, changed)
     for text in warnings:
@@ -62,7 +62,7 @@ def get_topics_response_head(
     return _SIZES.pack(command_size + 4, command_size) + start, tail
 
 
-@lru_cache(maxsize=256)  # the listings that are asked for again and again
+@lru_cache(maxsize=256)  # the listings that are requested repeatedly
 def _tail(topics_hash: str | None, filtered: bool, changed: bool) -> bytes:
     if topics_hash is None:
         return _FILTERED[filtered] + _CHANGED[changed]

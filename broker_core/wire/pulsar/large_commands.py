@@ -1,8 +1,8 @@
-"""Commands that are large: decoded only where that takes no longer than their size says.
+"""Decoding of large commands, only if it takes no longer than their size suggests.
 
 A command of 5 MB can hold a million properties, and the library makes a message of each: a quarter of a second and
-100 MB for one frame, with the interpreter locked. Real commands are small, so what is large is looked at first through
-an outline of the protocol in which repeated parts stay undecoded bytes, and the fields of other commands are skipped.
+100 MB for one frame, with the interpreter locked. Real commands are small, so a large one is first decoded by an
+outline of the protocol in which repeated parts stay undecoded bytes, and the fields of other commands are skipped.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ class TooManyElements(BrokerCoreError):
 
 
 def decode_large(command: bytes, max_elements: int) -> BaseCommand:
-    """What :func:`~broker_core.wire.pulsar.commands.decode` makes of it, for commands of any content.
+    """The result of :func:`~broker_core.wire.pulsar.commands.decode`, for commands of any content.
 
-    Of those that repeat fields which only brokers or clients read, there is the type and the request id alone. Raises
-    :exc:`~broker_core.wire.pulsar.frames.FrameError` as that does, and :exc:`TooManyElements`.
+    Commands that repeat fields which only brokers or clients read come with only their type and request id. Raises
+    :exc:`~broker_core.wire.pulsar.frames.FrameError` likewise, and :exc:`TooManyElements`.
     """
     try:
         top = _outline("Top").FromString(command)
@@ -83,7 +83,7 @@ def decode_large(command: bytes, max_elements: int) -> BaseCommand:
 
 
 def _only(top: Any, body: FieldDescriptor | None) -> bytes:
-    """The encoded command with the body of its own type alone."""
+    """The encoded command with only the body of its own type."""
     bare = _outline("Top")()
     if top.HasField("type"):
         bare.type = top.type

@@ -1,8 +1,8 @@
-"""The lookup commands: one row for each, which is all that it takes to answer and to relay it.
+"""The lookup commands: one row for each, which suffices to answer and to relay it.
 
-A row says what the protocol's messages do not: the gates' word for the command, and which answers of a broker are not
-passed on. Everything else is read from the messages: where topic, request id and error stand, and which fields are a
-proxy's to fill in. So a command is added by its row (and its messages in ``pulsar_api.proto``).
+A row has what the protocol's messages lack: the action that gates know the command by, and the answers of a broker that
+are not passed on. Everything else is read from the messages: where topic, request id and error are, and which fields a
+proxy fills in. So a command is added by its row (and its messages in ``pulsar_api.proto``).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MOST_PARTITIONS: Final = 2**31 - 1
 #: Fields of a request that proxies fill in. From any other client they would be an unchecked identity.
 _CLAIMED_IDENTITY: Final = ("original_principal", "original_auth_data", "original_auth_method")
 
-#: Fields of an answer that hold for its sender alone. A standalone broker sets this one: clients would send their data
+#: Fields of an answer that only hold for its sender. A standalone broker sets this one: clients would send their data
 #: through the server that relays the answer.
 _OF_THE_SENDER: Final = ("proxy_through_service_url",)
 
@@ -43,7 +43,7 @@ class LookupCommand:
     """One lookup command.
 
     ``action`` is one of :data:`broker_core.access.access.ACTIONS`. ``fault`` gets the body of a broker's answer, and
-    says why a client does not get it, if so. ``asks_owner``: only the broker that serves the topic answers.
+    returns why a client must not get it, if so. ``asks_owner``: only the broker that serves the topic answers.
     """
 
     request: BaseCommand.Type.ValueType
@@ -53,17 +53,17 @@ class LookupCommand:
     asks_owner: bool = False
 
     def request_body(self, command: BaseCommand) -> Any:
-        """What is asked: the body of a command of this type."""
+        """The request: the body of a command of this type."""
         return getattr(command, _body_name(self.request))
 
     def response_body(self, answer: BaseCommand) -> Any:
-        """What is answered: the body of an answer of this type."""
+        """The response: the body of an answer of this type."""
         return getattr(answer, _body_name(self.response))
 
     def without_identity(self, command: BaseCommand) -> BaseCommand:
         """A copy of the command with all of its fields, unknown ones too, but without the claimed identity.
 
-        What is absent stays absent: field 6 of PARTITIONED_METADATA means true then.
+        Absent fields stay absent: field 6 of PARTITIONED_METADATA then means true.
         """
         copy = BaseCommand()
         copy.CopyFrom(command)
@@ -86,7 +86,7 @@ class LookupCommand:
         return answer
 
     def is_refusal(self, answer: BaseCommand) -> bool:
-        """Whether an answer refuses what was asked."""
+        """Whether an answer refuses the request."""
         body = self.response_body(answer)
         if body.HasField(error_fields(body.DESCRIPTOR)[0]):
             return True
@@ -94,13 +94,13 @@ class LookupCommand:
         return outcome is not None and body.response == outcome.enum_type.values_by_name["Failed"].number
 
     def error(self, answer: BaseCommand) -> tuple[int, str]:
-        """Code and text of an answer that refuses what was asked; of any other one, those of no error."""
+        """Code and text of an answer that refuses the request; of any other one, the defaults of the fields."""
         body = self.response_body(answer)
         code, text = error_fields(body.DESCRIPTOR)
         return getattr(body, code), getattr(body, text)
 
     def denial(self, answer: BaseCommand) -> str | None:
-        """The text of an answer that refuses it because the client has no right to it; ``None`` for any other one."""
+        """The text of an answer that refuses the request for lack of rights; ``None`` for any other one."""
         body = self.response_body(answer)
         code, text = error_fields(body.DESCRIPTOR)
         if not body.HasField(code) or getattr(body, code) != ServerError.AuthorizationError:
@@ -108,7 +108,7 @@ class LookupCommand:
         return str(getattr(body, text))
 
     def relayable_fault(self, answer: BaseCommand) -> str | None:
-        """Why a broker's answer is not passed on, if so."""
+        """The reason why a broker's answer is not passed on, if so."""
         body = self.response_body(answer)
         outcome = body.DESCRIPTOR.fields_by_name.get("response")
         if outcome is not None and body.response not in outcome.enum_type.values_by_number:
@@ -118,7 +118,7 @@ class LookupCommand:
     def make_relayable(
         self, answer: BaseCommand, request_id: int, known: Callable[[int, str], tuple[ServerError, str]]
     ) -> None:
-        """Turn a broker's answer into the one that the client gets. ``known`` gives the code and the text of an error
+        """Turn a broker's answer into the answer for the client. ``known`` gives the code and the text of an error
         whose code may be unknown here.
         """
         body = self.response_body(answer)

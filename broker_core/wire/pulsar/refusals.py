@@ -1,7 +1,7 @@
-"""Refusals in the form of the answer that a client waits for: most commands of a broker have one with an error in it.
+"""Refusals in the form of the answer that a client waits for, which most commands have with fields for an error.
 
-Clients look for some answers by their type: an ERROR in place of it leaves the request without an answer until its time
-is up. docs/reference/pulsar-behaviour.md#answers-that-clients-wait-for
+Clients recognise some answers by their type: an ERROR instead leaves the request without an answer until its
+time-out. docs/reference/pulsar-behaviour.md#answers-that-clients-wait-for
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def awaits_answer(command: BaseCommand, request_id: int | None) -> bool:
 def refusal_in_own_form(
     command: BaseCommand, request_id: int | None, code: ServerError, message: str
 ) -> BaseCommand | None:
-    """The answer of the command's own that refuses it; ``None`` where an ERROR does."""
+    """The command's own type of answer as a refusal; ``None`` if an ERROR refuses it."""
     if not awaits_answer(command, request_id):
         return None
     row = LOOKUP_COMMANDS.get(command.type)
@@ -65,10 +65,10 @@ def refusal_in_own_form(
     answer = BaseCommand(type=kind)
     body = _body(answer)
     for field, value in _body(command).ListFields():
-        if field.name in body.DESCRIPTOR.fields_by_name:  # what the client finds its request by
+        if field.name in body.DESCRIPTOR.fields_by_name:  # by which the client finds its request
             setattr(body, field.name, value)
     if command.type == BaseCommand.NEW_TXN:
-        # Java looks for the coordinator's requests by this half of a transaction's id, and closes where it has none.
+        # Java finds the coordinator's requests by this half of a transaction's id, and closes if it is missing.
         body.txnid_most_bits = command.newTxn.tc_id
     code_field, text_field = error_fields(body.DESCRIPTOR)
     setattr(body, code_field, code)

@@ -1,7 +1,7 @@
 """The messages of topic list watchers (PIP-145), around topics that are encoded already.
 
-A listing holds each name as a field with the tag of GET_TOPICS' answer, which is that of ``new_topics`` too; the topics
-of SUCCESS and those that were deleted have the tag :data:`OTHER_TAG`
+A listing holds each name as a field with the tag of GET_TOPICS' answer, which ``new_topics`` has too; the topics of
+SUCCESS and deleted topics have the tag :data:`OTHER_TAG`
 (:func:`~broker_core.listing.tagged_fields.tagged_fields`).
 """
 
@@ -32,7 +32,7 @@ def watch_success_head(
 ) -> tuple[bytes, bytes]:
     """Head and tail: head, ``fields_size`` bytes of topics and tail make one whole frame.
 
-    Raises :exc:`FrameError` where that would be more than the protocol can carry (2 GiB).
+    Raises :exc:`FrameError` if that would be more than the protocol can carry (2 GiB).
     """
     ids = _FIRST + varint(request_id) + _SECOND + varint(watcher_id)
     tail = _hash(topics_hash)
@@ -40,7 +40,7 @@ def watch_success_head(
 
 
 def watch_update_body(added: bytes, removed: bytes, topics_hash: str) -> bytes:
-    """All of an UPDATE but the watcher's id, for :func:`watch_update`; the hash is that of the topics after it."""
+    """An UPDATE without the watcher's id, for :func:`watch_update`; the hash is of the topics after it."""
     return b"".join((added, removed, _hash(topics_hash)))
 
 

@@ -1,4 +1,4 @@
-"""The topics of a table as the elements of arrays in answers, encoded by kernels, a chunk at a time."""
+"""The topics of a table as elements of arrays in answers, encoded by Arrow's kernels, a chunk at a time."""
 
 from __future__ import annotations
 

@@ -13,12 +13,12 @@ __all__ = ["described_family", "described_partitions"]
 
 @lru_cache(maxsize=8)
 def described_family(node_id: int) -> Family:
-    """The family of the one version, of topics that the one node leads, with all operations."""
+    """The family of the only version, for topics that the one node leads, with all operations."""
     return Family(("described", node_id), Layout(b"\0\0", True, True, partial(_tail, node_id)), 1)
 
 
 def described_partitions(node_id: int, count: int) -> Numbered:
-    """So many partitions of a topic, for a field."""
+    """The partitions of a topic, for a field."""
     return Numbered(count, partial(_encoded, node_id))
 
 

@@ -1,4 +1,4 @@
-"""A family of versions that encode topics in the same way, and the kernels that its chunks are made with."""
+"""A family of versions that encode topics in the same way, and the kernels that encode its chunks."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _LENGTHS: Final = range(LONGEST + 1)
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """``key`` tells it from all others; ``operations_end`` is the number of bytes behind the authorized operations of
-    each topic (of 4 bytes), ``None`` where it has none.
+    """A family of versions. ``key`` identifies it; ``operations_end`` is the number of bytes after the authorized
+    operations of each topic (of 4 bytes), ``None`` if it has none.
     """
 
     key: tuple[object, ...]
@@ -34,16 +34,16 @@ class Family:
     operations_end: int | None = field(default=None, compare=False)
 
     def of(self, chunk: TopicChunk) -> RenderedChunk:
-        """The topics of a chunk, which are kept with it."""
+        """The encoded topics of a chunk, which are cached with it."""
         return chunk.rendered(self.key, self.layout.render)
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The parts of a topic, in order: ``head``, its name with the length in front, its id (``ids``), and ``tail``.
+    """The parts of a topic, in order: ``head``, its name after the length, its id (``ids``), and ``tail``.
 
-    The tail depends on whether it is internal, on the first of its partitions and the one behind the last, and on its
-    authorized operations (``None``: those of the family). ``compact`` lengths have a variable size.
+    The tail depends on whether the topic is internal, on the range of its partitions, and on its authorized operations
+    (``None``: those of the family). ``compact`` lengths have a variable size.
     """
 
     head: bytes
@@ -53,7 +53,7 @@ class Layout:
     by_partitions: bool = True
 
     def render(self, chunk: TopicChunk) -> RenderedChunk:
-        """The topics of a chunk."""
+        """The encoded topics of a chunk."""
         parts = [_heads(self.head, self.compact).take(pc.binary_length(chunk.names)), chunk.names]
         if self.ids:
             parts.append(ids_column(chunk))
@@ -81,7 +81,7 @@ class Layout:
 
 @lru_cache(maxsize=16)
 def _heads(head: bytes, compact: bool) -> pa.LargeBinaryArray:
-    """``head`` and the length, by the length."""
+    """``head`` followed by the length, for each length."""
     return pa.array(
         [head + (unsigned_varint(size + 1) if compact else size.to_bytes(2, "big")) for size in _LENGTHS],
         _BYTES,
@@ -89,7 +89,7 @@ def _heads(head: bytes, compact: bool) -> pa.LargeBinaryArray:
 
 
 def ids_column(chunk: TopicChunk) -> pa.LargeBinaryArray:
-    """The id of each topic; the zero id where none is known."""
+    """The id of each topic; the zero id if none is known."""
     if chunk.ids is not None:
         return chunk.ids
     offsets = np.arange(len(chunk) + 1, dtype=np.int64) * 16
@@ -110,7 +110,7 @@ def with_operations(rendered: RenderedChunk, family: Family, operations: _Array)
 
 
 def partition_block(first: bytes, count: int, start: int = 0, at: int = 2) -> bytes:
-    """The partitions from ``start`` to ``count``, encoded as the one of number 0 is, with its number at byte ``at``."""
+    """The partitions from ``start`` to ``count``, encoded like number 0 (``first``), with the number at byte ``at``."""
     numbers: Sequence[int] = range(start, max(count, start))
     block = np.tile(np.frombuffer(first, np.uint8), (len(numbers), 1))
     block[:, at : at + 4] = np.asarray(numbers, ">i4").reshape(-1, 1).view(np.uint8)

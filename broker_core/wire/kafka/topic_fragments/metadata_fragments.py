@@ -18,17 +18,17 @@ _FEW: Final = 32
 
 
 def family_version(version: int) -> int:
-    """The first version of those that encode topics as this one does."""
+    """The first version that encodes topics as ``version`` does."""
     return max(each for each in _FIRSTS if each <= version)
 
 
 def metadata_family(version: int, node_id: int, operations: int = NOT_ASKED) -> Family:
-    """The family of a version, of topics that the one node leads, with these authorized operations."""
+    """The family of a version, for topics that the one node leads, with the given authorized operations."""
     return _family(family_version(version), node_id, operations if version >= 8 else NOT_ASKED)
 
 
 def metadata_partitions(version: int, node_id: int, count: int) -> Numbered:
-    """So many partitions of a topic, for a field of that version."""
+    """The partitions of a topic, for a field of that version."""
     return Numbered(count, _partitions(version, node_id))
 
 

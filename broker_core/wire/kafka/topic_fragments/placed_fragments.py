@@ -1,6 +1,6 @@
-"""The topics of Metadata's and DescribeTopicPartitions' answers with the nodes of their partitions, as a cluster tells.
+"""The topics of Metadata's and DescribeTopicPartitions' answers with the nodes of their partitions in a cluster.
 
-A placement is all partitions of one topic in the order of their numbers, each as versions 9 to 13 have it.
+A placement has all partitions of one topic in the order of their numbers, each as in versions 9 to 13.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ __all__ = [
 ]
 
 _Array = np.ndarray[Any, Any]
-#: Makes partitions, as bytes and where each begins, of another layout; they all have as many replicas, in-sync ones and
-#: offline ones.
+#: Converts partitions, given as bytes and the start of each, to another layout; all have the same numbers of replicas,
+#: in-sync and offline ones.
 _Remake: TypeAlias = Callable[[_Array, _Array, Sequence[int]], pa.LargeBinaryArray]
 _BYTES: Final = pa.large_binary()
 _NOTHING: Final = pa.scalar(b"", _BYTES)
-#: Bytes of a partition in front of its three arrays of nodes: error, number, leader and epoch.
+#: Bytes of a partition before its three arrays of nodes: error, number, leader and epoch.
 _FIXED: Final = 14
-#: The epoch of the leader, which is in front of the arrays.
+#: Bytes of the leader's epoch, which is before the arrays.
 _EPOCH: Final = 4
 #: Lengths from here on take more than one byte: no topic has so many replicas.
 _LONG: Final = 0x80
 _DIGEST: Final = 16
-#: Values of a topic in the column that its parts are taken from: name, nothing, id, what is between, partitions, rest.
+#: Values of a topic in the column of its parts: name, nothing, id, bytes between, partitions, rest.
 _PARTS: Final = 6
 
 
@@ -62,7 +62,7 @@ class PlacedTopics(NamedTuple):
 
 
 class PlacedAnswer(NamedTuple):
-    """The digest of the topics of an answer, as bytes, and the topics; ``None``: they have the digest that is known."""
+    """The digest of the topics of an answer, and the topics; ``None`` if their digest is the known one."""
 
     digest: bytes
     topics: PlacedTopics | None
@@ -90,14 +90,14 @@ def read_placed_answer(known: bytes | None, _api: Api, version: int, message: by
     count = reader.unsigned_varint() - 1
     if count < 0:
         raise MalformedMessage("an answer about all topics has none")
-    # A node that has nothing new answers the same bytes.
+    # A node without changes answers the same bytes.
     digest = hashlib.blake2b(memoryview(message)[at:], digest_size=_DIGEST).digest()
     topics = None if digest == known else read_placed_topics(message, reader.at, count)[0]
     return number, {"throttle_time_ms": throttle, "topics": PlacedAnswer(digest, topics)}
 
 
 def read_placed_topics(data: bytes, at: int, count: int) -> tuple[PlacedTopics, int]:
-    """So many topics of an answer of Metadata 10 to 13, without those that are gone meanwhile, and where they end.
+    """``count`` topics of an answer of Metadata 10 to 13, without those that are gone meanwhile, and their end.
 
     Raises :exc:`~.reader.MalformedMessage`, also for a topic with an error.
     """
@@ -143,7 +143,7 @@ _GONE: Final = 3
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number of up to four bytes, and where it ends."""
+    """A number of up to four bytes, and its end."""
     value = shift = 0
     while shift < 28:
         byte = data[at]
@@ -156,9 +156,9 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _partitions_end(data: bytes, at: int, count: int) -> int:
-    """Where so many partitions end, which come in the order of their numbers.
+    """The end of ``count`` partitions, which are in the order of their numbers.
 
-    Nearly always all have as many replicas: then slices see that at once.
+    Nearly always all have the same number of replicas, which slices check at once.
     """
     if not count:
         return at
@@ -204,7 +204,7 @@ def _partition_size(data: bytes, at: int) -> int:
 
 @lru_cache(maxsize=64)
 def placed_metadata_family(version: int, operations: int = NOT_ASKED) -> Family:
-    """The family of a version, of topics of chunks with placements, with these authorized operations."""
+    """The family of a version, for chunks with placements, with the given authorized operations."""
     first = family_version(version)
     return _family(first, operations if version >= 8 else NOT_ASKED)
 
@@ -220,9 +220,9 @@ def _family(version: int, operations: int) -> Family:
 
 @lru_cache(maxsize=8)
 def placed_described_family(operations: int) -> Family:
-    """The family of DescribeTopicPartitions, of topics of chunks with placements, with these authorized operations.
+    """The family of DescribeTopicPartitions, for chunks with placements, with the given authorized operations.
 
-    Metadata does not tell eligible leader replicas: they are null, which is not known.
+    Metadata does not have eligible leader replicas: they are null, which means "not known".
     """
     layout = _PlacedLayout(
         b"\0\0", True, True, _no_tail, True, family_version(10), operations, _described_rows
@@ -236,7 +236,7 @@ def _no_tail(_internal: bool, _start: int, _stop: int, _operations: int | None) 
 
 @dataclass(frozen=True, slots=True)
 class _PlacedLayout(Layout):
-    """Topics whose tails are made of their placements."""
+    """The layout of topics whose tails are made from their placements."""
 
     version: int = 0
     operations: int = NOT_ASKED
@@ -292,7 +292,7 @@ def _rows_of(placement: bytes) -> Iterator[bytes]:
 
 
 def _remade(placements: pa.LargeBinaryArray, remake: _Remake) -> pa.LargeBinaryArray:
-    """Placements of which each partition is made anew."""
+    """Placements in which each partition is converted."""
     buffer, offsets = column_data(placements)
     data = np.frombuffer(buffer, np.uint8)
     at, ends = offsets[:-1].copy(), offsets[1:]
@@ -316,7 +316,7 @@ def _remade(placements: pa.LargeBinaryArray, remake: _Remake) -> pa.LargeBinaryA
         columns.append(remake(data, start[of_shape], shape.tolist()))
         order.append(of_shape)
     made = pa.concat_arrays(columns)
-    # In the order of topics, and within one in that of its partitions.
+    # In the order of topics, and of partitions within a topic.
     found = np.concatenate(order)
     taken = made.take(pa.array(np.lexsort((start[found], topic[found]))))
     data_of, edges = column_data(taken)
@@ -327,7 +327,7 @@ def _remade(placements: pa.LargeBinaryArray, remake: _Remake) -> pa.LargeBinaryA
 
 
 def _plain_rows(version: int, data: _Array, starts: _Array, shape: Sequence[int]) -> pa.LargeBinaryArray:
-    """Partitions as a version of Metadata with lengths of fixed size has them."""
+    """Partitions for a version of Metadata with lengths of fixed size."""
     block = _block(data, starts, shape)
     pieces = [block[:, : _FIXED - _EPOCH]]
     if version >= 7:
@@ -341,7 +341,7 @@ def _plain_rows(version: int, data: _Array, starts: _Array, shape: Sequence[int]
 
 
 def _described_rows(data: _Array, starts: _Array, shape: Sequence[int]) -> pa.LargeBinaryArray:
-    """Partitions as DescribeTopicPartitions has them: two arrays more, which are null, before the offline replicas."""
+    """Partitions for DescribeTopicPartitions: with two more arrays, which are null, before the offline replicas."""
     block = _block(data, starts, shape)
     offline = _FIXED + 2 + 4 * (shape[0] + shape[1])
     null = np.zeros((len(block), 2), np.uint8)
