@@ -1,7 +1,7 @@
 """The names that a topic can have in Kafka, one by one and as columns.
 
-As Kafka's ``Topic`` has them: letters and digits of ASCII, ``.``, ``_`` and ``-``, 1 to 249 of them, but not ``.`` or
-``..``; and names that are the same with ``_`` for ``.`` collide.
+By the rules of Kafka's ``Topic``: letters and digits of ASCII, ``.``, ``_`` and ``-``, 1 to 249 of them, but not ``.``
+or ``..``; and names that are equal with ``_`` for ``.`` collide.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from broker_core.names.name_columns import column_data
 
 __all__ = ["INTERNAL", "LONGEST", "internal_names", "is_legal", "legal_names", "why_illegal"]
 
-#: The topics that Kafka keeps for itself; these names alone, and not all that begin with ``__``.
+#: Kafka's internal topics; only these names, not all that begin with ``__``.
 INTERNAL: Final = frozenset({"__consumer_offsets", "__share_group_state", "__transaction_state"})
 #: Characters of a name.
 LONGEST: Final = 249
@@ -36,7 +36,7 @@ def is_legal(name: str) -> bool:
 
 
 def why_illegal(name: str) -> str | None:
-    """What Kafka says of a name that no topic can have; ``None`` of one that is legal."""
+    """Kafka's message for an illegal name; ``None`` for a legal one."""
     if is_legal(name):
         return None
     if not name:
@@ -51,7 +51,7 @@ def why_illegal(name: str) -> str | None:
 
 
 def legal_names(names: pa.LargeBinaryArray) -> _Array | None:
-    """Whether each can be a name in Kafka; ``None`` where all can."""
+    """A mask of the names that are legal in Kafka; ``None`` if all are."""
     if not len(names):
         return None
     data, offsets = column_data(names)
@@ -68,6 +68,6 @@ def legal_names(names: pa.LargeBinaryArray) -> _Array | None:
 
 
 def internal_names(names: pa.LargeBinaryArray) -> _Array:
-    """Whether each is one of :data:`INTERNAL`."""
+    """A mask of the names in :data:`INTERNAL`."""
     marks: _Array = pc.is_in(names, value_set=_INTERNAL).to_numpy(zero_copy_only=False)
     return marks

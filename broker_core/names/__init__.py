@@ -1,6 +1,6 @@
 """Names of namespaces and topics, one at a time and strictly.
 
-What is allowed is Pulsar's own rule (``NamespaceName``, ``TopicName``, ``NamedEntity``, ``SystemTopicNames`` of the
+The rules are Pulsar's own (``NamespaceName``, ``TopicName``, ``NamedEntity``, ``SystemTopicNames`` of the
 broker, 5.0): a namespace is ``tenant/namespace`` of ``[-=:.\\w]`` (ASCII), a topic is
 ``domain://tenant/namespace/local``, and a partition is a topic whose local name ends in ``-partition-N`` with a
 canonical ``N``. For whole columns of names see :mod:`broker_core.names.name_columns`.

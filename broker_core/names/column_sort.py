@@ -1,8 +1,8 @@
 """Sorting a column of bytes, eight bytes of each name at a time.
 
-Arrow's own sort compares two names where they lie in memory, over and over; with names that share a long prefix that is
-five times slower than sorting machine words that hold eight bytes of each, and going on to the next eight only where
-names are equal so far.
+Arrow's own sort compares two names in memory, over and over; with names that share a long prefix that is five times
+slower than sorting machine words of eight bytes of each, and going on to the next eight only for names that are equal
+so far.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from broker_core.names.name_columns import column_data
 
 __all__ = ["sorted_rows"]
 
-_WORD = 8  # bytes looked at together
+_WORD = 8  # bytes compared at once
 _Array = np.ndarray[Any, Any]
 
 
@@ -26,7 +26,7 @@ def sorted_rows(column: pa.LargeBinaryArray | pa.LargeStringArray) -> _Array:
     words = _Words(column)
     order: _Array = np.arange(len(column))
     tied = order.copy()  # places in `order` of names that are equal to a neighbour so far, in runs
-    run = np.zeros(len(column), np.int64)  # to which of these runs each of them belongs, ascending
+    run = np.zeros(len(column), np.int64)  # the run that each of them belongs to, ascending
     start = _common_prefix(column)
     while len(tied):
         rows = order[tied]
@@ -47,7 +47,7 @@ def sorted_rows(column: pa.LargeBinaryArray | pa.LargeStringArray) -> _Array:
 
 
 def _common_prefix(column: pa.LargeBinaryArray | pa.LargeStringArray) -> int:
-    """How many bytes all of the values begin with."""
+    """The length of the common prefix of all values, in bytes."""
     if not len(column):
         return 0
     bounds = pc.min_max(column.cast(pa.large_binary()))
@@ -57,7 +57,7 @@ def _common_prefix(column: pa.LargeBinaryArray | pa.LargeStringArray) -> int:
 
 def _order_within(run: _Array, word: _Array) -> _Array:
     """The order by run, then by word."""
-    # Both in one number where they fit into it, which sorts several times faster: most bits of the words are the same.
+    # Both in one number if they fit into it, which sorts several times faster: most bits of the words are the same.
     differing = int(np.bitwise_or.reduce(word ^ word[0]))
     unused = (differing & -differing).bit_length() - 1 if differing else 0
     width = differing.bit_length() - unused
@@ -68,7 +68,7 @@ def _order_within(run: _Array, word: _Array) -> _Array:
 
 
 class _Words:
-    """Eight bytes of each name as a number that compares as they do; zeros behind the end of a name."""
+    """Eight bytes of each name as a number in the order of the bytes; zeros after the end of a name."""
 
     def __init__(self, column: pa.LargeBinaryArray | pa.LargeStringArray) -> None:
         data, offsets = column_data(column)

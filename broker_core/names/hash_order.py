@@ -1,6 +1,6 @@
-"""The order of names in a listing, which the topics hash wants: by UTF-16 code units, as Java sorts strings.
+"""The order of names in a listing, required by the topics hash: by UTF-16 code units, as Java sorts strings.
 
-Of a column, or of one name, a key is made whose bytes sort in that order.
+The bytes of a key, of a column or of one name, sort in that order.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from broker_core.names.name_columns import column_data
 
 __all__ = ["hash_order_bytes", "hash_order_key", "hash_order_keys", "is_ascending", "names_of_key"]
 
-# UTF-8 sorts characters beyond the BMP behind U+E000..U+FFFF, UTF-16 in front of them. Their lead bytes (F0..F4) stay,
-# those of U+E000..U+FFFF (EE, EF) move behind, to values that UTF-8 never uses: then bytes sort as UTF-16 does.
+# UTF-8 sorts characters beyond the BMP after U+E000..U+FFFF, UTF-16 before them. Their lead bytes (F0..F4) stay, and
+# the lead bytes of U+E000..U+FFFF (EE, EF) become values that UTF-8 never uses: then bytes sort as UTF-16 does.
 _UTF16_ORDER: Final = bytes({0xEE: 0xFE, 0xEF: 0xFF}.get(byte, byte) for byte in range(256))
 _UTF8_ORDER: Final = bytes({0xFE: 0xEE, 0xFF: 0xEF}.get(byte, byte) for byte in range(256))
 _FIRST_MOVED: Final = 0xEE
 
 
 def hash_order_key(column: pa.LargeStringArray) -> pa.LargeBinaryArray:
-    """A column of bytes that sorts as Java sorts the strings (by UTF-16 code units, as the topics hash wants it)."""
+    """A column of bytes that sorts as Java sorts the strings (by UTF-16 code units, as the topics hash requires)."""
     data, offsets = column_data(column)
     used = memoryview(data)[int(offsets[0]) : int(offsets[-1])]
     if not used or np.frombuffer(used, np.uint8).max() < _FIRST_MOVED:
@@ -35,7 +35,7 @@ def hash_order_key(column: pa.LargeStringArray) -> pa.LargeBinaryArray:
 
 
 def names_of_key(key: pa.LargeBinaryArray) -> pa.LargeStringArray:
-    """The strings of a :func:`hash_order_key`. Raises ``ArrowInvalid`` where it is no key of strings."""
+    """The strings of a :func:`hash_order_key`. Raises ``ArrowInvalid`` if it is not a key of strings."""
     data, offsets = column_data(key)
     used = memoryview(data)[int(offsets[0]) : int(offsets[-1])]
     if used and np.frombuffer(used, np.uint8).max() > _UTF16_ORDER[_FIRST_MOVED] - 1:
@@ -57,7 +57,7 @@ def hash_order_keys(column: pa.LargeStringArray) -> list[bytes]:
 
 
 def is_ascending(key: pa.LargeBinaryArray | pa.LargeStringArray) -> bool:
-    """Whether each value is greater than the one before it: sorted, and nothing twice."""
+    """Whether each value is greater than the one before it: sorted, without duplicates."""
     if len(key) < 2:
         return True
     return bool(pc.all(pc.less(key[:-1], key[1:])).as_py())

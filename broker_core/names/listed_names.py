@@ -1,4 +1,4 @@
-"""Which names a topic is listed by: its plain name, some of its partitions, or both.
+"""The names that a topic is listed by: its plain name, some of its partitions, or both.
 
 A catalogue holds one row per topic, and this is that row's compact form of the names it stands for: ``*`` is the plain
 name, numbers and ranges are partitions. ``*,0-2,10`` of ``orders`` lists ``orders``, ``orders-partition-0`` to ``-2``
@@ -25,7 +25,7 @@ MAX_PARTITIONS: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class ListedNames:
-    """The plain name and ranges of partition indices ``(first, last)``: inclusive, ascending, apart from each other."""
+    """The plain name and ranges of partition indices ``(first, last)``: inclusive, ascending, not adjacent."""
 
     plain: bool
     ranges: tuple[tuple[int, int], ...] = ()
@@ -57,7 +57,7 @@ class ListedNames:
         return _parse(text)
 
     def __str__(self) -> str:
-        if not self.plain and len(self.ranges) == 1:  # as most
+        if not self.plain and len(self.ranges) == 1:  # the usual case
             ((first, last),) = self.ranges
             return str(first) if first == last else f"{first}-{last}"
         parts = ["*"] if self.plain else []
@@ -71,7 +71,7 @@ class ListedNames:
         return int(self.plain) + sum(last - first + 1 for first, last in self.ranges)
 
     def __contains__(self, index: object) -> bool:
-        """Whether a partition's index is listed; -1 asks for the plain name."""
+        """Whether a partition's index is listed; -1 stands for the plain name."""
         if not isinstance(index, int):
             return False
         return self.plain if index < 0 else any(first <= index <= last for first, last in self.ranges)
@@ -80,7 +80,7 @@ class ListedNames:
         return ListedNames(self.plain or other.plain, _joined([*self.ranges, *other.ranges]))
 
     def without(self, other: ListedNames) -> ListedNames:
-        """What is listed here and not there."""
+        """The names that are listed here and not in ``other``."""
         ranges = list(self.ranges)
         for low, high in other.ranges:
             cut: list[tuple[int, int]] = []
@@ -97,7 +97,7 @@ class ListedNames:
 
     @property
     def partitions(self) -> int:
-        """The number of partitions that clients are told: the highest index and one, or 0 without any."""
+        """The number of partitions that clients get: the highest index and one, or 0 without any."""
         return self.ranges[-1][1] + 1 if self.ranges else 0
 
     def indices(self) -> Iterator[int]:
@@ -118,7 +118,7 @@ NOTHING = ListedNames(plain=False)
 
 
 def merge_listed(one: str, other: str) -> str:
-    """Both, each given and returned in the compact form; a function of the SQL of imports."""
+    """The union of two compact forms, as a compact form; a function of the SQL of imports."""
     if one == other or not other:
         return one
     return str(_parse(one) | _parse(other)) if one else other
@@ -139,7 +139,7 @@ def _joined(ranges: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
 
 @lru_cache(maxsize=1024)
 def _first(count: int) -> ListedNames:
-    """So many partitions, of 1 and more: topics that are made at a time have the same as a rule."""
+    """The first ``count`` partitions (at least 1), cached: topics that are made together mostly have one number."""
     return ListedNames(plain=False, ranges=((0, count - 1),))
 
 

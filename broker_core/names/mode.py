@@ -11,7 +11,7 @@ __all__ = ["Mode"]
 
 
 class Mode(enum.IntEnum):
-    """Which topics a listing is about; the numbers are those of ``CommandGetTopicsOfNamespace.Mode``."""
+    """The domains that a listing has; the numbers are those of ``CommandGetTopicsOfNamespace.Mode``."""
 
     PERSISTENT = 0
     NON_PERSISTENT = 1
@@ -26,7 +26,7 @@ class Mode(enum.IntEnum):
             raise InvalidName(f"Invalid mode {text!r}: one of persistent, non-persistent, all") from None
 
     def lists(self, domain: str) -> bool:
-        """Whether topics of this domain belong into a listing of this mode."""
+        """Whether a listing of this mode has topics of a domain."""
         if self is Mode.ALL:
             return domain in DOMAINS
         return domain == (PERSISTENT if self is Mode.PERSISTENT else NON_PERSISTENT)

@@ -1,7 +1,7 @@
 """Columns of topic names: checking, splitting and ordering millions of names without a Python object for each.
 
-All columns are Arrow ``large_string`` arrays without nulls. Rules are those of :mod:`broker_core.names`; where a column
-breaks one, the first offending name is parsed on its own, so that the message is the strict parser's.
+All columns are Arrow ``large_string`` arrays without nulls. Rules are those of :mod:`broker_core.names`; if a column
+breaks one, the first offending name is parsed alone, so that the message is the strict parser's.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ __all__ = [
 ]
 
 _TEXT: Final = pa.large_string()
-#: Python strings that are made a column, or freed, at once: about a millisecond.
+#: Python strings that are converted to a column, or freed, at once: about a millisecond.
 _OBJECTS: Final = 5000
 
-_END: Final = 2**31 - 1  # behind the end of any name; Arrow's own default overflows its sizes
+_END: Final = 2**31 - 1  # after the end of any name; Arrow's own default overflows its sizes
 
 
 def as_column(names: Sequence[str] | pa.Array[Any] | pa.ChunkedArray[Any]) -> pa.LargeStringArray:
     """Any sequence of strings, or Arrow string column, as one contiguous ``large_string`` array.
 
-    Raises :exc:`InvalidListing` for nulls, for what is no string and for invalid UTF-8.
+    Raises :exc:`InvalidListing` for nulls, for anything but strings and for invalid UTF-8.
     """
     try:
         if isinstance(names, pa.Array | pa.ChunkedArray):
-            # Before anything follows what it says of its own memory.
+            # Before anything follows its offsets.
             names.validate(full=True)
         if isinstance(names, pa.ChunkedArray):
             names = names.combine_chunks()
@@ -75,7 +75,7 @@ def as_column(names: Sequence[str] | pa.Array[Any] | pa.ChunkedArray[Any]) -> pa
 
 
 def _no_string(names: Sequence[object]) -> str:
-    """What is wrong with the first of ``names`` that is no string, and what to write instead."""
+    """The error for the first of ``names`` that is not a string, with advice."""
     for position, name in enumerate(names):
         if name is not None and not isinstance(name, str):
             instead = ": write name.decode()" if isinstance(name, bytes | bytearray) else ""
@@ -114,7 +114,7 @@ def _first(mask: pa.BooleanArray) -> int:
 
 
 def column_data(column: pa.LargeStringArray | pa.LargeBinaryArray) -> tuple[pa.Buffer, np.ndarray[Any, Any]]:
-    """The buffer that holds the column's bytes, and ``len + 1`` offsets into it (int64; of a slice, its own part)."""
+    """The buffer that holds the column's bytes, and ``len + 1`` offsets into it (int64; for a slice, its own part)."""
     _, offsets, data = column.buffers()
     every = (
         np.frombuffer(offsets, np.int64) if offsets is not None and offsets.size else np.zeros(1, np.int64)
@@ -125,7 +125,7 @@ def column_data(column: pa.LargeStringArray | pa.LargeBinaryArray) -> tuple[pa.B
 
 
 def contains(column: pa.LargeStringArray, literal: str) -> bool:
-    """Whether the bytes of ``literal`` stand anywhere in the column (also across two names): one pass over memory."""
+    """Whether the bytes of ``literal`` are anywhere in the column (also across two names): one pass over memory."""
     data, offsets = column_data(column)
     if not len(column):
         return False
@@ -135,7 +135,7 @@ def contains(column: pa.LargeStringArray, literal: str) -> bool:
 
 
 def check_local_names(column: pa.LargeStringArray) -> None:
-    """Raise the :exc:`InvalidName` of the first local name that cannot be one."""
+    """Raise the :exc:`InvalidName` of the first invalid local name."""
     if not len(column):
         return
     _, offsets = column_data(column)
@@ -183,7 +183,7 @@ def split_full_names(
 
 
 def listed_topic(name: str, namespace: NamespaceName, mode: Mode) -> TopicName:
-    """The topic of a full name in a listing. Raises :exc:`InvalidListing` if it is none, or belongs elsewhere."""
+    """The topic of a full name in a listing. Raises :exc:`InvalidListing` if it is invalid, or belongs elsewhere."""
     try:
         topic = TopicName.parse(name)
     except InvalidName as error:
@@ -198,7 +198,7 @@ def listed_topic(name: str, namespace: NamespaceName, mode: Mode) -> TopicName:
 def system_topics(
     bases: pa.LargeStringArray, namespace: NamespaceName, domain: str
 ) -> pa.BooleanArray | None:
-    """Which topics (local names without partition suffix) brokers keep for themselves; ``None`` where there is none."""
+    """A mask of the system topics among local names without partition suffix; ``None`` if there is none."""
     rule = system_topics_rule()
     marks: list[pa.BooleanArray] = []
     if not rule.mark or contains(bases, rule.mark):

@@ -1,4 +1,4 @@
-"""The name of a namespace: ``tenant/namespace`` of ``[-=:.\\w]`` (ASCII), as Pulsar's ``NamespaceName`` has it."""
+"""The name of a namespace: ``tenant/namespace`` of ``[-=:.\\w]`` (ASCII), as Pulsar's ``NamespaceName`` checks it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ENTITY = re.compile(r"[-=:.\w]+", re.ASCII)
 
 
 class _TextAndHash:
-    """The text and the hash of a namespace, made once since a listing asks for them several times; no fields of it."""
+    """The text and the hash of a namespace, made once since a listing needs them several times; not fields of it."""
 
     __slots__ = ("_hash", "_text")
 
@@ -39,7 +39,7 @@ class NamespaceName(_TextAndHash):
     namespace: str
 
     def __new__(cls, tenant: str, namespace: str) -> Self:
-        # Of a kind of string, its characters: what it says of itself may change.
+        # The characters of subclasses of str, whose methods could change their answers.
         tenant, namespace = str.__str__(tenant), str.__str__(namespace)
         size = len(tenant) + 1 + len(namespace)
         if size > MAX_NAMESPACE:
@@ -64,7 +64,7 @@ class NamespaceName(_TextAndHash):
         return _parse_namespace(text)
 
     def __eq__(self, other: object) -> bool:
-        if self is other:  # as a rule, since a name that is parsed is one object
+        if self is other:  # as a rule, since parsing gives the same object for a name
             return True
         return _text_of(self) == _text_of(other) if type(other) is NamespaceName else NotImplemented
 

@@ -21,7 +21,7 @@ _Array = np.ndarray[Any, Any]
 
 
 def partitioned_local_names(column: pa.LargeStringArray) -> pa.LargeStringArray:
-    """Each local name without its partition suffix, if it has one; the column itself where none has."""
+    """Each local name without its partition suffix, if it has one; the column itself if none has."""
     if not contains(column, PARTITION_SUFFIX):
         return column
     data, offsets = column_data(column)
@@ -30,16 +30,16 @@ def partitioned_local_names(column: pa.LargeStringArray) -> pa.LargeStringArray:
 
 
 def split_partitions(column: pa.LargeStringArray) -> tuple[pa.LargeStringArray, _Array | None]:
-    """Full names without their partition suffix, and the number of each partition (int32, -1 for a name that is none).
+    """Full names without their partition suffix, and the number of each partition (int32, -1 for others).
 
-    ``None`` in place of the numbers where no name is a partition.
+    ``None`` in place of the numbers if no name is a partition.
     """
     if not contains(column, PARTITION_SUFFIX):
         return column, None
     buffer, offsets = column_data(column)
     data = np.frombuffer(buffer, np.uint8)
     rows, sizes = _suffixes(data, offsets)
-    # A suffix that is all of the local name is none.
+    # The whole local name is not a suffix.
     named = data[offsets[rows + 1] - sizes - 1] != ord("/")
     rows, sizes = rows[named], sizes[named]
     if not len(rows):
@@ -50,11 +50,11 @@ def split_partitions(column: pa.LargeStringArray) -> tuple[pa.LargeStringArray, 
 
 
 def _without(column: pa.LargeStringArray, rows: _Array, sizes: _Array) -> pa.LargeStringArray:
-    """The column with so many bytes less at the end of each of these rows."""
+    """The column with the ends of some rows, of the given sizes, removed."""
     if not len(rows):
         return column
     data, offsets = column_data(column)
-    # As twice as many values over the same memory, names and suffixes by turns, of which the names are taken.
+    # Twice as many values over the same memory, names and suffixes alternating, of which the names are taken.
     edges = np.repeat(offsets, 2)[:-1]
     edges[2 * rows + 1] = offsets[rows + 1] - sizes
     untouched = np.ones(len(column), bool)
@@ -65,7 +65,7 @@ def _without(column: pa.LargeStringArray, rows: _Array, sizes: _Array) -> pa.Lar
 
 
 def matched_forms(names: pa.LargeStringArray, namespace: NamespaceName) -> pa.LargeStringArray:
-    """What patterns match of full names of a namespace, in the order of the hash: the non-persistent ones first."""
+    """The forms for patterns of a namespace's full names, in the order of the hash: non-persistent ones first."""
     forms: list[pa.LargeStringArray] = []
     others = 0
     if len(names) and names[0].as_py().startswith(NON_PERSISTENT):
@@ -84,7 +84,7 @@ def _suffixes(data: _Array, offsets: _Array) -> tuple[_Array, _Array]:
     starts, ends = offsets[:-1], offsets[1:]
     digits = np.zeros(len(starts), np.int8)
     rows = np.flatnonzero(ends - starts > len(_SUFFIX) + 1)  # a name is left, and a digit
-    # From the end on, one digit a round, over those names that had only digits so far.
+    # From the end on, one digit a round, over the names that had only digits so far.
     for place in range(1, _MOST_DIGITS + 2):
         if not len(rows):
             break
@@ -109,7 +109,7 @@ def _is_digit(byte: _Array) -> _Array:
 
 
 def _numbers(data: _Array, ends: _Array, digits: _Array) -> _Array:
-    """The numbers of so many digits that end in front of these places."""
+    """The numbers that end before some places, each with so many digits."""
     value = np.zeros(len(ends), np.int64)
     for place in range(1, _MOST_DIGITS + 1):
         rows = np.flatnonzero(digits >= place)

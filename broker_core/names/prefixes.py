@@ -1,4 +1,4 @@
-"""Prefixes of names: which one is that of a name, and which may be those of a range of names."""
+"""A set of prefixes: which one a name has, and which ones a range of names may have."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ __all__ = ["Prefixes"]
 
 
 class Prefixes:
-    """Some prefixes, as UTF-8; immutable.
+    """A set of prefixes, as UTF-8; immutable.
 
-    A prefix that another one covers is left out: so at most one prefix can be that of a name, the greatest one that is
-    not greater than the name.
+    A prefix that another one covers is left out: so a name can have at most one prefix, the greatest one that is not
+    greater than the name.
     """
 
     __slots__ = ("_sorted",)
@@ -28,7 +28,7 @@ class Prefixes:
         return bool(self._sorted)
 
     def cover(self, name: bytes) -> bool:
-        """Whether a name has one of them."""
+        """Whether a name has one of the prefixes."""
         place = bisect_right(self._sorted, name) - 1
         return place >= 0 and name.startswith(self._sorted[place])
 

@@ -8,7 +8,7 @@ __all__ = ["NamespacePatterns", "RulePattern"]
 
 
 class RulePattern:
-    """One pattern. Matching takes linear time, whatever a client calls itself; every other character is itself."""
+    """One pattern. Matching takes linear time for any name; every other character stands for itself."""
 
     __slots__ = ("_begin", "_end", "_least", "_middle", "_whole")
 
@@ -34,11 +34,11 @@ class RulePattern:
         return True
 
     def covers(self, other: str) -> bool:
-        """Whether all that another pattern matches is matched; ``False`` where this is not clear."""
+        """Whether this pattern matches everything that another one matches; ``False`` if that is not clear."""
         return self.matches(other)  # a `*` of the other is a text that only a `*` of this one matches
 
     def overlap(self, other: RulePattern) -> str | None:
-        """A text that two patterns with ``*`` match, and as few others as can be: its ``*`` stand for any text.
+        """A pattern of texts that two patterns with ``*`` both match, as specific as possible.
 
         ``None`` if there is no such text, or one of them has no ``*``.
         """
@@ -54,7 +54,7 @@ class RulePattern:
 
 
 class NamespacePatterns:
-    """Some patterns of ``TENANT/NAMESPACE``, each part by itself; ``*`` alone is also what belongs to no namespace."""
+    """Patterns of ``TENANT/NAMESPACE``, each part by itself; ``*`` alone also matches what belongs to no namespace."""
 
     __slots__ = ("_pairs",)
 

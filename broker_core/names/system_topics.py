@@ -1,4 +1,4 @@
-"""The topics that brokers keep for themselves and hide from listings, as Pulsar's ``SystemTopicNames`` has them."""
+"""System topics, which brokers keep for themselves and hide from listings, by Pulsar's ``SystemTopicNames``."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ SYSTEM_NAME_PREFIXES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class SystemTopics:
-    """Which topics brokers keep for themselves: one rule for single names and for columns of them."""
+    """The rule for system topics, for single names and for columns of names."""
 
     local_names: frozenset[str]
     local_suffix: str
     name_prefixes: tuple[str, ...]
 
     mark: str
-    """What stands in each of these local names, to see quickly that a column has none; it may be empty."""
+    """A text in each of these local names, by which a column without any is quickly recognised; it may be empty."""
 
     def local_prefixes(self, namespace: NamespaceName, domain: str) -> list[str]:
-        """How local names of a namespace begin that are system topics there; an empty one is all of them."""
+        """The prefixes of local names of a namespace that are system topics there; an empty prefix means all."""
         return list(_local_prefixes(self.name_prefixes, namespace, domain))
 
 
 def system_topics_rule() -> SystemTopics:
-    """The rule as of now."""
+    """The current rule."""
     return _rule(SYSTEM_LOCAL_NAMES, SYSTEM_LOCAL_SUFFIX, SYSTEM_NAME_PREFIXES)
 
 
@@ -54,10 +54,10 @@ def _rule(local_names: frozenset[str], local_suffix: str, name_prefixes: tuple[s
 
 
 def is_system_topic(domain: str, namespace: NamespaceName, local: str) -> bool:
-    """Whether a name is one of the topics that brokers keep for themselves, partitions of them included."""
+    """Whether a name is a system topic, or a partition of one."""
     rule = system_topics_rule()
     prefixes = _local_prefixes(rule.name_prefixes, namespace, domain)
-    if rule.mark not in local and not prefixes:  # as nearly all
+    if rule.mark not in local and not prefixes:  # the usual case
         return False
     base = partitioned_local_name(local)
     return base in rule.local_names or base.endswith(rule.local_suffix) or base.startswith(prefixes)

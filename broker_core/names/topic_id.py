@@ -1,7 +1,7 @@
-"""Topic ids as KIP-516 has them: random UUIDs of version 4 whose base64 never begins with ``-``.
+"""Topic ids of KIP-516: random UUIDs of version 4 whose base64 never begins with ``-``.
 
-Kafka redraws an id that would begin with ``-`` so that command lines can take it as an argument, and so do we; such a
-foreign id is still read. Kafka keeps the ids 0 and 1 for itself: no topic has one of them.
+Kafka redraws an id that would begin with ``-`` so that command lines can take it as an argument, and so do we; foreign
+ids that begin so are still accepted. Kafka reserves the ids 0 and 1: no topic has one of them.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ _BASE64 = re.compile(r"[A-Za-z0-9_+/-]{22}(?:==)?")
 
 
 def new_topic_ids(count: int) -> bytes:
-    """``count`` fresh ids of 16 bytes each, one behind the other, in ascending order.
+    """``count`` fresh ids of 16 bytes each, one after the other, in ascending order.
 
-    In order, an index of them is written page by page, like the names that they are given to in order.
+    Sorted ids fill an index page by page, like the sorted names that get them.
     """
     return _in_order(_random_ids(count))
 
 
 def _random_ids(count: int) -> NDArray[np.uint8]:
-    """A row of 16 bytes for each."""
+    """Random ids, each a row of 16 bytes."""
     ids = np.frombuffer(os.urandom(_ID_BYTES * count), np.uint8).reshape(count, _ID_BYTES).copy()
     # Base64 begins with "-" where the first six bits are 62: the first byte is 0xF8..0xFB.
     while (dashed := (ids[:, 0] & 0xFC) == 0xF8).any():
@@ -53,12 +53,12 @@ def _random_ids(count: int) -> NDArray[np.uint8]:
 
 
 def _in_order(ids: NDArray[np.uint8]) -> bytes:
-    first_half = ids.view(">u8")[:, 0]  # two ids that are alike in it may stand either way
+    first_half = ids.view(">u8")[:, 0]  # two ids that are equal in it may be in either order
     return ids[np.argsort(first_half)].tobytes()
 
 
 def new_topic_id() -> uuid.UUID:
-    """One fresh id: as :func:`new_topic_ids`, without columns."""
+    """One fresh id, as from :func:`new_topic_ids`, without columns."""
     made = bytearray(os.urandom(_ID_BYTES))
     while made[0] & 0xFC == 0xF8:
         made[0] = os.urandom(1)[0]
@@ -68,10 +68,10 @@ def new_topic_id() -> uuid.UUID:
 
 
 def topic_ids_of_a_request(count: int) -> list[uuid.UUID]:
-    """Fresh ids for topics that are made together, in ascending order. They have their first byte in common.
+    """Fresh ids for topics that are made together, in ascending order, with a common first byte.
 
-    Each is as random as any other, and 114 bits of it are its own. So they stand together in an index of ids: 500 of
-    them change ten pages of it instead of nearly as many as there are ids.
+    Each is as random as any other id, with 114 bits of its own. So they are adjacent in an index of ids: 500 of them
+    change ten pages of it instead of nearly 500.
     """
     ids = _random_ids(count)
     ids[:, 0] = ids[:1, 0]
@@ -80,7 +80,7 @@ def topic_ids_of_a_request(count: int) -> list[uuid.UUID]:
 
 
 def topic_id_text(topic_id: uuid.UUID) -> str:
-    """The id as Kafka's tools print it: 22 characters of URL-safe base64 without padding."""
+    """The id in the form of Kafka's tools: 22 characters of URL-safe base64 without padding."""
     return base64.urlsafe_b64encode(topic_id.bytes).decode("ascii").rstrip("=")
 
 

@@ -1,4 +1,4 @@
-"""The name of a topic: ``domain://tenant/namespace/local``, as Pulsar's ``TopicName`` has it."""
+"""The name of a topic: ``domain://tenant/namespace/local``, by the rules of Pulsar's ``TopicName``."""
 
 from __future__ import annotations
 
@@ -58,16 +58,16 @@ class TopicName:
 
     @property
     def partitioned_name(self) -> TopicName:
-        """The topic that this name is a partition of; itself where it is none."""
+        """The topic that this name is a partition of; the name itself if it is not a partition."""
         if self.partition < 0:
             return self
         return TopicName(self.domain, self.namespace, partitioned_local_name(self.local))
 
     @staticmethod
     def split_local(local: str) -> tuple[str, int]:
-        """The topic's local name and the index of the partition (-1: none) that a listed local name says.
+        """The topic's local name and the index of the partition (-1: none) in a listed local name.
 
-        ``orders-partition-3`` is ``("orders", 3)``; see :func:`partition_index` for what is an index.
+        ``orders-partition-3`` is ``("orders", 3)``; see :func:`partition_index` for valid indices.
         """
         index = partition_index(local)
         return (local, -1) if index < 0 else (partitioned_local_name(local), index)

@@ -1,6 +1,6 @@
-"""Topics patterns: what a Pulsar broker matches, by RE2 only, and what can be known of a pattern before it runs.
+"""Topics patterns as in a Pulsar broker: matching, by RE2 only, and the analysis of a pattern before it runs.
 
-A pattern loses its scheme and must then match ``tenant/namespace/topic`` in full, where the topic has no partition
+A pattern without its scheme must match ``tenant/namespace/topic`` in full, the topic without partition
 suffix (docs/reference/pulsar-behaviour.md#topics-patterns).
 """
 

@@ -1,6 +1,6 @@
-"""Runs of bytes that every match of a pattern has, each of which is one of a few: ``[01][23]-[w-z]``.
+"""Runs of byte classes that every match of a pattern has: ``[01][23]-[w-z]``.
 
-For patterns that RE2 *accepts*. What has more than this understands ends a run: a wrong claim would lose topics.
+For patterns that RE2 *accepts*. Any syntax that is not understood here ends a run: a wrong claim would lose topics.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from broker_core.patterns.tokens import Kind, Token, tokens
 
 __all__ = ["class_run"]
 
-#: The longest run that is worth looking for: each byte costs a pass over memory.
+#: The longest run that is worth a search: each byte costs a pass over memory.
 LONGEST: Final = 4
-#: Bytes of a pattern's runs that are looked at, so that a pattern of a thousand classes costs what others do.
+#: Bytes of a pattern's runs that are considered, so that a pattern of a thousand classes costs no more than others.
 _MOST: Final = 64
-#: The chance to be one of so many bytes is taken to be a tenth each: names are digits and words, as a rule.
+#: Each byte of a class is assumed to have a chance of a tenth: names are digits and words, as a rule.
 _BYTES: Final = 10
-#: A run that a byte of a name begins by chance more often is of no help.
+#: A run that begins at a byte of a name by chance more often than this is of no help.
 _CHANCE: Final = 0.02
 _CLASS: Final = re.compile(r"\[(?:[A-Za-z0-9_](?:-[A-Za-z0-9_])?)+\]", re.ASCII)
 _ITEMS: Final = re.compile(r"(.)(?:-(.))?")
@@ -32,11 +32,11 @@ _DIGITS: Final = frozenset(b"0123456789")
 _Bytes = frozenset[int]
 
 
-@lru_cache(maxsize=1024)  # asked for each chunk, and for each search of a pattern that is asked again
+@lru_cache(maxsize=1024)  # called for each chunk, and for each repeated search of a pattern
 def class_run(text: str) -> tuple[_Bytes, ...]:
-    """The bytes of which every match of a pattern has one each, in a row; the run that the fewest names have by chance.
+    """The run of byte classes in every match of a pattern; if there are several, the least likely one by chance.
 
-    Empty where there is none that few names have, or where it is a literal text.
+    Empty if none is unlikely enough, or if the run is a literal text.
     """
     top = top_level(list(tokens(text)))
     if top is None or any(token.kind is Kind.ALTERNATIVE for token in top):
@@ -75,7 +75,7 @@ def _runs(top: Sequence[Token]) -> list[list[_Bytes]]:
 
 
 def _bytes_of(token: Token) -> list[_Bytes] | None:
-    """What each byte of it may be; ``None`` where that is not certain."""
+    """The classes of a token's bytes; ``None`` if they are not certain."""
     if token.kind is Kind.LITERAL:
         return [frozenset((byte,)) for byte in token.text.encode()]
     if token.kind is Kind.ESCAPE and token.text == "d":

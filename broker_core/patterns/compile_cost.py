@@ -1,8 +1,8 @@
 """An upper bound of the cost of compiling a pattern, from its text alone, before any engine sees it.
 
 google-re2 holds the interpreter's lock while it compiles. Its bound on memory ends the compiling of a program that is
-too large, but not the parsing before that: each Unicode class (``\\pL``) is made of hundreds of ranges wherever it
-stands, and ``(?i)`` folds each of them (0.3 ms a class). So their number has a bound of its own.
+too large, but not the parsing before that: each Unicode class (``\\pL``) expands to hundreds of ranges, and ``(?i)``
+folds each of them (0.3 ms a class). So their number has a bound of its own.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["MAX_UNICODE_CLASSES", "estimated_instructions", "unicode_classes"]
 #: Unicode classes that a pattern may name: 6 ms of parsing at the worst.
 MAX_UNICODE_CLASSES: Final = 20
 
-#: Instructions of one token, as many as it can have. A class of letters has 700 to 1,300.
+#: The most instructions of one token. A class of letters has 700 to 1,300.
 _UNICODE_CLASS: Final = 1500
 _CLASS: Final = 60
 _ANY: Final = 12
@@ -44,12 +44,12 @@ def _unicode_classes(token: Token) -> int:
 
 
 def estimated_instructions(text: str) -> int:
-    """A bound on RE2's instructions for a pattern, not a tight one; what RE2 refuses has any value.
+    """A loose upper bound on RE2's instructions for a pattern; meaningless for a pattern that RE2 refuses.
 
-    A repetition counts what it repeats as often as it may come. Linear in the length of the text.
+    A repetition counts its operand as often as it may occur. Linear in the length of the text.
     """
     sizes = [0]  # of the open groups, outermost first
-    last = 0  # of what a repetition would repeat
+    last = 0  # of the operand of a following repetition
     folded = 1
     for token in tokens(text):
         kind = token.kind
@@ -60,12 +60,12 @@ def estimated_instructions(text: str) -> int:
         if kind is Kind.REPEAT:
             times = max(map(int, _COUNTS.findall(token.text)), default=1) + 1
             sizes[-1] += last * (times - 1) + 2 * times
-            last = last * times + 2 * times  # a repetition of a repetition is one of all of it
+            last = last * times + 2 * times  # a repetition of a repetition repeats all of it
             continue
         if kind is Kind.CLOSE and len(sizes) > 1:
             last = sizes.pop() + _OTHER
         elif kind is Kind.FLAGS:
-            folded = _FOLDED  # a repetition behind them is of what stands in front of them
+            folded = _FOLDED  # a repetition after flags repeats what is before them
             continue
         else:
             last = folded * _instructions(token)

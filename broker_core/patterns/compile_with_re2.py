@@ -1,8 +1,8 @@
 """Compiling topics patterns: by RE2 only, in bounded time and memory, and remembered.
 
 Two engines run the same text: google-re2, which compiles and bounds it and gives its range, and Arrow's RE2 kernel,
-which runs it over a column. A pattern that RE2 refuses is never given to a backtracking engine; it is *unsupported*
-where another dialect may know it, and an :exc:`InvalidPattern` where none does.
+which runs it over a column. A pattern that RE2 refuses is never given to a backtracking engine; it is *unsupported* if
+another dialect may accept it, and an :exc:`InvalidPattern` if none does.
 """
 
 from __future__ import annotations
@@ -33,31 +33,32 @@ __all__ = ["MAX_LENGTH", "OPTIONS", "REMEMBERED", "compile_now", "compile_patter
 #: The longest pattern that is compiled by default; the server uses its settings. In UTF-16
 #: code units with its scheme, as Java's ``String.length`` counts.
 MAX_LENGTH: Final = MAX_PATTERN
-# What RE2 may spend on compiling, in bytes: 32,000 instructions, of which it keeps fewer. google-re2 holds the
+# Bytes that RE2 may spend on compiling: 32,000 instructions, of which it keeps fewer. google-re2 holds the
 # interpreter's lock meanwhile: it gives up on `(\pL|\pN){300}` (400,000 instructions) after 2 ms.
 _MAX_MEMORY: Final = 384 * 1024
-# Instructions that are compiled and looked at in about a millisecond, all alternatives of a pattern together.
+# Instructions that are compiled and analysed in about a millisecond, all alternatives of a pattern together.
 _QUICK_INSTRUCTIONS: Final = 1000
-_QUICK_LENGTH: Final = 256  # characters: to estimate more than that takes time itself
+_QUICK_LENGTH: Final = 256  # characters: estimating more than that takes time itself
 _REMEMBERED_BYTES: Final = 16 * 1024 * 1024
-_BEHIND_ALL: Final = b"\xff"  # sorts behind every UTF-8 text
+_BEHIND_ALL: Final = b"\xff"  # sorts after every UTF-8 text
 make_the_first_array()
-# An empty name, of two offsets of 0: over no name at all, Arrow compiles nothing.
+# One empty name, by two offsets of 0: without any name, Arrow compiles nothing.
 _ONE_NAME: Final = pa.LargeStringArray.from_buffers(1, pa.py_buffer(bytes(16)), pa.py_buffer(b""))
 OPTIONS: Final = engine_options(_MAX_MEMORY)
-#: Compiled patterns, of this process.
+#: Compiled patterns of this process.
 REMEMBERED: Final[BoundedCache[str, TopicsPattern]] = BoundedCache(_REMEMBERED_BYTES)
 
 
 def compile_pattern(raw: str, *, max_length: int = MAX_LENGTH, remember: bool = True) -> TopicsPattern:
-    """Compile a topics pattern as a client sends it; the last ones are remembered, if ``remember`` says so.
+    """Compile a topics pattern as a client sends it; the last ones are remembered, if ``remember`` is set.
 
-    ``max_length`` counts UTF-16 code units of ``raw``; what is longer is never compiled and so unsupported. Raises
-    :exc:`InvalidPattern` for what is no regular expression in any dialect, for ``\\C`` and for an unknown scheme.
+    ``max_length`` counts UTF-16 code units of ``raw``; a longer pattern is never compiled and so unsupported. Raises
+    :exc:`InvalidPattern` for a text that is not a regular expression in any dialect, for ``\\C`` and for an unknown
+    scheme.
 
-    It takes up to 20 ms, most of them with the interpreter's lock: a server asks :func:`compile_now` first.
+    It takes up to 20 ms, most of them with the interpreter's lock: a server tries :func:`compile_now` first.
     """
-    raw = str.__str__(raw)  # of a kind of string, its characters: what it says of itself may change
+    raw = str.__str__(raw)  # the characters of a subclass of str, whose methods could change their answers
     known = _too_long(raw, max_length) or (REMEMBERED.get(raw) if remember else None)
     if known is not None:
         return known
@@ -66,10 +67,10 @@ def compile_pattern(raw: str, *, max_length: int = MAX_LENGTH, remember: bool = 
 
 
 def compile_now(raw: str, *, max_length: int, has_time: Callable[[], bool]) -> TopicsPattern | None:
-    """The compiled pattern if that takes about a millisecond at the most, else ``None``: see :func:`compile_pattern`.
+    """The compiled pattern if that takes about a millisecond at most, else ``None``: see :func:`compile_pattern`.
 
-    That is so where it is remembered, where nothing has to be compiled (literal text with or without ``.*`` behind it)
-    and, if ``has_time`` says that there is time for it, where the text itself tells that the program is small.
+    That is so if it is remembered, if nothing has to be compiled (literal text with or without ``.*`` after it) and, if
+    ``has_time()`` is true, if the text itself shows that the program is small.
     """
     raw = str.__str__(raw)
     known = _too_long(raw, max_length) or REMEMBERED.get(raw)
@@ -89,7 +90,7 @@ def _too_long(raw: str, max_length: int) -> TopicsPattern | None:
         raise InvalidPattern(f"Invalid topics pattern {quoted(raw)}: it is not valid Unicode") from None
     if length <= max_length:
         return None
-    # Not looked at, whatever its scheme: the length counts first, as at a broker.
+    # Not parsed, whatever its scheme: the length counts first, as at a broker.
     # docs/reference/pulsar-behaviour.md#the-order-of-a-brokers-steps
     return new_pattern(raw, raw, reason=f"longer than the maximum of {max_length}")
 
@@ -110,7 +111,7 @@ def _is_quick(text: str) -> bool:
 
 
 def _plain(raw: str, text: str) -> TopicsPattern | None:
-    """A pattern of literal text, with or without ``.*`` behind it: known without compiling."""
+    """A pattern of literal text, with or without ``.*`` after it: known without compiling."""
     if text == ".*":
         return new_pattern(raw, text, match_all=True, anchored=r"(?s)\A.*\z")
     shape = plain_shape(text)
@@ -122,7 +123,7 @@ def _compile(raw: str, text: str) -> TopicsPattern:
         if unicode_classes(text) > MAX_UNICODE_CLASSES:
             reason = f"it names more than {MAX_UNICODE_CLASSES} Unicode classes"
             return _unsupported(raw, text, reason)
-        # The raw text first: wrapped, `x)|(?:.*` would turn into a pattern that is fine, and another one.
+        # The raw text first: wrapped, `x)|(?:.*` would turn into a valid, but different pattern.
         size = re2.compile(text, OPTIONS).programsize
         if has_any_byte(text):
             raise InvalidPattern(
@@ -142,7 +143,7 @@ def _compile(raw: str, text: str) -> TopicsPattern:
 
 
 def _unsupported(raw: str, text: str, reason: str) -> TopicsPattern:
-    """What is not compiled may be another dialect's, unless it is broken in each."""
+    """A pattern that is not compiled: unsupported, or invalid if it is broken in every dialect."""
     why = malformation(text)
     if why is not None:
         raise InvalidPattern(f"Invalid topics pattern {quoted(raw)}: {why}") from None
@@ -164,7 +165,7 @@ def _of_shape(raw: str, text: str, shape: Shape, size: int) -> TopicsPattern:
         )
     prefix = (shape.prefix or "").encode()
     ranges: tuple[tuple[bytes, bytes], ...] = ((prefix, prefix + _BEHIND_ALL),) if prefix else ()
-    # RE2 finds its range behind the literal start of a pattern, as if no character were before it: that does not hold
+    # RE2 finds its range after the literal start of a pattern, as if no character were before it: that does not hold
     # for `ab\B.`, of which it leaves out all but `ab`. (Wrongly at the start of the text, `^` only gives more.)
     if not shape.any_tail and not shape.asserts:
         ranges = match_ranges(anchored, shape, size) or ranges

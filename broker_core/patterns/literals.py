@@ -1,7 +1,7 @@
 """Literals of a pattern, read from its text: the whole literal, the prefix, the alternatives, required substrings.
 
-Only for patterns that RE2 *accepts*. Nothing is claimed where the text has more than this understands, since a wrong
-claim would lose topics.
+Only for patterns that RE2 *accepts*. Nothing is claimed if the text has syntax that is not understood here, since a
+wrong claim would lose topics.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ __all__ = ["Shape", "plain_shape", "read_shape", "top_level"]
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What every full match of a pattern looks like; ``None`` and empty where nothing is certain.
+    """The certain parts of every full match of a pattern; ``None`` and empty if nothing is certain.
 
     ``literal``: the only string that matches. ``prefix``: every match starts with it; with ``any_tail``, exactly the
-    strings that start with it and have no newline behind it match. ``alternatives``: patterns of which one must match
-    wherever the whole one does. ``required``: substrings of every match, longest first. ``asserts``: there is a ``\\b``
-    or ``\\B``, which looks at the character before it.
+    strings that start with it and have no newline after it match. ``alternatives``: patterns one of which must match
+    whenever the whole one does. ``required``: substrings of every match, longest first. ``asserts``: there is a ``\\b``
+    or ``\\B``, which depends on the character before it.
     """
 
     literal: str | None = None
@@ -43,9 +43,9 @@ _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 
 
 def plain_shape(text: str) -> Shape | None:
-    """The shape of a pattern of literal characters with or without ``.*`` behind them, else ``None``.
+    """The shape of a pattern of literal characters with or without ``.*`` after them, else ``None``.
 
-    Such a pattern is valid in RE2 for sure, so what it matches is known without compiling it.
+    Such a pattern is certainly valid in RE2, so its matches are known without compiling it.
     """
     plain = _PLAIN.fullmatch(text)
     if plain is None:
@@ -58,7 +58,7 @@ def plain_shape(text: str) -> Shape | None:
 
 
 def read_shape(text: str) -> Shape:
-    """The shape of a pattern that RE2 has accepted; an empty one wherever the text has more than this understands."""
+    """The shape of a pattern that RE2 has accepted; an empty one if the text has syntax that is not understood here."""
     plain = plain_shape(text)
     if plain is not None:
         return plain
@@ -84,9 +84,9 @@ def _bounded(alternatives: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def top_level(every: list[Token]) -> list[Token] | None:
-    """The tokens outside of groups, each group as one ``OPEN`` token that spans it; ``None`` where one is strange.
+    """The tokens outside of groups, each group as one ``OPEN`` token that spans it; ``None`` if one is strange.
 
-    Strange are flags, which change what the characters mean, and a repetition of a repetition: RE2 takes ``a+\\Q\\E*``
+    Strange are flags, which change the meaning of characters, and a repetition of a repetition: RE2 takes ``a+\\Q\\E*``
     for ``(?:a+)*``.
     """
     top: list[Token] = []
@@ -155,7 +155,7 @@ def _concatenation(text: str, top: list[Token]) -> Shape:
 
 
 def _to_the_end(repeat: Token, rest: list[Token]) -> bool:
-    """Whether a ``.`` repeated so takes all that is left of the string."""
+    """Whether a ``.`` repeated so matches the whole rest of the string."""
     return repeat.text in ("*", "*?") and (not rest or (len(rest) == 1 and rest[0].kind is Kind.END))
 
 

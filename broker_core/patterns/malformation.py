@@ -1,4 +1,4 @@
-"""Telling a malformed pattern from one that only RE2 refuses, and another engine (Java's, say) may know."""
+"""Malformed patterns, as distinct from ones that only RE2 refuses, and another engine (Java's, say) may accept."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _UNREPEATABLE = (Kind.OPEN, Kind.ALTERNATIVE, Kind.FLAGS)
 
 
 class Malformed(NamedTuple):
-    """What is wrong with a pattern, and the characters of it, ``[start, end)``, that are."""
+    """The fault of a pattern, and the characters ``[start, end)`` that have it."""
 
     why: str
     start: int
@@ -24,18 +24,18 @@ _ANY_BYTE: Final = re.compile(r"(?<!\\)(?:\\\\)*\\C")  # an escape, not a backsl
 
 
 def malformation(text: str) -> str | None:
-    r"""Why a pattern is no regular expression in any dialect, or ``None`` where some engine may accept it.
+    r"""Why a pattern is not a regular expression in any dialect, or ``None`` if some engine may accept it.
 
     Broken are parentheses and brackets that do not balance, a trailing backslash, a repetition of nothing or of a
-    repetition (``a**``), and ``\C``. Everything else is some dialect's: lookaround, possessive ``a++``, comments,
-    ``\p{Alpha}``, nested classes. Where dialects read a text differently, it is broken only if it is in each reading.
+    repetition (``a**``), and ``\C``. Everything else belongs to some dialect: lookaround, possessive ``a++``, comments,
+    ``\p{Alpha}``, nested classes. If dialects read a text differently, it is broken only if every reading is.
     """
     found = malformed_part(text)
     return None if found is None else found.why
 
 
 def malformed_part(text: str) -> Malformed | None:
-    """What :func:`malformation` says, and of which part of the pattern."""
+    """The fault that :func:`malformation` finds, with the part of the pattern that has it."""
     plain = _malformed(text, nested_classes=False)
     return plain if plain is None or _malformed(text, nested_classes=True) is not None else None
 
@@ -50,7 +50,7 @@ def _malformed(text: str, *, nested_classes: bool) -> Malformed | None:
         if kind is Kind.ANY_BYTE or (kind is Kind.CLASS and _ANY_BYTE.search(token.text)):
             return Malformed("\\C is not allowed: it matches bytes, not characters", token.start, token.end)
         if kind in (Kind.FLAGS, Kind.OPEN) and _ignores_blanks(token.text):
-            return None  # comments from here on: nothing can be said of what looks like syntax in them
+            return None  # comments from here on, in which apparent syntax means nothing
         if kind is Kind.COMMENT:
             continue
         if kind is Kind.REPEAT:
@@ -68,7 +68,7 @@ def _malformed(text: str, *, nested_classes: bool) -> Malformed | None:
             if not opened:
                 return Malformed("an unmatched ')'", token.start, token.end)
             opened.pop()
-        # "(?" alone begins what only some dialect knows, as (?+1): what follows is no repetition then.
+        # "(?" alone begins a group of some dialect, as (?+1): the next character is then not a repetition.
         repeatable = kind not in _UNREPEATABLE or token.text == "(?"
         repeated = False
     return Malformed("a missing ')'", opened[-1].start, opened[-1].end) if opened else None

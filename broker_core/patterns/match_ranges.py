@@ -1,4 +1,4 @@
-"""The ranges of text that contain every match of a pattern, as RE2 gives them."""
+"""The ranges of text that contain every match of a pattern, found by RE2."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from broker_core.patterns.re2_engine import MAX_PROGRAM, anchored_text, engine_o
 
 __all__ = ["match_ranges"]
 
-# Of a program that is known to be small: with more memory the range that it can match is found for more patterns.
+# For a program that is known to be small: with more memory the range is found for more patterns.
 _MEMORY_FOR_RANGE: Final = 2 * 1024 * 1024
 _RANGE_LENGTH: Final = 512
 _BEFORE_ALL: Final = b"\x01"  # sorts before every name, which has no NUL
@@ -20,17 +20,17 @@ _OPTIONS_FOR_RANGE: Final = engine_options(_MEMORY_FOR_RANGE)
 
 
 def match_ranges(anchored: str, shape: Shape, size: int) -> tuple[tuple[bytes, bytes], ...]:
-    """The bounds of the alternatives where there are some, else of the whole pattern."""
+    """The bounds of the alternatives if there are some, else of the whole pattern."""
     if shape.alternatives and size * len(shape.alternatives) <= MAX_PROGRAM:
         try:
             return _merged([_range(anchored_text(part)) for part in shape.alternatives])
         except re2.error:
-            pass  # a part that does not stand alone: the bounds of the whole pattern hold too
+            pass  # a part that is not valid alone: the bounds of the whole pattern hold too
     return _merged([_range(anchored)])
 
 
 def _range(anchored: str) -> tuple[bytes, bytes] | None:
-    """The half-open bounds of what an anchored pattern can match, or ``None`` where RE2 gives none."""
+    """The half-open bounds of an anchored pattern's matches, or ``None`` if RE2 gives none."""
     engine = re2.compile(anchored, _OPTIONS_FOR_RANGE)
     try:
         low, high = engine.possiblematchrange(_RANGE_LENGTH)
@@ -42,7 +42,7 @@ def _range(anchored: str) -> tuple[bytes, bytes] | None:
 
 
 def _merged(ranges: list[tuple[bytes, bytes] | None]) -> tuple[tuple[bytes, bytes], ...]:
-    """Sorted, disjoint bounds; empty where one of them is unbounded, and so all of them together are."""
+    """Sorted, disjoint bounds; empty if one of the ranges is unbounded, and so is their union."""
     merged: list[tuple[bytes, bytes]] = []
     for bounds in sorted(bounds for bounds in ranges if bounds is not None):
         if merged and bounds[0] <= merged[-1][1]:

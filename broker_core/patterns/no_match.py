@@ -1,4 +1,4 @@
-"""Patterns that can match no topic of a namespace, by their beginning alone: what a forgotten namespace looks like."""
+"""Patterns that can match no topic of a namespace by their beginning alone, as if the namespace was forgotten."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from broker_core.redaction.quoted import quoted
 
 __all__ = ["no_match", "selecting_pattern"]
 
-#: Instructions of a pattern for which another is proposed: a proposal is compiled too, on the event loop.
+#: The most instructions of a pattern for which another is proposed: a proposal is compiled too, on the event loop.
 _QUICK_PROGRAM: Final = 200
 _BEGINNINGS: Final = (None, Kind.BEGIN, Kind.ALTERNATIVE, Kind.OPEN, Kind.FLAGS)
 
@@ -22,7 +22,7 @@ _BEGINNINGS: Final = (None, Kind.BEGIN, Kind.ALTERNATIVE, Kind.OPEN, Kind.FLAGS)
 def no_match(pattern: TopicsPattern, namespace: NamespaceName) -> str | None:
     """Why ``pattern`` matches no topic that the namespace could ever have, in words; ``None`` if it may match one.
 
-    What RE2 does not support may match.
+    An unsupported pattern may match.
     """
     if _may_match(pattern, namespace):
         return None
@@ -36,7 +36,7 @@ def no_match(pattern: TopicsPattern, namespace: NamespaceName) -> str | None:
 
 
 def selecting_pattern(raw: str, namespace: NamespaceName) -> TopicsPattern:
-    """The compiled pattern by which topics of a namespace are to be changed.
+    """The compiled pattern that selects topics of a namespace for a change.
 
     Raises :exc:`InvalidPattern`, also if RE2 does not support it, or if it can match no topic of the namespace.
     """
@@ -50,21 +50,21 @@ def selecting_pattern(raw: str, namespace: NamespaceName) -> TopicsPattern:
 
 
 def _may_match(pattern: TopicsPattern, namespace: NamespaceName) -> bool:
-    # Of a local name of one byte at least.
+    # The range of names with a local name of at least one byte.
     low, high = f"{namespace}/\0".encode(), f"{namespace}0".encode()
     return not pattern.ranges or any(first < high and low < last for first, last in pattern.ranges)
 
 
 @lru_cache(maxsize=128)
 def _proposed(text: str, namespace: NamespaceName) -> str | None:
-    """What was meant where the pattern is one of local names: one that may match."""
+    """A proposal that may match, if the pattern is one of local names."""
     if not text or "/" in text:
         return None
     local, position = "", 0
     before: Kind | None = None
     for token in tokens(text):
         if Kind.BEGIN in (token.kind, before) and (token.kind is Kind.REPEAT or before not in _BEGINNINGS):
-            return None  # it matches nothing anywhere, or is repeated, and what is before it would be instead
+            return None  # it matches nothing here, or is repeated, and the text before it would be repeated instead
         if token.kind is Kind.BEGIN:
             local += text[position : token.start]
             position = token.end

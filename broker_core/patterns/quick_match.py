@@ -1,4 +1,4 @@
-"""Whether a pattern may match one of a few names: what most patterns answer by their ranges alone, in a microsecond."""
+"""Whether a pattern may match one of a few names: for most patterns decided by their ranges alone, in a microsecond."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LOW: Final = itemgetter(0)
 
 
 def may_match(pattern: TopicsPattern, forms: Sequence[bytes]) -> bool:
-    """Whether ``pattern`` matches any of these forms (``tenant/namespace/topic``); ``True`` too where that is dear."""
+    """Whether ``pattern`` matches any of ``forms`` (``tenant/namespace/topic``); also ``True`` if that is costly."""
     ranges = pattern.ranges
     if len(ranges) == 1:
         ((low, high),) = ranges

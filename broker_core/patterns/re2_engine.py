@@ -1,4 +1,4 @@
-"""How RE2 compiles a pattern: in how much memory, into how large a program, and anchored at both ends."""
+"""Settings of RE2: the memory for compiling, the largest program, and the anchors at both ends."""
 
 from __future__ import annotations
 
@@ -24,5 +24,5 @@ def engine_options(memory: int) -> Any:
 
 
 def anchored_text(text: str) -> str:
-    """The pattern that matches where all of the text matches ``text``."""
+    """The pattern that matches a text if all of it matches ``text``."""
     return rf"\A(?:{close_quote(text)})\z"

@@ -18,9 +18,9 @@ __all__ = ["RefusedPart", "refused_part"]
 
 @dataclass(frozen=True, slots=True)
 class RefusedPart:
-    """Why a pattern is refused, and where: ``length`` characters from ``offset`` on of the pattern as it was sent.
+    """The reason why a pattern is refused, and the place: ``length`` characters from ``offset`` of the pattern as sent.
 
-    Both are ``None`` where no part of it is to blame.
+    Both are ``None`` if no part of it is to blame.
     """
 
     reason: str
@@ -29,9 +29,9 @@ class RefusedPart:
 
 
 def refused_part(raw: str) -> RefusedPart | None:
-    """The part of a pattern that is refused; ``None`` of one that RE2 can run, as far as its syntax is concerned.
+    """The part of a pattern that is refused; ``None`` if RE2 accepts its syntax.
 
-    It takes as long as compiling the pattern. What is longer than the longest pattern is not looked at.
+    It takes as long as compiling the pattern. A pattern beyond the longest one is not examined.
     """
     if len(raw) > MAX_PATTERN:
         return None
@@ -43,7 +43,7 @@ def refused_part(raw: str) -> RefusedPart | None:
     found = _of_text(text)
     if found is None or found.offset is None or not separator:
         return found
-    kept = len(text) - len(raw.partition("://")[2].partition("://")[0])  # what is in front of the domain
+    kept = len(text) - len(raw.partition("://")[2].partition("://")[0])  # the length before the domain
     moved = found.offset + (len(head) - kept + len(separator) if found.offset >= kept else 0)
     return RefusedPart(found.reason, moved, found.length)
 
@@ -69,7 +69,7 @@ def _of_text(text: str) -> RefusedPart | None:
 
 
 def _start_of(fragment: str, text: str) -> int | None:
-    """Where what RE2 complains of stands: it reads from the left, and never within what is quoted."""
+    """The position of the fragment that RE2 complains about: the first one outside of quoted text."""
     for token in tokens(text):
         if token.kind is Kind.CLASS:
             found = text.find(fragment, token.start, token.end)

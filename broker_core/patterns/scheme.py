@@ -1,4 +1,4 @@
-"""The scheme of a topics pattern, which is taken off before it is matched: ``persistent://`` or ``non-persistent://``."""
+"""The scheme of a topics pattern, which is removed before matching: ``persistent://`` or ``non-persistent://``."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ __all__ = ["strip_scheme"]
 def strip_scheme(raw: str) -> str:
     """A pattern without its scheme, by the broker's own rule (docs/reference/pulsar-behaviour.md#topics-patterns).
 
-    The text before the first ``://`` must end in a domain; what is in front of the domain (``^``, say) is kept, what is
-    behind a second ``://`` is lost. Raises :exc:`InvalidPattern` for any other scheme.
+    The text before the first ``://`` must end in a domain; text before the domain (``^``, say) is kept, text after a
+    second ``://`` is lost. Raises :exc:`InvalidPattern` for any other scheme.
     """
     head, separator, rest = raw.partition("://")
     if not separator:

@@ -1,7 +1,7 @@
 """The tokens of a regular expression, in one pass whose cost is linear in its length.
 
-The syntax is RE2's, and on top of it what other dialects have and RE2 refuses (lookaround, comments, possessive
-repetition ...), so that a refused pattern can be told from one that is broken.
+The syntax is RE2's, and also that of other dialects which RE2 refuses (lookaround, comments, possessive repetition
+...), so that refused patterns can be distinguished from broken ones.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ __all__ = ["Kind", "Token", "close_quote", "has_any_byte", "tokens"]
 class Kind(Enum):
     """The kind of a token; ``Token.text`` holds its text as written unless said otherwise."""
 
-    LITERAL = auto()  # text holds the characters that are meant, one or more
+    LITERAL = auto()  # text holds the characters themselves, one or more
     ANY = auto()  # .
     CLASS = auto()  # [...]
     ESCAPE = auto()  # \d \pL \x41: one character, or none (\b); text holds the letter
     ANY_BYTE = auto()  # \C
     BEGIN = auto()  # ^ \A
     END = auto()  # $ \z
-    OPEN = auto()  # "(", "(?:", "(?P<n>", "(?=" ...; "(?" alone where what follows is unknown
+    OPEN = auto()  # "(", "(?:", "(?P<n>", "(?=" ...; "(?" alone if what follows is unknown
     CLOSE = auto()
     FLAGS = auto()  # (?i)
     COMMENT = auto()  # (?#...)
@@ -34,7 +34,7 @@ class Kind(Enum):
 
 
 class Token(NamedTuple):
-    """One token, and where it stands: ``[start, end)`` of the pattern."""
+    """One token, and its place in the pattern: ``[start, end)``."""
 
     kind: Kind
     text: str
@@ -66,8 +66,8 @@ _ESCAPES: Final = {"C": Kind.ANY_BYTE, "A": Kind.BEGIN, "z": Kind.END}
 def tokens(text: str, *, nested_classes: bool = False) -> Iterator[Token]:
     """The tokens of ``text`` in order.
 
-    ``nested_classes`` reads ``[a[b]]`` as one class, as Java does. A repetition stands right behind what it repeats:
-    the last character of a literal text is a token of its own then.
+    ``nested_classes`` reads ``[a[b]]`` as one class, as Java does. A repetition comes right after its operand: the last
+    character of a literal text before it is a token of its own.
     """
     position, size = 0, len(text)
     while position < size:
@@ -113,7 +113,7 @@ def tokens(text: str, *, nested_classes: bool = False) -> Iterator[Token]:
 
 
 def _literal(text: str, start: int, stop: int, behind: int) -> Iterator[Token]:
-    r"""``text[start:stop]`` as it is; its last character alone where a repetition follows at ``behind``.
+    r"""``text[start:stop]`` as it is; its last character as a token of its own if a repetition follows at ``behind``.
 
     An empty ``\Q\E`` in between is nothing, to RE2 too.
     """
@@ -142,7 +142,7 @@ def _parenthesis(text: str, start: int) -> Token:
 
 
 def _class_end(text: str, start: int, *, nested: bool) -> int:
-    """The position behind the ``]`` of the class that starts here, or -1. The first ``]`` of a class is a member."""
+    """The position after the ``]`` of the class at ``start``, or -1. The first ``]`` of a class is a member."""
     position, depth = _class_begin(text, start), 1
     while position < len(text):
         char = text[position]
@@ -164,7 +164,7 @@ def _class_end(text: str, start: int, *, nested: bool) -> int:
 
 
 def _class_begin(text: str, start: int) -> int:
-    """The position behind ``[``, ``[^``, ``[]`` or ``[^]``, with which a class begins."""
+    """The position after ``[``, ``[^``, ``[]`` or ``[^]``, with which a class begins."""
     position = start + 1
     if text.startswith("^", position):
         position += 1
@@ -172,7 +172,7 @@ def _class_begin(text: str, start: int) -> int:
 
 
 def close_quote(text: str) -> str:
-    r"""``text`` with an open ``\Q`` closed, so that what is put behind it is not quoted too."""
+    r"""``text`` with an open ``\Q`` closed, so that text appended to it is not quoted too."""
     position = 0
     while (position := text.find("\\", position)) >= 0:
         if not text.startswith("\\Q", position):
@@ -186,5 +186,5 @@ def close_quote(text: str) -> str:
 
 
 def has_any_byte(text: str) -> bool:
-    r"""Whether the pattern uses ``\C``, which matches single bytes and so tears characters apart."""
+    r"""Whether the pattern uses ``\C``, which matches single bytes and so splits characters."""
     return "\\C" in text and any(token.kind is Kind.ANY_BYTE for token in tokens(text))

@@ -1,4 +1,4 @@
-"""A compiled topics pattern: what is known of it before it runs, and matching."""
+"""A compiled topics pattern: its analysis, and matching."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ __all__ = ["TopicsPattern", "new_pattern", "real_pattern"]
 
 
 @final
-# Weak references: objects of another class are laid out otherwise then, so that none can be given this class.
+# A slot for weak references: objects of other classes then have another layout, so that none can be given this class.
 @dataclass(frozen=True, slots=True, weakref_slot=True, init=False, repr=False)
 class TopicsPattern(Sealed):
-    """One compiled pattern, of :func:`compile_pattern`; immutable.
+    """One compiled pattern, made by :func:`compile_pattern`; immutable.
 
-    ``raw`` is what the client sent, ``text`` the same without its scheme. ``supported`` is false where RE2 cannot run
-    it (``reason`` says why); nothing else is known of it then. ``literal`` is the one matched form
-    (``tenant/ns/topic``) that can match, ``ranges`` are half-open ``[low, high)`` bounds of the matched form in UTF-8
-    order, sorted and disjoint, outside of which nothing matches (empty: anything may), ``required`` substrings of
-    every match, longest first. ``exact_range`` says that all of the only range (of everything, where there is none)
-    matches, unless it has a newline. ``program_size`` counts RE2's instructions: what matching may cost.
+    ``raw`` is the text that the client sent, ``text`` the same without its scheme. ``supported`` is false if RE2 cannot
+    run it (``reason`` says why); then nothing else is known of it. ``literal`` is the one form
+    (``tenant/ns/topic``) that can match, ``ranges`` are half-open ``[low, high)`` bounds of forms in UTF-8 order,
+    sorted and disjoint, outside of which nothing matches (empty: anything may), ``required`` substrings of every match,
+    longest first. ``exact_range`` says that everything in the only range (everything at all, if there is none) matches,
+    unless it has a newline. ``program_size`` counts RE2's instructions, a measure of the cost of matching.
 
-    Matches are cached by its text, and trusted: so only the core can make or write one.
+    Matches are cached by the text, and trusted: so only the core can make or change a pattern.
     """
 
     raw: str
@@ -41,17 +41,17 @@ class TopicsPattern(Sealed):
     exact_range: bool
     required: tuple[str, ...]
     match_all: bool
-    #: The text that both engines run: anchored at both ends. Empty where unsupported.
+    #: The text that both engines run: anchored at both ends. Empty if unsupported.
     anchored: str
     program_size: int
-    #: How a listing is narrowed: ``all``, ``literal``, ``range``, ``scan``, or ``unsupported``.
+    #: How a search is narrowed: ``all``, ``literal``, ``range``, ``scan``, or ``unsupported``.
     plan: str = field(compare=False)
 
     @staticmethod
     def without_scheme(raw: str) -> str:
-        """What is matched of a pattern as a client sends it: ``text``, without compiling it.
+        """The ``text`` of a pattern as a client sends it, without compiling it.
 
-        Raises :exc:`InvalidPattern` where the scheme is none of Pulsar's.
+        Raises :exc:`InvalidPattern` if the scheme is not one of Pulsar's.
         """
         return strip_scheme(raw)
 
@@ -60,9 +60,9 @@ class TopicsPattern(Sealed):
         return self.reason is None
 
     def match_column(self, matched: pa.LargeStringArray) -> pa.BooleanArray:
-        """Which matched forms (``tenant/namespace/topic`` without partition suffix) match in full.
+        """A mask of the forms (``tenant/namespace/topic`` without partition suffix) that match in full.
 
-        Raises :exc:`InvalidPattern` where the pattern is not supported.
+        Raises :exc:`InvalidPattern` if the pattern is not supported.
         """
         if self.match_all:
             return pc.is_valid(matched)
@@ -79,7 +79,7 @@ class TopicsPattern(Sealed):
         return bool(self.match_column(form)[0].as_py())
 
     def shortened(self, length: int) -> TopicsPattern:
-        """A pattern with the begin of its text alone, which nothing can be matched by: for reports."""
+        """A pattern with only the beginning of its text, which cannot match: for reports."""
         text = self.raw[:length]
         return new_pattern(text, text, reason=self.reason or "it is cut short")
 
@@ -130,7 +130,7 @@ def new_pattern(
 
 
 def real_pattern(pattern: TopicsPattern) -> TopicsPattern:
-    """The pattern, if :func:`compile_pattern` made it: what matches it is believed. Raises :exc:`TypeError`."""
+    """The pattern, if :func:`compile_pattern` made it, so that its matches can be trusted. Raises :exc:`TypeError`."""
     if type(pattern) is not TopicsPattern or not hasattr(pattern, "plan"):
         raise TypeError(
             f"a pattern is what broker_core.patterns.compile_pattern(text) gives, not a {type(pattern).__name__}"

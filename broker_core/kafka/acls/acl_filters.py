@@ -1,4 +1,4 @@
-"""Filters of ACLs, as clients describe and delete by them, and what an ACL has to be to be stored. Both as in Kafka."""
+"""Filters of ACLs, by which clients describe and delete them, and the check of ACLs to be stored. Both as in Kafka."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _Kind = TypeVar("_Kind", bound=IntEnum)
 
 
 class AclFilter(NamedTuple):
-    """Which bindings are asked for. ``None`` is any; so is ``ANY`` of an enumeration, and ``UNKNOWN`` is none.
+    """A filter of bindings. ``None`` matches any value, as does ``ANY`` of an enumeration; ``UNKNOWN`` matches none.
 
-    With ``MATCH`` the name is that of a resource, and all bindings that are about it are found: literal ones, prefixes
-    of it, and the wildcard.
+    With ``MATCH`` the name is a resource's, and all bindings that apply to it are found: literal ones, prefixes of it,
+    and the wildcard.
     """
 
     resource_type: ResourceType = ResourceType.ANY
@@ -38,7 +38,7 @@ class AclFilter(NamedTuple):
 
     @property
     def has_unknown(self) -> str | None:
-        """The part of it that has an ``UNKNOWN``, by Kafka's word."""
+        """The part of the filter that is ``UNKNOWN``, by Kafka's word."""
         if not (self.resource_type and self.pattern):
             return "patternFilter"
         return None if self.operation and self.permission else "entryFilter"
@@ -66,9 +66,9 @@ class AclFilter(NamedTuple):
 
 
 def binding_fault(binding: AclBinding) -> str | None:
-    """Why no such binding can be stored, in Kafka's words; ``None``: it can be.
+    """Why a binding cannot be stored, in Kafka's words; ``None`` if it can.
 
-    Operations are not compared with the type of the resource: one that means nothing for it is stored, as in Kafka.
+    Operations are not compared with the type of the resource: a meaningless one is stored, as in Kafka.
     """
     for word, value in (
         ("resourceType", binding.resource_type),
@@ -91,16 +91,16 @@ def binding_fault(binding: AclBinding) -> str | None:
 
 
 def principal_fault(principal: str) -> str | None:
-    """Why nobody has this principal, and ``None`` if somebody may."""
+    """Why no client can have this principal; ``None`` if one may."""
     if not principal.startswith("User:") or principal == "User:":
         return f"{principal!r} is no principal: write User:NAME"
     return None
 
 
 def mistake_in(binding: AclBinding) -> str | None:
-    """Why a binding cannot be stored, or would be about nobody or nothing; ``None`` if neither.
+    """Why a binding cannot be stored, or would have no effect; ``None`` if neither.
 
-    A server takes the latter from Kafka's clients, as Kafka does. Commands and HTTP refuse it.
+    A server accepts the latter from Kafka's clients, as Kafka does. Commands and HTTP refuse it.
     """
     fault = principal_fault(binding.principal) or binding_fault(binding)
     if fault is not None:
@@ -113,5 +113,5 @@ def mistake_in(binding: AclBinding) -> str | None:
 
 
 def _is(asked: _Kind, found: _Kind) -> bool:
-    """``ANY`` is 1 in all enumerations."""
+    """Whether a filter's value matches; ``ANY`` is 1 in all enumerations."""
     return asked == 1 or asked is found

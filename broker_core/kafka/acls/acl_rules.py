@@ -1,7 +1,7 @@
-"""What a set of Kafka's ACLs allows: the decision of Kafka's StandardAuthorizer.
+"""Decisions by a set of Kafka's ACLs, as of Kafka's StandardAuthorizer.
 
 In this order: super users may do everything; a ``DENY`` that matches denies, however general; an ``ALLOW`` that matches
-allows; where no ACL at all is about the resource, ``everyone`` decides; else it is denied. A binding matches if its
+allows; if no ACL at all is about the resource, ``everyone`` decides; else it is denied. A binding matches if its
 name, its principal (equal, or ``User:*``), its host (equal, or ``*``) and its operation do (:mod:`.operations`).
 """
 
@@ -29,7 +29,7 @@ _KEPT: Final = 128
 
 
 class AskerRules:
-    """The rules for one principal from one host. Patterns are compiled when they are first asked for."""
+    """The rules for one principal from one host. Patterns are compiled when they are first needed."""
 
     __slots__ = ("_about", "_allowed", "_denied", "_everyone", "_masks", "bindings", "free")
 
@@ -42,15 +42,15 @@ class AskerRules:
         everyone: bool,
         free: bool = False,
     ) -> None:
-        """``about`` are the names that any ACL is about, ``masks`` those of all askers."""
-        #: Those that match the asker.
+        """``about`` are the names that any ACL is about, ``masks`` the cached masks of all askers."""
+        #: The bindings that match the asker.
         self.bindings = tuple(bindings)
         self._about = about
         self._everyone = everyone
         self._allowed: dict[tuple[ResourceType, Operation], NamePatterns] = {}
         self._denied: dict[tuple[ResourceType, Operation], NamePatterns] = {}
         self._masks = masks
-        #: Whether it is a super user.
+        #: Whether the asker is a super user.
         self.free = free
 
     def allows(self, operation: Operation, kind: ResourceType, name: str) -> bool:
@@ -138,8 +138,8 @@ class AclRules:
         self._compiled = lru_cache(_KEPT)(self._compile)
 
     def of(self, principal: str, host: str) -> AskerRules:
-        """The rules for this principal from this address."""
-        # Whom no ACL names is as any other of them: what is compiled does not grow with who asks.
+        """The rules for a principal from an address."""
+        # All principals that no ACL names share rules, so that compiled rules do not grow with the askers.
         known = principal in self._principals or principal in self._super_users
         host = _written(host)
         return self._compiled(principal if known else None, host if host in self._hosts else None)
@@ -163,7 +163,7 @@ class AclRules:
 
 
 def _written(host: str) -> str:
-    """An address as it is compared: Kafka writes ``::1`` as ``0:0:0:0:0:0:0:1``, and people write it shorter."""
+    """The canonical text of an address: Kafka writes ``::1`` as ``0:0:0:0:0:0:0:1``, and people write it shorter."""
     if ":" not in host:
         return host
     try:

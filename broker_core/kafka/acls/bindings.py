@@ -24,7 +24,7 @@ _Kind = TypeVar("_Kind", bound=IntEnum)
 
 #: The only name of a resource of the type ``CLUSTER``.
 CLUSTER_NAME: Final = "kafka-cluster"
-#: The bits of all operations on a topic, and on the cluster, as answers tell of authorized operations.
+#: The bits of all operations on a topic, and on the cluster, for the authorized operations in answers.
 TOPIC_OPERATIONS: Final = 3576
 CLUSTER_OPERATIONS: Final = 8096
 
@@ -43,7 +43,7 @@ class ResourceType(IntEnum):
 
 
 class PatternType(IntEnum):
-    """How the name of a binding is meant; ``ANY`` and ``MATCH`` are for filters alone."""
+    """The kinds of a binding's name; ``ANY`` and ``MATCH`` are only for filters."""
 
     UNKNOWN = 0
     ANY = 1
@@ -53,7 +53,7 @@ class PatternType(IntEnum):
 
 
 class Operation(IntEnum):
-    """``ANY`` is for filters alone; ``ALL`` stands for every operation."""
+    """Operations; ``ANY`` is only for filters, and ``ALL`` stands for every operation."""
 
     UNKNOWN = 0
     ANY = 1
@@ -83,7 +83,7 @@ class Permission(IntEnum):
 
 
 class AclBinding(NamedTuple):
-    """``principal`` is ``User:NAME`` or ``User:*``; ``host`` an IP address or ``*``."""
+    """An ACL. ``principal`` is ``User:NAME`` or ``User:*``; ``host`` an IP address or ``*``."""
 
     resource_type: ResourceType
     name: str
@@ -95,7 +95,7 @@ class AclBinding(NamedTuple):
 
 
 def known(kind: type[_Kind], number: int) -> _Kind:
-    """The member of this number; ``UNKNOWN`` for one that Kafka does not know."""
+    """The member with a number; ``UNKNOWN`` for a number that Kafka does not know."""
     try:
         return kind(number)
     except ValueError:
@@ -103,7 +103,7 @@ def known(kind: type[_Kind], number: int) -> _Kind:
 
 
 def binding_of(row: tuple[int, str, int, str, str, int, int]) -> AclBinding:
-    """The binding of these values, in which enumerations are Kafka's numbers."""
+    """The binding of a row, in which enumerations are Kafka's numbers."""
     kind, name, pattern, principal, host, operation, permission = row
     return AclBinding(
         known(ResourceType, kind),
@@ -117,7 +117,7 @@ def binding_of(row: tuple[int, str, int, str, str, int, int]) -> AclBinding:
 
 
 def resource_text(binding: AclBinding) -> str:
-    """What a binding is about, as the audit names it: ``TYPE:PATTERN:NAME``."""
+    """The resource of a binding, as the audit names it: ``TYPE:PATTERN:NAME``."""
     return f"{binding.resource_type.name}:{binding.pattern.name}:{binding.name}"
 
 

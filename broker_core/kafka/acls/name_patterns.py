@@ -1,4 +1,4 @@
-"""Which names a set of ACLs is about: literal names, prefixes, or all names; for one name, and for a column of them."""
+"""The names that a set of ACLs is about: literal names, prefixes, or all names; for one name, and for columns."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["WILDCARD", "NamePatterns", "SortedNames"]
 
 #: The literal name that stands for all names. A prefix of this text is an ordinary prefix.
 WILDCARD: Final = "*"
-#: From so many literal names on, Arrow looks for them at once.
+#: From so many literal names on, Arrow searches for all at once.
 _MANY: Final = 24
 
 
 class SortedNames:
-    """A column of distinct names, sorted by their bytes, in which places are looked for. It is not copied."""
+    """A column of distinct names, sorted by their bytes, for binary searches. It is not copied."""
 
     __slots__ = ("_data", "_offsets", "column", "first", "last", "size")
 
@@ -46,7 +46,7 @@ class SortedNames:
         return bisect_left(range(self.size), name, key=self.name)
 
     def end_of_prefix(self, prefix: bytes, start: int) -> int:
-        """The row behind the names with this prefix, which begin at ``start``."""
+        """The row after the names with this prefix, which begin at ``start``."""
         length = len(prefix)
         return bisect_right(range(self.size), prefix, start, key=lambda row: self.name(row)[:length])
 
@@ -62,7 +62,7 @@ class NamePatterns:
         for binding in bindings:
             found = prefixes if binding.pattern is PatternType.PREFIXED else literals
             found.add(binding.name)
-        #: Whether it is about every name.
+        #: Whether the bindings are about every name.
         self.everything = WILDCARD in literals or "" in prefixes
         self._names = frozenset(name.encode() for name in literals)
         self._literals = sorted(self._names)

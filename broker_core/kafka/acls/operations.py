@@ -1,4 +1,4 @@
-"""The operations of Kafka's ACLs: which ones a binding is about, and their bits in answers."""
+"""The operations of Kafka's ACLs: which ones a binding allows or denies, and their bits in answers."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from broker_core.kafka.acls.bindings import Operation, ResourceType
 
 __all__ = ["OPERATIONS", "allowing", "bits", "denying"]
 
-#: The operations that there are on resources of a type, besides ``ALL``: AclEntry.supportedOperations of Kafka. Answers
-#: tell of those on topics and the cluster.
+#: The operations on resources of a type, besides ``ALL``: AclEntry.supportedOperations of Kafka. Answers have those on
+#: topics and the cluster.
 OPERATIONS: Final[Mapping[ResourceType, tuple[Operation, ...]]] = MappingProxyType(
     {
         ResourceType.TOPIC: (
@@ -45,7 +45,7 @@ OPERATIONS: Final[Mapping[ResourceType, tuple[Operation, ...]]] = MappingProxyTy
         ResourceType.USER: (Operation.CREATE_TOKENS, Operation.DESCRIBE_TOKENS),
     }
 )
-#: What else allows an operation. Nothing else denies one.
+#: The operations that imply another one when allowed; denials imply none.
 _IMPLIED_BY: Final = {
     Operation.DESCRIBE: (Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER),
     Operation.DESCRIBE_CONFIGS: (Operation.ALTER_CONFIGS,),
@@ -53,15 +53,15 @@ _IMPLIED_BY: Final = {
 
 
 def allowing(operation: Operation) -> frozenset[Operation]:
-    """The operations of the ``ALLOW`` bindings that allow this one."""
+    """The operations whose ``ALLOW`` bindings allow this one."""
     return frozenset((Operation.ALL, operation, *_IMPLIED_BY.get(operation, ())))
 
 
 def denying(operation: Operation) -> frozenset[Operation]:
-    """The operations of the ``DENY`` bindings that deny this one."""
+    """The operations whose ``DENY`` bindings deny this one."""
     return frozenset((Operation.ALL, operation))
 
 
 def bits(operations: Iterable[Operation]) -> int:
-    """Authorized operations as answers have them: a bit for each, at its number."""
+    """Authorized operations in the form of answers: a bit for each, at its number."""
     return sum(1 << operation for operation in operations)

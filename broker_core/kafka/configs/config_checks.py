@@ -1,4 +1,4 @@
-"""Whether Kafka would take the configs of a topic, and what it says where it would not."""
+"""Checks of a topic's configs: whether Kafka accepts them, and its messages if it does not."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ __all__ = [
     "sound_configs",
 ]
 
-#: Bytes of a text in most versions of Kafka's messages: no client could be told a longer value.
+#: Bytes of a text in most versions of Kafka's messages: no client could get a longer value.
 _LONGEST: Final = 32_767
 
 
 def check_configs(configs: Mapping[str, str], broker: Mapping[str, str]) -> None:
-    """Raise :exc:`~.config_types.InvalidConfig` unless a topic can have these configs, where ``broker`` gives its
-    others.
+    """Raise :exc:`~.config_types.InvalidConfig` unless a topic can have these configs, with its others from
+    ``broker``.
     """
     for name in configs:
         if name not in DEFINITIONS:
@@ -53,9 +53,9 @@ def check_configs(configs: Mapping[str, str], broker: Mapping[str, str]) -> None
 
 
 def fault_of_given(given: Callable[[], Mapping[str, str]], broker: Mapping[str, str]) -> str:
-    """Why a topic was refused configs, for a client that may set them and not read those that it has.
+    """Why a topic was refused configs, for a client that may set configs but not read them.
 
-    ``given`` makes what the client's change comes to where there are none.
+    ``given`` makes the result of the client's change for a topic without configs.
     """
     try:
         check_configs(given(), broker)
@@ -65,12 +65,12 @@ def fault_of_given(given: Callable[[], Mapping[str, str]], broker: Mapping[str, 
 
 
 def broker_config_faults(configs: Mapping[str, str]) -> list[str]:
-    """All that is wrong with the defaults of a broker, by the names of topic configs."""
+    """The faults of a broker's defaults, by the names of topic configs."""
     return _sorted_out(configs)[1]
 
 
 def sound_configs(configs: Mapping[str, str]) -> dict[str, str]:
-    """The configs that Kafka would take, of unchecked ones."""
+    """The valid ones among unchecked configs."""
     sound, _ = _sorted_out(configs)
     return sound
 
@@ -83,7 +83,7 @@ def check_broker_configs(configs: Mapping[str, str]) -> None:
 
 
 def _sorted_out(configs: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """The configs that are sound one by one, and what is wrong with the others, or with those together."""
+    """The configs that are valid one by one, and the faults of the others, or of the valid ones together."""
     faults: list[str] = []
     sound: dict[str, str] = {}
     for name, value in configs.items():

@@ -1,5 +1,5 @@
-"""What IncrementalAlterConfigs makes of the configs of a topic: values set, taken away, and lists that get longer or
-shorter.
+"""The changes of IncrementalAlterConfigs to a topic's configs: values set or removed, and lists extended or
+shortened.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["ConfigChange", "ConfigOperation", "altered"]
 
 
 class ConfigOperation(IntEnum):
-    """By its number in a request."""
+    """Operations, with their numbers in a request."""
 
     SET = 0
     DELETE = 1
@@ -24,7 +24,7 @@ class ConfigOperation(IntEnum):
 
 
 class ConfigChange(NamedTuple):
-    """``value`` counts for all but ``DELETE``."""
+    """A change of one config; ``DELETE`` ignores ``value``."""
 
     name: str
     operation: ConfigOperation
@@ -34,10 +34,10 @@ class ConfigChange(NamedTuple):
 def altered(
     configs: Mapping[str, str], changes: Iterable[ConfigChange], broker: Mapping[str, str]
 ) -> dict[str, str]:
-    """The configs of a topic after these changes, whose values are not checked; ``broker`` are those of the settings.
+    """The configs of a topic after changes, whose values are not checked; ``broker`` are the configs of the settings.
 
-    A list that the topic does not have begins as the one that it has in effect. Raises
-    :exc:`~.config_types.InvalidConfig` for a change of a list where there is none.
+    A list that the topic does not have itself starts from the effective one. Raises
+    :exc:`~.config_types.InvalidConfig` for a list operation on another type.
     """
     after = dict(configs)
     for name, operation, value in changes:
@@ -56,7 +56,7 @@ def altered(
 
 
 def _list_after(parts: list[str], operation: ConfigOperation, value: str) -> list[str]:
-    """As Java splits: empty elements at the end are none, but the empty text is one."""
+    """The list after an operation, split as in Java: without empty elements at the end, but the empty text is one."""
     given = value.rstrip(",").split(",") if value.strip(",") or not value else []
     if operation is ConfigOperation.SUBTRACT:
         return [part for part in parts if part not in given]

@@ -1,4 +1,4 @@
-"""The types of Kafka's configs: reading a value as Java does, and the text that Kafka makes of it.
+"""The types of Kafka's configs: reading a value as Java does, and writing it as Kafka does.
 
 Recorded from Apache Kafka 4.3.1 (``tests/vectors/kafka-4.3.1-config-values.json``).
 """
@@ -15,7 +15,7 @@ from broker_core.errors import BrokerCoreError
 
 __all__ = ["ConfigType", "ConfigValue", "InvalidConfig", "parse_value", "refused", "value_text"]
 
-#: A value as its type has it.
+#: A value of a config, by its type.
 ConfigValue: TypeAlias = "bool | int | float | str | tuple[str, ...]"
 
 #: Decimal digits of every script, as ``Integer.parseInt`` takes them, which knows no characters beyond U+FFFF.
@@ -45,12 +45,12 @@ class InvalidConfig(BrokerCoreError):
 
 
 def refused(name: str, value: object, why: str) -> InvalidConfig:
-    """The error for a value that cannot be."""
+    """The error for an invalid value."""
     return InvalidConfig(f"Invalid value {value} for configuration {name}: {why}")
 
 
 def parse_value(kind: ConfigType, name: str, text: str) -> ConfigValue:
-    """The value of this text. Raises :exc:`InvalidConfig`."""
+    """The value of a text. Raises :exc:`InvalidConfig`."""
     trimmed = text.strip(_BLANKS)
     if kind is ConfigType.BOOLEAN:
         if trimmed.lower() not in ("true", "false"):

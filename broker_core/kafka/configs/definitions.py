@@ -28,8 +28,8 @@ _WEEK: Final = "604800000"
 
 @dataclass(frozen=True, slots=True)
 class ConfigDefinition:
-    """``synonyms`` are the broker configs that give the default, first the one that counts most; each with the default
-    that it has itself, or ``None``. ``distinct``: a list has no element twice.
+    """A topic config. ``synonyms`` are the broker configs that give its default, the most important first; each with
+    its own default, or ``None``. ``distinct``: a list has no element twice.
     """
 
     name: str
@@ -40,7 +40,7 @@ class ConfigDefinition:
     distinct: bool = False
 
     def parse(self, text: str) -> ConfigValue:
-        """The value of this text. Raises :exc:`~.config_types.InvalidConfig`."""
+        """The value of a text. Raises :exc:`~.config_types.InvalidConfig`."""
         value = parse_value(self.kind, self.name, text)
         self.rule(self.name, value)
         if self.distinct and isinstance(value, tuple):
@@ -48,7 +48,7 @@ class ConfigDefinition:
         return value
 
     def shown(self, text: str) -> str:
-        """A value as DescribeConfigs shows it, which need not be how it was written."""
+        """A value in the form of DescribeConfigs, which may differ from the given text."""
         return value_text(self.parse(text))
 
 
@@ -60,7 +60,7 @@ def _of(
     *synonyms: str | tuple[str, str | None],
     distinct: bool = False,
 ) -> ConfigDefinition:
-    """A synonym that is only a name has the default of the topic config."""
+    """A definition; a synonym that is only a name has the default of the topic config."""
     brokers = tuple((each, default) if isinstance(each, str) else each for each in synonyms)
     return ConfigDefinition(name, kind, default, rule, brokers, distinct)
 
@@ -68,7 +68,7 @@ def _of(
 _T = ConfigType
 _POSITIVE: Final = between(1)
 _NOT_NEGATIVE: Final = between(0)
-# In the order in which Kafka checks values: the first wrong one is what a client is told.
+# In the order in which Kafka checks values: a client gets the first fault.
 _ALL: Final = (
     _of("segment.bytes", _T.INT, "1073741824", between(1048576), "log.segment.bytes"),
     _of("segment.ms", _T.LONG, _WEEK, _POSITIVE, ("log.roll.ms", None), ("log.roll.hours", "168")),

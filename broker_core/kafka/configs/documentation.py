@@ -1,4 +1,4 @@
-"""What Apache Kafka 4.3.1 says of each topic config in its answers (Apache License 2.0)."""
+"""The documentation of each topic config in answers of Apache Kafka 4.3.1 (Apache License 2.0)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The configs that a topic has in effect: its own, else the broker's, else Kafka's default; and where each is from."""
+"""The effective configs of a topic: its own, else the broker's, else Kafka's default; and the source of each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = [
 
 
 class ConfigSource(IntEnum):
-    """Where a value is from, by its number in answers."""
+    """Sources of a value, with their numbers in answers."""
 
     DYNAMIC_TOPIC_CONFIG = 1
     DYNAMIC_DEFAULT_BROKER_CONFIG = 3
@@ -28,7 +28,7 @@ class ConfigSource(IntEnum):
 
 
 class ConfigSynonym(NamedTuple):
-    """One of the configs that a value can be from."""
+    """One of the configs that a value can come from."""
 
     name: str
     value: str
@@ -37,7 +37,7 @@ class ConfigSynonym(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EffectiveConfig:
-    """``value`` is as it was written; ``definition.shown`` is what DescribeConfigs has."""
+    """An effective config. ``value`` is the given text; ``definition.shown`` gives that of DescribeConfigs."""
 
     definition: ConfigDefinition
     value: str
@@ -51,10 +51,10 @@ class EffectiveConfig:
 def effective_config(
     definition: ConfigDefinition, configs: Mapping[str, str], broker: Mapping[str, str]
 ) -> EffectiveConfig:
-    """One of a topic's configs; ``configs`` are its own, ``broker`` those of the settings.
+    """The effective value of a topic's config; ``configs`` are its own, ``broker`` the configs of the settings.
 
-    A cluster of Kafka 4.3 is made with a default of ``min.insync.replicas`` for all brokers; that of a broker's
-    settings goes before it here, since there is no cluster to ask.
+    A cluster of Kafka 4.3 is made with a default of ``min.insync.replicas`` for all brokers; here a broker's settings
+    take precedence, since there is no cluster.
     """
     name = definition.name
     if name in configs:
@@ -69,7 +69,7 @@ def effective_config(
 def config_synonyms(
     definition: ConfigDefinition, configs: Mapping[str, str], broker: Mapping[str, str]
 ) -> list[ConfigSynonym]:
-    """The configs that the value of a topic's config can be from, the one that counts first."""
+    """The configs that the value of a topic's config can come from, the effective one first."""
     name = definition.name
     found = []
     if name in configs:
@@ -81,7 +81,7 @@ def config_synonyms(
         found.append(ConfigSynonym(first, given, ConfigSource.STATIC_BROKER_CONFIG))
     elif name == MIN_INSYNC_REPLICAS:
         found.append(ConfigSynonym(first, definition.default, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG))
-    # Kafka drops what is before the first synonym: its default is not shown where another one has it.
+    # Kafka drops what is before the first synonym: its default is not shown if another one has it.
     if name in broker or (definition.synonyms and definition.synonyms[0][1] is not None):
         found.extend(
             ConfigSynonym(synonym, default, ConfigSource.DEFAULT_CONFIG)

@@ -17,11 +17,11 @@ _REPLICA: Final = re.compile(r"([0-9]+:[0-9]+)?")
 
 
 def anything(_name: str, _value: ConfigValue) -> None:
-    """Every value of the type."""
+    """Accept every value of the type."""
 
 
 def between(least: int, most: int | None = None) -> ValueRule:
-    """A number of this range, both ends included."""
+    """A rule that accepts numbers of a range, both ends included."""
 
     def check(name: str, value: ConfigValue) -> None:
         assert isinstance(value, int | float)
@@ -34,13 +34,13 @@ def between(least: int, most: int | None = None) -> ValueRule:
 
 
 def gzip_level(name: str, value: ConfigValue) -> None:
-    """A level of gzip, or its default."""
+    """Accept a level of gzip, or its default."""
     if value not in (-1, *range(1, 10)):
         raise refused(name, value, "Value must be between 1 and 9 or equal to -1")
 
 
 def one_of(*choices: str) -> ValueRule:
-    """One of these words."""
+    """A rule that accepts one of ``choices``."""
 
     def check(name: str, value: ConfigValue) -> None:
         if value not in choices:
@@ -50,7 +50,7 @@ def one_of(*choices: str) -> ValueRule:
 
 
 def some_of(*choices: str) -> ValueRule:
-    """A list of these words."""
+    """A rule that accepts a list of ``choices``."""
     check_one = one_of(*choices)
 
     def check(name: str, value: ConfigValue) -> None:
@@ -64,7 +64,7 @@ def some_of(*choices: str) -> ValueRule:
 
 
 def throttled_replicas(name: str, value: ConfigValue) -> None:
-    """Partitions and brokers, or all."""
+    """Accept partitions and brokers, or all."""
     assert isinstance(value, tuple)
     if value != ("*",) and not all(map(_REPLICA.fullmatch, value)):
         raise refused(

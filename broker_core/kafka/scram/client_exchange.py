@@ -50,7 +50,7 @@ class ScramClientExchange:
         return f"{_GS2}{self._bare}".encode()
 
     def final(self, message: bytes) -> bytes:
-        """``client-final-message``; it takes milliseconds of the processor. Raises :exc:`~.messages.ScramError`."""
+        """``client-final-message``; it takes milliseconds of CPU time. Raises :exc:`~.messages.ScramError`."""
         server = ServerFirst.parse(message)
         if not server.nonce.startswith(self._nonce) or server.nonce == self._nonce:
             raise ScramError("the server's nonce is not the client's with more behind it")
@@ -69,7 +69,7 @@ class ScramClientExchange:
         return f"{before},p={to_base64(proof)}".encode()
 
     def finish(self, message: bytes) -> None:
-        """The server's last message: raises :exc:`~.messages.ScramError` unless it knows the credential too."""
+        """Check the server's last message. Raises :exc:`~.messages.ScramError` unless it knows the credential too."""
         value = message.split(b",", 1)[0]
         if value.startswith(b"e="):
             raise ScramError("the server refuses the credentials")

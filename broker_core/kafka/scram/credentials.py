@@ -1,6 +1,6 @@
 """Stored credentials of SCRAM: made from a password, compared with one, and decoys for users that do not exist.
 
-No password can be read from a credential (RFC 5802), but who has one can pose as the server.
+No password can be read from a credential (RFC 5802), but its holder can pose as the server.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ __all__ = [
 
 #: The hash of each mechanism, by Kafka's name of the mechanism.
 HASHES: Final[Mapping[str, str]] = MappingProxyType({"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"})
-#: Rounds of PBKDF2 of all credentials that are made here. Kafka's clients take from 4,096 to 16,384. All users have the
+#: Rounds of PBKDF2 of all credentials that are made here. Kafka's clients accept 4,096 to 16,384. All users have the
 #: same number, since a decoy has it too.
 ITERATIONS: Final = 8192
 SALT_BYTES: Final = 24
-#: The user under whose name the secret of decoys is stored, as its salt; nobody else can have this name.
+#: The user under whose name the secret of decoys is stored, as its salt; no real user can have this name.
 DECOY_USER: Final = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ScramCredential:
-    """What a server keeps of a user's password for one mechanism."""
+    """The credential that a server stores for a user's password and one mechanism."""
 
     mechanism: str
     iterations: int
@@ -48,7 +48,7 @@ class ScramCredential:
     server_key: bytes = field(repr=False)
 
     def has_password(self, password: bytes) -> bool:
-        """Whether it was made from this password. It takes some ten milliseconds, and holds up no other thread."""
+        """Whether it was made from a password. It takes some ten milliseconds, without blocking other threads."""
         salted = salted_password(self.mechanism, password, self.salt, self.iterations)
         stored_key = digest_of(self.mechanism, client_key_of(self.mechanism, salted))
         return hmac.compare_digest(stored_key, self.stored_key)
@@ -67,7 +67,7 @@ def derive_credential(
 def decoy_of(mechanism: str, user: str, secret: bytes) -> ScramCredential:
     """The credential of a user that does not exist: no password has it, and its salt is the same each time.
 
-    So a stranger learns nothing of who exists, as long as ``secret`` stays secret and the same.
+    So a stranger cannot find out which users exist, as long as ``secret`` stays secret and the same.
     """
     name = user.encode(errors="surrogatepass")
     salt = hmac.digest(secret, b"salt %s %s" % (mechanism.encode(), name), "sha256")[:SALT_BYTES]

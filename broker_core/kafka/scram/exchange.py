@@ -1,4 +1,4 @@
-"""The server's side of SCRAM: two messages of a client, and what a server answers to each (RFC 5802)."""
+"""The server's side of SCRAM: two messages of a client, and the server's answer to each (RFC 5802)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["ScramExchange"]
 class ScramExchange:
     """One authentication, begun with the first message of a client and the credential of the user that it names.
 
-    Where that user does not exist, the credential is a decoy (:func:`~.credentials.decoy_of`).
+    If that user does not exist, the credential is a decoy (:func:`~.credentials.decoy_of`).
     """
 
     __slots__ = ("_client", "_credential", "_first", "_nonce")

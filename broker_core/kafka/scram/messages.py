@@ -1,4 +1,4 @@
-"""The messages of SCRAM as text: read from bytes that nobody vouches for, and written (RFC 5802)."""
+"""The messages of SCRAM as text: read from untrusted bytes, and written (RFC 5802)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = [
     "to_base64",
 ]
 
-#: ``n``: no channel binding. ``y``: the client has it, and believes that the server has not.
+#: ``n``: no channel binding. ``y``: the client supports it, and believes that the server does not.
 _CLIENT_FIRST: Final = re.compile(
     r"(?P<gs2>[ny],(?:a=(?P<authzid>[^,]*))?,)(?P<bare>n=(?P<name>[^,]*),r=(?P<nonce>[^,]+)(?:,[A-Za-z]=[^,]*)*)",
 )
@@ -30,19 +30,19 @@ _SERVER_FIRST: Final = re.compile(
 _CLIENT_FINAL: Final = re.compile(
     r"(?P<before>c=(?P<binding>[^,]+),r=(?P<nonce>[^,]+)(?:,[A-Za-z]=[^,]*)*),p=(?P<proof>[^,]+)"
 )
-#: The printable characters of ASCII but the comma.
+#: The printable characters of ASCII except the comma.
 _NONCE: Final = re.compile(r"[\x21-\x2b\x2d-\x7e]+")
 _ESCAPED: Final = re.compile(r"=(2C|3D|)")
 _NONCE_BYTES: Final = 18
 
 
 class ScramError(ValueError):
-    """A message is none of the exchange, or proves nothing. The text shows nothing of the message."""
+    """A message does not belong to the exchange, or proves nothing. The text shows nothing of the message."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClientFirst:
-    """``client-first-message``. ``gs2`` is its beginning, ``bare`` the rest; ``authzid`` is empty where it has none."""
+    """``client-first-message``. ``gs2`` is its beginning, ``bare`` the rest; ``authzid`` is empty if it has none."""
 
     name: str
     authzid: str
@@ -67,7 +67,7 @@ class ClientFirst:
 
 @dataclass(frozen=True, slots=True)
 class ServerFirst:
-    """``server-first-message``; ``nonce`` is that of the client and the server's own behind it."""
+    """``server-first-message``; ``nonce`` is the client's followed by the server's own."""
 
     nonce: str
     salt: bytes
@@ -87,7 +87,7 @@ class ServerFirst:
 
 @dataclass(frozen=True, slots=True)
 class ClientFinal:
-    """``client-final-message``; ``before`` is all of it in front of the proof."""
+    """``client-final-message``; ``before`` is everything before the proof."""
 
     binding: bytes
     nonce: str
@@ -114,7 +114,7 @@ def new_nonce() -> str:
 
 
 def saslname(name: str) -> str:
-    """A name as the messages have it."""
+    """A name as escaped in messages."""
     return name.replace("=", "=3D").replace(",", "=2C")
 
 
