@@ -1,6 +1,6 @@
 """broker-core answers one question for messaging clients: which topics of this namespace match, for me?
 
-A plugin needs no more than the names exported here.
+Plugins only need the names exported here.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ __all__ = [
     "hookimpl",
 ]
 
-# Arrow and RE2 cost a start that `broker-core --help` has no use for.
+# Arrow and RE2 take long to import, and `broker-core --help` does not need them.
 _imported: Final = lazy_exports(
     __name__,
     {

@@ -1,11 +1,12 @@
 """Keeping pandas out of the processes of `broker-core`, which use Arrow.
 
-Arrow imports pandas, where it is installed, when it makes the first array of Python objects. That takes half a second
+Arrow imports pandas, if it is installed, when it makes the first array of Python objects. That takes half a second
 and tens of megabytes, which a server never uses. :func:`make_the_first_array` makes one while pandas cannot be found.
 Arrow looks for pandas again when a program asks for it (``to_pandas()``).
 
-But from then on it takes ``pandas.NA`` and ``pandas.NaT`` for no nulls. So this is for processes of `broker-core`
-alone, not for programs that import this package, not for commands of plugins, and not where a plugin requires pandas.
+But from then on it does not treat ``pandas.NA`` and ``pandas.NaT`` as nulls. So this is only for processes of
+`broker-core`, not for programs that import this package, not for commands of plugins, and not if a plugin requires
+pandas.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ _kept_out = False
 
 
 def keep_pandas_out() -> None:
-    """From now on, in a process of `broker-core`: before Arrow is imported."""
+    """Keep pandas out of Arrow, in a process of `broker-core`; to be called before Arrow is imported."""
     global _kept_out  # noqa: PLW0603 - of the process
     _kept_out = True
 
 
 def let_pandas_in() -> None:
-    """From now on Arrow is as it always is, if it made no array so far."""
+    """Let Arrow import pandas as usual, if it has made no array so far."""
     global _kept_out  # noqa: PLW0603 - of the process
     _kept_out = False
 
@@ -47,7 +48,7 @@ class _NoPandas:
 
 
 def make_the_first_array() -> None:
-    """Make an Arrow value while pandas cannot be found, if it is to be kept out; for the module that is the first."""
+    """Make an Arrow value while pandas cannot be found, if it is kept out; for the first module to need Arrow."""
     if not _kept_out or "pandas" in sys.modules or _a_plugin_requires_it():
         return
     import pyarrow as pa

@@ -1,4 +1,4 @@
-"""Bounds of what clients, files and settings say that stand in more than one of these."""
+"""Bounds that several of clients' requests, files and settings have in common."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A broker: everything put together from the settings, started and stopped in order."""
+"""The broker: all parts made from the settings, started and stopped in order."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ class ListenError(BrokerCoreError):
 
 
 class Broker:
-    """A server for its settings. ``plugins`` are plugins as objects by name, for tests and for programs that embed one:
-    they are asked after those that the settings enable, or in their place if these name them. ``identify`` gives a
-    connection its principal, by what is known of it; without it no connection has a role. Only the program that makes
-    the broker can give it: no setting leads there, and nothing that a client sends. ``load`` reads the settings again,
-    if their operator may change them while the broker runs, and ``check`` says what `broker-core check` says of them.
+    """A server for its settings. ``plugins`` are plugins as objects by name, for tests and for programs that embed a
+    broker: they are asked after the enabled plugins of the settings, or in the place that the settings give them by
+    name. ``identify`` gives a connection its principal, from the facts about it; without it no connection has a role.
+    Only the program that makes the broker can set it, not a setting or a client. ``load`` reads the settings again, if
+    they may change while the broker runs, and ``check`` gives the results of `broker-core check` for them.
 
     :meth:`start` and :meth:`stop`, or ``async with``.
     """
@@ -73,7 +73,7 @@ class Broker:
         check: Callable[[], Awaitable[Checked]] | None = None,
     ) -> None:
         self.live = LiveSettings(settings, load)
-        #: What is read again while the broker runs, when its operator wishes so.
+        #: The parts that are read again while the broker runs, at a reload.
         self.reloads = Reloads(self.live)
         self._given = dict(plugins or {})
         self._identify = identify
@@ -97,7 +97,7 @@ class Broker:
         return self.live.current
 
     async def start(self) -> None:
-        """Open everything and listen. What was opened is closed again where something fails."""
+        """Open everything and listen. If something fails, opened parts are closed again."""
         from broker_core import __version__
 
         settings = self.settings
@@ -175,7 +175,7 @@ class Broker:
     async def _start_kafka(
         self, core: Core, files: FileBudget, admission: Admission, tls: TlsEntrance | None
     ) -> None:
-        """Serve Kafka clients, where ``[kafka]`` is set; nothing of it is imported where it is not."""
+        """Serve Kafka clients, if ``[kafka]`` is set; nothing for it is imported otherwise."""
         kafka = self.settings.kafka
         if kafka is None:
             return
@@ -205,7 +205,7 @@ class Broker:
             )
 
     def _api_services(self, core: Core, files: FileBudget, admission: Admission) -> ApiServices:
-        """What the operations of the HTTP API use."""
+        """The services that the operations of the HTTP API use."""
         return ApiServices(
             core.pipeline,
             core.permits,
@@ -229,7 +229,7 @@ class Broker:
     async def stop(self, drain: float = 0.0, *, delay: float = 0.0) -> None:
         """Let answers under way end for up to ``drain`` seconds, then close everything. May be called again.
 
-        For ``delay`` seconds before, clients are accepted and answered as ever, and only ``/-/ready`` says otherwise.
+        For ``delay`` seconds before, clients are accepted and answered as usual, and only ``/-/ready`` reports the end.
         """
         self._readiness = Readiness.DRAINING
         server = self._server
@@ -256,19 +256,19 @@ class Broker:
 
     @property
     def pulsar_address(self) -> tuple[str, int]:
-        """Host and port where clients are served."""
+        """Host and port for Pulsar clients."""
         if self._address is None:
             raise RuntimeError("the broker is not listening")
         return self._address
 
     @property
     def pulsar_tls_address(self) -> tuple[str, int] | None:
-        """Host and port where clients are served over TLS, ``None`` without ``[pulsar.tls]``."""
+        """Host and port for Pulsar clients over TLS, ``None`` without ``[pulsar.tls]``."""
         return self._tls_address
 
     @property
     def kafka_address(self) -> tuple[str, int] | None:
-        """Host and port where Kafka clients are served, ``None`` without ``[kafka]``."""
+        """Host and port for Kafka clients, ``None`` without ``[kafka]``."""
         return self._kafka_address
 
     @property
@@ -295,7 +295,7 @@ class Broker:
 
     @property
     def catalog(self) -> SqliteCatalog | None:
-        """The embedded catalogue, ``None`` before a cluster."""
+        """The embedded catalogue, ``None`` for a gateway."""
         return None if self._core is None else self._core.catalog
 
 

@@ -1,4 +1,4 @@
-"""The broker as a plugin sees it (``broker_core_startup``): what the plugin may ask of it."""
+"""The broker's interface for a plugin (``broker_core_startup``)."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ __all__ = ["BrokerHandle"]
 
 
 class BrokerHandle:
-    """The broker as one plugin sees it. Made on the event loop; what it offers may be called in any thread.
+    """The broker for one plugin. Made on the event loop; its methods may be called in any thread.
 
-    ``version`` and ``changes`` are those of the embedded catalogue, or of what a gateway holds of its cluster. They
-    read a file, or ask brokers: call them from a thread. A gateway that holds nothing, or something else for each
-    principal, has no change log of its own: both raise :exc:`~broker_core.errors.ListingFailed`.
+    ``version`` and ``changes`` are those of the embedded catalogue, or of the listings that a gateway holds of its
+    cluster. They read a file, or ask brokers: call them from a thread. A gateway that holds nothing, or different
+    listings for each principal, has no change log of its own: both raise :exc:`~broker_core.errors.ListingFailed`.
     """
 
     def __init__(
@@ -41,11 +41,11 @@ class BrokerHandle:
         self._loop = asyncio.get_running_loop()
 
     def topics_changed(self, namespace: NamespaceName | str | None) -> None:
-        """Say that this plugin's answers, or its masks, about a namespace changed, or with ``None`` about all.
+        """Announce that this plugin's answers, or its masks, for a namespace changed, or with ``None`` for all.
 
-        What is kept by a version is dropped, and waiting subscribers are told. In any thread: on the event loop at
-        once; elsewhere in its next turn, before any answer that the same thread gives afterwards. Once the broker has
-        stopped it does nothing.
+        Answers kept by a version are dropped, and waiting subscribers are notified. From any thread: on the event loop
+        at once; elsewhere in its next turn, before any answer that the same thread gives afterwards. Once the broker
+        has stopped it does nothing.
         """
         self._on_loop(self._pipeline.changes.announce, None if namespace is None else _parsed(namespace))
 
@@ -60,43 +60,43 @@ class BrokerHandle:
         return self._read(lambda catalog: catalog.changes(name, since), lambda log: log.changes(name, since))
 
     def change_logs(self) -> tuple[ChangeLog, ...]:
-        """The change logs to follow: that of the embedded catalogue, or of what a gateway holds, then those of plugins.
+        """The change logs to follow: the embedded catalogue's, or a gateway's, then those of plugins.
 
-        Plugins start one after the other: all are here once the broker is ready.
+        Plugins start one after the other: the list is complete once the broker is ready.
         """
         return self._pipeline.change_logs
 
     def questions(self, limit: int | None = None) -> list[QuestionCount]:
-        """The most frequent questions with their counts, the most frequent first; bounded, without the askers."""
+        """The most frequent requests with their counts, the most frequent first; bounded, without the askers."""
         return self._pipeline.questions.most_asked(limit)
 
     def report_problems(self, problems: Collection[str] | str) -> None:
-        """Say what is wrong now with what this plugin works on, in place of what it said before; nothing: all is well.
+        """Report this plugin's current problems, which replace the former ones; an empty collection: all is well.
 
-        Where it was not, the plugin is asked again at once, though it failed so often that it was not asked for now.
-        A single string is one problem. ``GET /plugins`` shows the texts to every client, so they have no secrets. In
-        any thread, as :meth:`topics_changed`. Raises :exc:`TypeError` for what is no collection of strings.
+        After problems, the plugin is then asked again at once, even if its breaker is open after many failures.
+        A single string is one problem. ``GET /plugins`` shows the texts to every client, so they have no secrets. From
+        any thread, as :meth:`topics_changed`. Raises :exc:`TypeError` for anything but a collection of strings.
         """
         told = as_problems(problems)
         self._on_loop(self._pipeline.dispatcher.report_problems, self._plugin, told)
 
     def spawn(self, factory: Callable[..., Any], *, name: str, restart: bool = True) -> None:
-        """Let ``factory`` run beside the hooks, until it returns or the broker stops; in any thread.
+        """Run ``factory`` beside the hooks, until it returns or the broker stops; from any thread.
 
         An ``async`` function runs on the event loop; a plain one in a thread of its own, and gets ``stop``, a
-        :class:`threading.Event` that is set when it shall end, if it takes an argument of that name. All tasks are
-        ended before any plugin is shut down. One that raises is logged and shown by ``GET /plugins`` under ``name``,
-        and, with ``restart``, started again after 1 s, and after up to 60 s where it fails again and again.
+        :class:`threading.Event` that is set when it shall end, if it has an argument of that name. All tasks are ended
+        before any plugin is shut down. A task that raises is logged and shown by ``GET /plugins`` under ``name``, and,
+        with ``restart``, started again after 1 s, and after up to 60 s if it fails repeatedly.
 
-        Raises :exc:`ValueError` for the name of a task of this plugin that is not over, :exc:`RuntimeError` once the
-        broker stops.
+        Raises :exc:`ValueError` for the name of an unfinished task of this plugin, :exc:`RuntimeError` once the broker
+        stops.
         """
         start = self._pipeline.dispatcher.background_tasks(self._plugin).claim(factory, name, restart=restart)
         self._on_loop(start)
 
     @property
     def metrics_registry(self) -> CollectorRegistry:
-        """Where this plugin registers its own metrics, whose names begin with ``broker_core_<plugin>_``.
+        """The registry for this plugin's own metrics, whose names begin with ``broker_core_<plugin>_``.
 
         They are scraped with the broker's until the plugin is shut down.
         """
@@ -104,11 +104,11 @@ class BrokerHandle:
 
     @property
     def selecting_keys(self) -> frozenset[str]:
-        """The properties that select topics: those of ``[catalog] property_keys`` and of plugins' settings."""
+        """The properties that select topics: from ``[catalog] property_keys`` and from plugins' settings."""
         return self._pipeline.options.selecting_keys
 
     def _on_loop(self, function: Callable[..., None], *arguments: object) -> None:
-        """Call ``function`` on the event loop: at once if this is it, else in its next turn, if it still runs."""
+        """Call ``function`` on the event loop: at once in its own thread, else in its next turn, if it still runs."""
         if _running_loop() is self._loop:
             function(*arguments)
             return
@@ -118,7 +118,7 @@ class BrokerHandle:
     def _read(
         self, of_catalog: Callable[[Any], Any], of_log: Callable[[ChangeLog], Coroutine[Any, Any, Any]]
     ) -> Any:
-        """What the embedded catalogue says, or else the log of the cluster, which is asked on the event loop."""
+        """The result from the embedded catalogue, or else from the cluster's log, which is read on the event loop."""
         if self._catalog is not None:
             return of_catalog(self._catalog)
         log = self._pipeline.own_log

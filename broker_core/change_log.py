@@ -1,8 +1,8 @@
 """Change logs of topics: the protocol between a store of topics and its followers.
 
 The embedded catalogue has a change log, and a plugin that holds topics offers its own by the hook
-``broker_core_change_log``. A plugin that keeps something made of topics (a precomputed listing, say) follows one: it
-knows the version that its state is for, and asks what happened since.
+``broker_core_change_log``. A plugin that keeps something derived from topics (a precomputed listing, say) follows a
+log: it knows the version of its state, and requests the changes since.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class CatalogVersion:
     Numbers of different catalogues (each file has a random id of its own) say nothing about each other.
 
     After a copy of a catalogue was restored, its numbers come again with other topics. ``stamp`` is random and was made
-    with the version, so that it tells the one from the other; it is empty where it is not known.
+    with the version, so that it distinguishes the two; it is empty if it is not known.
     """
 
     catalog_id: str
@@ -37,7 +37,7 @@ class CatalogVersion:
     stamp: str = field(default="", compare=False)
 
     def same_state(self, other: CatalogVersion) -> bool:
-        """Whether both are one state, and not two of the same number; a stamp that is not known may be any."""
+        """Whether both are one state, and not two of the same number; an unknown stamp matches any."""
         return self == other and (not self.stamp or not other.stamp or self.stamp == other.stamp)
 
     def __str__(self) -> str:
@@ -53,7 +53,7 @@ class CatalogVersion:
 
 
 class Operation(enum.Enum):
-    """What a change did to a topic."""
+    """The kinds of a change of a topic."""
 
     CREATE = "create"
     UPDATE = "update"
@@ -64,10 +64,10 @@ class Operation(enum.Enum):
 class Change:
     """One topic before and after a transaction.
 
-    Of a created topic ``listed_before`` is nothing and ``properties_before`` is empty, of a deleted one the same holds
-    after it; the change is then the tombstone of ``topic_id``. A name that is created anew has another id: it is
-    another topic, whatever its properties are. ``configs_before`` and ``configs_after`` are the topic's configs of
-    Kafka; a log that has none leaves them empty.
+    For a created topic ``listed_before`` and ``properties_before`` are empty, for a deleted one ``listed_after`` and
+    ``properties_after``; the change is then the tombstone of ``topic_id``. A name that is created anew has another id:
+    it is another topic, whatever its properties are. ``configs_before`` and ``configs_after`` are the topic's configs
+    of Kafka; a log without configs leaves them empty.
     """
 
     version: int
@@ -89,7 +89,7 @@ class Change:
 
     @property
     def added(self) -> Iterator[str]:
-        """The full names that are listed since."""
+        """The full names that are newly listed."""
         return self.listed_after.without(self.listed_before).names(str(self.name))
 
 
@@ -121,9 +121,9 @@ class Gap:
 class ChangeLog(Protocol):
     """The versions and the changes of all namespaces in one place. Called on the event loop.
 
-    A version is of one namespace and one catalogue id: numbers under different ids say nothing about each other. Its
-    ``stamp`` tells it from one of the same number, which a restored copy may come to; a log that has none leaves it
-    empty, and must then have another id after that. What cannot be reached raises
+    A version is of one namespace and one catalogue id: numbers under different ids cannot be compared. Its ``stamp``
+    distinguishes it from another version of the same number, which a restored copy may reach; a log without stamps
+    leaves it empty, and must then change its id after a restore. A failure to read raises
     :exc:`~broker_core.errors.ListingFailed`.
     """
 
@@ -132,18 +132,18 @@ class ChangeLog(Protocol):
         """``catalog`` for the embedded one, else the name of the plugin."""
 
     async def catalog_id(self) -> str:
-        """The id that versions are comparable under; another one where the topics were replaced as a whole."""
+        """The id that versions are comparable under; it changes if the topics were replaced as a whole."""
 
     def version_now(self, namespace: NamespaceName) -> CatalogVersion | None:
         """The state of a namespace as of this call, if it is known without any waiting, else ``None``."""
 
     async def version(self, namespace: NamespaceName) -> CatalogVersion:
-        """The state of a namespace, of some moment after this was called."""
+        """The state of a namespace, at some moment after this call."""
 
     async def changes(self, namespace: NamespaceName, since: CatalogVersion) -> Changes | Gap:
-        """All changes after ``since``, oldest first; a :class:`Gap` where they are not known.
+        """All changes after ``since``, oldest first; a :class:`Gap` if they are not known.
 
-        A gap may have any reason: ``since`` is of another catalogue, is newer than what is there (a restored copy), has
-        another stamp than the version of this number has here (the same), or is older than the log
-        reaches back. A follower then reads the whole namespace again.
+        A gap may have any reason: ``since`` is of another catalogue, is newer than the current version or has another
+        stamp than this log's version of its number (both after a copy was restored), or is older than the log reaches
+        back. A follower then reads the whole namespace again.
         """

@@ -1,4 +1,4 @@
-"""JSON as the product writes it everywhere, compact, on one line; and JSON of others, with no key twice."""
+"""JSON: written compactly, on one line; foreign JSON read with each key only once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["ascii_json", "ascii_text", "compact_json", "json_encoder", "keys_onc
 def json_encoder(
     *, ascii_only: bool, finite: bool = False, default: Callable[[Any], object] | None = None
 ) -> Callable[[Any], str]:
-    """A function from a value to its JSON; ``default`` makes a value of JSON of any other.
+    """A function from a value to its JSON; ``default`` converts other values to values of JSON.
 
     With ``finite`` it raises :exc:`ValueError` for numbers that JSON does not have.
     """
@@ -25,14 +25,14 @@ def json_encoder(
 
 #: A value as JSON for people, files and databases: text stays as it is.
 compact_json: Final = json_encoder(ascii_only=False)
-#: A value as JSON for HTTP and logs, which no text of a client can break: all but ASCII is escaped.
+#: A value as JSON for HTTP and logs, which no text of a client can break: everything but ASCII is escaped.
 ascii_json: Final = json_encoder(ascii_only=True)
-#: A text as :func:`ascii_json` has it, in a fiftieth of the time: for templates that are filled thousands of times.
+#: A text as from :func:`ascii_json`, in a fiftieth of the time: for templates that are filled thousands of times.
 ascii_text: Final[Callable[[str], str]] = encode_basestring_ascii
 
 
 def keys_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON (an ``object_pairs_hook``) that has no key twice: one of two values would be taken unseen.
+    """An object of JSON with each key once (an ``object_pairs_hook``): of two values one would be dropped silently.
 
     Raises :exc:`ValueError`.
     """

@@ -1,4 +1,4 @@
-"""Numbers with what they count, as texts have them."""
+"""Numbers with their nouns, for texts."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A small catalogue to try things on: its settings, its topics, and commands that show what the server does with them.
+"""A small catalogue for trying things out: its settings, its topics, and commands that show what the server does.
 
-Everything is in one folder, made on the first start and left alone after it, so that what somebody changes in it stays.
+Everything is in one folder, made on the first start and left alone after it, so that changes in it stay.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from broker_core.settings import load_settings
 
 __all__ = ["DEMO_FOLDER", "NAMESPACE", "Demo", "demo_topics", "free_or_any", "prepare_demo", "program"]
 
-#: Where the demo lives, in the working directory.
+#: The folder of the demo, in the working directory.
 DEMO_FOLDER: Final = Path("broker-core-demo")
 NAMESPACE: Final = NamespaceName("public", "default")
 
@@ -42,7 +42,7 @@ path = "topics.sqlite"
 # The consumer properties that select topics; others are ignored.
 property_keys = ["region", "team"]
 """
-#: What a page in the browser needs, if its distribution is installed.
+#: The settings of the page for the browser, if its distribution is installed.
 _EXPLORER: Final = """
 [plugins]
 enabled = ["explorer"]
@@ -62,7 +62,7 @@ class Demo:
     filled: bool
 
     def hints(self, service_url: str, command: str) -> list[str]:
-        """Three commands that show something, as they can be typed into a shell."""
+        """Three example commands, quoted for a shell."""
         config = shlex.quote(str(self.config))
         return [
             f"{command} list {NAMESPACE} --url {service_url} --pattern '{NAMESPACE}/orders-.*'",
@@ -72,9 +72,9 @@ class Demo:
 
 
 def prepare_demo(folder: Path = DEMO_FOLDER) -> Demo:
-    """Make the folder, its settings and its catalogue where they are not there yet.
+    """Make the folder, its settings and its catalogue if they are not there yet.
 
-    Raises :exc:`~broker_core.errors.BrokerCoreError` or :exc:`OSError` where that cannot be done.
+    Raises :exc:`~broker_core.errors.BrokerCoreError` or :exc:`OSError` if that cannot be done.
     """
     folder.mkdir(parents=True, exist_ok=True)
     config = folder / "broker-core.toml"
@@ -95,7 +95,7 @@ def prepare_demo(folder: Path = DEMO_FOLDER) -> Demo:
 
 
 def demo_topics() -> Iterator[dict[str, Any]]:
-    """The topics as lines of an import: partitions, properties, names in several scripts, one that does not persist."""
+    """The topics as lines of an import: partitions, properties, names in several scripts, a non-persistent one."""
     for region, partitions in (("eu", 3), ("us", 2), ("ap", 1)):
         properties = {"region": region, "team": "sales"}
         yield {"name": f"orders-{region}", "partitions": partitions, "properties": properties}
@@ -110,7 +110,7 @@ def demo_topics() -> Iterator[dict[str, Any]]:
 
 
 def free_or_any(host: str, port: int) -> int:
-    """``port`` where nobody listens on it, else 0 for a free one."""
+    """``port`` if it is free, else 0 for any free one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -122,7 +122,7 @@ def free_or_any(host: str, port: int) -> int:
 
 
 def program(argument: str) -> str:
-    """How the command that runs now can be typed again: its name if a shell finds it, else the shortest path."""
+    """The text to type for running this command again: its name if a shell finds it, else the shortest path."""
     path = Path(argument).absolute()
     found = shutil.which(path.name)
     if found is not None and Path(found).absolute() == path:

@@ -1,4 +1,4 @@
-"""The cluster behind a gateway: that of the settings in force. Another one takes its place while the server runs."""
+"""The cluster behind a gateway, by the settings in force; another one may replace it while the server runs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ __all__ = ["Gateway"]
 
 #: Connections to the brokers at once, for all principals.
 _CONNECTIONS: Final = 256
-#: Seconds that what was asked of a former cluster has to end: more than any request waits.
+#: Seconds that requests to a former cluster have to end: more than any request waits.
 _DRAIN: Final = 60.0
 
 _log = structlog.get_logger(__name__)
@@ -52,12 +52,12 @@ _log = structlog.get_logger(__name__)
 
 class Gateway:
     """Lists and relays at the cluster of the settings in force. ``identifies``: clients have roles, whatever the
-    settings say of authentication. ``sessions`` has the credentials of clients if they are passed on. If it ``keeps``
-    listings, those are stored for the next start as the settings say.
+    settings of authentication. ``sessions`` has the credentials of clients if they are passed on. If it ``keeps``
+    listings, they are stored for the next start as set.
 
-    With other addresses or credentials another :class:`UpstreamCluster` takes the place of the former. What is asked
-    from then on is asked of it, and nothing that the former listed is given any more; what the former was asked before
-    ends there, over its connections, which are closed then. Both share places and counts.
+    With other addresses or credentials another :class:`UpstreamCluster` replaces the former one. It gets all further
+    requests, and listings of the former are not used any more; requests that the former has already end there, over its
+    connections, which are closed then. Both share places and counts.
     """
 
     name: Final = "upstream"
@@ -101,7 +101,7 @@ class Gateway:
             guard=guard,
             stored=self._stored,
         )
-        #: How many requests a cluster is asked now, and what is called once it is asked none.
+        #: How many requests each cluster has now, and the event that is set once it has none.
         self._asked: dict[UpstreamCluster, int] = {self.cluster: 0}
         self._unasked: dict[UpstreamCluster, asyncio.Event] = {}
         self._changing: set[asyncio.Task[None]] = set()
@@ -112,7 +112,7 @@ class Gateway:
         await self.cluster.start()
 
     async def stop(self) -> None:
-        """End it all; what is asked fails."""
+        """Stop all clusters; running requests fail."""
         for task in self._changing:
             task.cancel()
         await asyncio.gather(*self._changing, return_exceptions=True)
@@ -122,10 +122,10 @@ class Gateway:
     # -- other settings
 
     async def prepare(self, settings: Settings) -> Callable[[], None] | None:
-        """What puts other settings in force; ``None`` where they change nothing here.
+        """A function that puts other settings in force; ``None`` if they change nothing here.
 
-        The brokers are asked for a connection: raises :exc:`~broker_core.upstream.pulsar.UpstreamUnusable` where none
-        takes the gateway for what it is. Brokers that do not answer are no reason: they may be down.
+        It connects to the brokers: raises :exc:`~broker_core.upstream.pulsar.UpstreamUnusable` if none accepts the
+        gateway. Brokers that do not answer are no error: they may be down.
         """
         assert settings.upstream is not None
         former = self.cluster.options
@@ -165,7 +165,7 @@ class Gateway:
             task.add_done_callback(_tell)
 
     async def _end(self, former: UpstreamCluster) -> None:
-        """Close a cluster once what it was asked is answered."""
+        """Close a cluster once its requests are answered."""
         await former.retire()
         unasked = self._unasked[former] = asyncio.Event()
         try:
@@ -180,7 +180,7 @@ class Gateway:
 
     @asynccontextmanager
     async def in_use(self) -> AsyncIterator[UpstreamCluster]:
-        """The cluster of now, which is not closed meanwhile."""
+        """The current cluster, which is not closed meanwhile."""
         cluster = self.cluster
         self._asked[cluster] += 1
         try:
@@ -196,16 +196,16 @@ class Gateway:
 
     @property
     def problem(self) -> str | None:
-        """Why clients had better ask another server, where the settings want to know."""
+        """The reason why clients should use another server, if ``ready`` is set in the settings."""
         return self.cluster.problem if self.cluster.options.upstream.ready else None
 
     @property
     def client_version(self) -> str | None:
-        """What it calls itself at its brokers."""
+        """The client version that it sends to its brokers."""
         return self.cluster.options.client_version
 
     def fit(self) -> None:
-        """Let listings go that there is no room for any more."""
+        """Drop listings that there is no room for any more."""
         for cluster in self._asked:
             if cluster.snapshots is not None:
                 cluster.snapshots.snapshots.fit()
@@ -264,22 +264,22 @@ class Gateway:
     # -- changes
 
     async def namespaces(self, asker: Asker) -> KnownNamespaces:
-        """The namespaces that are known for a client. Raises :exc:`~broker_core.errors.ListingFailed`."""
+        """The known namespaces for a client. Raises :exc:`~broker_core.errors.ListingFailed`."""
         async with self.in_use() as cluster:
             return await cluster.namespaces(asker)
 
     @property
     def logs(self) -> Callable[[Asker, NamespaceName], Awaitable[ChangeLog]] | None:
-        """What gives the change log of a client and a namespace; ``None`` where nothing is known of changes."""
+        """A function to the change log for a client and a namespace; ``None`` if changes are not known."""
         return None if self.cluster.snapshots is None else self._log_of
 
     @property
     def log(self) -> ChangeLog | None:
-        """The change log of what is listed for all; ``None`` if nothing is held, or that depends on the asker."""
+        """The change log of listings for all clients; ``None`` if nothing is held, or listings depend on the asker."""
         return None if self.cluster.log is None else _ClusterLog(self, _for_all)
 
     async def _log_of(self, asker: Asker, namespace: NamespaceName) -> ChangeLog:
-        """The change log of what is listed for a client that may list a namespace, where the cluster is followed.
+        """The change log of the listings for a client that may list a namespace, if the cluster is followed.
 
         Raises :exc:`~broker_core.errors.ListingFailed`.
         """
@@ -290,7 +290,7 @@ class Gateway:
 
 
 class _ClusterLog:
-    """A change log of the cluster of the moment. Versions of a former one have another id, so that there is a gap."""
+    """A change log of the current cluster. Versions of a former one have another id, so that there is a gap."""
 
     name: Final = "upstream"
 
@@ -329,6 +329,6 @@ def _client_version(upstream: UpstreamSettings) -> str:
 
 
 def _tell(task: asyncio.Task[None]) -> None:
-    """The brokers may turn out to be what they must not be only after they answered at last."""
+    """Log an error of a task: brokers may turn out to be unusable only when they answer at last."""
     if not task.cancelled() and (failed := task.exception()) is not None:
         _log.error("the brokers cannot be used", reason=str(failed))

@@ -1,4 +1,4 @@
-"""The Kafka cluster behind an admin gateway, opened as the settings say: its nodes, and its topics as a plugin."""
+"""The Kafka cluster behind an admin gateway, opened by the settings: its nodes, and its topics as a plugin."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from broker_core.upstream.kafka import ClusterOptions, ClusterPlugin, KafkaClust
 __all__ = ["ClusterUnusable", "KafkaGateway", "NamespaceTaken", "check_namespace", "cluster_options"]
 
 _DEFAULT_PORT: Final = 9092
-#: Seconds that the brokers of Pulsar have to tell what the namespace holds.
+#: Seconds that the brokers of Pulsar have to list the namespace.
 _LOOK: Final = 2.0
 #: Seconds that the nodes of other settings have to take the gateway for what it is.
 _ANSWER: Final = 5.0
@@ -38,7 +38,7 @@ _log = structlog.get_logger(__name__)
 
 
 class NamespaceTaken(BrokerCoreError):
-    """The namespace of the cluster holds other topics, which nobody would be shown."""
+    """The namespace of the cluster holds other topics, which no client would see."""
 
     def __init__(self, namespace: str, count: int, lister: str) -> None:
         holder = "the catalogue" if lister == "catalog" else "the Pulsar cluster of [upstream]"
@@ -50,7 +50,7 @@ class NamespaceTaken(BrokerCoreError):
 
 async def check_namespace(upstream: KafkaUpstreamSettings, lister: DefaultLister) -> None:
     """Raise :exc:`NamespaceTaken` if the namespace of the cluster has topics of the catalogue or of Pulsar's brokers,
-    and :exc:`~broker_core.errors.ListingFailed` if that cannot be told.
+    and :exc:`~broker_core.errors.ListingFailed` if that cannot be found out.
     """
     namespace = NamespaceName.parse(upstream.namespace)
     deadline = asyncio.get_running_loop().time() + _LOOK
@@ -64,7 +64,7 @@ class ClusterUnusable(BrokerCoreError):
 
 
 class KafkaGateway:
-    """``sessions`` are the credentials of all clients, of which the cluster gets those of its own if it is set so."""
+    """The gateway's parts. ``sessions`` are the credentials of all clients, which the cluster gets if it is set so."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class KafkaGateway:
         )
         self.plugin.show(metrics, self.cluster)
         ports = NodePorts(upstream.ports.first, upstream.ports.last)
-        #: The cluster as Kafka clients see it.
+        #: The server's front of the cluster for Kafka clients.
         self.front: Final = ClusterFront(
             self.cluster,
             self.plugin.namespace,
@@ -100,15 +100,15 @@ class KafkaGateway:
         permits.on_pressure(lambda _: self.front.forget())
 
     def edits(self, find: Find) -> ClusterEdits:
-        """What does edits of the topics of the cluster."""
+        """The editor of the cluster's topics."""
         return ClusterEdits(self.plugin, find)
 
     async def start(self) -> None:
-        """Look for the nodes. A cluster that does not answer is looked for again later."""
+        """Look for the nodes. If the cluster does not answer, this is repeated later."""
         await self.cluster.start()
 
     async def check(self, lister: DefaultLister) -> None:
-        """Raise :exc:`NamespaceTaken` as :func:`check_namespace` does; what cannot be told is logged."""
+        """Raise :exc:`NamespaceTaken` as :func:`check_namespace` does; a failure of the check is logged."""
         try:
             await check_namespace(self.upstream, lister)
         except ListingFailed as failure:
@@ -158,18 +158,18 @@ class KafkaGateway:
             )
 
     async def stop(self) -> None:
-        """Let go of what is held, and close all connections."""
+        """Drop all listings, and close all connections."""
         self.front.forget()
         await self.plugin.close()
         await self.cluster.stop()
 
     @property
     def problem(self) -> str | None:
-        """Why clients had better ask another server, where the settings want to know."""
+        """The reason why clients should use another server, if ``ready`` is set in the settings."""
         return self.cluster.problem if self.upstream.ready else None
 
     def fit(self) -> None:
-        """Let listings go that there is no room for any more."""
+        """Drop listings that there is no room for any more."""
         self.plugin.snapshots.fit()
 
 
@@ -178,7 +178,7 @@ def _of_connections(upstream: KafkaUpstreamSettings) -> tuple[object, ...]:
 
 
 def cluster_options(upstream: KafkaUpstreamSettings) -> ClusterOptions:
-    """How the cluster is asked."""
+    """The options for requests to the cluster."""
     return ClusterOptions(
         tuple(
             address
@@ -205,7 +205,7 @@ def _own_credentials(upstream: KafkaUpstreamSettings) -> Sasl | None:
 
 
 def _secret(source: KeySource, setting: str) -> Callable[[], Awaitable[str]]:
-    """What reads a secret for each connection."""
+    """A function that reads a secret, for each connection."""
 
     async def read() -> str:
         try:
@@ -213,7 +213,7 @@ def _secret(source: KeySource, setting: str) -> Callable[[], Awaitable[str]]:
             return data.decode().rstrip("\r\n")
         except OSError as error:
             raise CredentialsFailed(f"{setting}: cannot read {error.filename}: {error.strerror}") from None
-        except ValueError as error:  # bytes that are no text, too
+        except ValueError as error:  # also for bytes that are not text
             raise CredentialsFailed(f"{setting}: {error}") from None
 
     return read

@@ -1,4 +1,4 @@
-"""Names that a package exports and imports only when they are used: what one caller needs costs no other its start."""
+"""Names that a package exports and imports only when they are used, so that no caller pays for others' imports."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ __all__ = ["lazy_exports"]
 
 
 def lazy_exports(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """The ``__getattr__`` of a package: name to the module that has it, such as ``.dispatcher`` of the package itself.
+    """The ``__getattr__`` of a package; ``homes`` maps a name to its module, such as the package's ``.dispatcher``.
 
-    No module of the package has a name that it exports so: importing the module would put it in the name's place.
+    No module of the package may have an exported name: importing the module would replace the name.
     """
 
     def imported(name: str) -> Any:

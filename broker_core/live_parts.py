@@ -1,4 +1,4 @@
-"""What each part of a server makes of live settings when they change: checked first, then put in force."""
+"""Changes of live settings in each part of a server: checked first, then put in force."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _log = structlog.get_logger(__name__)
 async def opened_guard(
     settings: Settings, metrics: Metrics, stack: AsyncExitStack, *, keeps: bool
 ) -> ShrinkGuard:
-    """The shrink guard, which ends with ``stack``; it keeps a file if the settings say so, and it ``keeps`` one."""
+    """The shrink guard, which ends with ``stack``; it keeps a file if it is set and ``keeps`` is true."""
     guard = ShrinkGuard(settings.shrink_guard)
     metrics.gauge("shrink_guard_held", "Listings that the shrink guard holds now.", lambda: len(guard.held()))
     metrics.read_counter(
@@ -61,7 +61,7 @@ async def opened_guard(
 
 
 def show_reloads(metrics: Metrics, live: LiveSettings, reloads: Reloads) -> None:
-    """Show what became of the last reload."""
+    """Declare the metrics of the last reload."""
     metrics.gauge(
         "reload_failing",
         "Whether the last reload of a part has failed, so that what it had before is in force.",
@@ -79,7 +79,7 @@ class Limited(Protocol):
     """A server that has limits."""
 
     def limit(self, limits: LimitsSettings, connections: int | None) -> None:
-        """Have other limits from now on, and ``connections`` at most."""
+        """Set other limits, and at most ``connections``."""
 
 
 def rules_of(settings: Settings, dispatcher: Dispatcher) -> Authorization:
@@ -100,7 +100,7 @@ def follow_authentication(
     authenticator: Authenticator,
     pipeline: Pipeline,
 ) -> None:
-    """Follow the settings of authentication, with files that are read again, and the rules."""
+    """Apply changes of authentication, with files that are read again, and of the rules."""
     dispatcher = pipeline.dispatcher
 
     def read_files_again() -> None:
@@ -128,13 +128,13 @@ def follow_authentication(
         return put_in_force
 
     read_files_again()
-    reloads.on_reload.append(authenticator.look_again)  # authorities of clients are of the listeners
+    reloads.on_reload.append(authenticator.look_again)  # the listeners have the authorities of clients
     live.add("authentication", prepare)
     live.add(("authorization", "authentication"), prepare_rules)
 
 
 def warn_of_connections(settings: Settings, files: FileBudget) -> None:
-    """Log that there is no room for so many connections, if there is none."""
+    """Log if there is no room for as many connections as the settings allow."""
     connections = settings.limits.connections
     if connections != "auto" and connections > files.clients:
         _log.warning(
@@ -152,7 +152,7 @@ def follow_limits(
     permits: Permits,
     fits: Iterable[Callable[[], None]],
 ) -> None:
-    """Follow the limits. ``fits`` let listings go that there is no room for any more."""
+    """Apply changes of the limits. ``fits`` drop listings that there is no room for any more."""
 
     def prepare(settings: Settings) -> Callable[[], None]:
         limits = settings.limits
@@ -170,7 +170,7 @@ def follow_limits(
 
 
 def follow_property_keys(live: LiveSettings, pipeline: Pipeline, feeds: ListingFeeds) -> None:
-    """Follow the properties that select topics of the catalogue: answers are others, so that none is remembered."""
+    """Apply changes of the properties that select topics of the catalogue: former answers are forgotten."""
     lister = pipeline.lister
 
     def prepare(settings: Settings) -> Callable[[], None]:
@@ -187,18 +187,16 @@ def follow_property_keys(live: LiveSettings, pipeline: Pipeline, feeds: ListingF
 
 
 class Behind(Protocol):
-    """A cluster behind the server, which another one takes the place of while it runs."""
+    """A cluster behind the server, which may be replaced while the server runs."""
 
     async def prepare(self, settings: Settings) -> Callable[[], None] | None:
-        """What puts the cluster of other settings in its place; ``None`` where it is the same."""
+        """A function that replaces the cluster by that of other settings; ``None`` if it is the same."""
 
 
 def follow_upstream(
     live: LiveSettings, table: str, behind: Behind, pipeline: Pipeline, feeds: ListingFeeds
 ) -> None:
-    """Follow the addresses and credentials of the cluster of a table: nothing that was listed by the former ones is
-    given again.
-    """
+    """Apply changes of the addresses and credentials in a cluster's table: former listings are not used again."""
 
     async def prepare(settings: Settings) -> Callable[[], None]:
         replace = await behind.prepare(settings)
@@ -211,18 +209,18 @@ def follow_upstream(
 
         return put_in_force
 
-    # What brokers are told of a client depends on whether clients have roles.
+    # The data about a client for brokers depends on whether clients have roles.
     live.add((table, "authentication"), prepare)
 
 
 def follow_kafka(live: LiveSettings, server: KafkaServer, admission: Admission, *, has_users: bool) -> None:
-    """Follow ``[kafka]``, and what its mechanisms need of authentication."""
+    """Apply changes of ``[kafka]``, and of the settings of authentication that its mechanisms need."""
 
     def prepare(settings: Settings) -> Callable[[], None]:
         from broker_core.servers.kafka import check_mechanisms
 
         kafka = settings.kafka
-        assert kafka is not None  # that it is there at all needs a restart
+        assert kafka is not None  # adding or removing the table needs a restart
         methods = settings.authentication.methods
         if kafka.upstream is None or kafka.upstream.forward == "gateway":  # or the cluster verifies
             check_mechanisms(

@@ -1,8 +1,9 @@
 """The settings in force, and their change while the server runs.
 
-A part of the server that keeps something made of live settings registers a function with :meth:`LiveSettings.add`. It
-checks and makes ready what the new settings need, and gives back what puts it in force. Nothing is put in force before
-all parts are ready, and then it is in one turn of the event loop: an answer is by the former settings or by the new.
+A part of the server that keeps something derived from live settings registers a function with :meth:`LiveSettings.add`.
+It checks the new settings and prepares for them, and returns a function that puts them in force. Nothing is put in
+force before all parts are ready, and then everything in one turn of the event loop: each answer follows either the
+former or the new settings.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ _log = structlog.get_logger(__name__)
 
 #: Puts new settings in force, on the event loop; it does not fail.
 PutInForce: TypeAlias = Callable[[], None]
-#: Makes ready what new settings need, in a thread unless it is ``async``, and changes nothing; raises where they cannot
-#: be used.
+#: Prepares for new settings, in a thread unless it is ``async``, and changes nothing; raises if they cannot be
+#: used.
 Prepare: TypeAlias = Callable[[Settings], PutInForce] | Callable[[Settings], Awaitable[PutInForce]]
 
 
@@ -46,25 +47,25 @@ class LivePlugins(Protocol):
 
     @property
     def listers(self) -> Sequence[str]:
-        """The names of those that list topics."""
+        """The names of the plugins that list topics."""
 
     @property
     def live_keys(self) -> Mapping[str, AbstractSet[str]]:
-        """Of each plugin, the keys of its table that are live."""
+        """By plugin, the keys of its table that are live."""
 
     async def prepare_settings(
         self, tables: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]]
     ) -> Callable[[], None]:
-        """Check tables: of each plugin, the one that was read, and the one that is to be in force now.
+        """Check tables: for each plugin, the one that was read, and the one that is to be in force now.
 
-        What is returned puts the latter in force. Raises :exc:`~broker_core.errors.BrokerCoreError`.
+        The returned function puts the latter in force. Raises :exc:`~broker_core.errors.BrokerCoreError`.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What is read and not in force: ``live`` changes, and those that need a ``restart``. ``settings`` are those of the
-    server once the live ones are in force.
+    """Settings that were read and are not in force: ``live`` changes, and others that need a ``restart``. ``settings``
+    are the server's once the live ones are in force.
     """
 
     settings: Settings
@@ -73,42 +74,42 @@ class Difference:
 
 
 class LiveSettings:
-    """The settings of one server. ``load`` reads them again, with the same options and environment; without it nothing
-    is ever changed.
+    """The settings of one server. ``load`` reads them again, with the same options and environment; without it they
+    never change.
     """
 
     def __init__(self, settings: Settings, load: Callable[[], Settings] | None = None) -> None:
         #: The settings in force. Replaced as a whole, on the event loop.
         self.current = settings
-        #: Settings that the file has otherwise, and that wait for a restart.
+        #: Settings that differ in the file, and wait for a restart.
         self.awaiting_restart: tuple[SettingChange, ...] = ()
         self.plugins: LivePlugins | None = None
-        #: The file that they are read from, empty if there is none, and ``None`` if that is not known.
+        #: The file of the settings, empty if there is none, and ``None`` if that is not known.
         self.file: str | None = None
-        #: Whether all parts follow them; before that they are not read again.
+        #: Whether all parts follow the settings; before that they are not read again.
         self.are_followed = False
         self._load = load
         self._parts: list[tuple[tuple[str, ...], Prepare]] = []
 
     @property
     def are_given(self) -> bool:
-        """Whether a program gave them, so that there is nothing to read them from again."""
+        """Whether a program gave the settings, so that they cannot be read again."""
         return self._load is None
 
     @property
     def can_reload(self) -> bool:
-        """Whether there is something to read them from."""
+        """Whether the settings can be read again now."""
         return self._load is not None and self.are_followed
 
     def add(self, settings: str | tuple[str, ...], prepare: Prepare) -> None:
-        """Call ``prepare`` when one of these settings has changed: a table (``limits``) or a setting of it."""
+        """Call ``prepare`` when one of ``settings`` has changed: a table (``limits``) or a setting of it."""
         self._parts.append(((settings,) if isinstance(settings, str) else settings, prepare))
 
     async def reload(self, *, dry_run: bool = False) -> Difference:
-        """Read the settings again, and put what is live in force, unless it is a ``dry_run``.
+        """Read the settings again, and put live ones in force, unless it is a ``dry_run``.
 
-        Raises :exc:`SettingsError` where they cannot be used: nothing is changed then. For one caller at a time, if
-        they :attr:`can_reload`.
+        Raises :exc:`SettingsError` if they cannot be used: then nothing is changed. For one caller at a time, if they
+        :attr:`can_reload`.
         """
         assert self._load is not None
         before, plugins = self.current, self.plugins

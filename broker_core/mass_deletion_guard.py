@@ -1,4 +1,4 @@
-"""How much a command may delete without being told: the wrong cluster or file, or half of one, empties nothing."""
+"""Limits on what a command deletes without explicit permission, in case the cluster or file is wrong or incomplete."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SMALL: Final = 10  # a namespace of so few names may lose all of them
 
 
 class MassDeletion(BrokerCoreError):
-    """More would be deleted than was allowed, as ``refusal`` says; nothing was written."""
+    """More would be deleted than is allowed, as ``refusal`` says; nothing was written."""
 
     def __init__(self, message: str, refusal: Refusal) -> None:
         super().__init__(message)
@@ -25,7 +25,7 @@ class MassDeletion(BrokerCoreError):
 
 
 class Loss(NamedTuple):
-    """Of one namespace, in listed names (each partition is one): how many are ``there``, how many would go."""
+    """The loss of one namespace, in listed names (each partition is one): how many are ``there``, how many would go."""
 
     there: int
     removed: int
@@ -35,7 +35,7 @@ class Loss(NamedTuple):
 class Refusal:
     """Why so much may not be deleted, and ``allows``: the options of a command that allow it.
 
-    ``loss`` is that of all namespaces together.
+    ``loss`` is the sum over all namespaces.
     """
 
     why: str
@@ -43,7 +43,7 @@ class Refusal:
     loss: Loss
 
     def error(self, hint: str = "") -> MassDeletion:
-        """The error that nothing was written. ``hint`` says how to see what would go, such as ``"--dry-run shows
+        """The error that nothing was written. ``hint`` says how to see these names, such as ``"--dry-run shows
         them"``.
         """
         return MassDeletion(
@@ -66,11 +66,11 @@ class Deletions:
     mass: bool = False
 
     def check(self, losses: Mapping[str, tuple[int, int]], hint: str) -> None:
-        """Raise :exc:`MassDeletion` where the losses, by namespace, are more than is allowed.
+        """Raise :exc:`MassDeletion` if the losses, by namespace, are more than is allowed.
 
         A loss is (how many listed names are there, how many would go).
 
-        Call it before anything is written, or where what was written is undone. ``hint`` is that of
+        Call it before anything is written, or in a transaction that is undone. ``hint`` is as for
         :meth:`Refusal.error`.
         """
         refusal = self.refusal(losses)
@@ -78,7 +78,7 @@ class Deletions:
             raise refusal.error(hint)
 
     def refusal(self, losses: Mapping[str, tuple[int, int]]) -> Refusal | None:
-        """Why the losses, by namespace, are more than is allowed; ``None`` where they are not."""
+        """Why the losses, by namespace, are more than is allowed; ``None`` if they are not."""
         if self.mass:
             return None
         of = {namespace: Loss(*loss) for namespace, loss in losses.items()}

@@ -1,4 +1,4 @@
-"""The parts of a broker without its servers: opened from the settings in order, and closed in the other."""
+"""The parts of a broker without its servers: opened from the settings in order, and closed in the reverse order."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Core:
-    """All but the sockets."""
+    """The parts of a broker except its sockets."""
 
     pipeline: Pipeline
     find: Find
@@ -68,28 +68,28 @@ class Core:
     upstream: Gateway | None
     kafka: KafkaGateway | None
     feeds: ListingFeeds
-    #: Lets listings go that there is no room for any more.
+    #: Functions that drop listings that there is no room for any more.
     fits: Sequence[Callable[[], None]]
 
     @property
     def gateway_version(self) -> str | None:
-        """What a gateway calls itself at its brokers."""
+        """The client version that a gateway sends to its brokers."""
         return None if self.upstream is None else self.upstream.client_version
 
     def problem(self) -> str | None:
-        """Why clients had better ask another server, where the settings want to know."""
+        """The reason why clients should use another server, if ``ready`` is set in the settings."""
         behind = (self.upstream, self.kafka)
         return next((each.problem for each in behind if each is not None and each.problem), None)
 
     @property
     def upstream_connections(self) -> int:
-        """Connections to clusters behind this server at most."""
+        """The most connections to clusters behind this server."""
         brokers = 0 if self.upstream is None else self.upstream.cluster.places.limit
         return brokers + (0 if self.kafka is None else self.kafka.cluster.options.places)
 
     @property
     def sessions(self) -> Sessions | None:
-        """The credentials of clients, where brokers are given them."""
+        """The credentials of clients, if they are passed on to brokers."""
         behind = (self.upstream, self.kafka)
         return next(
             (each.sessions for each in behind if each is not None and each.sessions is not None), None
@@ -102,8 +102,8 @@ async def opened_pipeline(
 ) -> AsyncIterator[Pipeline]:
     """The pipeline of a broker without its servers, as ``explain`` needs it.
 
-    Without ``create``, a catalogue that is not there is a :exc:`~broker_core.catalog.CatalogUnusable`, and one of an
-    earlier release is read as it is.
+    Without ``create``, a missing catalogue is a :exc:`~broker_core.catalog.CatalogUnusable`, and one of an earlier
+    release is read as it is.
     """
     async with opened_core(LiveSettings(settings), dict(plugins or {}), create=create) as core:
         yield core.pipeline
@@ -152,7 +152,7 @@ async def opened_core(
             if settings.kafka is not None:
                 catalog.deletion_delay = settings.kafka.delete_topic_delay_ms
             stack.push_async_callback(asyncio.to_thread, catalog.close)
-            if create and catalog.is_writable:  # one that can only be read is served as it is
+            if create and catalog.is_writable:  # a read-only one is served as it is
                 migrated = await asyncio.to_thread(catalog.migrate)
                 if migrated is not None:
                     _log.warning(migrated.text)
@@ -252,7 +252,7 @@ async def _opened_kafka(
     sessions: Sessions,
     stack: AsyncExitStack,
 ) -> KafkaGateway | None:
-    """The Kafka cluster of ``[kafka.upstream]``; nothing of it is imported where there is none."""
+    """The Kafka cluster of ``[kafka.upstream]``; nothing for it is imported if there is none."""
     if settings.kafka is None or settings.kafka.upstream is None:
         return None
     from broker_core.kafka_gateway import KafkaGateway

@@ -1,7 +1,7 @@
 """Building blocks of plugins' commands: settings, arguments and options, progress, printed output.
 
-A plugin adds commands by the hook ``broker_core_commands``; each of them gets ``--config`` and ``--debug`` by itself. A
-parameter annotated with one of these types stands for the options of a group, and gets what they say:
+A plugin adds commands by the hook ``broker_core_commands``; each of them gets ``--config`` and ``--debug``
+automatically. A parameter annotated with one of these types stands for the options of a group, and gets their values:
 
 =========================================  ===========================================================
 :class:`~broker_core.ListingRequest`       ``NAMESPACE``, ``--pattern``, ``--mode`` and ``--property``
@@ -10,7 +10,7 @@ parameter annotated with one of these types stands for the options of a group, a
 =========================================  ===========================================================
 
 A :exc:`~broker_core.errors.BrokerCoreError` that a command raises is one line on standard error and exit code 1, an
-error of typer's (:exc:`typer.BadParameter`) exit code 2.
+error of typer (:exc:`typer.BadParameter`) exit code 2.
 """
 
 from __future__ import annotations

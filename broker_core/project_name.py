@@ -1,4 +1,4 @@
-"""The name that the hooks and the entry points of plugins have; without pluggy, for a list of what is installed."""
+"""The name of plugins' hooks and entry points; without importing pluggy, for lists of installed plugins."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from typing import Final
 
 __all__ = ["PROJECT"]
 
-#: The name of the pluggy project and of the entry point group that plugins are found in.
+#: The name of the pluggy project and of the entry point group of plugins.
 PROJECT: Final = "broker_core"

@@ -1,7 +1,7 @@
 """Durations, sizes and addresses as an operator writes them: ``"30s"``, ``"100MB"``, ``"127.0.0.1:6650"``.
 
-The annotated types are for pydantic models, of this package and of plugins: they take what a person writes, hold a
-plain ``float`` of seconds or ``int`` of bytes, and print back readably in JSON mode.
+The annotated types are for pydantic models, of this package and of plugins: they accept readable texts, hold a plain
+``float`` of seconds or ``int`` of bytes, and print readable texts in JSON mode.
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ _SIZE: Final = "size such as '100MB', '64KiB' or a number of bytes"
 
 
 def _not_a(what: str, value: object) -> ValueError:
-    """One error for a wrong text and for a wrong type: pydantic reports a ValueError as a finding, nothing else."""
+    """The error for a wrong text and for a wrong type: pydantic only reports a ValueError as a finding."""
     return ValueError(f"{value!r} is not a {what}")
 
 
 def parse_duration(value: object) -> float:
-    """Seconds of ``"30s"``, ``"250ms"``, ``"2m"``, ``"1m30s"`` or of a number of seconds; else :exc:`ValueError`.
+    """Seconds from ``"30s"``, ``"250ms"``, ``"2m"``, ``"1m30s"`` or a number of seconds; else :exc:`ValueError`.
 
     A week (``w``) has 7 days, a year (``y``) 365, as in Pulsar's tools.
     """
@@ -114,7 +114,7 @@ def format_duration(seconds: float) -> str:
 
 
 def parse_size(value: object) -> int:
-    """Bytes of ``"100MB"``, ``"64KiB"``, ``"1.5g"`` or of a whole number of bytes; else :exc:`ValueError`.
+    """Bytes from ``"100MB"``, ``"64KiB"``, ``"1.5g"`` or a whole number of bytes; else :exc:`ValueError`.
 
     KB, MB, GB and TB are powers of 1024, as in Pulsar's memory settings.
     """
@@ -155,19 +155,19 @@ Duration = Annotated[
     BeforeValidator(parse_duration),
     PlainSerializer(format_duration, return_type=str, when_used="json"),
 ]
-#: Seconds as a float, more than zero: for what must not be over before it begins.
+#: Seconds as a float, more than zero: for times that must not be over at once.
 PositiveDuration = Annotated[Duration, Field(gt=0)]
 #: Bytes as an int.
 Size = Annotated[
     int, BeforeValidator(parse_size), PlainSerializer(format_size, return_type=str, when_used="json")
 ]
-#: How many of something, at least one.
+#: A count, at least one.
 Count = Annotated[int, BeforeValidator(_count), Field(ge=1)]
 
 
 @dataclass(frozen=True, slots=True)
 class ListenAddress:
-    """Where to listen. ``str()`` is ``HOST:PORT``, with brackets around an IPv6 host; port 0 is a free one."""
+    """An address to listen on. ``str()`` is ``HOST:PORT``, with brackets around an IPv6 host; port 0 is a free one."""
 
     host: str
     port: int

@@ -34,7 +34,7 @@ _ADDRESS: Final = re.compile(
 def service_addresses(url: str, schemes: Mapping[str, int] = PULSAR_SCHEMES) -> tuple[tuple[str, int], ...]:
     """Hosts and ports in the order in which they are tried; :exc:`ValueError` says what is wrong with the URL.
 
-    ``schemes`` are those that it may have, with their default ports.
+    ``schemes`` are the allowed ones, with their default ports.
     """
     scheme, separator, rest = url.partition("://")
     if not separator or scheme not in schemes:
@@ -46,7 +46,7 @@ def service_addresses(url: str, schemes: Mapping[str, int] = PULSAR_SCHEMES) -> 
 
 
 def is_tls(url: str) -> bool:
-    """Whether a service URL is one of TLS."""
+    """Whether a service URL is for TLS."""
     return url.startswith(("pulsar+ssl://", "https://"))
 
 
@@ -63,5 +63,5 @@ def _address(url: str, part: str, default_port: int) -> tuple[str, int]:
 
 
 def _shown(url: str) -> str:
-    """The URL, but nothing of one that may have a password."""
+    """The URL for a message, or nothing if it may have a password."""
     return "" if "@" in url else f" {url!r}"

@@ -1,11 +1,11 @@
-"""The shrink guard: a listing that loses many topics at once is an error for a while, and not an answer.
+"""The shrink guard: a listing that loses many topics at once becomes an error for a while.
 
-A client that sees a topic vanish may delete its subscription, so a cluster that answers too little for a moment does
-harm that nobody can undo. What a store lists (a cluster, a plugin, the catalogue) is compared with what it listed last
-for the same question and principal, before rules and masks: a right that is taken away is no loss here. Deletions that
-are told one by one are meant.
+A client that sees a topic vanish may delete its subscription, so a cluster that lists too little for a moment does harm
+that cannot be undone. A listing of a store (a cluster, a plugin, the catalogue) is compared with its last one for the
+same question and principal, before rules and masks: a right that is taken away is no loss here. Deletions that a store
+reports one by one are intended.
 
-Of each question a digest and a number are remembered, in a bounded table, and in a file for the next start.
+For each question a digest and a number are remembered, in a bounded table, and in a file for the next start.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ _Row: TypeAlias = tuple[str, int, float, float, tuple[CatalogVersion, ...]]
 
 @dataclass(slots=True)
 class _Remembered:
-    """The number of topics of a question's last answer, when it became that, since when a smaller one is held, and the
-    versions of the change logs at the time of that answer."""
+    """The number of topics of a question's last answer, the time of that, the time since which a smaller answer is
+    held, and the versions of the change logs at the time of the last answer."""
 
     count: int
     at: float
@@ -62,7 +62,7 @@ class _Remembered:
 
 @dataclass(frozen=True, slots=True)
 class HeldListing:
-    """A listing that is held: since when, in Unix seconds, how many topics there were and are, and whose question."""
+    """A listing that is held: since when, in Unix seconds, the number of topics before and now, and whose question."""
 
     namespace: NamespaceName
     question: str
@@ -95,20 +95,20 @@ class ShrinkGuard:
         self._accepted: OrderedDict[str, float] = OrderedDict()
         self._changed = False
         self._writing: asyncio.Task[None] | None = None
-        #: Listings by what became of them: held, accepted by an operator, passed when the time was over.
+        #: Counts of listings: held, accepted by an operator, passed when the time was over.
         self.counts: Counter[str] = Counter({"held": 0, "accepted": 0, "passed": 0})
 
     # -- what stores list
 
     def limits_of(self, namespace: NamespaceName) -> ShrinkLimits:
-        """The values for a namespace: of the first table whose name fits."""
+        """The limits for a namespace, from the first table whose pattern matches."""
         text = str(namespace)
         return next((own for names, own in self._limits if names.matches(text)), self._settings)
 
     def versions_before(
         self, namespace: NamespaceName, question: str, count: int
     ) -> tuple[CatalogVersion, ...]:
-        """Since which versions deletions decide on an answer of so many topics; none where nothing is to be decided."""
+        """The versions since which deletions decide on an answer of ``count`` topics; none if it needs no decision."""
         limits, last = self.limits_of(namespace), self._remembered.get(_digest(namespace, question))
         if last is None or not limits.enabled or not _is_lost(last.count, count, limits):
             return ()
@@ -123,10 +123,11 @@ class ShrinkGuard:
         told: int = 0,
         versions: Sequence[CatalogVersion] = (),
     ) -> None:
-        """Look at a store's answer of so many topics to a question, whose text has the principal.
+        """Check a store's answer of ``count`` topics to a question, whose text has the principal.
 
-        ``told`` are the deletions since the last one that were told one by one, and ``versions`` the states of change
-        logs that more of them are told from. Raises :exc:`ListingFailed` where it lost too much since the last one.
+        ``told`` is the number of deletions since the last answer that the store reported one by one, and ``versions``
+        the states of change logs from which further ones are reported. Raises :exc:`ListingFailed` if it lost too much
+        since the last answer.
         """
         limits = self.limits_of(namespace)
         if not limits.enabled:
@@ -135,7 +136,7 @@ class ShrinkGuard:
         last = self._remembered.get(key)
         accepted = self._accepted.get(str(namespace), 0.0)
         if last is not None and last.at < accepted <= now < accepted + limits.hold:
-            # Once for each question, and not for one that is asked much later.
+            # Once for each question, and not for one that comes much later.
             del self._remembered[key]
             last = None
         if last is None or not _is_lost(last.count - told, count, limits):
@@ -176,7 +177,7 @@ class ShrinkGuard:
         )
 
     def told(self, namespace: NamespaceName, question: str, count: int) -> None:
-        """The store told each topic that came or went: so many are meant to be there."""
+        """Note that the store reported each topic that came or went, so that ``count`` is the intended number."""
         limits = self.limits_of(namespace)
         if limits.enabled:
             self._remember(_digest(namespace, question), count, self._clock(), limits)
@@ -190,7 +191,7 @@ class ShrinkGuard:
         versions: Sequence[CatalogVersion] = (),
     ) -> None:
         self._held.pop(key, None)
-        if count < limits.min_topics:  # of so few none can be missed
+        if count < limits.min_topics:  # so few topics are not guarded
             self._changed |= self._remembered.pop(key, None) is not None
             return
         last = self._remembered.get(key)
@@ -210,11 +211,11 @@ class ShrinkGuard:
     # -- operators
 
     def held(self) -> list[HeldListing]:
-        """What is held now, the longest first."""
+        """The listings held now, the oldest first."""
         return sorted(self._held.values(), key=lambda each: each.since)
 
     def accept(self, namespace: NamespaceName) -> int:
-        """Take whatever is listed of a namespace next for meant; how many held questions that concerns."""
+        """Accept the next listings of a namespace as intended; returns how many held questions that concerns."""
         self._accepted[str(namespace)] = self._clock()
         self._accepted.move_to_end(str(namespace))
         if len(self._accepted) > _MOST_ACCEPTED:
@@ -230,7 +231,7 @@ class ShrinkGuard:
     # -- the file
 
     async def start(self) -> None:
-        """Read the file, and write it from now on. One that cannot be read is moved aside by the next write."""
+        """Read the file, and write it from now on. An unreadable file is moved aside by the next write."""
         path = self._settings.file
         if path is None:
             return
@@ -247,7 +248,7 @@ class ShrinkGuard:
         self._writing = asyncio.get_running_loop().create_task(self._write_at_times(path))
 
     async def stop(self) -> None:
-        """Write what is not written yet."""
+        """Write the remaining changes to the file."""
         if self._writing is not None:
             self._writing.cancel()
             await asyncio.gather(self._writing, return_exceptions=True)
@@ -263,7 +264,7 @@ class ShrinkGuard:
         if not self._changed:
             return
         self._changed = False
-        # Of one moment; the text of a hundred thousand of them takes a thread.
+        # A snapshot; formatting a hundred thousand entries is work for a thread.
         remembered = [
             (key, each.count, each.at, each.held_since, each.versions)
             for key, each in self._remembered.items()
@@ -302,7 +303,7 @@ def _digest(namespace: NamespaceName, question: str) -> str:
 
 
 def _replace(path: Path, remembered: Sequence[_Row], accepted: Sequence[tuple[str, float]]) -> None:
-    """Write a file so that there is always a whole one."""
+    """Replace a file atomically."""
     lines = [_FIRST_LINE, *(f"accepted {name} {at:.3f}" for name, at in accepted)]
     for key, count, at, held_since, versions in remembered:
         lines.append(" ".join([key, str(count), f"{at:.3f}", f"{held_since:.3f}", *map(str, versions)]))

@@ -1,7 +1,7 @@
-"""What is read again while the server runs: at the wish of its operator everything, and what has files of its own when
-they change.
+"""Reloads while the server runs: of everything at the operator's request, and of parts whose files
+change.
 
-A part that fails to be read again stays as it was; the others are read all the same.
+A part whose reload fails stays as it was; the others are reloaded all the same.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SETTINGS: Final = "settings"
 
 @dataclass(frozen=True, slots=True)
 class Reloaded:
-    """What became of a reload: the parts that were read, what failed and why, and what the settings have changed."""
+    """The result of a reload: the reloaded parts, the failed ones with the reasons, and the changed settings."""
 
     done: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
@@ -47,17 +47,17 @@ class Reloads:
         self._one_at_a_time = asyncio.Lock()
         #: Called when a part was read again.
         self.on_reload: list[Callable[[], object]] = []
-        #: Of each part whose last reload has failed, why it has.
+        #: By part whose last reload has failed, the reason.
         self.problems: dict[str, str] = {}
-        #: Of each part, whether its last reload has failed, so that what it had before is in force.
+        #: By part, whether its last reload has failed, so that its former state is in force.
         self.failing: dict[str, bool] = {}
 
     def add(
         self, name: str, reload: Callable[[], object], files: Callable[[], Iterable[Path]] | None = None
     ) -> None:
-        """Call ``reload`` in a thread when the operator asks for it. It raises where the former state stays.
+        """Call ``reload`` in a thread when the operator requests it. If it raises, the former state stays.
 
-        ``files`` are the files that it reads, at this moment: it is called when they change, too
+        ``files`` returns the files that it reads at this moment: ``reload`` is also called when they change
         (:class:`~broker_core.watched_files.WatchedFiles`).
         """
         self._parts[name] = reload
@@ -71,11 +71,11 @@ class Reloads:
         return tuple(self._parts)
 
     def files_of(self, name: str) -> tuple[Path, ...]:
-        """The files of a part, none for one that has told none."""
+        """The files of a part; empty if it has none."""
         return tuple(self._files[name]()) if name in self._files else ()
 
     async def reload_part(self, name: str) -> None:
-        """Reload one part, after what is reloaded now; raises what it raises."""
+        """Reload one part, after a reload under way; raises its errors."""
         async with self._one_at_a_time:
             await self._reload(name)
 
@@ -86,7 +86,7 @@ class Reloads:
 
     @property
     def in_force(self) -> Settings:
-        """The settings in force; the defaults where nothing is known of them."""
+        """The settings in force; the defaults if they are not known."""
         return Settings() if self._settings is None else self._settings.current
 
     @property
@@ -106,15 +106,15 @@ class Reloads:
         return () if plugins is None else plugins.listers
 
     async def difference(self) -> Difference:
-        """What :meth:`reload_all` would change of the settings. Raises :exc:`~broker_core.settings.SettingsError`."""
+        """The settings that :meth:`reload_all` would change. Raises :exc:`~broker_core.settings.SettingsError`."""
         async with self._one_at_a_time:
             if self._settings is None or not self._settings.can_reload:
                 raise SettingsError(_NO_FILE if self.settings_are_given else _STARTING)
             return await self._settings.reload(dry_run=True)
 
     async def reload_all(self) -> Reloaded:
-        """Read the settings again, then reload all parts, whether or not the settings could be used. The log says so
-        in one line."""
+        """Read the settings again, then reload all parts, whether or not the settings could be used. One line is
+        logged."""
         async with self._one_at_a_time:
             done: list[str] = []
             failed: dict[str, str] = {}

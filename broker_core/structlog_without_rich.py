@@ -1,7 +1,7 @@
 """Keeping rich out of structlog in the processes of `broker-core`, which render their tracebacks themselves.
 
-structlog imports rich and pygments, where they are installed, for tracebacks in colours: 60 ms and 3 MB of the start of
-a server. Others in the process import rich as they always do; ``structlog.dev.RichTracebackFormatter`` alone has none.
+structlog imports rich and pygments, if they are installed, for tracebacks in colours: 60 ms and 3 MB of the start of a
+server. Other modules can import rich as usual; only ``structlog.dev.RichTracebackFormatter`` lacks it.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ __all__ = ["keep_rich_out_of_structlog"]
 
 
 def keep_rich_out_of_structlog() -> None:
-    """From now on, in a process of `broker-core`: before structlog is imported."""
+    """Keep rich out of structlog, in a process of `broker-core`; to be called before structlog is imported."""
     if "structlog" not in sys.modules:
         sys.meta_path.insert(0, _StructlogFinder())
 
 
 class _StructlogFinder:
-    """Finds structlog alone, once."""
+    """A finder that only finds structlog, once."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -37,7 +37,7 @@ class _StructlogFinder:
 
 
 class _LoaderWithoutRich(Loader):
-    """Loads structlog by its own loader, while rich cannot be found."""
+    """A loader of structlog by its own loader, while rich cannot be found."""
 
     def __init__(self, loader: Loader) -> None:
         self._loader = loader

@@ -1,7 +1,7 @@
 """Files that are read again when they change on disk: keys, passwords, certificates.
 
-The files of the parts of :class:`~broker_core.sighup_reloads.Reloads` are looked at every two seconds, in a thread. A
-part is reloaded once for each change; one that cannot be read stays as it was, and the log says so once.
+The files of the parts of :class:`~broker_core.sighup_reloads.Reloads` are checked every two seconds, in a thread. A
+part is reloaded once for each change; if that fails, it stays as it was, which is logged once.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _log = structlog.get_logger(__name__)
 #: Seconds between two looks.
 _PERIOD: Final = 2.0
 
-#: What tells a version of a file from another; ``None`` for no file. Of a link it is that of its target, so that a
-#: volume of Kubernetes, which changes the link, is seen to change; a right that is given changes it too.
+#: Identifies a version of a file; ``None`` for no file. For a link it is its target's, so that a change of a volume of
+#: Kubernetes, which changes the link, is noticed; a granted right changes it too.
 _Version: TypeAlias = tuple[int, int, int, int, int] | None
 
 
 class WatchedFiles:
-    """Looks at the files of ``reloads`` from :meth:`start` to :meth:`stop`."""
+    """A watch of the files of ``reloads`` from :meth:`start` to :meth:`stop`."""
 
     def __init__(self, reloads: Reloads, *, period: float = _PERIOD) -> None:
         self._reloads = reloads
@@ -39,14 +39,14 @@ class WatchedFiles:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Look from now on. All are read once more: they may have changed since they were."""
+        """Begin the watch. All parts are reloaded once: their files may have changed since they were read."""
         self._versions = await asyncio.to_thread(self._look)
         for name in self._versions:
             await self._reload(name)
         self._task = asyncio.create_task(self._watch())
 
     async def stop(self) -> None:
-        """Look no more."""
+        """End the watch."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -59,7 +59,7 @@ class WatchedFiles:
         for name, versions in seen.items():
             if versions == self._versions.get(name):
                 continue
-            # Before the reload: what changes meanwhile is a change for the next look.
+            # Before the reload: the next look finds changes made meanwhile.
             self._versions[name] = versions
             if await self._reload(name):
                 _log.info("a file has changed: reloaded", part=name)

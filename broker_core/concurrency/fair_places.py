@@ -1,4 +1,4 @@
-"""A bounded number of places, for which keys take turns: a key that asks for many waits for itself."""
+"""A bounded number of places, for which keys take turns: a key with many requests only delays itself."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class _Waiting:
 
 
 class FairPlaces:
-    """``limit`` places; for one event loop. ``changed`` is called where somebody begins to wait or leaves a place."""
+    """``limit`` places; for one event loop. ``changed`` is called when a caller begins to wait or leaves a place."""
 
     __slots__ = ("_changed", "_limit", "_queue", "taken")
 

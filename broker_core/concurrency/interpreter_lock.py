@@ -7,9 +7,9 @@ from typing import Final
 
 __all__ = ["pass_lock_on"]
 
-# A waiting thread requests the lock after 5 ms without a release. A thread that releases it for an instant in
-# between, as every call of the system does, takes it back before the other has woken up, and so can keep the event loop
-# waiting for as long as it has something to do. So it must be away for longer than waking up takes.
+# A waiting thread requests the lock after 5 ms without a release. A thread that releases it for an instant in between,
+# as every system call does, takes it back before the other has woken up, and so can keep the event loop waiting for as
+# long as it has work. So it must release the lock for longer than waking up takes.
 _SECONDS: Final = 1e-4
 
 

@@ -1,6 +1,6 @@
-"""Work in steps: a generator that says in front of each further step whether it is quick, and returns what was made.
+"""Work in steps: a generator that yields before each further step whether it is quick, and returns the result.
 
-An event loop does a little work of this kind itself, with its sockets served between the steps: to hand half a
+An event loop does a little work of this kind itself, with its sockets served between the steps: handing half a
 millisecond of work to a thread takes as long again, and the loop waits for the interpreter's lock meanwhile.
 """
 
@@ -15,13 +15,13 @@ __all__ = ["Steps", "finished", "in_turns"]
 T = TypeVar("T")
 
 Steps: TypeAlias = "Generator[bool, None, T]"
-#: Seconds until the next step: a timer that is due is called behind what the sockets have by then, and
-#: what is called soon, as after `asyncio.sleep(0)`, in front of that.
+#: Seconds until the next step: a timer that is due runs after the events of sockets by then, but a callback of
+#: call_soon, as after `asyncio.sleep(0)`, before them.
 _NEXT: Final = 1e-9
 
 
 def finished(steps: Steps[T]) -> T:
-    """What the steps make; all that are left are done here."""
+    """The result of all steps; the remaining ones are done here."""
     while True:
         try:
             next(steps)
@@ -33,7 +33,7 @@ def finished(steps: Steps[T]) -> T:
 async def in_turns(steps: Steps[T]) -> T:
     """Do all steps on the running event loop, which serves its sockets between two of them.
 
-    All from the first step on that is not quick are done in a thread.
+    From the first step on that is not quick, all are done in a thread.
     """
     while True:
         try:

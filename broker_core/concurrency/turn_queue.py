@@ -10,7 +10,7 @@ __all__ = ["InTurn", "TurnQueue"]
 
 
 class InTurn(Protocol):
-    """What waits: ``key`` takes turns, ``turn`` is the place, which the queue sets."""
+    """A waiting item: keys take turns; ``turn`` is its place, which the queue sets."""
 
     key: Hashable
     turn: tuple[int, int]
@@ -33,14 +33,14 @@ class TurnQueue(Generic[T]):
         self._arrived = 0
         self._keys: dict[
             Hashable, list[int]
-        ] = {}  # of each that waits: how many items, and the last one's round
+        ] = {}  # by waiting key: the number of items, and the last one's round
 
     def __len__(self) -> int:
         return len(self._items)
 
     @property
     def head(self) -> T:
-        """The first; :exc:`IndexError` where nothing waits."""
+        """The first item; :exc:`IndexError` if nothing waits."""
         return self._items[0]
 
     def first(self, count: int) -> list[T]:
@@ -48,7 +48,7 @@ class TurnQueue(Generic[T]):
         return self._items[:count]
 
     def put(self, item: T) -> None:
-        """To the end of its round: the one behind the last item of the same key, or the next."""
+        """Add an item at the end of its round: the one after that of the key's last item, or the next."""
         waits = self._keys.setdefault(item.key, [0, self._round])
         waits[0] += 1
         waits[1] = max(waits[1], self._round) + 1
@@ -62,7 +62,7 @@ class TurnQueue(Generic[T]):
         self.remove(item)
 
     def remove(self, item: T) -> bool:
-        """Remove an item, wherever it is; whether it was there."""
+        """Remove an item from any place; returns whether it was there."""
         place = bisect_left(self._items, item.turn, key=_turn)
         if place == len(self._items) or self._items[place] is not item:
             return False

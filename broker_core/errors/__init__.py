@@ -1,10 +1,10 @@
-"""Every error that broker-core raises, with the cause that each transport makes an answer of.
+"""Every error that broker-core raises, with the cause from which each transport makes an answer.
 
     BrokerCoreError
     |-- InvalidName              a name of a tenant, namespace or topic that does not parse
     |-- InvalidListing           topics that cannot be a listing of their namespace and mode
-    |-- InvalidPattern           a topics pattern that is no regular expression in any dialect
-    |-- ListingFailed            no answer: what a client is told, and the cause
+    |-- InvalidPattern           a topics pattern that is not a regular expression in any dialect
+    |-- ListingFailed            no answer: the message for the client, and the cause
         |-- TooManyRequests      a limit of memory, places or time
         |-- ResponseTooLarge     the answer does not fit into a frame that the peer accepts
 
@@ -34,14 +34,14 @@ __all__ = [
 ]
 
 
-#: No code was given: that of the cause.
+#: No code was given: the cause's code is used.
 _BY_CAUSE: Final[Any] = object()
 
 
 class BrokerCoreError(Exception):
     """The root of all errors that this package raises on purpose."""
 
-    #: Whether metrics and logs have the listing that ended with it.
+    #: Whether the listing that failed with it was reported to metrics and logs.
     told: bool = False
 
 
@@ -54,19 +54,19 @@ class InvalidListing(BrokerCoreError, ValueError):
 
 
 class InvalidPattern(BrokerCoreError, ValueError):
-    """A topics pattern is no regular expression in any dialect, or breaks a bound on patterns."""
+    """A topics pattern is not a regular expression in any dialect, or exceeds a bound on patterns."""
 
 
 class ListingFailed(BrokerCoreError):
     """A listing has no answer. A failure is never an empty or shortened success:
     docs/explanation/promises.md#exact-or-an-error
 
-    ``cause`` says why, and each transport tells its clients so in its own codes; ``reason`` is a short label for
-    metrics (never text of a client), ``plugin`` the plugin that failed, where one did. ``code`` is what a Pulsar client
-    gets: that of the cause, unless one is given, as for an error of another broker that is passed on; the cause of a
-    given code is the one that it tells. ``counts`` says that it is a sign of trouble for other listings too: failures
-    in a row that count make the broker leave a plugin alone for a while. What is due to the question itself, or to the
-    load, does not: ``TooManyRequests`` never.
+    ``cause`` says why, and each transport sends its clients its own code for it; ``reason`` is a short label for
+    metrics (never text of a client), ``plugin`` the plugin that failed, if one did. ``code`` is the code for a Pulsar
+    client: the cause's, unless one is given, as for a relayed error of another broker; the cause then follows from the
+    given code. ``counts`` marks a failure as a sign of trouble for other listings too: repeated failures that count
+    make the broker leave a plugin alone for a while. Failures due to the request itself, or to the load, do not count,
+    ``TooManyRequests`` never.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ def _check(value: object, kind: type, rule: str, instead: str) -> None:
 
 
 def _code(code: object) -> ServerError:
-    """A number of the protocol is taken for its member."""
+    """The member of a code, which may be given as a number of the protocol."""
     if isinstance(code, ServerError):
         return code
     if isinstance(code, int) and not isinstance(code, bool):
@@ -130,14 +130,14 @@ def _code(code: object) -> ServerError:
 
 
 class TooManyRequests(ListingFailed):
-    """A limit of memory, of places in a queue or of time was reached; asking again later is right."""
+    """A limit of memory, of places in a queue or of time was reached; the client may try again later."""
 
     def __init__(self, message: str, *, reason: str, cause: Cause = Cause.PERMITS) -> None:
         super().__init__(message, cause=cause, code=ServerError.TooManyRequests, reason=reason)
 
 
 class QuotaExceeded(TooManyRequests):
-    """A quota of the client is used up; ``retry_after`` is in how many seconds there may be room for one more."""
+    """A quota of the client is used up; after ``retry_after`` seconds there may be room for one more request."""
 
     def __init__(self, quota: str, retry_after: float) -> None:
         self.retry_after = max(1, math.ceil(retry_after))
@@ -149,7 +149,7 @@ class QuotaExceeded(TooManyRequests):
 
 
 class ResponseTooLarge(ListingFailed):
-    """The answer is larger than a frame that the peer accepts; sent, it would close the peer's connection."""
+    """The answer is larger than a frame that the peer accepts, which would make it close the connection."""
 
     def __init__(self, size: int, limit: int, topics: int) -> None:
         super().__init__(

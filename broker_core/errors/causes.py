@@ -1,8 +1,8 @@
 """Causes of failures, independent of any protocol, and the one table from causes to the codes of each transport.
 
-It stands below the errors, not in the transports, because an error of a plugin may bring a code of its own (an
-upstream's, say), whose cause other transports need to know, and because a row is a decision: what clients of every
-transport are told of one cause.
+It is beside the errors, not in the transports, because an error of a plugin may bring a code of its own (an upstream's,
+say), whose cause other transports need to know, and because a row decides what clients of every transport get for one
+cause.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ __all__ = ["Cause", "cause_of"]
 
 
 class Cause(enum.Enum):
-    """Why a question has no answer. The first ones are due to the question, the others to what it met.
+    """Why a request has no answer. The first causes are due to the request, the others to its circumstances.
 
-    ``pulsar`` is the code that a Pulsar client gets, ``http`` the status of an HTTP client, ``kafka`` the number of
-    Kafka's error code. ``web_service`` is the status where a broker's web service has another one than ``http``.
+    ``pulsar`` is the code for a Pulsar client, ``http`` the status for an HTTP client, ``kafka`` the number of Kafka's
+    error code. ``web_service`` is the status of a broker's web service if it differs from ``http``.
     """
 
     pulsar: ServerError
@@ -38,21 +38,21 @@ class Cause(enum.Enum):
         cause.web_service = http if web_service is None else web_service
         return cause
 
-    # no regular expression, too long, or not supported; the code is that of a broker's own regular expressions
+    # not a regular expression, too long, or not supported; a broker uses this code for regular expressions
     PATTERN = "pattern", ServerError.MetadataError, 400, -1
     # of a namespace or a topic: it does not parse
     NAME = "name", ServerError.InvalidTopicName, 400, -1, 412
-    # a field that has no such value, or too many of them; those that are read so late for Kafka's clients are configs
+    # an invalid value of a field, or too many of them; for Kafka's clients these are configs
     BAD_REQUEST = "bad_request", ServerError.NotAllowedError, 400, 40
-    # no client may ask this here
+    # a request that no client may make here
     NOT_ALLOWED = "not_allowed", ServerError.NotAllowedError, 403, 44
-    # what it is about does not exist
+    # the object of the request does not exist
     NOT_FOUND = "not_found", ServerError.TopicNotFound, 404, 3
-    # what is there does not allow this change
+    # the current state does not allow this change
     CONFLICT = "conflict", ServerError.NotAllowedError, 409, -1
-    # what is there is not what the client expects
+    # the current state is not what the client expects
     PRECONDITION = "precondition", ServerError.NotAllowedError, 412, -1
-    # the answer is larger than the client takes
+    # the answer is larger than the client accepts
     TOO_LARGE = "too_large", ServerError.NotAllowedError, 413, -1
     # the client is not authenticated
     UNAUTHENTICATED = "unauthenticated", ServerError.AuthenticationError, 401, -1
@@ -74,9 +74,9 @@ class Cause(enum.Enum):
     FULL = "full", ServerError.MetadataError, 507, -1
     # the brokers behind this server failed
     UPSTREAM = "upstream", ServerError.MetadataError, 502, -1
-    # what is needed is not ready yet, or away for a while
+    # something needed is not ready yet, or away for a while
     UNAVAILABLE = "unavailable", ServerError.ServiceNotReady, 503, 7
-    # a mistake of this server's
+    # a bug of this server
     INTERNAL = "internal", ServerError.MetadataError, 500, -1
 
 
@@ -94,5 +94,5 @@ _CAUSES: Final[Mapping[ServerError, Cause]] = MappingProxyType(
 
 
 def cause_of(code: ServerError, otherwise: Cause) -> Cause:
-    """The cause behind a code that came without one; ``otherwise`` where the code does not tell."""
+    """The cause of a code that came without one; ``otherwise`` if the code does not determine it."""
     return _CAUSES.get(code, otherwise)

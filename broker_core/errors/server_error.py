@@ -41,7 +41,7 @@ class ServerError(enum.IntEnum):
 def lookup_code(code: ServerError) -> ServerError:
     """The code for an answer to a lookup command (LOOKUP, PARTITIONED_METADATA, GET_SCHEMA).
 
-    For ``TooManyRequests`` and ``ServiceNotReady`` in these, clients close the connection, so they get
+    Clients close the connection for ``TooManyRequests`` and ``ServiceNotReady`` in these, so they get
     ``MetadataError``.
     """
     if code in {ServerError.TooManyRequests, ServerError.ServiceNotReady}:

@@ -1,7 +1,7 @@
-"""Copies of immutable dataclasses with some fields changed, by name: a field that is added later is never lost.
+"""Copies of immutable dataclasses with some fields changed by name, so that a field added later is never lost.
 
-What :func:`dataclasses.replace` does, in half of its time: requests are copied for each call of a plugin. The copy has
-the fields of one that was checked when it was made, so ``__init__`` and ``__post_init__`` do not run again.
+As :func:`dataclasses.replace`, in half of its time, since requests are copied for each call of a plugin. The original
+was checked when it was made, so ``__init__`` and ``__post_init__`` do not run again.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ __all__ = ["copied"]
 
 T = TypeVar("T")
 
-#: The fields of each class that was copied: as many as there are such classes.
+#: The fields of each class that was copied.
 _fields: dict[type, tuple[str, ...]] = {}
 
 
 def copied(value: T, **changes: object) -> T:
-    """``value`` with ``changes``. Raises :exc:`TypeError` for what is no field of it."""
+    """``value`` with ``changes``. Raises :exc:`TypeError` for an unknown field."""
     kind: Any = type(value)
     names = _fields.get(kind)
     if names is None:

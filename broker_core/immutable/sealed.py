@@ -48,7 +48,7 @@ def seal(owner: type, slot: str) -> Any:
 def seal_fields(owner: type) -> list[Any]:
     """Make the slots of a value class readable by all and writable by none; returns their setters, in order.
 
-    A frozen dataclass refuses ``x.field = 1`` alone; of a name that many share, no other way may be open either.
+    A frozen dataclass only refuses ``x.field = 1``; objects that are shared must not be writable in any other way.
     """
     setters = []
     for slot in owner.__dict__["__slots__"]:
@@ -63,7 +63,7 @@ def seal_fields(owner: type) -> list[Any]:
 
 
 def seal_value(owner: type) -> list[Any]:
-    """:func:`seal_fields` of a class whose objects are made by ``owner(...)``, and may be copied and sent.
+    """Seal the fields of a class whose objects are made by ``owner(...)``, and may be copied and sent.
 
     Its fields are set by ``__new__``: an ``__init__`` could be called once more, with other values.
     """

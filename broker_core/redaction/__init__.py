@@ -1,1 +1,1 @@
-"""What may be shown of other people's text: without control characters, without secrets."""
+"""Redaction of foreign text: without control characters, without secrets."""

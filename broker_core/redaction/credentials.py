@@ -1,10 +1,10 @@
-"""What must not be shown: passwords, tokens and keys, told by the names that they go by and by how they are written.
+"""Detection and masking of secrets: passwords, tokens and keys, recognised by their names and by their form.
 
-Two questions are answered here. Does a name (of a setting, a header, an option of an address) go with a secret? And
-what of a text may be shown: of an address or a connection string everything but the password.
+Two questions are answered here: whether a name (of a setting, a header, an option of an address) belongs to a secret,
+and which parts of a text may be shown: of an address or a connection string everything but the password.
 
-Names are taken apart into words (``signing_keys``, ``apiKey``, ``X-Vault-Token``), in singular and plural. The last
-word may say that the value is no secret but where one is, or something about one: ``password_file``, ``token_ttl``,
+Names are split into words (``signing_keys``, ``apiKey``, ``X-Vault-Token``), in singular and plural. The last word may
+say that the value is not a secret itself, but its place, or something about it: ``password_file``, ``token_ttl``,
 ``key_id``. In doubt a value is hidden: an operator finds it in the settings file.
 """
 
@@ -33,37 +33,37 @@ def _words(text: str) -> frozenset[str]:
 
 
 _WORD: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
-#: A name with one of these words is a secret's.
+#: A name with one of these words is the name of a secret.
 _SECRET: Final = _words(
     "password passwd passphrase passcode pass pwd pw psk secret token credential cred auth authorization "
     "bearer jwt cookie jaas signature sig sas hmac otp salt seed mnemonic pin session"
 )
-#: The same for words that are written together: ``accesskey``, ``dbpassword``, ``basicauth``.
+#: The same for words written together: ``accesskey``, ``dbpassword``, ``basicauth``.
 _SECRET_END: Final = re.compile(
     r"(?:password|passwd|passphrase|secret|token|credential|authorization|bearer|jaas|basicauth|userinfo|"
     r"(?:api|access|secret|private|signing|auth|shared|master|account|encryption|storage|service)key)s?$"
 )
-#: Keys that are names of fields, and those that everybody may have.
+#: Keys that are names of fields, and public keys.
 _OPEN_KEY: Final = _words(
     "property partition routing primary foreign sort public cache row column message ordering order group "
     "lookup index unique join hash object field config label record topic"
 )
-#: What may stand behind the word `key` of a secret.
+#: Words that may follow the word `key` of a secret.
 _OF_KEY: Final = _words("pem base64 b64 hex value data material string current previous old new secondary")
-#: A last word that says where a secret is, or what it is like.
+#: Last words that mean the place of a secret, or a fact about it.
 _HARMLESS_END: Final = _words(
     "file path dir directory folder claim name id ttl timeout size algorithm env variable type method "
     "mode enabled plugin provider url uri endpoint host port length prefix suffix column field issuer "
     "audience realm scope lifetime expiry interval refresh count limit bytes format location policy "
     "required version age scheme leeway"
 )
-#: Tables that have a secret among other things, and what these others are called.
+#: Tables that have a secret among other things, and the names of these other things.
 _LOGIN: Final = _words("credential cred auth authentication authorization login")
 _BESIDE: Final = _words(
     "user username role account principal tenant database db region zone domain mechanism protocol service "
     "group owner comment description kind class"
 )
-#: Names that go with a connection string, whose password alone is a secret.
+#: Names of connection strings, of which only the password is a secret.
 _CONNECTION: Final = ("dsn", "connectionstring", "connstring", "connstr", "conninfo")
 
 _ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
@@ -74,26 +74,26 @@ _NEXT_ADDRESS: Final = re.compile(r",(?=[A-Za-z][A-Za-z0-9+.-]*://)")
 _PAIR: Final = re.compile(
     r"""(?<![\w.?&])([A-Za-z][\w.-]*)(\s*=\s*)('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s;,&'"]+)""", re.DOTALL
 )
-#: A word of a command line, and such a word with its value behind it.
+#: An option of a command line, and an option with its value after it.
 _OPTION_WORD: Final = re.compile(r"--?[A-Za-z][\w-]*")
 _OPTION_VALUE: Final = re.compile(
     r"""(?<!\S)(--?[A-Za-z][\w-]*)(\s+)('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|(?!-)\S+)"""
 )
-#: At the begin of what an error quotes: an address without its scheme.
+#: At the beginning of a quotation in an error: an address without its scheme.
 _QUOTED_LOGIN: Final = re.compile(r"(?<=')([^/@:\s']*):(?!//)[^@\s']+@")
 _SCHEME_OF_HEADER: Final = re.compile(r"\b(Bearer|Basic|ApiKey)(\s+)[\w+/=.~:-]{4,}")
 _JWT: Final = re.compile(r"\beyJ[\w-]{8,}\.[\w-]+(?:\.[\w-]*)?")
 _PRIVATE_KEY: Final = re.compile(
     r"-----BEGIN ([A-Z ]*PRIVATE KEY)-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL
 )
-#: Without one of these there is nothing to find: the name of a topic, which looks like an address, has none.
+#: A text with a secret has one of these; the name of a topic, which looks like an address, has none.
 _WORTH_A_LOOK: Final = ("=", "@", "earer", "asic", "piKey", "eyJ", "PRIVATE")
-#: Alone they are everyday words of an error: ``expected KEY=VALUE``.
+#: Alone these are ordinary words of an error: ``expected KEY=VALUE``.
 _EVERYDAY: Final = frozenset({"key", "keys", "auth", "pass", "sig", "seed", "session", "pin"})
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether what goes by this name is a secret."""
+    """Whether a name is that of a secret."""
     words = [word.lower() for word in _WORD.findall(name)]
     if not words or _singular(words[-1]) in _HARMLESS_END:
         return [_singular(word) for word in words[-2:]] == ["secret", "id"]
@@ -109,13 +109,13 @@ def is_secret_name(name: str) -> bool:
 
 
 def holds_login(name: str) -> bool:
-    """Whether a table of this name may hold a secret and what goes with it, such as a user: ``[credentials]``."""
+    """Whether a table of this name may hold a secret and related values, such as a user: ``[credentials]``."""
     words = [_singular(word.lower()) for word in _WORD.findall(name)]
     return bool(words) and words[-1] in _LOGIN
 
 
 def goes_with_login(name: str) -> bool:
-    """Whether what goes by this name, in a table with a secret, is none itself: ``user``, ``type``."""
+    """Whether a value of this name, in a table with a secret, is not a secret itself: ``user``, ``type``."""
     words = [_singular(word.lower()) for word in _WORD.findall(name)]
     return bool(words) and words[-1] in _BESIDE | _HARMLESS_END and not is_secret_name(name)
 
@@ -126,7 +126,7 @@ def names_secret_option(word: str) -> bool:
 
 
 def holds_connection(name: str) -> bool:
-    """Whether a connection string goes by this name, of which all but the password may be shown."""
+    """Whether a name is that of a connection string, of which all but the password may be shown."""
     words = [_singular(word.lower()) for word in _WORD.findall(name)]
     return "dsn" in words or "".join(words).endswith(_CONNECTION)
 
@@ -139,7 +139,7 @@ def may_hold_credentials(text: str) -> bool:
 def without_credentials(text: str, *, value: bool = False) -> str:
     """Text without the passwords of addresses, of their options and of ``password=...`` pairs, and without tokens.
 
-    With ``value`` it is a setting's whole value, so that an address in it ends where it ends.
+    With ``value`` it is a setting's whole value, so that an address in it extends to its end.
     """
     # An option of a command line and its value are two words.
     if not may_hold_credentials(text) and not (value and "-" in text and len(text.split(None, 1)) > 1):
@@ -178,7 +178,7 @@ def _shown_address(text: str) -> str:
 
 
 def _is_place(text: str) -> bool:
-    """Whether this is a host with its port or none, and perhaps a path: no user with a password."""
+    """Whether a text is a host, perhaps with a port and a path, and not a user with a password."""
     return re.match(r"(?:\[[^\]]*\]|[^:/@]*)(?::\d*)?(?:,[^/]*)?(?:/|$)", text) is not None
 
 

@@ -1,4 +1,4 @@
-"""Other people's text as an error quotes it: escaped, and cut where it is long."""
+"""Foreign text quoted in errors: escaped, and cut if it is long."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _LONGEST: Final = 200  # characters
 
 
 def cut_short(text: str) -> str:
-    """The first 200 characters of a text, and an ellipsis where there are more."""
+    """The first 200 characters of a text, and an ellipsis if there are more."""
     return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
 
 
