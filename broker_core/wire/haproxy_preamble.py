@@ -116,7 +116,7 @@ def _address(kind: type[IPv4Address | IPv6Address], word: bytes) -> str:
 
 
 def _host(address: IPv4Address | IPv6Address) -> str:
-    """The same text for one client's addresses: an IPv4 address mapped into IPv6 becomes the IPv4 address."""
+    """One text for all forms of an address: an IPv4 address mapped into IPv6 becomes the IPv4 address."""
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
     return str(mapped or address)
 
