@@ -1,6 +1,6 @@
 """The unix socket of the operator: a file that only the user of the server can connect to.
 
-Whoever may connect to it is this user or root on this machine, so nobody is asked for credentials.
+Only this user, or root, on this machine can connect to it, so no credentials are asked for.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def check_place(path: Path) -> None:
 class AdminSocket:
     """A listening unix socket with the mode 0600, from its making to :meth:`close`.
 
-    A file that a server left behind, which nobody listens on, is replaced. Anything else at the path is left as it is:
-    raises :exc:`AdminSocketError`.
+    A file that a server left behind, which nobody listens on, is replaced. Anything else at the path stays: raises
+    :exc:`AdminSocketError`.
     """
 
     def __init__(self, path: Path) -> None:
@@ -84,7 +84,7 @@ def _check_length(path: Path) -> None:
 
 
 def _is_stale(path: Path) -> bool:
-    """Whether a server that was killed left a file there; raises where the place is taken."""
+    """Whether a killed server left a file there; raises if the place is taken."""
     try:
         found = path.lstat()
     except FileNotFoundError:

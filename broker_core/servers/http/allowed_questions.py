@@ -1,4 +1,4 @@
-"""Filtering what is shown of questions: only those about namespaces that the HTTP client may monitor and list."""
+"""The filter of shown questions: only questions about namespaces that the HTTP client may monitor and list."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class AllowedQuestions:
         self._pipeline = pipeline
 
     async def __call__(self, questions: Sequence[_Question], asker: Asker) -> list[_Question]:
-        """The questions, in their order, without those of namespaces where the rules do not allow ``monitor``, and of
-        those that a gate refuses to list.
+        """The questions, in their order, without questions about namespaces in which the rules do not allow
+        ``monitor``, or which a gate refuses to list.
 
         Each namespace is asked for once. A gate that fails is an error, as everywhere: raises
         :exc:`~broker_core.errors.ListingFailed`.

@@ -1,5 +1,6 @@
-"""What HTTP serves: ``/metrics``, ``/questions``, ``/plugins``, ``/-/live`` and ``/-/ready``, and to its operator
-``/-/reload``."""
+"""The pages that HTTP serves: ``/metrics``, ``/questions``, ``/plugins``, ``/-/live`` and ``/-/ready``, and to its
+operator ``/-/reload``.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ __all__ = ["Endpoints", "Readiness"]
 
 
 class Readiness(enum.Enum):
-    """What ``/-/ready`` says; only ``ready`` is a 200."""
+    """The states of ``/-/ready``; only ``ready`` is a 200."""
 
     STARTING = "starting"
     READY = "ready"
@@ -37,13 +38,13 @@ class Readiness(enum.Enum):
 
 
 class Endpoints:
-    """Answers from one registry of metrics and one readiness, on the event loop: what is answered must be quick.
+    """Answers from one registry of metrics and one readiness, on the event loop: answers must be quick.
 
-    ``questions`` gives the most frequent questions up to a number (``None``: all); without it they are not
-    served. ``allowed`` filters them by what the client may see. ``plugins`` gives the state of each plugin, in plain
-    values. ``access`` says who may see a page; without it everybody who can connect may. ``problem`` says why a
-    server that is ready otherwise is not. ``reloads`` are for a server of the operator. All are called on
-    the event loop. ``pages`` has the rules for browsers.
+    ``questions`` gives the most frequent questions up to a number (``None``: all); without it they are not served.
+    ``allowed`` filters them by the client's rights. ``plugins`` gives the state of each plugin, in plain values.
+    ``access`` decides which client may see a page; without it all may. ``problem`` gives the reason why an otherwise
+    ready server is not. ``reloads`` are for a server of the operator. All are called on the event loop. ``pages`` has
+    the rules for browsers.
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class Endpoints:
         self._pages = pages or WebPages()
 
     def routes(self) -> list[web.RouteDef]:
-        """The path of each endpoint, and what it needs."""
+        """The path of each endpoint, and its needed right."""
         own: list[web.RouteDef] = []
         if self._reloads is not None:
             reloading = Reloading(self._reloads)
@@ -139,10 +140,10 @@ class Endpoints:
 
 
 class Reloading:
-    """The page ``/-/reload``: what a reload would change of the settings (GET), and the reload (POST).
+    """The page ``/-/reload``: the settings that a reload would change (GET), and the reload (POST).
 
-    Both are refused if ``?file=`` is another file than that of the server. ``inode`` is the number of its device and
-    its own, such as ``64:10``: the server may know the file by another path.
+    Both are refused if ``?file=`` is another file than the server's. ``inode`` is the number of its device and its own,
+    such as ``64:10``: the server may know the file by another path.
     """
 
     def __init__(self, reloads: Reloads) -> None:
@@ -182,7 +183,7 @@ class Reloading:
         return json_response(200, _told(reloaded.done, reloaded.failed, reloaded.settings))
 
     def _of_another_file(self, request: web.Request) -> str:
-        """What is wrong if another file is asked about than that of the server, empty if nothing is."""
+        """The error if the request is about another file than the server's, else empty."""
         own, asked = self._reloads.file, request.query.get("file")
         if own is None or not asked:
             return ""

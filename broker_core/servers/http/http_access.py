@@ -1,6 +1,6 @@
 """Rights to pages of HTTP: the credentials of a request, and the rules about the page.
 
-Where clients are authenticated, ``/questions`` and ``/plugins`` are never open. ``/metrics`` and health are, unless
+If clients are authenticated, ``/questions`` and ``/plugins`` are never open. ``/metrics`` and health are, unless
 ``[http] protect`` is on.
 """
 
@@ -36,11 +36,11 @@ _ORIGINAL_PRINCIPAL: Final = "X-Original-Principal"
 
 
 class ProtectedFromAll(BrokerCoreError):
-    """``[http] protect`` is on where nobody is authenticated: no scrape and no probe would have an answer."""
+    """``[http] protect`` is on, but nobody is authenticated: no scrape and no probe would have an answer."""
 
 
 class Needs(enum.Enum):
-    """What a page needs, where clients are authenticated or there are rules."""
+    """The right that a page needs, if clients are authenticated or there are rules."""
 
     MONITOR_EVERYWHERE = "monitor in all namespaces"
     ADMIN_EVERYWHERE = "admin in all namespaces"
@@ -51,9 +51,9 @@ class Needs(enum.Enum):
     CREDENTIALS = "the credentials of anybody: more is asked where it is known what the client wants"
 
 
-#: What a page needs that is open unless ``[http] protect`` is on.
+#: The needs of pages that are open unless ``[http] protect`` is on.
 _IF_PROTECTED: Final = frozenset({Needs.MONITOR_IF_PROTECTED, Needs.CREDENTIALS_IF_PROTECTED})
-#: What needs no right beside the credentials.
+#: The needs of pages that need credentials, but no right.
 _CREDENTIALS: Final = frozenset({Needs.CREDENTIALS_IF_PROTECTED, Needs.CREDENTIALS})
 
 
@@ -61,7 +61,7 @@ class HttpAccess:
     """The access to the pages of one server.
 
     ``authorization`` gives the rules in force. ``denied`` is called with the action when the rules deny a page.
-    ``identify`` gives a client's identity, from what is known of it. Raises :exc:`ProtectedFromAll`.
+    ``identify`` changes the identity of a client. Raises :exc:`ProtectedFromAll`.
     """
 
     def __init__(
@@ -141,7 +141,7 @@ class HttpAccess:
         return asker
 
     def _unauthenticated(self, error: AuthenticationFailed) -> web.HTTPUnauthorized:
-        # Many clients wait to be asked for credentials.
+        # Many clients send credentials only after a 401.
         asks = error.reason == "no_credentials"
         said = "credentials are needed here" if asks else FAILED
         headers = [

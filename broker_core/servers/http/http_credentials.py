@@ -16,10 +16,10 @@ _METHODS: Final = {"bearer": "token", "basic": "basic"}
 
 
 def read_credentials(request: web.Request, common_name: str | None) -> tuple[str | None, bytes]:
-    """Method and data of a request; no method where it brings no credentials.
+    """Method and data of a request; no method if it has no credentials.
 
-    A scheme that is not ``Bearer`` or ``Basic`` is a method of that name, for plugins. ``common_name`` is that of a
-    verified client certificate, which counts where there is no header.
+    A scheme that is not ``Bearer`` or ``Basic`` is a method of that name, for plugins. ``common_name`` is of a verified
+    client certificate, which counts if there is no header.
     """
     header = request.headers.get(hdrs.AUTHORIZATION)
     if header is None:
@@ -36,7 +36,7 @@ def read_credentials(request: web.Request, common_name: str | None) -> tuple[str
 
 
 def challenges(methods: Collection[str]) -> list[str]:
-    """What ``WWW-Authenticate`` says for these methods of authentication: at least one scheme, as a 401 must."""
+    """The values of ``WWW-Authenticate`` for these methods of authentication: at least one scheme, as in any 401."""
     found = ['Basic realm="broker-core", charset="UTF-8"'] if "basic" in methods else []
     if "token" in methods or not found:
         found.insert(0, 'Bearer realm="broker-core"')

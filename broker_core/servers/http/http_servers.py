@@ -45,9 +45,9 @@ _OPERATORS_REQUESTS: Final = 6
 
 
 class HttpServers:
-    """Starts them; what it started ends with ``stack``.
+    """Starts the HTTP servers, which end with ``stack``.
 
-    ``readiness`` is what ``/-/ready`` says, ``problem`` why a server that is ready otherwise is not.
+    ``readiness`` gives the state of ``/-/ready``, ``problem`` the reason why an otherwise ready server is not.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class HttpServers:
         self._stack.push_async_callback(server.stop)
 
     async def drain(self, seconds: float) -> None:
-        """Take no requests of the API any more, and let those that are under way end."""
+        """Take no more requests of the API, and let requests under way end."""
         self._services.admission.draining.set()
         if self._clients is not None:
             await self._clients.drain(seconds)

@@ -1,4 +1,4 @@
-"""The routes of plugins' sites as operations: admission, rights, quotas, errors and metrics are those of ``/v1``."""
+"""The routes of plugins' sites as operations: admission, rights, quotas, errors and metrics are as in ``/v1``."""
 
 from __future__ import annotations
 

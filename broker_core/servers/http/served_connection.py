@@ -1,8 +1,8 @@
-"""One HTTP connection: how long and how large the head of a request may be.
+"""One HTTP connection, with bounds on the time and the size of a request's head.
 
 aiohttp bounds each line of a head. Here the whole head is bounded, in bytes and in time, so that a client that sends it
-byte by byte, or in many lines, does not hold memory. What is no HTTP is answered without a word of it in the log: it
-may be credentials, and anybody may send it.
+byte by byte, or in many lines, does not hold memory. Bytes that are no HTTP are answered, but never logged: they may be
+credentials, and anybody may send them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ServedConnection(web.RequestHandler):
         self.lost: Callable[[], None] | None = None
 
     def data_received(self, data: bytes) -> None:
-        # While a request is answered, what comes is its body, or requests that wait, which aiohttp bounds.
+        # While a request is answered, its body may come, or waiting requests, which aiohttp bounds.
         awaited = self._waiter is not None or self._request_count == 0
         before = self._request_count
         super().data_received(data)

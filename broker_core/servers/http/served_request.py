@@ -12,15 +12,16 @@ __all__ = ["ServedRequest", "client_of"]
 
 
 class ServedRequest(web.Request):
-    """Its response does not tell the versions of Python and aiohttp, and is not kept by caches unless it says so."""
+    """A request whose response hides the versions of Python and aiohttp, and by default is not kept by caches."""
 
     ATTRS = web.Request.ATTRS | {"connection"}
-    #: What stands for its connection, and nothing else.
+    #: The object that stands for its connection.
     connection: Client | None = None
 
     def __init__(self, message: Any, *arguments: Any, **options: Any) -> None:
         if not message.headers.get(hdrs.EXPECT, "").isascii():
-            # aiohttp quotes it in the error 417 of paths that are not served, and cannot encode what is not in UTF-8.
+            # aiohttp quotes it in the error 417 of paths that are not served, and cannot encode bytes that are no
+            # UTF-8.
             headers = message.headers.copy()
             headers[hdrs.EXPECT] = "unknown"
             message = message._replace(headers=type(message.headers)(headers))

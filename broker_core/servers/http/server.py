@@ -1,9 +1,9 @@
-"""The HTTP server: which connections it has, and what it reads of them.
+"""The HTTP server: its connections, and the bounds of what it reads of them.
 
 It runs on the event loop of the broker, so it is bounded in what it reads, and a peer that sends nothing is closed. It
-has a bounded number of connections: one more closes the one that was of no use for the longest time, never one that is
-being answered. Requests of an API have fewer places than there are connections, so that health is answered however many
-of them run, and however many clients just stay.
+has a bounded number of connections: one more closes the one that was idle for the longest time, never one that is being
+answered. Requests of an API have fewer places than there are connections, so that health is answered however many
+requests run, and however many clients just stay.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ __all__ = ["HttpListenError", "HttpServer"]
 
 _log = structlog.get_logger(__name__)
 
-#: A pattern and properties are in the first line, and the cursor of a page, which has 45,000 characters where the first
-#: name is the longest there may be.
+#: A pattern and properties are in the first line, and the cursor of a page, which has 45,000 characters if the first
+#: name has the greatest length.
 _MAX_LINE_BYTES: Final = 64 * 1024
 #: A token with many claims has some kilobytes.
 _MAX_FIELD_BYTES: Final = 16 * 1024
@@ -44,7 +44,7 @@ _MAX_HEADERS: Final = 64
 _MAX_BODY_BYTES: Final = 1024
 #: Seconds that an idle connection stays; longer than the usual interval of a scrape.
 _IDLE_TIMEOUT: Final = 75.0
-#: Connections for the pages, where nothing else is said.
+#: The default number of connections for the pages.
 _CONNECTIONS: Final = 32
 #: Seconds that a request under way may take when the server stops.
 _STOP_TIMEOUT: Final = 2.0
@@ -58,7 +58,7 @@ class HttpServer:
     """Serves the endpoints from :meth:`start` to :meth:`stop`. ``connections`` is how many there may be in all.
 
     ``of_plugins`` are the routes of plugins' sites. ``tls`` is for :meth:`start_tls`. ``refused`` is called for each
-    connection that has no place. ``clients`` are those of all servers of the broker.
+    connection that has no place. ``clients`` are the clients of all servers of the broker.
     """
 
     def __init__(
@@ -132,12 +132,12 @@ class HttpServer:
             max_field_size=_MAX_FIELD_BYTES,
             max_headers=_MAX_HEADERS,
             handler_cancellation=True,  # a client that is gone holds nothing
-            # Its gzip does not notice that a body is cut short. Who takes compressed bodies decompresses them.
+            # Its gzip does not notice that a body is cut short. Operations decompress compressed bodies themselves.
             auto_decompress=False,
         )
         await runner.setup()
         assert runner.server is not None
-        # aiohttp has no public place for a request class; on_response_prepare misses what is no request at all.
+        # aiohttp has no public place for a request class; on_response_prepare misses bytes that are no request at all.
         make_request = functools.partial(app._make_request, _cls=ServedRequest)  # noqa: SLF001
         runner.server.request_factory = make_request
         self._runner = runner
@@ -225,7 +225,7 @@ class HttpServer:
         return ServedConnection(server, loop=asyncio.get_running_loop(), **server._kwargs)  # noqa: SLF001
 
     def _opened(self, handler: ServedConnection, transport: asyncio.Transport, peer: Any) -> None:
-        # The protocol is told when anything waits in the transport, and when all of it has left.
+        # The protocol is notified when anything waits in the transport, and when all of it has left.
         transport.set_write_buffer_limits(high=0, low=0)
         if handler.transport is None:
             return  # it is over already

@@ -1,9 +1,9 @@
 """The files of plugins' sites: read once at the start, and served to browsers with the headers of their pages.
 
-Every file is there at two addresses: below the prefix of its site, where a browser asks each time whether it is still
-the same, and below ``@HASH`` of all files of the site, where it never does. ``index.html`` is only served at the
-prefix, and leads to the others: ``@files/`` in it stands for ``@HASH/``, and ``@root/`` for the way to the root of the
-server, so that pages work behind a proxy with a path prefix, which this server knows nothing of.
+Every file is there at two addresses: below the prefix of its site, where a browser asks each time whether it has
+changed, and below ``@HASH`` of all files of the site, where it never does. ``index.html`` is only served at the prefix,
+and leads to the others: ``@files/`` in it stands for ``@HASH/``, and ``@root/`` for the way to the root of the server,
+so that pages work behind a proxy with a path prefix that this server does not know.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _TYPES: Final[Mapping[str, str]] = {
 #: Types that are small already.
 _COMPRESSED: Final = (".png", ".webp", ".woff2")
 _LEAST_GZIP: Final = 512
-#: What browsers may do with what a plugin's site answers, its files as well as its routes.
+#: The restrictions of browsers for answers of a plugin's site, its files as well as its routes.
 PAGE_HEADERS: Final[Mapping[str, str]] = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "font-src 'self'; connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; "
@@ -68,7 +68,7 @@ _FOR_EVER: Final = "public, max-age=31536000, immutable"
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A file as it is sent: its bytes, those in gzip if that is smaller, its type."""
+    """A file as it is sent: its bytes, also in gzip if that is smaller, and its type."""
 
     content: bytes
     packed: bytes | None
@@ -97,7 +97,7 @@ class SiteFiles:
         together = hashlib.sha256()
         for name, content in sorted(files.items()):
             together.update(f"{name}\0{len(content)}\0".encode() + content)
-        #: What the addresses of files have that never change.
+        #: The part of the permanent addresses of files.
         self.hash = together.hexdigest()[:16]
         index = files.pop(_INDEX, None)
         self._index = None if index is None else _File.of(self._addressed(index), ".html")

@@ -1,6 +1,7 @@
-"""What `pulsar-admin` and clients with an ``http://`` service URL ask: ``/admin/v2`` and ``/lookup/v2`` of Pulsar.
+"""The HTTP interface for `pulsar-admin` and clients with an ``http://`` service URL: ``/admin/v2`` and ``/lookup/v2``
+of Pulsar.
 
-Of the interface of a broker it is the part that is about which topics there are.
+It is the part of a broker's interface about which topics exist.
 docs/reference/pulsar-behaviour.md#the-web-service-of-a-broker
 """
 

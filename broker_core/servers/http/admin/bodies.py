@@ -31,12 +31,12 @@ PARTITIONS: Final = Body({_JSON: {"type": "integer"}, _METADATA: _OBJECT}, _MOST
 
 
 async def properties_in(request: ApiRequest) -> dict[str, str]:
-    """The properties of the body; none where it is empty. Raises the error 400."""
+    """The properties of the body; none if it is empty. Raises the error 400."""
     return _properties(await _json(request))
 
 
 async def partitions_in(request: ApiRequest) -> tuple[int, dict[str, str]]:
-    """The number of partitions, and the properties of the topic where the body has both. Raises the error 400."""
+    """The number of partitions, and the properties of the topic if the body has both. Raises the error 400."""
     value = await _json(request)
     if value is None:
         raise _bad("The request entity cannot be empty.")

@@ -88,7 +88,7 @@ async def _listed(request: ApiRequest, mode: Mode, *, partitioned: bool = False)
 
 
 def _question_text(request: web.Request, mode: Mode | None = None) -> QuestionText:
-    """What a request asks, which may be no valid question."""
+    """The question of a request, which may not be valid."""
     mode = _MODES.get(request.query.get("mode", "")) if mode is None else mode
     pairs = read_properties(request.query.get("properties", ""))
     return QuestionText(namespace_of(request), None if mode is None else mode.name, None, pairs)

@@ -1,4 +1,4 @@
-"""Lookups of topics over HTTP: which broker serves a topic, its partitions, its schema.
+"""Lookups of topics over HTTP: the broker that serves a topic, its partitions, its schema.
 
 The brokers are asked by the lookups of Pulsar's protocol; answers are in the words of a broker's web service.
 """
@@ -49,7 +49,7 @@ async def _look_up(request: ApiRequest, *, domain: str) -> web.StreamResponse:
         authoritative=request.values.get("authoritative") == "true",
         listener=request.values.get("listenerName"),
     )
-    # C++ ends at once where it finds neither brokerUrlTls nor brokerUrlSsl.
+    # C++ ends at once if it finds neither brokerUrlTls nor brokerUrlSsl.
     content = {"brokerUrl": plain, "nativeUrl": plain, "brokerUrlSsl": secured}
     return json_response(200, content | ({"brokerUrlTls": secured} if secured else {}))
 
@@ -67,7 +67,7 @@ async def _metadata(request: ApiRequest, *, domain: str) -> web.StreamResponse:
             raise refused(404, "Namespace not found") from None
         raise
     content: dict[str, Any] = {"partitions": partitions, "deleted": False}
-    # Clients with the right to look topics up need their partitions: what else is known of a topic takes that to list.
+    # Clients with the right to look topics up need their partitions: other details of a topic take the right to list.
     if partitions and properties and services.pipeline.authorization.may_list(request.asker, topic):
         content["properties"] = properties
     return json_response(200, content)
@@ -76,10 +76,10 @@ async def _metadata(request: ApiRequest, *, domain: str) -> web.StreamResponse:
 async def described(
     request: ApiRequest, topic: TopicName, *, may_create: bool = False, rules: str | None = None
 ) -> tuple[int, dict[str, str]]:
-    """How many partitions a topic has, 0 for one without, and its properties: none of a partition, as at a broker.
+    """The number of partitions of a topic, 0 for one without, and its properties: none for a partition, as at a broker.
 
-    ``may_create``: a topic that is not there is made by brokers that may, and has none here. ``rules`` is the action
-    that rules are asked, if it is not ``describe``. Raises :exc:`~broker_core.errors.ListingFailed`.
+    ``may_create``: brokers may create a missing topic, which counts as one without partitions here. ``rules`` is the
+    action for the rules, if it is not ``describe``. Raises :exc:`~broker_core.errors.ListingFailed`.
     """
     services, missing = request.services, f"Topic {topic} not found"
     if services.brokers is not None:

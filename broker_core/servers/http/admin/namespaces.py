@@ -1,7 +1,7 @@
-"""Tenants, namespaces and their policies, as `pulsar-admin` asks for them: those of the embedded catalogue, and that of
-a Kafka cluster.
+"""Tenants, namespaces and their policies, as `pulsar-admin` asks for them: of the embedded catalogue, and of a Kafka
+cluster.
 
-A client is told of the namespaces that have a topic and that it may list.
+A client sees the namespaces that have a topic and that it may list.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from broker_core.service import right_to
 __all__ = ["check_held", "is_known", "missing_namespace", "operations"]
 
 
-#: What the tool sends to make a namespace. It is not read.
+#: The body of the tool's request to create a namespace. It is not read.
 _POLICIES: Final = Body({"application/json": {"type": "object"}}, 256 * 1024, required=False)
 
 
@@ -42,7 +42,7 @@ def operations() -> list[Operation]:
 
 
 def check_held(services: ApiServices, namespace: NamespaceName) -> None:
-    """Raise the error 501 if Pulsar's brokers hold what a namespace has."""
+    """Raise the error 501 if Pulsar's brokers hold the topics of a namespace."""
     if not holds(services, namespace):
         raise _held_by_brokers()
 
@@ -52,8 +52,8 @@ def _held_by_brokers() -> RequestRefused:
 
 
 async def is_known(services: ApiServices, namespace: NamespaceName) -> bool:
-    """Whether a namespace exists: it has, or ever had, a topic in the catalogue, or is that of a Kafka cluster.
-    Before a cluster of Pulsar nobody can tell.
+    """Whether a namespace exists: it has, or ever had, a topic in the catalogue, or is that of a Kafka cluster. Before
+    a cluster of Pulsar that is unknown.
     """
     catalog = services.catalog
     if catalog is None or namespace == services.kafka_namespace:
@@ -63,7 +63,7 @@ async def is_known(services: ApiServices, namespace: NamespaceName) -> bool:
 
 
 def missing_namespace() -> RequestRefused:
-    """The error to raise where a namespace that is not there is asked for."""
+    """The error to raise for a missing namespace."""
     return refused(404, "Namespace does not exist")
 
 

@@ -1,4 +1,4 @@
-"""How the operations of the admin interface are declared: paths and handlers, without words for people.
+"""Declarations of the operations of the admin interface: paths and handlers, without words for people.
 
 They are those of Pulsar's brokers, whose documentation describes them, and are no part of the OpenAPI document.
 """
@@ -33,7 +33,7 @@ def declared(
     question: Callable[[web.Request], QuestionText] | None = None,
     changes: Action | None = None,
 ) -> Operation:
-    """An operation whose handler asks for the rights; ``question`` is that of a listing."""
+    """An operation whose handler asks for the rights; ``question`` is the question of a listing."""
     operation_id = "pulsarLookup" if path.startswith(LOOKUP) else "pulsarAdmin"  # a label of metrics
     parts = tuple(
         Parameter(name, "", within="path") for name in ("topic", "version") if f"{{{name}}}" in path

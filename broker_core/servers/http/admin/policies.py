@@ -1,6 +1,6 @@
-"""The policies of a namespace as tools read them: those of a namespace that a broker has just made.
+"""The policies of a namespace as tools read them: as a broker gives them for a new namespace.
 
-Nothing of them can be set here: this server keeps and serves no messages.
+None of them can be set here: this server keeps and serves no messages.
 """
 
 from __future__ import annotations

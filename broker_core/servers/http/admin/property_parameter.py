@@ -1,7 +1,7 @@
-"""The properties of a listing, ``?properties=k1=v1,k2=v2``: what a broker of 4.2 makes of them.
+"""The properties of a listing, ``?properties=k1=v1,k2=v2``, parsed as a broker of 4.2 does.
 
-It decodes the parameter, then each key and each value once more, so ``%2C`` in it is a comma between pairs. A pair
-that is none is passed over. docs/reference/pulsar-behaviour.md#the-web-service-of-a-broker
+It decodes the parameter, then each key and each value once more, so ``%2C`` in it is a comma between pairs. A malformed
+pair is ignored. docs/reference/pulsar-behaviour.md#the-web-service-of-a-broker
 """
 
 from __future__ import annotations

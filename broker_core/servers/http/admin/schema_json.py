@@ -1,4 +1,4 @@
-"""A schema as a broker's web service tells it."""
+"""A schema as a broker's web service sends it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def schema_json(schema: TopicSchema) -> dict[str, Any]:
 
 
 def _key_value(data: bytes) -> str:
-    """Two schemas, each behind its size, as one JSON object; a primitive one, which is empty, is ``""``."""
+    """Two schemas, each after its size, as one JSON object; a primitive one, which is empty, is ``""``."""
     parts = []
     for _ in range(2):
         if len(data) < _SIZE.size:

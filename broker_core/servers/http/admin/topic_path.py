@@ -1,7 +1,7 @@
 """The topic that the path of a request names.
 
-Its local name is percent-encoded UTF-8, where a plus sign is a space: brokers decode it so, and `pulsar-admin` sends it
-so. docs/reference/pulsar-behaviour.md#the-web-service-of-a-broker
+Its local name is percent-encoded UTF-8, in which a plus sign is a space: brokers decode it so, and `pulsar-admin` sends
+it so. docs/reference/pulsar-behaviour.md#the-web-service-of-a-broker
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _BAD_ESCAPE: Final = re.compile("%(?![0-9A-Fa-f]{2})")
 def topic_of_path(request: ApiRequest, domain: str, segment: int) -> TopicName:
     """The topic of a path whose local name is the segment of this number, counted from 0.
 
-    Raises the errors 400, for what is no text, and 412, for what is no name.
+    Raises the errors 400, for bytes that are no text, and 412, for text that is no name.
     """
     local = _decoded(request.http, segment)
     try:
@@ -35,7 +35,7 @@ def topic_of_path(request: ApiRequest, domain: str, segment: int) -> TopicName:
 
 
 def _decoded(request: web.Request, number: int) -> str:
-    # The path as it was sent: what aiohttp has decoded does not tell a bad escape from one of a percent sign.
+    # The path as it was sent: aiohttp's decoded one hides bad escapes.
     sent = request.raw_path
     path = sent.partition("?")[0] if sent.startswith("/") else urlsplit(sent).path
     segment = path.split("/")[number + 1]

@@ -46,9 +46,9 @@ __all__ = ["operations"]
 #: A name that ends with a number of a partition as no partition is named: with zeros before it.
 _ODD_PARTITION: Final = re.compile(f"{PARTITION_SUFFIX}0[0-9]+$", re.ASCII)
 
-#: Reads what is wanted of a topic.
+#: Reads the wanted change of a topic.
 _Wanted: TypeAlias = Callable[[ApiRequest, TopicName], Awaitable[Decide]]
-#: What a broker says of errors of the catalogue, where it has words of its own.
+#: A broker's own texts for errors of the catalogue, if it has some.
 _Refusals: TypeAlias = Mapping[type[CatalogError], Callable[[TopicName, Any], RequestRefused]]
 
 
@@ -132,7 +132,7 @@ async def _grow(request: ApiRequest, topic: TopicName) -> Decide:
         try:
             return more(there)
         except PartitionCountRefused as error:
-            error.wanted = partitions  # as it was asked for, below 0 too
+            error.wanted = partitions  # as given, below 0 too
             raise
 
     return decide

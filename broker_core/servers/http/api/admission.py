@@ -1,8 +1,8 @@
 """Places for the requests of the HTTP API that are under way.
 
 Each connection has one request at a time. There are fewer places than connections, so that health and metrics are
-answered however many requests of the API run. Nobody has more than half of the places: while half of them are free,
-everybody gets one, then only who has few.
+answered however many requests of the API run. No asker has more than half of the places: while half of them are free,
+every asker gets one, then only askers with few.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ApiAdmission:
         """A place for one request of this asker.
 
         Raises :exc:`~broker_core.errors.TooManyRequests`, or :exc:`~broker_core.errors.ListingFailed` with the cause
-        ``UNAVAILABLE`` where the server stops.
+        ``UNAVAILABLE`` if the server stops.
         """
         if self.draining.is_set():
             raise ListingFailed("This server is stopping", cause=Cause.UNAVAILABLE)

@@ -24,7 +24,7 @@ from broker_core.service import Attempt, AuditRow, Outcome, QuotaTurn
 
 __all__ = ["Admit", "Api"]
 
-#: Who asks, and the error 401 or 403 for who may not: called with a request and what it needs.
+#: Returns the asker, or raises the error 401 or 403: called with a request and the needed right.
 Admit = Callable[[web.Request, Needs], Awaitable[Asker]]
 
 #: The key of a request's turn of the quotas.
@@ -40,7 +40,7 @@ _NEEDS: Final = {
 class Api:
     """Operations below one path (``prefix``), with errors of one form.
 
-    ``admit`` says who asks, ``read`` gives the values of parameters.
+    ``admit`` gives the asker, ``read`` the values of parameters.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Api:
         ]
 
     def failure(self, error: Exception, request: web.Request) -> web.StreamResponse:
-        """The response for what was raised outside of the operations, such as an unknown path."""
+        """The response for an error outside the operations, such as an unknown path."""
         return self._form(problem_of(error, request))
 
     def _handler(self, operation: Operation) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
@@ -173,19 +173,19 @@ class Api:
 
 
 def _cut(error: Exception, request: web.Request) -> web.Response:
-    """End the connection: the client is gone, or part of its answer is sent, and only so it hears that it is not whole.
+    """End the connection: the client is gone, or only this shows it that its partly sent answer is not whole.
 
-    The response is for aiohttp, which would log what is raised: it cannot be sent.
+    The response is for aiohttp, which would log an exception: it cannot be sent.
     """
     if not isinstance(error, ConnectionError):
-        problem_of(error, request)  # which logs what nobody foresaw
+        problem_of(error, request)  # which logs unforeseen errors
     if request.transport is not None:
         request.transport.abort()
     return web.Response(status=500)
 
 
 def _rows(attempt: Attempt, status: int | None, problem: Problem | None) -> list[AuditRow]:
-    """What became of a request. ``status`` is that of the response; ``None``: the client left before there was one."""
+    """The rows of a request's result. ``status`` is the response's; ``None``: the client left before there was one."""
     outcome: Outcome = "abandoned" if status is None else "done"
     if status is not None and status >= 400:
         outcome = "refused" if status < 500 or status == 501 else "failed"

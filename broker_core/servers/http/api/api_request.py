@@ -26,7 +26,7 @@ class ApiRequest:
     """One request. ``values`` has the value of each parameter of the operation by name.
 
     ``deadline`` (loop time) is the end of the time for the answer, before it is written. ``asker.connection`` is one
-    object for each HTTP connection. ``attempt`` is what it wants to change.
+    object for each HTTP connection. ``attempt`` is the change that it wants to make.
     """
 
     __slots__ = ("_admit", "asker", "attempt", "body", "deadline", "http", "services", "values")
@@ -65,7 +65,7 @@ class ApiRequest:
         properties: Sequence[tuple[str, str]],
         asker: Asker | None = None,
     ) -> tuple[ListingRequest, str | None]:
-        """What is asked about the path's namespace, as :func:`~broker_core.service.read_question` gives it.
+        """The question about the path's namespace, as :func:`~broker_core.service.read_question` gives it.
 
         ``asker`` asks in place of the client.
         """
@@ -82,9 +82,9 @@ class ApiRequest:
         )
 
     async def admitted_again(self) -> Asker:
-        """The asker by the credentials of the request as they are now, for an answer that lasts.
+        """The asker by the credentials of the request as of now, for an answer that lasts.
 
-        Raises what refuses a request: they may have ended since.
+        Raises the refusal of a request: they may have ended since.
         """
         return self.asker if self._admit is None else await self._admit()
 

@@ -3,12 +3,12 @@
 A small body (up to 64 KiB) is made and written at once, under permits of the reserve. A large one goes out in pieces,
 each in slices of which one at a time waits in the transport. A piece that is made in less time than it costs to hand it
 to a thread, as plain names are, is made on the event loop, in its turns; any other in a thread, while the one before it
-is written. The memory of both is covered by direct permits: a slow reader has small pieces and none ahead, as it has
-where half of the permits are taken, so that hundreds of slow readers leave room for the answers of others. As over the
-binary protocol, a peer that stalls for ``pulsar.write_timeout``, or reads the whole slower than
+is written. The memory of both is covered by direct permits: a slow reader has small pieces and none ahead, and so has
+any reader if half of the permits are taken, so that hundreds of slow readers leave room for the answers of others. As
+over the binary protocol, a peer that stalls for ``pulsar.write_timeout``, or reads the whole slower than
 ``pulsar.min_write_rate``, is cut off (:class:`~broker_core.servers.connection.ReaderPace`).
 
-A body that cannot be ended is cut: the connection is closed without the end of its last chunk.
+A body that cannot be completed is cut: the connection is closed without the end of its last chunk.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ __all__ = ["RenderedBody", "write_body"]
 
 _log = structlog.get_logger(__name__)
 
-#: Bytes of a piece for a reader that is slow, or of whose speed nothing is known yet.
+#: Bytes of a piece for a reader that is slow, or whose speed is not known yet.
 _LEAST_BLOCK: Final = 4 * LEAST_PIECE
-#: What a piece should take to be read, in seconds.
+#: The seconds that a piece should take to be read.
 _BLOCK_SECONDS: Final = 0.02
-#: Bytes that are written in one turn of the event loop where the socket takes all of them, and nobody else writes.
+#: Bytes that are written in one turn of the event loop if the socket takes all of them, and nobody else writes.
 _TURN: Final = 512 * 1024
 #: Seconds of the processor that a piece may take to be made on the event loop. To hand it to a thread and back costs
 #: about as much: the thread and the loop wait for each other's interpreter lock, and wake each other up, several times.
@@ -56,8 +56,8 @@ Piece = bytes | memoryview
 class RenderedBody:
     """A body that is made as it is written: ``begin``, the ``pieces`` of about ``size`` bytes in all, ``end``.
 
-    The ``block`` is what the pieces are made with: it says how large the next one is. A body is ``quick`` where its
-    first piece is made in some tens of microseconds.
+    The pieces are made with ``block``, which gives the size of the next one. A body is ``quick`` if its first piece is
+    made in some tens of microseconds.
     """
 
     content_type: str
@@ -79,9 +79,9 @@ async def write_body(
 ) -> web.StreamResponse:
     """Answer with this body. Returns when its last bytes are with the kernel.
 
-    ``holds`` says whether what it is made of is memory of a budget: others may wait for that.
+    ``holds`` says whether it is made of memory of a budget, for which others may wait.
 
-    Raises what making the first piece raises, and :exc:`~broker_core.errors.TooManyRequests` where no permits are to be
+    Raises the errors of making the first piece, and :exc:`~broker_core.errors.TooManyRequests` if no permits are to be
     had: nothing is sent then. Later failures, and clients that do not read, end the connection.
     """
     headers = {hdrs.CONTENT_TYPE: body.content_type} | headers
@@ -257,7 +257,7 @@ class _LargeBody:
             raise
 
     def _permit_for_larger(self, size: int) -> Permit | None:
-        """Permits for what a piece has more than the least, while half of the budget is free; ``None``: not now."""
+        """Permits for the bytes of a piece beyond the least, while half of the budget is free; ``None``: not now."""
         more, direct = size - _LEAST_BLOCK, self._direct
         if more <= 0 or (direct.maximum and direct.acquired + more > direct.maximum // 2):
             return None

@@ -1,4 +1,4 @@
-"""Entity tags of listings and topics, and what requests ask of them: ``If-Match``, ``If-None-Match`` (RFC 9110)."""
+"""Entity tags of listings and topics, and the conditions of requests: ``If-Match``, ``If-None-Match`` (RFC 9110)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ __all__ = [
     "topic_etag",
 ]
 
-#: What of a topic never changes, but for its id.
+#: The members of a topic that never change, besides its id.
 _FIXED: Final = frozenset({"name", "created"})
 _TAG: Final = re.compile(r'[ \t]*(?:(W/)?("[\x21\x23-\x7e\x80-\U0010ffff]*")[ \t]*)?(?:,|$)')
 
-#: What :class:`EntityTags` reads, for the document; spaces and empty elements of the list aside.
+#: The pattern of :class:`EntityTags`, for the document; spaces and empty elements of the list aside.
 _ENTITY_TAGS: Final[Schema] = {
     "type": "string",
     "format": "entity-tags",
@@ -40,7 +40,7 @@ def listing_etag(opaque: str) -> str:
 
 
 def topic_etag(topic: TopicRecord) -> str:
-    """The strong tag of a topic as it is: another one with each change, and for a topic of the same name made anew.
+    """The strong tag of a topic: it differs after each change, and for a recreated topic of the same name.
 
     Clients that change a topic get it though they may not list it: it is a digest of the id with the rest, so that it
     neither has the id nor can be compared with a guess of the rest without it.
@@ -82,7 +82,7 @@ class EntityTags:
 
     @property
     def lone(self) -> str | None:
-        """What the only tag of the list has between its quotes; ``None`` of several, and of what no tag of ours has."""
+        """The text between the quotes of the list's only tag; ``None`` for several, and for one that is not ours."""
         tags = [tag[1:-1] for _, tag in self._tags]
         return tags[0] if len(tags) == 1 and tags[0].isascii() else None
 
@@ -113,7 +113,7 @@ KNOWN: Final = Parameter(
 def check_conditions(
     topic: TopicRecord | None, if_match: EntityTags | None, if_none_match: EntityTags | None
 ) -> None:
-    """Raise :exc:`~broker_core.catalog.PreconditionFailed` unless a topic, or ``None``, meets what is asked of it."""
+    """Raise :exc:`~broker_core.catalog.PreconditionFailed` unless a topic, or ``None``, meets the conditions."""
     if if_match is not None:
         if topic is None:
             raise PreconditionFailed("If-Match: the topic is not there")

@@ -1,4 +1,4 @@
-"""The listings that the shrink guard holds: what they are, and letting those of a namespace pass."""
+"""The listings that the shrink guard holds: showing them, and letting a namespace's pass."""
 
 from __future__ import annotations
 

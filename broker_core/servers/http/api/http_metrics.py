@@ -47,7 +47,7 @@ class HttpMetrics:
             self._seconds.of(operation)
 
     def answered(self, operation: str, status: int | None, seconds: float, size: int) -> None:
-        """A request has its answer; ``status`` is ``None`` where the client did not get all of it."""
+        """Count an answer to a request; ``status`` is ``None`` if the client did not get all of it."""
         self._requests(operation, "cut" if status is None else str(status))
         self._seconds.of(operation).observe(seconds)
         self._bytes.add(size, operation)

@@ -1,4 +1,4 @@
-"""The ends of listings that HTTP itself refuses, or whose answers cannot be sent: told like those of the pipeline."""
+"""Reports of listings that HTTP itself refuses, or whose answers cannot be sent, like those of the pipeline."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from broker_core.servers.http.api.services import ApiServices
 
 __all__ = ["namespace_of", "sending", "tell_refused"]
 
-#: Labels of metrics for what HTTP refuses itself; of all else ``bad_request``.
+#: Labels of metrics for refusals by HTTP itself; ``bad_request`` for all others.
 _REASONS: Final = {
     Cause.NAME: "bad_namespace",
     Cause.NOT_FOUND: "bad_namespace",
@@ -41,7 +41,7 @@ def sending(answer: Answer) -> Iterator[None]:
 
 
 def tell_refused(services: ApiServices, question: QuestionText, asker: Asker, error: Exception) -> None:
-    """A request for a listing gets an error, which is counted, and told unless it is told already."""
+    """Count the error of a request for a listing, and report it unless it is reported already."""
     failure = _failure(error)
     services.metrics.refused(failure.reason)
     services.pipeline.refused(question, asker, failure)

@@ -1,4 +1,4 @@
-"""What a client over HTTP should know of its question: a header, a member of the answer, or the error in its place."""
+"""Warnings about a question over HTTP: a header, a member of the answer, or the error in its place."""
 
 from __future__ import annotations
 
@@ -52,5 +52,5 @@ def warning_members(warnings: Sequence[QuestionWarning]) -> dict[str, Any]:
 
 
 def _texts(warnings: Sequence[QuestionWarning]) -> list[str]:
-    """All but what a client has asked for by ``unfiltered``."""
+    """All warnings but the one that a client expects by ``unfiltered``."""
     return [warning.text for warning in warnings if warning.kind != "unfiltered"]

@@ -12,15 +12,15 @@ from broker_core.servers.http.api.problem_details import refused
 
 __all__ = ["VARY", "chosen_type", "takes_gzip"]
 
-#: What the answers of one URL depend on.
+#: The headers that the answers of one URL depend on.
 VARY: Final = "Accept, Accept-Encoding, Authorization"
 _QUALITY: Final = re.compile(r"(?:0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)")
 
 
 def chosen_type(request: web.Request, offered: Sequence[str]) -> str:
-    """The media type that a client prefers of those that are offered; of equal ones the first.
+    """The media type that a client prefers among the offered ones; of equal ones the first.
 
-    A type that the client names counts before one that only its ``*`` allows. Raises the error 406 where it takes none.
+    A type that the client names counts before one that only its ``*`` allows. Raises the error 406 if it takes none.
     """
     accepted = list(_accepted(request, hdrs.ACCEPT))
     if not accepted:
@@ -55,7 +55,7 @@ def takes_gzip(request: web.Request) -> bool:
 
 
 def _accepted(request: web.Request, header: str) -> Iterator[tuple[str, float]]:
-    """What a header names, in lower case without parameters, each with its q-value; what is malformed is left out."""
+    """The values in a header, in lower case without parameters, each with its q-value; malformed ones are left out."""
     for element in ",".join(request.headers.getall(header, ())).split(","):
         name, *parameters = (part.strip() for part in element.lower().split(";"))
         if not name:

@@ -45,7 +45,7 @@ _PART: Final = {
     "maxLength": MAX_NAMESPACE,
 }
 _PART_EXAMPLES: Final = {"tenant": "public", "namespace": "default"}
-#: What the errors mean that operations have in common.
+#: The meanings of the errors that all operations have.
 _ERRORS: Final[Mapping[int, str]] = {
     400: "The request is wrong: a name (NAME), the pattern (PATTERN), or something else (BAD_REQUEST).",
     401: "There are no credentials, or none that are accepted (UNAUTHENTICATED).",
@@ -118,8 +118,8 @@ def openapi_document(
 ) -> dict[str, Any]:
     """The document as plain values.
 
-    ``methods`` are those of authentication, of which a client must use one unless it may be ``anonymous``. Where there
-    are none, all are let in.
+    ``methods`` are the methods of authentication, of which a client must use one unless it may be ``anonymous``. If
+    there are none, all clients are let in.
     """
     paths: dict[str, dict[str, Any]] = {}
     for operation in operations:
@@ -145,7 +145,7 @@ def openapi_document(
         "components": components,
     }
     if methods:
-        # A plugin that authenticates may know other schemes, and is asked with this one too.
+        # A plugin that authenticates may know other schemes, and also gets this one.
         schemes = dict(_SCHEMES.get(method, _SCHEMES["token"]) for method in methods)
         components["securitySchemes"] = schemes
         document["security"] = [{name: []} for name in schemes] + ([{}] if anonymous else [])

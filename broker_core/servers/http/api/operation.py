@@ -1,4 +1,4 @@
-"""An operation of the HTTP API as it is declared: the router and the OpenAPI document are made from the same words."""
+"""The declaration of an operation of the HTTP API, from which the router and the OpenAPI document are made."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ Handler: TypeAlias = Callable[[ApiRequest], Awaitable[web.StreamResponse]]
 
 _TEXT: Final[Schema] = {"type": "string"}
 _PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
-#: What a placeholder stands for in the router: a part of any text. Without it, aiohttp takes none with braces.
+#: The router's pattern of a placeholder: a part of any text. Without it, aiohttp takes none with braces.
 _ANY_PART: Final = r"{\1:[^/]+}"
 
 
 class Right(enum.Enum):
-    """What a client needs for an operation, where clients are authenticated or there are rules or gates.
+    """The right that a client needs for an operation, if clients are authenticated or there are rules or gates.
 
-    Those about all namespaces are for the rules alone: they are of the whole server, and gates are about namespaces.
-    The values of the last ones are actions of gates (:data:`~broker_core.access.access.ACTIONS`): rules and gates are
-    asked before the handler, about the namespace of the path.
+    Rights to all namespaces are for the rules alone: they are of the whole server, and gates are about namespaces. The
+    values of the last ones are actions of gates (:data:`~broker_core.access.access.ACTIONS`): rules and gates are asked
+    before the handler, about the namespace of the path.
     """
 
     NOTHING = "nothing, or credentials with [http] protect"
@@ -48,7 +48,7 @@ class Right(enum.Enum):
 
     @property
     def action(self) -> str | None:
-        """The action that rules and gates are asked about."""
+        """The action for rules and gates."""
         return self.value if self.value in ACTIONS else None
 
 
@@ -57,8 +57,8 @@ class Parameter:
     """A parameter of an operation.
 
     ``read`` makes the value of the text and raises :exc:`ValueError` with what is wrong, in words that follow the name:
-    ``must be ...``. A ``repeated`` one may be given several times; its value is a tuple. ``default`` is the value where
-    it is left out. Parameters in the path are required always.
+    ``must be ...``. A ``repeated`` one may be given several times; its value is a tuple. ``default`` is the value if it
+    is left out. Parameters in the path are always required.
     """
 
     name: str
@@ -74,9 +74,9 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A response as the OpenAPI document tells it: ``content`` has the schema or model by media type.
+    """A response as the OpenAPI document describes it: ``content`` has the schema or model by media type.
 
-    Errors have theirs by themselves. ``examples`` has an example by media type.
+    Errors have a common one. ``examples`` has an example by media type.
     """
 
     description: str
@@ -85,7 +85,7 @@ class Reply:
     examples: Mapping[str, Any] = field(default_factory=dict)
 
 
-#: The errors of changes besides those of all operations, as they are declared.
+#: The declared errors of changes besides the errors of all operations.
 CHANGE_PROBLEMS: Final[Mapping[int, Reply]] = {
     501: Reply("The server has no catalogue of its own: the brokers behind it hold the topics."),
     507: Reply("The disk of the server is full; nothing was changed."),
@@ -96,8 +96,8 @@ CHANGE_PROBLEMS: Final[Mapping[int, Reply]] = {
 class Operation:
     """One method of one path. ``path`` is written as in OpenAPI: ``/v1/namespaces/{tenant}/{namespace}``.
 
-    The tenant and the namespace of a path need no declaration; ``responses`` are those of success by status, and the
-    errors that the operation has besides those that all have.
+    The tenant and the namespace of a path need no declaration; ``responses`` are the successes by status, and the
+    operation's errors besides the common ones.
     """
 
     method: str
@@ -111,9 +111,9 @@ class Operation:
     tag: str = "topics"
     parameters: tuple[Parameter, ...] = ()
     body: Body | None = None
-    #: What a request asks for, of an operation that is a listing.
+    #: The question of a request, if the operation is a listing.
     question: Callable[[web.Request], QuestionText] | None = None
-    #: What it changes, for the audit log; ``None`` where it only reads.
+    #: The kind of its change, for the audit log; ``None`` if it only reads.
     changes: Action | None = None
 
     def __post_init__(self) -> None:

@@ -36,7 +36,7 @@ MOST_ITEMS: Final = 10_000
 
 
 def read_parameters(request: web.Request, operation: Operation) -> dict[str, Any]:
-    """The value of each declared parameter by name. Raises the error 400 for what is not declared, or wrong."""
+    """The value of each declared parameter by name. Raises the error 400 for undeclared parameters and wrong values."""
     check_path(request)
     given = read_query(request)
     declared = {each.name for each in operation.parameters if each.within == "query"}
@@ -70,7 +70,7 @@ def check_path(request: web.Request) -> None:
 def read_query(request: web.Request) -> dict[str, list[str]]:
     """The texts of each name. Raises the error 400.
 
-    The query is decoded here: what is no UTF-8 must be an error, not another text.
+    The query is decoded here: bytes that are no UTF-8 must be an error, not another text.
     """
     found: dict[str, list[str]] = {}
     try:
@@ -118,7 +118,7 @@ def _number(least: int, most: int) -> Callable[[str], int]:
 def number_parameter(
     name: str, description: str, least: int, most: int, default: int | None = None
 ) -> Parameter:
-    """A parameter of a query that is a whole number within bounds, which the document tells too."""
+    """A parameter of a query that is a whole number within bounds, which the document shows too."""
     schema = {"type": "integer", "minimum": least, "maximum": most}
     if default is not None:
         schema["default"] = default
@@ -131,7 +131,7 @@ def limit_parameter(description: str, most: int = MOST_ITEMS, default: int | Non
 
 
 def one_of(words: Iterable[str]) -> Callable[[str], str]:
-    """Reads one of these words."""
+    """A function that reads one of ``words``."""
     known = tuple(words)
 
     def read(text: str) -> str:
@@ -191,13 +191,14 @@ PROPERTY: Final = Parameter(
 
 
 def cursor_of(text: str) -> str:
-    """The cursor of the page behind the item of this text, which :func:`cursor_parameter` reads."""
+    """The cursor of the page after the item of this text, which :func:`cursor_parameter` reads."""
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
 def cursor_parameter(parse: Callable[[str], object] = str) -> Parameter:
     """The parameter with the ``next`` of a page, whose value is the item's text; ``parse`` raises :exc:`ValueError` for
-    what cannot be one."""
+    a wrong text.
+    """
 
     def read(text: str) -> str:
         try:

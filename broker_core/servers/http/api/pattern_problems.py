@@ -19,7 +19,7 @@ __all__ = ["refused_parts_shown"]
 async def refused_parts_shown(request: ApiRequest, pattern: str | None) -> AsyncIterator[None]:
     """Give errors with the cause ``PATTERN`` the member ``error``: ``reason``, ``offset`` and ``length``.
 
-    These are characters of the pattern as it was sent, and ``null`` where no part of it is to blame.
+    Offset and length count characters of the pattern as it was sent, and are ``null`` if no part of it is to blame.
     """
     try:
         yield

@@ -31,7 +31,7 @@ __all__ = [
 PROBLEM_JSON: Final = "application/problem+json"
 #: Seconds after which a client may ask again that met a limit.
 _RETRY_AFTER: Final = 1
-#: The cause of a status, where nothing else is said.
+#: The cause of a status, if none is given.
 _CAUSES: Final[Mapping[int, Cause]] = {
     400: Cause.BAD_REQUEST,
     401: Cause.UNAUTHENTICATED,
@@ -47,7 +47,8 @@ _CAUSES: Final[Mapping[int, Cause]] = {
     501: Cause.NOT_ALLOWED,
 }
 
-#: The state of a catalogue that has not made a change; what else it refuses is due to the change, and says so itself.
+#: The texts for a catalogue whose state prevents a change; other refusals are due to the change, and have their own
+#: texts.
 _STATES: Final[Mapping[Cause, str]] = {
     Cause.UNAVAILABLE: "another writer keeps the catalogue: nothing was changed, try again later",
     Cause.NOT_ALLOWED: "the catalogue of this server can only be read",
@@ -68,7 +69,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What an HTTP client is told in place of an answer."""
+    """The problem that an HTTP client gets in place of an answer."""
 
     status: int
     detail: str
@@ -84,7 +85,7 @@ class Problem:
 
 
 class RequestRefused(BrokerCoreError):
-    """An operation refuses a request; the client is told ``problem``."""
+    """An operation refuses a request; the client gets ``problem``."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.detail)
@@ -99,14 +100,14 @@ def refused(
     headers: Mapping[str, str] | None = None,
     **more: Any,
 ) -> RequestRefused:
-    """The error to raise where an operation refuses a request with this status; ``more`` are members of the problem."""
+    """The error by which an operation refuses a request with this status; ``more`` are members of the problem."""
     return RequestRefused(
         Problem(status, detail, _CAUSES[status] if cause is None else cause, headers or {}, more)
     )
 
 
 def problem_of(error: Exception, request: web.Request) -> Problem:
-    """What the client is told of whatever was raised for its request; the log has the details of a mistake."""
+    """The problem for the client about an error of its request; the log has the details of a mistake."""
     if isinstance(error, RequestRefused):
         return error.problem
     if isinstance(error, ListingFailed):
@@ -143,7 +144,7 @@ def _of_cause(cause: Cause, detail: str, retry_after: int = _RETRY_AFTER, **more
 
 
 def _of_change(error: CatalogError) -> Problem:
-    """What a client is told of a change that the catalogue refused. It names no file of the server; the log does."""
+    """The problem about a change that the catalogue refused. It names no file of the server; the log does."""
     if isinstance(error, ImportRefused):
         return _of_cause(error.cause, f"line {error.line} of the body: {error.reason}", line=error.line)
     told = _STATES.get(error.cause)

@@ -31,7 +31,7 @@ Schema: TypeAlias = Mapping[str, Any]
 #: Seconds in which a client must send the next bytes of a body.
 _TIMEOUT: Final = 15.0
 _CONTINUE: Final = "100-continue"
-#: Which fault of several a client is told: those of values come after those of types.
+#: The order in which one of several faults is reported: faults of values come after those of types.
 _RANKS: Final[Mapping[str, int]] = {"extra_forbidden": -1, "unicode": 1, "value_error": 2}
 
 
@@ -39,8 +39,8 @@ _RANKS: Final[Mapping[str, int]] = {"extra_forbidden": -1, "unicode": 1, "value_
 class Body:
     """The body that an operation takes: the schema or model by media type, and the most bytes that it may have.
 
-    A request with another ``Content-Type``, or none, is refused (415): a web page of somebody else cannot send these
-    types without being asked for leave (CORS), which is never given. A body may have one of the ``encodings``
+    A request with another ``Content-Type``, or none, is refused (415): a web page of another site cannot send these
+    types without permission (CORS), which is never given. A body may have one of the ``encodings``
     (``Content-Encoding``): the operation itself decompresses it. ``examples`` has an example by media type.
     """
 
@@ -55,7 +55,7 @@ class Body:
 
 
 def check_body(request: web.Request, body: Body | None) -> None:
-    """Raise the error for a request whose body is not what its operation takes, before anything of it is read."""
+    """Raise the error for a request whose body is not what its operation takes, before any of it is read."""
     if body is None:
         if request.body_exists:
             raise refused(400, f"{request.method} takes no body here")
@@ -74,17 +74,18 @@ def check_body(request: web.Request, body: Body | None) -> None:
 
 
 async def check_expectation(request: web.Request) -> None:
-    """Raise the error 417 unless all that a client expects is to be asked for its body, as :func:`read_pieces` does.
+    """Raise the error 417 for any expectation but 100-continue, which :func:`read_pieces` answers.
 
-    A request that is refused before is not asked: the client need not send what nobody reads.
+    If a request is refused before, the client need not send its body.
     """
     if request.version >= HttpVersion11 and request.headers[hdrs.EXPECT].lower() != _CONTINUE:
         raise web.HTTPExpectationFailed
 
 
 def awaits_leave(request: web.Request) -> bool:
-    """Whether a client may wait to be asked for its body: where it is refused, nothing but the end of the connection
-    says that its next bytes are no body."""
+    """Whether a client may wait for 100-continue: if it is refused, only the end of the connection shows that its next
+    bytes are no body.
+    """
     return hdrs.EXPECT in request.headers
 
 
@@ -97,7 +98,7 @@ async def _ask_for_it(request: web.Request) -> None:
 async def read_pieces(request: web.Request, body: Body) -> AsyncIterator[bytes]:
     """The body, piece by piece as it comes.
 
-    Raises the error 413 where it is larger than it may be, and 408 for a client that sends nothing for some time.
+    Raises the error 413 if it is too large, and 408 for a client that sends nothing for some time.
     """
     await _ask_for_it(request)
     size = 0
@@ -124,14 +125,14 @@ class RequestObject(JsonObject):
 
     model_config = ConfigDict(extra="forbid")
 
-    #: What a client is told of a member of another type, by its name, and of a body that is no object ("").
+    #: The texts about a member of a wrong type, by its name, and about a body that is no object ("").
     wrong: ClassVar[Mapping[str, str]]
-    #: What comes before the errors of the body.
+    #: The text before errors of the body.
     prefix: ClassVar[str] = ""
 
     @classmethod
     def unknown(cls, names: Sequence[str]) -> str:
-        """What a client is told of members that are not declared."""
+        """The text about undeclared members."""
         return f"unknown member {quoted(names[0])} of the body; known: {', '.join(cls.model_fields)}"
 
     @classmethod

@@ -1,4 +1,4 @@
-"""``/v1/server``: the state of a server for operators: plugins, questions, memory, and what is wrong with it."""
+"""``/v1/server``: the state of a server for operators: plugins, questions, memory, and problems."""
 
 from __future__ import annotations
 
@@ -315,7 +315,7 @@ async def _plugins(request: ApiRequest) -> web.StreamResponse:
 
 async def _metrics(request: ApiRequest) -> web.StreamResponse:
     services, prefixes = request.services, request.values["name"]
-    # On the event loop: what they are read of is the loop's. Rendering is not.
+    # On the event loop, which owns the metrics; rendering can be elsewhere.
     found = list(_samples(services.metrics.registry, prefixes))
     content = {"items": found[:MOST_ITEMS], "total": len(found)}
     return await asyncio.to_thread(json_response, 200, content)
@@ -336,7 +336,7 @@ def _samples(registry: CollectorRegistry, prefixes: tuple[str, ...]) -> Iterator
 
 
 def _check_shown(services: ApiServices) -> None:
-    """Refuse what clients ask, patterns and properties, if the settings do not show it."""
+    """Refuse to show clients' patterns and properties, if the settings forbid it."""
     if not services.http.questions and services.authenticator is not None:
         raise refused(
             403, "questions are not shown: set questions = true in the table [http] of the settings"

@@ -33,19 +33,18 @@ __all__ = ["ApiServices", "Checked", "holds", "needs_catalog", "needs_changes"]
 
 
 class Cluster(Protocol):
-    """A cluster, as far as it tells more than topics; what it does not answer is a
-    :exc:`~broker_core.errors.ListingFailed`."""
+    """The further data of a cluster besides topics; a failure is a :exc:`~broker_core.errors.ListingFailed`."""
 
     @property
     def logs(self) -> Callable[[Asker, NamespaceName], Awaitable[ChangeLog]] | None:
-        """What gives the change log of what it lists for a client; ``None`` where it is not followed."""
+        """The function that gives the change log of its listing for a client; ``None`` if it is not followed."""
 
     async def namespaces(self, asker: Asker, /) -> KnownNamespaces:
         """Its namespaces that are known for a client."""
 
 
 class Checked(NamedTuple):
-    """What `broker-core check` says of the settings of a server, and when it was asked, in Unix seconds."""
+    """The findings of `broker-core check` about the settings of a server, with their time in Unix seconds."""
 
     found: list[Check]
     at: float
@@ -53,10 +52,9 @@ class Checked(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ApiServices:
-    """What operations use. ``catalog``, ``change_log`` and ``changes`` are ``None`` before a cluster.
+    """The parts that operations use. ``catalog``, ``change_log`` and ``changes`` are ``None`` before a cluster.
 
-    ``brokers`` are those of the cluster. ``authenticator`` is that of the clients; of the operator
-    none is asked for.
+    ``brokers`` are the cluster's. ``authenticator`` is for clients; the operator needs no credentials.
     """
 
     pipeline: Pipeline
@@ -73,27 +71,27 @@ class ApiServices:
     readers: SlowReaders = field(default_factory=SlowReaders)
     #: The cluster behind this server.
     cluster: Cluster | None = None
-    #: The questions that streams follow, where any are served.
+    #: The questions that streams follow, if any are served.
     feeds: ListingFeeds | None = None
     streams: StreamPlaces = field(default_factory=StreamPlaces)
     #: The clients of all servers.
     clients: Clients = field(default_factory=Clients)
     quotas: Quotas = field(default_factory=Quotas)
-    #: The last hour of the server, where anybody can ask for it.
+    #: The last hour of the server, if anybody can ask for it.
     history: History | None = None
-    #: Checks the settings as they could be read now; ``None`` where a program gave them.
+    #: Checks the settings as they could be read now; ``None`` if a program gave them.
     check: Callable[[], Awaitable[Checked]] | None = None
-    #: What pages of this server may ask.
+    #: The rules for pages of this server.
     pages: WebPages = field(default_factory=WebPages)
     #: One for all servers of a broker.
     http_metrics: HttpMetrics = field(default_factory=lambda: HttpMetrics(Metrics()))
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """The methods of which clients must use one; none where all are let in."""
+        """The methods of which clients must use one; none if all are let in."""
         if self.authenticator is None or not self.authenticator.enabled:
             return ()
-        # Without one of these it is a plugin that authenticates, as a rule by tokens.
+        # Without one of these a plugin authenticates, mostly by tokens.
         return tuple(self.authenticator.methods) or ("token",)
 
     @property
@@ -111,7 +109,7 @@ class ApiServices:
 
     @property
     def http(self) -> HttpSettings:
-        """The table ``[http]``; its defaults where there is only the operator's socket."""
+        """The table ``[http]``; its defaults if there is only the operator's socket."""
         return self.settings.http or HttpSettings()
 
 
@@ -131,7 +129,7 @@ def needs_changes(services: ApiServices, namespace: NamespaceName | None = None)
 
 
 def holds(services: ApiServices, namespace: NamespaceName) -> bool:
-    """Whether topics of a namespace are those of the catalogue or of a Kafka cluster, and not of Pulsar's brokers."""
+    """Whether the catalogue or a Kafka cluster holds the topics of a namespace, and not Pulsar's brokers."""
     return services.changes is not None and services.changes.are_of(namespace)
 
 

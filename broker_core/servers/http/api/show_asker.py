@@ -1,4 +1,4 @@
-"""``GET /v1/me``: the asker, its rights, until when, and what this server is."""
+"""``GET /v1/me``: the asker, its rights and their end, and facts of this server."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def operations(services: ApiServices, version: str) -> list[Operation]:
 
 
 def _changes(services: ApiServices, namespace: NamespaceName | None) -> bool:
-    """Whether topics of a namespace are changed by this server; ``None``: those of any."""
+    """Whether this server changes topics of a namespace; ``None``: of any namespace."""
     changes = services.changes
     return changes is not None and (namespace is None or changes.are_of(namespace))
 

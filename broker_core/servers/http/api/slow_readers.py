@@ -1,4 +1,4 @@
-"""The readers of large answers over HTTP: the slowest is cut off where others wait for the memory of its answer."""
+"""The readers of large answers over HTTP: the slowest is cut off if others wait for the memory of its answer."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class SlowReaders:
         return len(self._readers) <= 1
 
     def make_room(self, budget: PermitBudget) -> None:
-        """A request has waited long for permits of ``budget``: cut the slowest reader off whose answer holds some."""
+        """Cut the slowest reader off whose answer holds permits of ``budget``, for which a request has waited long."""
         now = asyncio.get_running_loop().time()
         slow = [
             (seconds, reader)

@@ -34,7 +34,7 @@ class StreamPlaces:
     def place(self, admission: ApiAdmission, client: Hashable, stream: _Stream) -> Iterator[None]:
         """The place of one more stream of a client of one server, whose end closes it.
 
-        Where half of the server's places are taken, nobody has more than an eighth of them. Raises
+        If half of the server's places are taken, no client has more than an eighth of them. Raises
         :exc:`TooManyRequests`.
         """
         places, who = admission.streams, (admission, client)

@@ -1,6 +1,6 @@
-"""``GET`` and ``DELETE /v1/topics/by-id/{topic_id}``: one topic by its id (KIP-516), in whatever namespace it is.
+"""``GET`` and ``DELETE /v1/topics/by-id/{topic_id}``: one topic by its id (KIP-516), in any namespace.
 
-A client that may not see a topic is told that there is none of this id.
+A client that may not see a topic gets the answer that there is none with this id.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ async def _delete(request: ApiRequest) -> web.StreamResponse:
     services, topic_id = request.services, request.values[_TOPIC_ID.name]
     changes = needs_changes(services)
     changes.check_transport(request.asker)
-    # Rules and gates come after masks, and are asked by the use case that changes.
+    # Rules and gates come after masks; the use case that changes asks them.
     found = await _found(request, copied(asked_by(request), action=None))
     assert found.name is not None
     attempt = request.attempt
@@ -109,7 +109,7 @@ async def _delete(request: ApiRequest) -> web.StreamResponse:
         await changes.allow(attempt, found.name, request.deadline)
     except ListingFailed as failure:
         if failure.cause is Cause.DENIED:
-            await _found(request, asked_by(request))  # else nothing tells that there is such a topic
+            await _found(request, asked_by(request))  # else nothing may show that there is such a topic
         raise
 
     def check(there: TopicRecord | None) -> None:

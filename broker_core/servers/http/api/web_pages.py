@@ -1,12 +1,12 @@
-"""What web pages may ask of this server by the browsers of clients: pages of its own, and no other.
+"""The rules for requests of web pages by browsers: only pages of this server may ask.
 
 A page of any site can have a browser send requests here, and one whose name an attacker lets stand for this server's
 address (DNS rebinding) passes for a page of the server itself: then ``Origin`` and ``Host`` are equal, and both have
 that name. Over plain http a read of such a page has neither ``Origin`` nor ``Sec-Fetch-Site``, and its script sets
-``User-Agent``, so it is told from no program. ``Host`` is what no script sets: so requests are for hosts that no
-stranger can name, which are addresses, ``localhost``, and those of ``[http] hosts``. Reads are answered by any name if
-such a page cannot have asked: with credentials that were verified, over TLS, whose certificate the browser compares
-with the name, and by the socket of the operator. docs/how-to/secure.md#browsers
+``User-Agent``, so it cannot be distinguished from a program. No script sets ``Host``: so requests must be for hosts
+that no stranger can name, which are addresses, ``localhost``, and the hosts of ``[http] hosts``. Reads by any other
+name are answered if such a page cannot have asked: with credentials that were verified, over TLS, whose certificate the
+browser compares with the name, and by the socket of the operator. docs/how-to/secure.md#browsers
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["WebPages"]
 
 _READS: Final = frozenset({"GET", "HEAD"})
 _FETCH_SITE: Final = "Sec-Fetch-Site"
-#: An IPv6 address with or without a port; Python 3.11 drops what else stands behind the bracket.
+#: An IPv6 address with or without a port; Python 3.11 drops other text after the bracket.
 _BRACKETS: Final = re.compile(r"\[[^\[\]]+\](:[0-9]*)?")
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
@@ -36,10 +36,10 @@ _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 class WebPages:
     """The rules for requests of browsers.
 
-    ``hosts`` are those of ``[http] hosts``. ``has_pages`` says whether the server has pages at all, ``may_change``
-    whether these may change anything; without pages, browsers only read. To a browser all pages of a server are one
-    origin, so it is not the page that decides, but what is asked: the site at ``/`` says whether pages may change
-    what the server has itself, and each site whether they may by its own routes.
+    ``hosts`` are the hosts of ``[http] hosts``. ``has_pages`` says whether the server has pages at all, ``may_change``
+    whether they may change anything; without pages, browsers only read. To a browser all pages of a server are one
+    origin, so not the page decides, but the path of the request: the site at ``/`` says whether pages may change what
+    the server has itself, and each site whether they may by its own routes.
     """
 
     def __init__(
@@ -55,9 +55,10 @@ class WebPages:
         return WebPages(self.hosts, has_pages=self.has_pages, may_change=may_change)
 
     def check(self, request: web.Request, *, changes: bool = False) -> None:
-        """Refuse what a page may not ask: the errors 403 and 421. ``changes``: the request changes something.
+        """Refuse a request that a page may not make: the errors 403 and 421. ``changes``: the request changes
+        something.
 
-        The asker has been admitted: credentials that nobody has looked at count for nothing.
+        The asker has been admitted: unverified credentials do not count.
         """
         if request.method in _READS:
             if not (request.get(PROVEN) or _is_safe_from_rebinding(request)):
@@ -129,7 +130,7 @@ def _parts(url: str) -> tuple[str, int] | None:
 
 
 def _is_own(request: web.Request) -> bool:
-    """Whether the page that asks is of the host that is asked, by whatever scheme: TLS may end before this server."""
+    """Whether the asking page is of the asked host, by any scheme: TLS may end before this server."""
     given = request.headers.getall(hdrs.ORIGIN, ())
     if not given:
         return True  # Sec-Fetch-Site says the rest

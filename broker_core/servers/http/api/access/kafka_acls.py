@@ -233,7 +233,7 @@ async def _delete_acls(request: ApiRequest) -> web.StreamResponse:
 
 
 def _note(request: ApiRequest, changed: Sequence[AclBinding]) -> None:
-    """Tell the audit which ACLs were changed."""
+    """Note for the audit log which ACLs were changed."""
     request.attempt.rows = [
         AuditRow(shown(resource_text(each)), fields={"acl": shown(binding_text(each))}) for each in changed
     ]
@@ -258,7 +258,7 @@ def _matching(rows: Sequence[AclRow], asked: AclFilter) -> list[AclBinding]:
 def _acl_page(
     rows: Sequence[AclRow], asked: AclFilter, after: str, limit: int
 ) -> tuple[list[_Acl], str | None]:
-    """The page behind ``after``, and where the next one begins."""
+    """The page after ``after``, and the start of the next one."""
     keyed = sorted((ascii_json(each), each) for each in _matching(rows, asked))
     rest = [each for each in keyed if each[0] > after]
     following = rest[limit - 1][0] if len(rest) > limit else None

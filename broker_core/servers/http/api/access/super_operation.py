@@ -1,4 +1,4 @@
-"""What the operations below /v1/access have in common: they are for super roles, and answer by pages."""
+"""The common parts of the operations below /v1/access, which are for super roles, and answer by pages."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ PAGE: Final = (
 
 
 def link_to(request: ApiRequest, following: str | None) -> dict[str, str]:
-    """The header of a page that has another one behind it."""
+    """The header of a page with another one after it."""
     if following is None:
         return {}
     query = {name: value for name, value in request.http.query.items() if name != "cursor"}

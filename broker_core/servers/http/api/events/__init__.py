@@ -1,4 +1,4 @@
-"""The topics of a question as a stream of server-sent events: all of them, then what comes and goes."""
+"""The topics of a question as a stream of server-sent events: all of them, then the changes."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """Server-sent events as bytes (https://html.spec.whatwg.org/multipage/server-sent-events.html).
 
-The data of an event is one line of JSON, in which every line break is escaped. ``id`` is the topics hash of what a
-client has after the event, with versions of the catalogue behind it, since a hash says nothing of names that are other
-topics; of events that belong together only the last one has it, so that a client which is cut off between them resumes
-at the one before.
+The data of an event is one line of JSON, in which every line break is escaped. ``id`` is the hash of a client's topics
+after the event, followed by versions of the catalogue, since a hash does not show recreated topics; of events that
+belong together only the last one has it, so that a client which is cut off between them resumes before them.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class EventRenderer:
     """Changes as chunks of the body of a stream, which all streams are written."""
 
     def changed(self, change: Change) -> tuple[bytes, ...] | None:
-        """The events of a change; ``None`` where all topics are sent anew."""
+        """The events of a change; ``None`` if all topics are sent anew."""
         if change.added.fields_size + change.removed.fields_size > _MOST:
             return None
         return (chunk_of(changed_text(change.added, change.removed, change.event_id)),)
@@ -71,12 +70,12 @@ def event_text(name: str, data: bytes, topics_hash: str | None = None) -> bytes:
 
 
 def first_text(milliseconds: int) -> bytes:
-    """What a stream begins with: after how long a client that was cut off should come back."""
+    """The beginning of a stream: the time after which a client that was cut off should come back."""
     return b"retry: %d\n\n" % milliseconds
 
 
 def watching_text(period: float | None) -> bytes:
-    """The event that says whether changes are told as they come, or looked for every so many seconds."""
+    """The event that says whether changes are sent as they come, or looked for every so many seconds."""
     told = {"watching": True} if period is None else {"watching": False, "period_s": period}
     return event_text("watching", ascii_json(told).encode())
 

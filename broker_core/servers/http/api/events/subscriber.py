@@ -1,4 +1,4 @@
-"""One stream of events as its feed sees it: what waits to be written, and whether it has to begin anew."""
+"""One stream of events as its feed sees it: the events to write, and whether it has to begin anew."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from broker_core.service import ChangeEvent
 
 __all__ = ["Subscriber"]
 
-#: Changes that wait for a reader, and their bytes: one that is further behind gets all topics anew.
+#: Changes that wait for a reader, and their bytes: a reader that is further behind gets all topics anew.
 _EVENTS: Final = 64
 _BYTES: Final = 1024 * 1024
 
@@ -39,7 +39,7 @@ class Subscriber:
     def __init__(self, asker: Asker, *, lags: bool = False) -> None:
         self.asker = asker
         self.lags = lags
-        #: What the client is to be told once; the topics stay as they are.
+        #: A failure to report to the client once; the topics stay as they are.
         self.failure: ListingFailed | None = None
         self.ended: ListingFailed | None = None
         self.is_closed = False
@@ -49,7 +49,7 @@ class Subscriber:
         self._bytes = 0
 
     def changed(self, event: ChangeEvent | None, _before: Selection | None = None) -> None:
-        """One more change; ``None``: one that is not told by itself."""
+        """Add a change; ``None``: a change that was not rendered."""
         if self.lags or self.is_suspended:
             return
         frames = None if event is None else event.rendered.get(EVENTS)
@@ -82,18 +82,18 @@ class Subscriber:
         self.woken.set()
 
     def begin_anew(self) -> None:
-        """What comes from here on is after the topics of this moment."""
+        """Drop the waiting changes: all topics of this moment are sent anew."""
         self.lags = False
         self._events.clear()
         self._bytes = 0
 
     def fail(self, failure: ListingFailed) -> None:
-        """Tell of a failure; all topics stay."""
+        """Report a failure; all topics stay."""
         self.failure = failure
         self.woken.set()
 
     def suspend(self, failure: ListingFailed) -> None:
-        """Tell nothing of topics until :meth:`resume`: nobody can say whether the client may see them."""
+        """Send no topics until :meth:`resume`: it is unknown whether the client may see them."""
         if not self.is_suspended:
             self.begin_anew()
             self.is_suspended = True

@@ -1,4 +1,4 @@
-"""One stream of topics over HTTP: what is written to it, as fast as its client reads."""
+"""One stream of topics over HTTP, written as fast as its client reads."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _CREDENTIALS: Final = 30.0
 #: Milliseconds after which a client that was cut off comes back: not all at once.
 _RETRY: Final = 1000
 _SPREAD: Final = 4000
-#: Bytes that wait in a transport, about; and what a stream holds permits for while it writes nothing large.
+#: The approximate bytes that wait in a transport, for which a stream holds permits while it writes nothing large.
 _SLICE: Final = 16 * 1024
 _HELD: Final = 32 * 1024
 
@@ -55,7 +55,7 @@ async def stream_topics(
 ) -> web.StreamResponse:
     """Answer with the topics of a question, and then with each change, until the client or the server goes away.
 
-    Raises what a listing raises, before anything is sent.
+    Raises the errors of a listing, before anything is sent.
     """
     headers = {hdrs.CONTENT_TYPE: EVENT_STREAM, hdrs.VARY: VARY, "X-Accel-Buffering": "no"}
     services, namespace = request.services, question.namespace
@@ -96,7 +96,7 @@ async def _permit(request: ApiRequest, size: int) -> Permit:
 
 
 def _client(asker: Asker) -> Hashable:
-    """Whose streams are counted together: those of a role, or of an address where there are no roles."""
+    """The key by which streams are counted together: the role, or the address if there are no roles."""
     return asker.host if asker.role is None else (asker.role, asker.original_principal)
 
 
@@ -118,7 +118,7 @@ class _TopicStream:
         self._told: float | None = -1.0  # of how changes are seen
 
     async def run(self, headers: dict[str, str]) -> web.StreamResponse:
-        """Write until it is over; a client that stays behind for too long is cut off."""
+        """Write until it is over; a client that lags for too long is cut off."""
         http, subscriber = self._request.http, self._subscriber
         response = web.StreamResponse(headers=headers)
         if self._chunked:
@@ -163,9 +163,7 @@ class _TopicStream:
             await self._write(watching_text(period))
 
     async def _is_still_admitted(self) -> bool:
-        """Whether the credentials are good and those of the same role, as it was a moment ago; the client is told if
-        they are not.
-        """
+        """Whether the credentials were good and of the same role a moment ago; reports to the client if not."""
         try:
             return await self._is_admitted()
         except Exception as error:  # noqa: BLE001 - whatever it is, the client has no more right to this
@@ -173,7 +171,7 @@ class _TopicStream:
             return False
 
     async def _is_admitted(self) -> bool:
-        """Whether the role is the same, as it was a moment ago; raises what refuses the credentials."""
+        """Whether the role was the same a moment ago; raises the refusal of the credentials."""
         if self._loop.time() - self._looked < _CREDENTIALS:
             return True
         self._looked = self._loop.time()
@@ -181,7 +179,7 @@ class _TopicStream:
         return (asker.role, asker.original_principal) == (own.role, own.original_principal)
 
     async def _write_all(self) -> None:
-        """All topics of this moment; what changes meanwhile comes after them."""
+        """Write all topics of this moment; changes meanwhile come after them."""
         feed, subscriber, request = self._feed, self._subscriber, self._request
         subscriber.begin_anew()
         selection, topics_hash, event_id = feed.selection, feed.topics_hash, feed.event_id
@@ -236,7 +234,7 @@ class _TopicStream:
         await self._check_slow_reader()
 
     async def _check_slow_reader(self) -> None:
-        """Cut a client off that is refused now, in the middle of an event: it may read for hours what it has asked."""
+        """Cut a client off that is refused now, in the middle of an event, which it might read for hours."""
         with contextlib.suppress(Exception):  # as above
             if await self._is_admitted():
                 return

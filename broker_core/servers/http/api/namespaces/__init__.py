@@ -1,4 +1,4 @@
-"""Namespaces over HTTP: which there are, one topic by its name, what changed, and how a listing comes about."""
+"""Namespaces over HTTP: the list of them, one topic by its name, changes, and how a listing comes about."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ class AskedQuestion(RequestObject):
 
 
 def body_of(services: ApiServices, model: type[AskedQuestion], example: object) -> Body:
-    """The body of an operation that takes such a question."""
+    """The body of an operation that takes a question of ``model``."""
     limits = services.settings.limits
     most = _MOST_PATTERN + 6 * limits.property_bytes + 8 * limits.properties
     return Body(
@@ -112,9 +112,10 @@ def body_of(services: ApiServices, model: type[AskedQuestion], example: object) 
 async def read_asked(
     request: ApiRequest, asked: AskedQuestion, topic: TopicName | None = None
 ) -> ListingRequest:
-    """The question with its pattern compiled, as another asker if it names one; ``topic`` is the one asked about.
+    """The question with its pattern compiled, as another asker if it names one; ``topic`` is the topic in question.
 
-    Asking as somebody else is in the audit log, and needs the right to list besides. Raises what refuses a question.
+    Asking as another client is logged for the audit, and also needs the right to list. Raises the refusal of a
+    question.
     """
     asker = request.asker
     if asked.asker is not None:

@@ -27,7 +27,8 @@ class _Question(AskedQuestion):
 class _Explanation(JsonObject):
     """What `broker-core explain --format json` prints, without the texts of plugins' errors and without `kafka`.
 
-    Of a listing that fails it has `error`, `code` and `cause`."""
+    Of a listing that fails it has `error`, `code` and `cause`.
+    """
 
     model_config = ConfigDict(extra="allow")
 
@@ -106,7 +107,7 @@ async def _explain(request: ApiRequest) -> web.StreamResponse:
 
 
 def _without_errors(report: dict[str, Any]) -> dict[str, Any]:
-    """The report without the texts of plugins' errors, which may hold what is for the operator alone."""
+    """The report without the texts of plugins' errors, which may have parts for the operator alone."""
     report.pop("detail", None)
     for steps in (report["gates"], report["chain"], report["masks"]):
         for step in steps:

@@ -1,4 +1,4 @@
-"""``GET /v1/namespaces``: the namespaces that the client may list, those of the catalogue with counts and versions."""
+"""``GET /v1/namespaces``: the namespaces that the client may list, with the catalogue's counts and versions."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ __all__ = [
 _READ: Final = 2000
 _DECIDED: Final = 100
 #: Namespaces that gates are asked about at a time: half of a plugin's threads, so that clients have the others; and how
-#: many before it is looked whether a page is full.
+#: many are asked about before a look whether the page is full.
 _AT_A_TIME: Final = 4
 _ASKED: Final = 16
 
@@ -197,12 +197,12 @@ def operations(services: ApiServices) -> list[Operation]:
     ]
 
 
-#: What the catalogue counts namespaces by; ``None`` of a name that it does not hold.
+#: The catalogue's states of namespaces by name; ``None`` for a name that it does not hold.
 _States: TypeAlias = Mapping[str, NamespaceState | None]
 
 
 class _Source(Protocol):
-    """What knows names of namespaces, as :class:`~broker_core.catalog.NamespaceCounts`."""
+    """A source of names of namespaces, as :class:`~broker_core.catalog.NamespaceCounts`."""
 
     def states(self, after: str, most: int, meant: MeantNames, /) -> _States: ...
 
@@ -233,7 +233,7 @@ class _Names:
 
 
 class _WithOne:
-    """What another source knows, and one name more."""
+    """Another source, and one more name."""
 
     def __init__(self, source: _Source, name: str) -> None:
         self._source = source
@@ -290,7 +290,7 @@ def _meant(values: Mapping[str, Any]) -> MeantNames:
 
 
 async def _total(request: ApiRequest, counts: _Source, meant: MeantNames) -> int | None:
-    """How many namespaces a client may list; ``None`` where gates are asked about each."""
+    """The number of namespaces that a client may list; ``None`` if gates are asked about each."""
     pipeline, asker = request.services.pipeline, request.asker
     if pipeline.dispatcher.has_gates:
         return None
@@ -397,7 +397,7 @@ def mode_counts(persistent: int, non_persistent: int) -> dict[str, int]:
 
 
 def count_members(count: NamespaceCount) -> dict[str, Any]:
-    """The members of an object that are known where a namespace is counted."""
+    """The members of an object that are known if a namespace is counted."""
     return {
         "version": version_text(count.version),
         "counts": mode_counts(*count.names),

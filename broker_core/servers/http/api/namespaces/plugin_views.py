@@ -1,4 +1,4 @@
-"""What plugins and rules have to do with a namespace: whether what the catalogue says is what a client is shown."""
+"""The effect of plugins and rules on a namespace: whether a client sees exactly what the catalogue has."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from broker_core.servers.http.api.services import ApiServices, needs_catalog
 
 __all__ = ["exact_log", "is_plain", "plain_ones", "source_of", "sources_of"]
 
-#: What answers may depend on without hiding anything from anybody: clients choose these.
+#: The words that answers may depend on without hiding anything: clients choose the values.
 _CHOSEN: Final = ("pattern", "properties", "property:")
 
 
@@ -43,17 +43,17 @@ def sources_of(services: ApiServices, namespaces: Sequence[NamespaceName]) -> li
 
 
 def source_of(services: ApiServices, namespace: NamespaceName) -> str:
-    """Where the topics of a namespace come from: the first plugin that is asked to list it, else the default lister."""
+    """The source of a namespace's topics: the first plugin that is asked to list it, else the default lister."""
     pipeline = services.pipeline
     return next(iter(pipeline.dispatcher.lister_hook.plugins(namespace)), pipeline.lister.name)
 
 
 async def exact_log(services: ApiServices, asker: Asker, namespace: NamespaceName) -> ChangeLog:
-    """The change log of exactly the topics that a client is shown of a namespace.
+    """The change log of exactly the topics that a client sees of a namespace.
 
-    That is the catalogue's, what the snapshots of the cluster saw for this client, or that of the plugin that lists the
-    namespace. Raises the error 409 where masks or rules hide topics, or the plugin tells no changes or answers by who
-    asks; 501 before a cluster without snapshots.
+    That is the catalogue's, the log of the cluster's snapshots for this client, or the log of the plugin that lists the
+    namespace. Raises the error 409 if masks or rules hide topics, or the plugin has no change log or its answers depend
+    on the asker; 501 before a cluster without snapshots.
     """
     dispatcher = services.pipeline.dispatcher
     if services.pipeline.authorization.filter(asker, str(namespace)) is not None:

@@ -80,7 +80,7 @@ async def _of_catalog(request: ApiRequest, counts: NamespaceCounts) -> web.Respo
 
 
 async def _of_listing(request: ApiRequest) -> web.Response:
-    """Where plugins list or hide topics, or brokers hold them: what the client is listed."""
+    """The answer by a listing of the client, if plugins list or hide topics, or brokers hold them."""
     namespace = request.namespace()
     question = ListingRequest(namespace, Mode.ALL, asker=request.asker, deadline=request.deadline)
     answer = await request.services.pipeline.answer(question)

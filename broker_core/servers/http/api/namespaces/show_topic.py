@@ -1,6 +1,6 @@
-"""``GET /v1/namespaces/{tenant}/{namespace}/topics/{topic}``: what is known of one topic.
+"""``GET /v1/namespaces/{tenant}/{namespace}/topics/{topic}``: the details of one topic.
 
-Whatever hides a topic from the listings of a client hides it here: then, as if there is none, the answer is 404.
+A topic that is hidden from the listings of a client is hidden here: the answer is 404, as if there were none.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from broker_core.service import Asked, Found
 __all__ = ["SHOWN_REPLIES", "asked_by", "found_topic", "operations", "shown"]
 
 _WANTS: Final = frozenset({"partitions", "topic_id", "properties", "configs", "created"})
-#: What a topic that is shown may be answered with.
+#: The replies of operations that show a topic.
 SHOWN_REPLIES: Final = {
     200: Reply(
         "The topic.",
@@ -104,7 +104,7 @@ async def shown(request: ApiRequest, found: Found) -> web.Response:
     shown = TopicObject.of(record, await services.change_log.version(namespace))
     changes: dict[str, Any] = {"partitions": found.partitions}
     if services.pipeline.hides(request.asker, namespace):
-        changes["version"] = None  # it counts what is hidden too
+        changes["version"] = None  # it counts hidden topics too
     response = ShownTopic(**shown.content() | changes).response()
     response.headers[hdrs.ETAG] = etag
     return response

@@ -1,4 +1,4 @@
-"""``GET /v1/namespaces/{tenant}/{namespace}/changes``: what changed since a version, or as soon as anything does."""
+"""``GET /v1/namespaces/{tenant}/{namespace}/changes``: the changes since a version, or as soon as there are any."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from broker_core.service import ChangeWatch, read_version, version_text
 __all__ = ["operations"]
 
 _LONGEST_WAIT: Final = 30
-#: Seconds after which a plugin's log is asked again, which tells of nothing itself.
+#: Seconds after which a plugin's log is asked again, which reports nothing itself.
 _AGAIN: Final = 5.0
 
 
@@ -229,7 +229,7 @@ def _rendered(since: CatalogVersion | None, changes: Changes, *, more: bool) -> 
         since=None if since is None else version_text(since),
         version=version_text(changes.version),
         more=more,
-        # What listings never have is not told here either.
+        # Topics that listings never have are not shown here either.
         changes=[_Change.of(change) for change in changes if not change.name.is_system],
     )
     return content.json_line().encode()

@@ -1,4 +1,4 @@
-"""``GET .../topics/{topic}/configs``: the configs that a topic has in effect, and where each is from."""
+"""``GET .../topics/{topic}/configs``: the configs that a topic has in effect, with the source of each."""
 
 from __future__ import annotations
 

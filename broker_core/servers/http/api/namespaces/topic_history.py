@@ -1,4 +1,4 @@
-"""``GET .../topics/{topic}/history``: what the change log knows of one topic, and of those that had its name before."""
+"""``GET .../topics/{topic}/history``: the changes in the log of one topic, and of topics that had its name before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``POST .../topics/{topic}:why``: why a topic is in the listing of a client, or is not, and what it would take."""
+"""``POST .../topics/{topic}:why``: why a topic is in a client's listing, or is not, and what would make it pass."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Cursors: where the next page begins, as opaque text that is safe in URLs.
+"""Cursors: the start of the next page, as opaque text that is safe in URLs.
 
-A cursor is a position by name (:class:`~broker_core.listing.page.Position`), so it holds whatever comes and goes around
-it, on every server, for any time. It is no secret and gives no rights: each page is answered for whoever asks. A sum of
-its bytes tells a shortened or mistyped one, which would leave out names in silence.
+A cursor is a position by name (:class:`~broker_core.listing.page.Position`), so it stays valid whatever comes and goes
+around it, on every server, for any time. It is no secret and gives no rights: each page is answered by the rights of
+its asker. A sum of its bytes exposes a shortened or mistyped one, which would leave out names in silence.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from broker_core.names.topic_name import MAX_NAME_BYTES
 
 __all__ = ["MAX_CURSOR", "cursor_of", "read_cursor"]
 
-#: The first byte behind the sum: another one is of another release.
+#: The first byte after the sum, which differs by release.
 _VERSION: Final = b"\x01"
 _SUM_BYTES: Final = 4
 #: The partition with one added, so that -1 (no partition) is 0.
 _PARTITION_BYTES: Final = 4
 _HEAD: Final = len(_VERSION) + _SUM_BYTES + _PARTITION_BYTES
-#: The most characters of a cursor, whose name has a scheme and a namespace in front of what may be in it.
+#: The most characters of a cursor, whose name has a scheme and a namespace before the local name.
 MAX_CURSOR: Final = -(-4 * (_HEAD + MAX_NAME_BYTES + 2048) // 3)
 _TEXT: Final = re.compile(r"[A-Za-z0-9_-]+")
 

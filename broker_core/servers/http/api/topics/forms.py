@@ -115,13 +115,13 @@ def details_body(
 def listing_body(
     media_type: str, items: Iterator[bytes | memoryview], block: BlockSize, size: int, end: ListingEnd
 ) -> RenderedBody:
-    """Rendered items in this form, with what is around them. ``size`` is that of the items, about."""
+    """Rendered items in this form, with the text around them. ``size`` is the approximate size of the items."""
     said = end.content()
     topics_hash = said.get("topics_hash")
     if "total" not in said:
         said.pop("topics_hash", None)
     if media_type == JSON:
-        # Behind the items: what is counted may be known only then.
+        # After the items: counts may be known only then.
         rest = ascii_json(said)[1:]
         return RenderedBody(JSON, items, block, size, b'{"items":[', f"],{rest}\n".encode())
     if media_type == NDJSON:

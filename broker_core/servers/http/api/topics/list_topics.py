@@ -130,7 +130,7 @@ def operations(_services: ApiServices) -> list[Operation]:
 
 
 def _question_text(request: web.Request) -> QuestionText:
-    """What a request asks, which may be no valid question."""
+    """The question of a request, which may not be valid."""
     query = request.query
     pairs = (text.partition("=")[::2] for text in query.getall(PROPERTY.name, ()))
     mode = query.get(MODE.name, MODE.default.name).upper()

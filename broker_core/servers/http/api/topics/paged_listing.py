@@ -46,9 +46,9 @@ _LONG: Final = 2048
 async def paged_listing(
     request: ApiRequest, question: ListingRequest, uncompiled: str | None, asked: Asked, media_type: str
 ) -> web.StreamResponse:
-    """What is asked for, in the order of pages; 304 where the client has it already.
+    """The wanted names, in the order of pages; 304 if the client has them already.
 
-    The tag has the version from before the answer, so that what changes meanwhile is not taken for known.
+    The tag has the version from before the answer, so that a change meanwhile is not taken for known.
     """
     services, began = request.services, time.perf_counter()
     version = await _known_version(services, question.asker, question.namespace)
@@ -87,7 +87,7 @@ def _counts(total: Counted, version: str | None) -> dict[str, Any]:
 
 
 async def _plan(request: ApiRequest, question: ListingRequest, how: str, began: float) -> PlanObject:
-    """How the pattern of an answer was applied, and of how many names it was asked."""
+    """The way in which the pattern of an answer was applied, and the number of names that were matched."""
     pipeline, text = request.services.pipeline, request.values["pattern"]
     pattern = question.pattern or (None if text is None else pipeline.compile_now(text))
     facts = {} if pattern is None else pattern_facts(pattern)
@@ -104,7 +104,7 @@ async def _plan(request: ApiRequest, question: ListingRequest, how: str, began: 
 
 
 def _tag(request: ApiRequest, asked: Asked, answer: Answer, version: str | None) -> str | None:
-    """The tag: the hash of plain names; of all else with the version, and none where that is not known."""
+    """The tag: the hash of plain names; for all else with the version, and none if that is unknown."""
     if asked.is_plain:
         return answer.topics_hash
     if version is None or (asked.columns and _plugins_describe(request.services, request.namespace())):
@@ -121,7 +121,7 @@ def _body(media_type: str, answer: Answer, asked: Asked, end: ListingEnd) -> Ren
 
 
 async def _known_version(services: ApiServices, asker: Asker, namespace: NamespaceName) -> str | None:
-    """The version of the catalogue, where what an asker is listed of this namespace depends on that alone."""
+    """The version of the catalogue, if the asker's listing of this namespace depends on that alone."""
     pipeline = services.pipeline
     if (
         services.change_log is None

@@ -1,4 +1,4 @@
-"""Pages of a listing, details and counts: what is asked for, and the answers of the pipeline that it takes.
+"""Pages of a listing, details and counts: the parameters, and the needed answers of the pipeline.
 
 The order of pages is that of :mod:`broker_core.listing.page`. Rights are asked for each page, as for any listing.
 """
@@ -101,11 +101,10 @@ PLAN: Final = Parameter(
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a request asks for besides the names that match: a page, details, a count, the plan.
+    """The parts of an answer that a request wants besides the names that match: a page, details, a count, the plan.
 
-    With an ``offset``, the page begins behind so many names. ``page`` is ``None`` for the whole listing, ``columns``
-    are the details in the order that they are shown in. So many names as ``most`` are in the answer to a request
-    without a limit.
+    With an ``offset``, the page begins after so many names. ``page`` is ``None`` for the whole listing, ``columns`` are
+    the details in the order in which they are shown. An answer to a request without a limit has at most ``most`` names.
     """
 
     page: Page | None
@@ -122,7 +121,7 @@ class Asked:
 
     @property
     def first(self) -> Asked:
-        """What is asked in place of it, where there are more names than fit into one answer: the first ones."""
+        """The request for the first names, if there are more than fit into one answer."""
         return replace(self, page=Page(None, self.most))
 
     def of(self, question: ListingRequest) -> ListingRequest:
@@ -131,7 +130,7 @@ class Asked:
 
 
 def asked_of(values: Mapping[str, Any], namespace: NamespaceName, most: int) -> Asked:
-    """What the parameters ask for; ``most`` names at once where no limit is given. Raises the error 400."""
+    """The wanted parts by the parameters; ``most`` names at once if no limit is given. Raises the error 400."""
     cursor, limit, offset = values["cursor"], values["limit"], values["offset"]
     if offset is not None and (cursor is not None or limit is None):
         raise refused(400, "parameter offset is for a page with limit and without cursor", Cause.BAD_REQUEST)
@@ -158,7 +157,7 @@ class Counted:
     topics_hash: str
     filtered: bool = False
     warnings: tuple[QuestionWarning, ...] = ()
-    #: Where the name at the offset is, or the end if that is before the offset; ``None``: no name, or not asked.
+    #: The position of the name at the offset, or the end if that is before it; ``None``: no name, or not asked for.
     start: Position | None = None
 
     @classmethod
@@ -185,7 +184,9 @@ async def counted(
 
 
 def _place(walk: PageWalk, offset: int, total: int) -> Position | None:
-    """The position of the name with so many before it, or behind the last one of ``total``; ``None`` of no names."""
+    """The position of the name with so many before it, or after the last one of ``total``; ``None`` if there are no
+    names.
+    """
     if offset < total or not total:
         return walk.position(offset)
     last = walk.position(total - 1)

@@ -149,7 +149,7 @@ async def _list(request: ApiRequest) -> web.StreamResponse:
 
 
 async def _counted(request: ApiRequest, keys: Collection[str]) -> tuple[dict[str, pa.Table | None], int]:
-    """The values of each property with their counts, ``None`` where nothing is known; and how many names are listed."""
+    """The values of each property with their counts, ``None`` if unknown; and the number of listed names."""
     async with refused_parts_shown(request, request.values["pattern"]):
         return await _counted_in(request, keys)
 

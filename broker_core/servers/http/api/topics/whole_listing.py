@@ -28,7 +28,7 @@ FILTERED: Final = "Topics-Filtered"
 async def whole_listing(
     request: ApiRequest, question: ListingRequest, uncompiled: str | None, most: int, media_type: str
 ) -> web.StreamResponse | None:
-    """The names in the order of the topics hash; 304 where the client has them already.
+    """The names in the order of the topics hash; 304 if the client has them already.
 
     ``None`` if there are more than ``most``.
     """
@@ -54,7 +54,7 @@ async def whole_listing(
 
 
 def listing_headers(answer: Answer) -> dict[str, str]:
-    """The headers of a listing: it is for its asker, and may be kept to be asked about again."""
+    """The headers of a listing: it is for its asker, and may be kept for later conditional requests."""
     filtered = "true" if answer.filtered else "false"
     headers = {"Vary": VARY, "Cache-Control": "private, no-cache", FILTERED: filtered}
     return headers | warning_headers(answer.warnings)
@@ -63,7 +63,7 @@ def listing_headers(answer: Answer) -> dict[str, str]:
 async def write_listing(
     request: ApiRequest, body: RenderedBody, headers: dict[str, str], answer: Answer
 ) -> web.StreamResponse:
-    """Answer with this body, which is made of ``answer``; the error 406 where a name is no line of text."""
+    """Answer with this body, which is made of ``answer``; the error 406 if a name is no line of text."""
     leases = request.services.permits.leases
     try:
         return await write_body(request, body, headers, holds=lambda budget: answer.holds(budget, leases))
@@ -72,10 +72,10 @@ async def write_listing(
 
 
 async def answer_to(request: ApiRequest, question: ListingRequest, uncompiled: str | None) -> Answer:
-    """The pipeline's answer, at once where it can be.
+    """The pipeline's answer, at once if possible.
 
-    Raises :exc:`~broker_core.errors.ListingFailed`, and the error 400 for one that is not filtered, unless the client
-    asks for that.
+    Raises :exc:`~broker_core.errors.ListingFailed`, and the error 400 for an unfiltered answer, unless the client asks
+    for that.
     """
     pipeline = request.services.pipeline
     answer = pipeline.answer_now(question) if uncompiled is None else None

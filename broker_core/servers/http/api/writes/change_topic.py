@@ -50,7 +50,7 @@ def _given(value: Any) -> Any:
     return whole(value)
 
 
-#: Left out, a member of these types stays as it is. Its bounds, and what an object may have, are rules of all changes.
+#: A left-out member of these types stays as it is. Bounds, and the members of an object, are rules of all changes.
 _Partitions: TypeAlias = Annotated[
     int | None,
     BeforeValidator(_given),
@@ -261,7 +261,7 @@ async def _said(
 
 
 async def _is_shown(request: ApiRequest, topic: TopicName) -> bool:
-    """Whether the client may list a topic. What rules deny is asked of them alone: nobody wanted to read it."""
+    """Whether the client may list a topic. Only the rules are asked, without a count: nobody wanted to read it."""
     if not request.services.pipeline.authorization.may_list(request.asker, topic):
         return False
     (found,) = await request.services.find.by_name(asked_by(request), [topic])

@@ -35,7 +35,7 @@ _MOST_DELETIONS: Final = 2**53 - 1
 
 
 class _Line(JsonObject):
-    # The catalogue reads lines, a million in a second: those of files too.
+    # The catalogue reads lines, a million in a second, from files too.
     model_config = ConfigDict(extra="forbid")
 
     name: str = Field(description="A local name or a full one.", min_length=1)
