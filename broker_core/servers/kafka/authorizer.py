@@ -1,4 +1,4 @@
-"""What Kafka's ACLs allow a client. They only narrow what the rules of the settings and the plugins let it do."""
+"""The rights of a client by Kafka's ACLs, which only narrow the rights by the rules of the settings and the plugins."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class Authorizer(Protocol):
         """Whether there are ACLs; without them, all is allowed, and the APIs of ACLs are refused (54)."""
 
     def is_current(self, call: Caller) -> bool:
-        """Whether it knows all that was changed; it is asked before each request, and else :meth:`refresh` is."""
+        """Whether it has read all changes; it is asked before each request, and if not, :meth:`refresh` is called."""
 
     async def refresh(self, call: Caller) -> None:
-        """Learn what was changed. Raises :exc:`~broker_core.errors.ListingFailed` where that cannot be read."""
+        """Read the changes. Raises :exc:`~broker_core.errors.ListingFailed` if they cannot be read."""
 
     def close(self) -> None:
-        """Close what it reads from."""
+        """Close its source."""
 
     def bindings(self, call: Caller) -> Sequence[AclBinding]:
         """All ACLs of the namespace."""
@@ -48,16 +48,16 @@ class Authorizer(Protocol):
         """Whether the client may do this with each topic of a chunk; ``None``: with all."""
 
     def chunk_operations(self, call: Caller, chunks: Sequence[TopicChunk]) -> list[_Array | None]:
-        """The bits (int32) of what the client may do with each topic, by chunk; ``None``: all, with all.
+        """The bits (int32) of the client's operations on each topic, by chunk; ``None``: all, on all.
 
-        They are of one state of the ACLs. For any thread: of many topics they take long.
+        They are of one state of the ACLs. For any thread: for many topics it takes long.
         """
 
     def topic_operations(self, call: Caller, name: str) -> int:
-        """The bits of what the client may do with a topic."""
+        """The bits of the client's operations on a topic."""
 
     def cluster_operations(self, call: Caller) -> int:
-        """The bits of what the client may do with the cluster."""
+        """The bits of the client's operations on the cluster."""
 
 
 class AllowAll:

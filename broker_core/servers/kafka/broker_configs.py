@@ -1,4 +1,4 @@
-"""The configs of the one broker that clients are shown: what new topics get, and the defaults of topic configs."""
+"""The configs of the one broker that clients see: values for new topics, and the defaults of topic configs."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ __all__ = ["broker_configs"]
 
 
 def broker_configs(kafka: KafkaSettings, *, of_all_brokers: bool = False) -> list[Fields]:
-    """With synonyms and documentation. All are read-only: they are in the settings.
+    """The configs with synonyms and documentation. All are read-only: they are in the settings.
 
-    ``of_all_brokers``: only those that a cluster of Kafka 4.3 has for all brokers.
+    ``of_all_brokers``: only the ones that a cluster of Kafka 4.3 has for all brokers.
     """
     defaults = _topic_defaults(kafka.configs)
     if of_all_brokers:

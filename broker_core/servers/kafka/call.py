@@ -1,4 +1,4 @@
-"""One request of a Kafka client, as handlers get it, and what they can raise in place of an answer."""
+"""One request of a Kafka client, as handlers get it, and the errors that they can raise in place of an answer."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ class CloseClient(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaCall(Caller):
-    """``body`` is the request of the version in ``header``. ``node`` is what the client's listener advertises.
+    """``body`` is the request of the version in ``header``. ``node`` is the node that the client's listener advertises.
 
-    ``began`` is when the request came, in loop time, ``size`` the bytes of a large one. ``attempt`` is what it wants to
-    change.
+    ``began`` is when the request came, in loop time, ``size`` the bytes of a large one. ``attempt`` is the change that
+    it wants to make.
     """
 
     header: RequestHeader
@@ -77,7 +77,9 @@ class KafkaCall(Caller):
         return TopicName(PERSISTENT, self.namespace, name)
 
     def may_list(self, name: str) -> bool:
-        """Whether rules let the client know what a topic has, which others may create and change all the same."""
+        """Whether rules let the client see the details of a topic; without that right it may still create and change
+        it.
+        """
         try:
             topic = self.topic(name)
         except InvalidName:  # there can be none
@@ -85,7 +87,7 @@ class KafkaCall(Caller):
         return self.services.pipeline.authorization.may_list(self.asker, topic)
 
     def changes(self, count: int = 0) -> Changes:
-        """What makes changes, of ``count`` topics; raises :exc:`~.row_error.ChangeRefused` for all of the request."""
+        """The maker of changes, for ``count`` topics; raises :exc:`~.row_error.ChangeRefused` for the whole request."""
         if self.services.changes is None:
             raise ChangeRefused(READ_ONLY)
         if count > MOST_CHANGES:
@@ -93,12 +95,12 @@ class KafkaCall(Caller):
         return self.services.changes
 
     async def denied(self, names: Iterable[str]) -> dict[str, RowError]:
-        """The topics of these that rules and gates do not let the client change, and why."""
+        """The errors of topics that rules and gates do not let the client change."""
         refused = await self.changes().refusals(self.attempt, map(self.topic, names), self.deadline)
         return {topic.local: error_of(refusal) for topic, refusal in refused.items()}
 
     async def off_loop(self, count: int, work: Callable[..., _Result], *arguments: Any) -> _Result:
-        """What ``work`` makes of ``count`` elements of the request: here, or beside the loop where they are many."""
+        """The result of ``work`` for ``count`` elements of the request: here, or beside the loop if they are many."""
         if count <= _FEW:
             return work(*arguments)
         return await self.services.large_requests.beside(self.size, work, *arguments)

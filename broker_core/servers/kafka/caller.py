@@ -1,4 +1,4 @@
-"""The caller of a request of a Kafka client, its namespace and deadline: what permissions and listings need."""
+"""The caller of a request of a Kafka client, its namespace and deadline, for permissions and listings."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["Caller"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """``asker`` asks, in ``namespace``; its role is that of the principal ``User:ROLE``, and without one it is
+    """The caller ``asker`` in ``namespace``; its role is that of the principal ``User:ROLE``, and without one it is
     ``User:ANONYMOUS``. ``deadline`` is in loop time. ``held`` are permits for memory that the answer needs until it has
-    left, and ``pinned`` what is shared with others and has permits as long as it lives.
+    left, and ``pinned`` are shared objects that have permits as long as they live.
     """
 
     asker: Asker
@@ -25,7 +25,7 @@ class Caller:
     deadline: float
     held: list[Permit] = field(default_factory=list, repr=False, compare=False)
     pinned: list[object] = field(default_factory=list, repr=False, compare=False)
-    #: The page that is asked for; ``None``: all.
+    #: The wanted page; ``None``: all.
     page: Page | None = field(default=None, repr=False, compare=False)
 
     def hold_permit(self, permit: Permit) -> None:
@@ -34,7 +34,7 @@ class Caller:
         self.held.append(permit)
 
     def release(self) -> None:
-        """Give back what the answer held; once is enough."""
+        """Give back the permits of the answer; once is enough."""
         self.pinned.clear()
         while self.held:
             self.held.pop().release()

@@ -1,8 +1,8 @@
-"""What the ACLs of the catalogue allow a Kafka client, in the namespace that it asks in.
+"""The rights of a Kafka client in its namespace by the ACLs of the catalogue.
 
-The authorizer is on where the settings name super users, or allow everybody what no ACL is about, or where any ACL is
-stored: none is stored in vain. It is looked at once for each request whether ACLs have changed (:meth:`is_current`), so
-that a change by another process binds the next one.
+The authorizer is on if the settings name super users, or allow everybody what no ACL is about, or if any ACL is stored:
+no stored ACL is without effect. Each request checks once whether ACLs have changed (:meth:`is_current`), so that a
+change by another process binds the next one.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _Known:
 class CatalogAuthorizer:
     """An :class:`~broker_core.servers.kafka.authorizer.Authorizer`; on one event loop.
 
-    ``reader`` is ``None`` where there is no catalogue: no ACL is there then. What was never read is denied.
+    ``reader`` is ``None`` without a catalogue: then there are no ACLs. Until they are read, everything is denied.
     """
 
     def __init__(self, settings: KafkaSettings, reader: AclReader | None) -> None:
@@ -75,7 +75,7 @@ class CatalogAuthorizer:
             return False
         self._stored = now.stored
         if not self.enabled:
-            return True  # nobody's rules are asked
+            return True  # no ACLs are asked
         found = self._known.get(caller.namespace)
         return found is not None and found.version == now
 
@@ -84,7 +84,7 @@ class CatalogAuthorizer:
             return
         version, rows = await self._reader.read(caller.namespace)
         found = self._known.get(caller.namespace)
-        # Reads may overtake each other: what another one has found since is not undone.
+        # Reads may overtake each other: an older result does not replace a newer one.
         if (
             found is None
             or found.version.catalog_id != version.catalog_id

@@ -14,8 +14,9 @@ __all__ = ["ClientIdentities"]
 
 
 class ClientIdentities:
-    """``admission`` authenticates clients; without it nobody has a role. ``logins`` are those of SASL, if clients have
-    to bring credentials by one of the :attr:`mechanisms`. ``identify`` changes the identity of a connection once more.
+    """``admission`` authenticates clients; without it nobody has a role. ``logins`` are the logins of SASL, if clients
+    have to bring credentials by one of the :attr:`mechanisms`. ``identify`` changes the identity of a connection once
+    more.
     """
 
     def __init__(
@@ -32,9 +33,9 @@ class ClientIdentities:
         self.place(kafka)
 
     def place(self, kafka: KafkaSettings) -> None:
-        """Have these namespaces and mechanisms for clients that connect, or prove an identity, from now on.
+        """Use these namespaces and mechanisms for clients that connect, or prove an identity, from now on.
 
-        Sessions by a mechanism that is none any more end, and those without credentials if some are asked for.
+        Sessions by a removed mechanism end, and sessions without credentials if credentials are required.
         """
         if kafka.sasl.mechanisms != self.mechanisms and self._admission is not None:
             self.mechanisms = kafka.sasl.mechanisms
@@ -73,7 +74,7 @@ class ClientIdentities:
             self.logins.close()
 
     def asker(self, role: str | None, peer: Peer, software: str = "", *, connection: object = None) -> Asker:
-        """The asker over a connection from now on; ``software`` is what the client says that it is."""
+        """The asker over a connection from now on; ``software`` is the client's claim about its software."""
         asker = Asker(
             role=role,
             remote_address=peer.remote_address,

@@ -39,7 +39,7 @@ def broker_id(name: str) -> int | None:
 
 
 def not_this_broker(name: str, node_id: int, *, is_called: str, instead_of: str) -> RowError | None:
-    """What is wrong with the name of a broker; both texts differ by API in Kafka."""
+    """The error of a broker's name; both texts differ by API in Kafka."""
     number = broker_id(name)
     if number is None:
         return RowError(ErrorCode.INVALID_REQUEST, f"{is_called} id must be an integer, but it is: {name}")

@@ -1,4 +1,4 @@
-"""The rows of CreateTopics as they go out: those of topics that were made differ in little more than names and ids."""
+"""The encoded rows of CreateTopics: rows of created topics differ in little more than names and ids."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ID_BYTES: Final = 16
 
 
 class CreatedRows:
-    """The rows of topics that were made, in one version. What is alike of them is encoded once."""
+    """The rows of created topics, in one version. Their common parts are encoded once."""
 
     def __init__(self, version: int) -> None:
         self._version = version
@@ -24,7 +24,7 @@ class CreatedRows:
         self._tails: dict[tuple[Any, ...], bytes] = {}
 
     def row(self, name: str, topic_id: uuid.UUID, rest: Fields, alike: tuple[Any, ...] | None) -> bytes:
-        """One row; ``rest`` are its other fields, which are the same in all rows that are ``alike``."""
+        """One row; ``rest`` are its other fields, which are equal in all rows with the same ``alike``."""
         tail = None if alike is None else self._tails.get(alike)
         if tail is None:
             tail = self._tail(rest)
@@ -38,14 +38,14 @@ class CreatedRows:
         return writer.joined()
 
     def _tail(self, rest: Fields) -> bytes:
-        """What is behind the name and the id."""
+        """The fields after the name and the id."""
         empty = b"".join(CREATE_TOPICS.response_elements("topics", [rest], self._version).pieces)
         name = 1 if self._is_flexible else 2
         return empty[name + (_ID_BYTES if self._version >= _WITH_IDS else 0) :]
 
 
 def encoded_rows(rows: Sequence[bytes | Fields], version: int) -> Encoded:
-    """All rows of an answer in their order, of which those that are refused are not encoded yet."""
+    """All rows of an answer in their order; refused ones are not encoded yet."""
     pieces: list[bytes] = []
     error = 0
     for row in rows:

@@ -1,4 +1,4 @@
-"""The configs of topics as they go out: what most topics do not set themselves is encoded once for all of them."""
+"""The encoded configs of topics: configs that most topics do not set themselves are encoded once for all of them."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ class EncodedConfigs:
         self.inherit(broker)
 
     def inherit(self, broker: Mapping[str, str]) -> None:
-        """Have these defaults from now on."""
+        """Use these defaults from now on."""
         self._broker = broker
         self._created = _Form(_encode_created, broker)
         #: By version, synonyms, documentation.
         self._described: dict[tuple[int, bool, bool], _Form] = {}
 
     def created(self, configs: Mapping[str, str]) -> Encoded:
-        """All configs of a topic that sets these, for CreateTopics from version 5 on."""
+        """All configs of a topic that sets ``configs``, for CreateTopics from version 5 on."""
         return self._created.encoded(configs)
 
     def described(

@@ -49,7 +49,7 @@ def kafka_server(
     """The server of ``[kafka]``, which listens to nobody yet. ``changes`` is ``None`` before a cluster.
 
     ``identify`` changes the identity of a connection once more; ``front`` is the Kafka cluster that it is the gateway
-    of, and ``tables`` those of its topics. Raises
+    of, and ``tables`` are the tables of its topics. Raises
     :exc:`~.sasl.mechanism_needs.MechanismUnusable`, and :exc:`~broker_core.kafka.configs.InvalidConfig` for
     ``[kafka.configs]``.
     """
@@ -99,7 +99,7 @@ def _authorizer(kafka: KafkaSettings, catalog: Catalog | None) -> Authorizer:
 
 
 def _mark(kafka: KafkaSettings) -> str:
-    """The id of a cluster that has no catalogue: the same after each start."""
+    """The id of a cluster that has no catalogue, equal after each start."""
     return hashlib.sha256(str(kafka.listen).encode()).hexdigest()[:16]
 
 

@@ -1,9 +1,9 @@
 """Large requests of Kafka clients take turns, and many elements are handled in slices.
 
 A request of 2 MB may name 240,000 topics: seconds of work, and a hundred times the memory of its bytes. So a few large
-requests are handled at a time, each connection has one at most, and the addresses of clients take turns. What can be
-done beside the event loop is done by two threads, one of them for the largest requests: with more, the loop would wait
-for the interpreter's lock after each of them, and what clients ask who leave at once would fill the threads of others.
+requests are handled at a time, each connection has one at most, and the addresses of clients take turns. Work beside
+the event loop is done by two threads, one of them for the largest requests: with more, the loop would wait for the
+interpreter's lock after each of them, and requests of clients that leave at once would fill the threads of others.
 Between two slices on the loop everybody else has a turn.
 """
 
@@ -51,8 +51,8 @@ class LargeRequests:
         return next((turn for most, turn in self._turns if size <= most), self._alone).place(host)
 
     async def beside(self, size: int, work: Callable[..., _Result], *arguments: Any) -> _Result:
-        """What ``work`` returns, done by a thread for requests of ``size`` bytes; nothing is begun for a client that
-        has left.
+        """The result of ``work``, done by a thread for requests of ``size`` bytes; not begun for a client that has
+        left.
         """
         thread = self._thread if size <= _AT_ONCE[-1][0] else self._thread_of_huge
         return await asyncio.get_running_loop().run_in_executor(thread, partial(work, *arguments))
@@ -75,7 +75,7 @@ def let_go(fields: Fields) -> None:
 
 
 async def in_slices(work: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
-    """What ``work`` makes of each item, in turns of the event loop that have time for it."""
+    """The results of ``work`` for each item, in turns of the event loop that have time for it."""
     done: list[_Result] = []
     turn = loop_turn()
     for number, item in enumerate(items):

@@ -1,4 +1,4 @@
-"""Topics that a client names, by name or by id: its words as a question, and what is found as rows with codes."""
+"""Topics that a client names, by name or by id: the question to the use case, and the answers as rows with codes."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class NamedTopic(NamedTuple):
-    """A request may name 250,000 of them.
+    """A topic in a request, which may name 250,000 of them.
 
-    ``name`` is ``None`` of an id that the client may not know the name of, ``topic_id`` zero where it is unknown.
+    ``name`` is ``None`` for an id whose name the client may not know, ``topic_id`` zero if it is unknown.
 
-    ``partitions`` are those that clients are shown, 0 with an error. ``record`` is the topic as the catalogue has it;
-    ``None`` with an error, and where topics are not the catalogue's: such a topic has the ``told_configs``.
+    ``partitions`` is the number that clients see, 0 with an error. ``record`` is the topic in the catalogue; ``None``
+    with an error, and for topics that are not the catalogue's: such a topic has the ``told_configs``.
     """
 
     name: str | None
@@ -63,7 +63,7 @@ class NamedTopics:
         return self._find.is_plain(caller.namespace)
 
     def unlisted(self, names: Sequence[str]) -> list[NamedTopic] | None:
-        """What :meth:`by_name` says of names that are not listed, if :meth:`are_listed`; ``None`` if ACLs are asked."""
+        """The result of :meth:`by_name` for unlisted names, if :meth:`are_listed`; ``None`` if ACLs are asked."""
         if self._authorizer.enabled:
             return None
         unknown, illegal = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION
@@ -75,7 +75,7 @@ class NamedTopics:
         ]
 
     def now(self, caller: Caller, names: Sequence[str], ids: Sequence[uuid.UUID]) -> list[NamedTopic] | None:
-        """What :meth:`by_name`, or :meth:`by_id` where there are ids, says of a few, if it takes no waiting."""
+        """The result of :meth:`by_name`, or of :meth:`by_id` for ids, for a few topics, if it takes no waiting."""
         if ids:
             found = self._find.now(self._asked(caller, of_ids=True), (), ids)
             return None if found is None else _noted(caller, list(map(_of_id, ids, found)))
@@ -95,9 +95,10 @@ class NamedTopics:
         rules: str | None = None,
         wants: frozenset[str] = _WANTS,
     ) -> list[NamedTopic]:
-        """The topics of these names in the order of the names, each with the code that it is answered with.
+        """The topics of these names in the order of the names, each with the code of its answer.
 
-        ACLs have to allow ``operation``, ``None``: none are asked; gates the ``action``, and rules that or ``rules``.
+        ACLs have to allow ``operation`` (``None``: no ACLs are asked), gates the ``action``, and rules that or
+        ``rules``.
         """
         asked = self._asked(caller, operation, action, wants, rules)
         rows: list[NamedTopic] = []

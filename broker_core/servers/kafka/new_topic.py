@@ -1,4 +1,4 @@
-"""What a client asks a new topic to be, checked as Kafka does before it looks whether there is such a topic."""
+"""A wanted new topic, checked as Kafka does before it looks whether there is such a topic."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_PARTITIONS: Final = 10_000
 
 
 class NewTopic(NamedTuple):
-    """``replicas`` is what the client is told, ``replication`` the number that it asked for itself."""
+    """A new topic: ``replicas`` is the number in the answer, ``replication`` the number that the client wanted."""
 
     name: TopicName
     partitions: int
@@ -120,7 +120,7 @@ def _counted(
 
 
 def _assigned(row: Fields, name: TopicName, configs: Mapping[str, str], node_id: int) -> NewTopic | RowError:
-    """A topic whose partitions are assigned to brokers, all of them to the one that there is."""
+    """A topic whose partitions are assigned to brokers, all of them to the only one."""
     for field, told in (("replication_factor", "replication factor"), ("num_partitions", "numPartitions")):
         if row[field] != -1:
             return RowError(
@@ -142,7 +142,7 @@ def _assigned(row: Fields, name: TopicName, configs: Mapping[str, str], node_id:
 
 
 def wrong_replicas(brokers: Sequence[int], node_id: int) -> RowError | None:
-    """What is wrong with the brokers that a partition is assigned to."""
+    """The error of the brokers that a partition is assigned to."""
     if not brokers:
         return _misassigned("The manual partition assignment includes an empty replica list.")
     for broker in sorted(brokers):

@@ -1,4 +1,4 @@
-"""The ports of a gateway at which the nodes of the cluster behind it are, one for each node and listener."""
+"""The ports of a gateway for the nodes of the cluster behind it, one for each node and listener."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ __all__ = ["Listen", "NodePorts"]
 
 _log = structlog.get_logger(__name__)
 
-#: Listens for clients of a node, by its id, at a port. Returns what ends it; :exc:`OSError` if the port is taken.
+#: Listens for clients of a node, by its id, at a port. Returns the function that ends it; :exc:`OSError` if the port is
+#: taken.
 Listen: TypeAlias = Callable[[int, int], Awaitable[Callable[[], None]]]
 
 
 @dataclass(slots=True)
 class _Door:
-    """A listener: its ports by node, with what ends them."""
+    """A listener: its ports by node, with the functions that end them."""
 
     host: str
     listen: Listen
@@ -36,12 +37,12 @@ class NodePorts:
         self._doors: dict[bool, _Door] = {}
 
     async def add(self, host: str, listen: Listen, nodes: Iterable[int], *, tls: bool) -> list[int]:
-        """Have ports for one more listener, whose clients are told ``host``; returns the nodes that got none."""
+        """Open ports for one more listener, whose clients get ``host``; returns the nodes that got none."""
         self._doors[tls] = _Door(host, listen)
         return await self.fit(nodes)
 
     async def fit(self, nodes: Iterable[int]) -> list[int]:
-        """Have a port for each of these nodes, and for no others; returns the nodes that got none."""
+        """Open a port for each of these nodes, and for no others; returns the nodes that got none."""
         wanted = sorted(set(nodes))
         without: list[int] = []
         for door in self._doors.values():
@@ -69,7 +70,7 @@ class NodePorts:
         return False
 
     def address(self, node: int, *, tls: bool) -> tuple[str, int] | None:
-        """Host and port that clients of a listener are told of a node; ``None``: it has none."""
+        """Host and port of a node for clients of a listener; ``None``: it has none."""
         door = self._doors.get(tls)
         if door is None or node not in door.ports:
             return None

@@ -1,4 +1,4 @@
-"""What a server of Kafka's protocol is set up with."""
+"""Options of a server of Kafka's protocol."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _LARGEST_BEFORE: Final = 512 * 1024
 class ConnectionTimes:
     """The times of connections, in seconds, and ``min_write_rate`` in bytes a second.
 
-    A client is looked at every ``keep_alive`` seconds; one that has asked nothing at ``idle`` looks is closed, and one
-    that is not authenticated after two.
+    A client is looked at every ``keep_alive`` seconds; one without requests at ``idle`` looks is closed, and one that
+    is not authenticated after two.
     """
 
     write_timeout: float = 15.0
@@ -30,9 +30,9 @@ class ConnectionTimes:
 
 @dataclass(slots=True)
 class KafkaOptions:
-    """The tables of settings that a server reads, and what is known only when it is started.
+    """The tables of settings that a server reads, and values that are known only at its start.
 
-    ``connections`` bounds how many clients are connected (``None``: nothing does). A client whose file descriptor is
+    ``connections`` bounds how many clients are connected (``None``: no bound). A client whose file descriptor is
     ``file_ceiling`` or above gets no place. ``time_budget`` is the seconds that one request may take.
     """
 

@@ -1,8 +1,8 @@
-"""What each request of one Kafka client gets. It does no input and no output: the connection does what it says.
+"""The handler of one Kafka client's requests. It does no input and no output: the connection does what it returns.
 
-Requests are answered in their order, one at a time. Where clients are authenticated, those of strangers are for the
-:class:`~.sasl.sasl_session.SaslSession` of the connection. One that is not understood (an unknown API or version, bytes
-that are no request) closes the connection, as Kafka does; only ApiVersions is answered in every version.
+Requests are answered in their order, one at a time. If clients are authenticated, requests of strangers are for the
+:class:`~.sasl.sasl_session.SaslSession` of the connection. A request that is not understood (an unknown API or version,
+bytes that are no request) closes the connection, as Kafka does; only ApiVersions is answered in every version.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ __all__ = ["KafkaRequestHandler"]
 _CLIENT_ID: Final = 256
 #: Characters of the name of a client's software, and of its version.
 _SOFTWARE: Final = 64
-#: Seconds for which a client is held at the most whose quota has no room, until its connection is closed.
+#: The most seconds for which a client whose quota has no room is held, until its connection is closed.
 _MOST_HELD: Final = 5.0
 #: Looks of the keep-alive in which a stranger must be authenticated.
 _STRANGER: Final = 2
@@ -100,7 +100,7 @@ class KafkaRequestHandler:
         self._live = identities.begin(admitted, self._ended)
         self._unasked = unasked
         self._sasl: SaslSession | None = None
-        #: Known once the client is authenticated, or where nobody has to be.
+        #: Known once the client is authenticated, or if nobody has to be.
         self._asker: Asker | None = None
         if identities.mechanisms:
             assert identities.logins is not None
@@ -117,7 +117,7 @@ class KafkaRequestHandler:
         self._splitter = FrameSplitter(options.largest_before_authentication)
         if self._sasl is None or admitted is not None:
             self._let_in(None if admitted is None else admitted.role)
-        #: What the client calls itself.
+        #: The client's name for itself.
         self.client = ""
         self.heard = True
         self.draining = False
@@ -126,7 +126,7 @@ class KafkaRequestHandler:
         return self._splitter
 
     def has_room(self) -> None:
-        """Nothing is sent that was not asked for."""
+        """Do nothing: only answers are sent."""
 
     def is_bad_frame(self, error: Exception) -> bool:
         return isinstance(error, MalformedMessage)
@@ -229,7 +229,7 @@ class KafkaRequestHandler:
         return RequestJob(row, row.later, call)
 
     def _told_versions(self, body: Fields) -> None:
-        """The client has asked for the versions, and mostly said what it is."""
+        """Note that the client has asked for the versions, and mostly named itself."""
         if self._sasl is not None:
             self._sasl.told_versions()
         name, version = body["client_software_name"], body["client_software_version"]

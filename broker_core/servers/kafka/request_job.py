@@ -25,15 +25,15 @@ __all__ = ["RequestJob", "after_reading", "after_refresh", "closing"]
 #: Bytes from which on a piece is not copied, and the smaller ones that are put together at the most.
 _LARGE: Final = 16 * 1024
 _MOST: Final = 64
-#: Seconds for which a client is told at the most to ask nothing, and is not read.
+#: The most seconds for which a client is asked to pause, and is not read.
 _MOST_THROTTLED: Final = 30.0
 
 
 class RequestJob:
     """One at a time on a connection: Kafka's answers are in the order of the requests.
 
-    A large answer holds heap permits for its own bytes until they are written: clients that read slowly share what the
-    limits give all requests, and are closed where others wait for it. What it shares with others stays for it.
+    A large answer holds heap permits for its own bytes until they are written: clients that read slowly share the
+    permits of all requests, and are closed if others wait for them. Data that it shares with others stays for it.
     """
 
     __slots__ = ("_call", "_is_shared", "_later", "_row")
@@ -85,11 +85,11 @@ class RequestJob:
                     if call.turn is not None:
                         call.turn.spent(sum(map(len, pieces)))
                         throttle = min(call.turn.debt, _MOST_THROTTLED)
-                        # What is let go cannot be framed again: its client is not read for as long.
+                        # A released answer cannot be framed again: instead, its client is not read for as long.
                         if throttle > 0 and call.size <= LARGE and self._tells_throttle:
                             fields = {**fields, "throttle_time_ms": math.ceil(throttle * 1000)}
                             pieces = await self._framed(fields)
-                    # A view is of a table, which has permits of its own, or of what the call holds permits for.
+                    # A view is of a table, which has permits of its own, or of data for which the call holds permits.
                     size = sum(len(piece) for piece in pieces if not isinstance(piece, memoryview))
                     self._is_shared = bool(call.pinned)
                     if size > SMALL_ANSWER:
@@ -129,7 +129,7 @@ class RequestJob:
     def holds(self, budget: PermitBudget) -> bool:
         permits = self._call.services.pipeline.permits
         if self._is_shared and budget in {permits.snapshots, permits.unkept}:
-            return True  # what it reads cannot be freed
+            return True  # the memory that it reads cannot be freed
         return any(permit.budget is budget for permit in self._call.held)
 
     def release(self) -> None:

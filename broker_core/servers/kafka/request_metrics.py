@@ -13,11 +13,11 @@ __all__ = ["CLOSED", "CUT", "RequestMetrics", "error_in"]
 
 #: The label of a request that got no answer: its connection was closed.
 CLOSED: Final = "closed"
-#: That of a request whose client had gone before its answer was there.
+#: The label of a request whose client had gone before its answer was there.
 CUT: Final = "cut"
 
 _BOUNDS: Final = (2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 25.0)
-#: The labels that are there from the start: no error, and those of a server that fails.
+#: The labels that appear from the start: no error, and failures of the server.
 _KNOWN: Final = ("NONE", CLOSED, "REQUEST_TIMED_OUT", "UNKNOWN_SERVER_ERROR")
 #: Rows of an answer that are looked at for an error.
 _ROWS: Final = 100
@@ -51,7 +51,7 @@ class RequestMetrics:
                 self._requests.add(0, api, error)
 
     def answered(self, api: str, answer: Mapping[str, Any], seconds: float) -> None:
-        """A request has these fields as its answer."""
+        """Count a request that has these fields as its answer."""
         self.ended(api, error_in(answer), seconds)
 
     def ended(self, api: str, error: str, seconds: float) -> None:
@@ -86,7 +86,7 @@ def _error_of(row: object) -> int:
     if not isinstance(row, dict):
         return 0
     code: int | None = row.get("error_code")
-    if code is None:  # all partitions of a topic have the same
+    if code is None:  # all partitions of a topic have the same code
         partitions = row.get("partition_responses") or row.get("partitions")
         return partitions[0].get("error_code", 0) if partitions and isinstance(partitions, list) else 0
     return code

@@ -24,7 +24,7 @@ __all__ = [
     "error_row",
 ]
 
-#: What Kafka says of a code where it says no more.
+#: Kafka's text for a code without a more specific one.
 MESSAGES: Final[Mapping[ErrorCode, str]] = MappingProxyType(
     {
         ErrorCode.UNKNOWN_SERVER_ERROR: (
@@ -43,7 +43,7 @@ MESSAGES: Final[Mapping[ErrorCode, str]] = MappingProxyType(
 )
 
 
-#: The codes that say that the server, or what it needs, could not.
+#: The codes for failures of the server, or of a part that it needs.
 FAILURES: Final = frozenset(
     {ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.COORDINATOR_NOT_AVAILABLE}
 )
@@ -76,7 +76,7 @@ READ_ONLY: Final = RowError(
 )
 
 
-#: Topics or resources that one request may change, as many as records of Kafka's metadata log.
+#: The most topics or resources that one request may change, as many as records of Kafka's metadata log.
 MOST_CHANGES: Final = 10_000
 #: The answer to each row of a larger one.
 TOO_LARGE: Final = RowError(
@@ -100,12 +100,12 @@ def error_row(code: ErrorCode) -> RowError:
 def code_of(
     failure: CatalogError | ListingFailed, denied: ErrorCode = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 ) -> ErrorCode:
-    """The code of what failed, by its cause; ``denied`` is that of what the client may not do."""
+    """The code of a failure, by its cause; ``denied`` is the code for a missing right."""
     return denied if failure.cause is Cause.DENIED else ErrorCode(failure.cause.kafka)
 
 
 def error_of(failure: CatalogError | ListingFailed) -> RowError:
-    """What a client is told of a change that failed: nothing of it was made."""
+    """The error for a client about a failed change, of which nothing was made."""
     if isinstance(failure, ChangeRefused):
         return failure.error
     if isinstance(failure, TopicMissing):

@@ -37,7 +37,7 @@ class KafkaServer:
     def __init__(
         self, services: KafkaServices, *, tls: TlsEntrance | None = None, clients: Clients | None = None
     ) -> None:
-        """``tls`` is for :meth:`start_tls`; ``clients`` are those of all servers of the broker."""
+        """``tls`` is for :meth:`start_tls`; ``clients`` are the clients of all servers of the broker."""
         self._services = services
         self._tls = tls
         options = services.options
@@ -72,7 +72,7 @@ class KafkaServer:
         )
 
     def prepare(self, kafka: KafkaSettings) -> Callable[[], None]:
-        """Check another table ``[kafka]``; what is returned puts what is live of it in force.
+        """Check a new table ``[kafka]``; the returned function puts its live settings in force.
 
         Raises :exc:`~broker_core.kafka.configs.InvalidConfig`.
         """
@@ -87,7 +87,7 @@ class KafkaServer:
         return put_in_force
 
     async def start(self, host: str, port: int) -> tuple[str, int]:
-        """Listen; port 0 is a free one. Returns the address; :exc:`OSError` where it is not to be had."""
+        """Listen; port 0 is a free one. Returns the address; :exc:`OSError` if it is not to be had."""
         self._loop = asyncio.get_running_loop()
         self._services.pipeline.permits.on_pressure(self._connections.make_room)
         return await self._listen(None, host, port, self._services.options.kafka.advertised)
@@ -122,7 +122,7 @@ class KafkaServer:
     async def _listen_for(
         self, tls: TlsEntrance | None, host: str, told: str, of_cluster: int, port: int
     ) -> Callable[[], None]:
-        """Listen for clients of a node of the cluster; what is returned ends it."""
+        """Listen for clients of a node of the cluster; the returned function ends it."""
         node_id = self._services.options.kafka.node_id
         node = Node(node_id, told, port, of_cluster, tls=tls is not None)
         address = await self._arrivals.listen(host, port, partial(self._connection, node), tls)
@@ -137,7 +137,7 @@ class KafkaServer:
         self._services.identities.close()
 
     def close(self) -> None:
-        """Close what requests read from, after :meth:`stop`."""
+        """Close the sources of requests, after :meth:`stop`."""
         self._services.authorizer.close()
         self._services.large_requests.close()
 

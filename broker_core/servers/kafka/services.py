@@ -1,4 +1,4 @@
-"""What the handlers of all Kafka clients of a server answer with."""
+"""The parts that the handlers of all Kafka clients of a server use."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ __all__ = ["KafkaServices", "Node"]
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """The one node that clients of a listener are shown: they connect to ``host`` and ``port`` for what they ask.
+    """The one node that clients of a listener see: they connect to ``host`` and ``port`` for all requests.
 
-    Before a Kafka cluster ``of_cluster`` is the node of it that is at this port, ``None`` at the listener's own.
+    Before a Kafka cluster ``of_cluster`` is its node at this port, ``None`` at the listener's own.
     """
 
     node_id: int

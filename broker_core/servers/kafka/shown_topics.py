@@ -1,4 +1,4 @@
-"""What a Kafka client would be shown of a namespace: for ``broker-core explain``, without a server."""
+"""The topics that a Kafka client would see of a namespace: for ``broker-core explain``, without a server."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from broker_core.settings import Settings
 
 __all__ = ["explain_kafka"]
 
-#: ACLs that are told.
+#: The most ACLs that are shown.
 _MOST: Final = 50
 
 
 async def explain_kafka(pipeline: Pipeline, settings: Settings, request: ListingRequest) -> dict[str, Any]:
-    """All topics that the client of a request may see in its namespace, and what ACLs have to do with it.
+    """All topics that the client of a request may see in its namespace, and the effect of ACLs.
 
-    ``topics`` are those that are shown, ``hidden_by_acls`` those that are not for want of ``DESCRIBE``,
-    ``left_out`` those whose names Kafka cannot have. ``acls`` are those about topics that match the client.
+    ``topics`` counts the shown topics, ``hidden_by_acls`` the topics hidden for want of ``DESCRIBE``, ``left_out`` the
+    topics whose names Kafka cannot have. ``acls`` are the ACLs about topics that match the client.
     """
     assert settings.kafka is not None
     caller = Caller(asker=request.asker, namespace=request.namespace, deadline=request.deadline)

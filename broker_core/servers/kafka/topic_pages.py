@@ -17,7 +17,7 @@ from broker_core.wire.kafka.topic_fragments import Family, with_operations
 __all__ = ["topics_of_page"]
 
 _Array = np.ndarray[Any, Any]
-#: The bits of what the caller may do with each topic of a chunk; ``None``: all that there is.
+#: The bits of the caller's operations on each topic of a chunk; ``None``: all operations.
 _Operations = Callable[[TopicChunk], "_Array | None"]
 
 
@@ -25,7 +25,7 @@ class _Topics:
     """The topics of a page as they are put together."""
 
     def __init__(self, family: Family, operations: _Operations, rest: Key) -> None:
-        #: The fields of a cursor behind the topic and the partition.
+        #: The fields of a cursor after the topic and the partition.
         self.rest = rest
         self.family = family
         self.operations = operations
@@ -33,7 +33,7 @@ class _Topics:
         self.pieces: list[Buffer] = []
 
     def whole(self, chunk: TopicChunk, rows: _Array) -> None:
-        """Add topics with all of their partitions. What is encoded here is not kept: a pass would fill the memory."""
+        """Add topics with all of their partitions. The encoded bytes are not kept: a pass would fill the memory."""
         some = chunk.some(rows)
         bits = None if self.family.operations_end is None else self.operations(some)
         known = chunk.known(self.family.key) if bits is None else None
@@ -105,7 +105,7 @@ def _runs(page: Page, visible: VisibleTopics, topics: _Topics) -> Iterator[_Chun
     for number in range(first_chunk, len(visible.table.chunks)):
         chunk, mask = visible.table.chunks[number], visible.masks[number]
         low = first_row if number == first_chunk else 0
-        # Each topic has a partition: those behind the budget, and one more, are not on the page.
+        # Each topic has a partition: topics beyond the budget, and one more, are not on the page.
         most = page.limit + 2
         shown = np.arange(len(chunk) - low) if mask is None else np.flatnonzero(mask[low:])
         rows = low + shown[:most]
@@ -121,7 +121,7 @@ def _runs(page: Page, visible: VisibleTopics, topics: _Topics) -> Iterator[_Chun
 
 
 def _first_of(start: Place, chunk: TopicChunk, row: int) -> int:
-    """The partition that the first topic begins with: 0 where it was made anew since the page before."""
+    """The partition that the first topic begins with: 0 if it was recreated since the page before."""
     first: int = start.key[1]
     if start.topic_id == ZERO_ID or chunk.row(row).topic_id in (ZERO_ID.bytes, start.topic_id.bytes):
         return first

@@ -1,7 +1,7 @@
-"""DescribeAcls, CreateAcls and DeleteAcls: the ACLs of the namespace that the client asks in.
+"""DescribeAcls, CreateAcls and DeleteAcls: the ACLs of the client's namespace.
 
 They are an operator's: rules and gates are asked for the right to change them, also before they are shown, then ACLs
-for ``DESCRIBE`` or ``ALTER`` on the cluster. Messages are Kafka's, as far as they are text for people.
+for ``DESCRIBE`` or ``ALTER`` on the cluster. Texts for people are Kafka's.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ __all__ = [
 
 _Result = TypeVar("_Result")
 
-#: ACLs that one request may create, and that it may delete, as in Kafka.
+#: The most ACLs that one request may create, or delete, as in Kafka.
 _MOST: Final = 10_000
 #: ACLs that the filters of one request are compared with, all together: some seconds.
 _MOST_LOOKS: Final = 3_000_000
@@ -144,7 +144,7 @@ def _failure(error: RowError) -> Fields:
 
 
 def matched(stored: Sequence[AclBinding], filters: Sequence[AclFilter]) -> list[list[AclBinding] | Fields]:
-    """What each filter matches, or its error; all is bounded, though each filter may match everything."""
+    """The matches of each filter, or its error; all is bounded, though each filter may match everything."""
     results: list[list[AclBinding] | Fields] = []
     left, looks = _MOST, _MOST_LOOKS
     for asked in filters:
@@ -159,7 +159,7 @@ def matched(stored: Sequence[AclBinding], filters: Sequence[AclFilter]) -> list[
 
 
 async def _off_loop(count: int, call: KafkaCall, work: Callable[..., _Result], *arguments: object) -> _Result:
-    """The work on the ACLs of the namespace; by a thread where ``count`` passes over them are long."""
+    """The work on the ACLs of the namespace; by a thread if ``count`` passes over them are long."""
     stored = call.services.authorizer.bindings(call)
     if count * len(stored) <= _FEW:
         return work(stored, *arguments)
@@ -167,7 +167,7 @@ async def _off_loop(count: int, call: KafkaCall, work: Callable[..., _Result], *
 
 
 async def _refusal(call: KafkaCall, operation: Operation, off: str) -> RowError | None:
-    """The error of a client that may not do this, or where there is no authorizer."""
+    """The error of a client that may not do this, or if there is no authorizer."""
     pipeline, authorizer = call.services.pipeline, call.services.authorizer
     if not authorizer.enabled:
         return RowError(ErrorCode.SECURITY_DISABLED, off)
@@ -187,7 +187,7 @@ async def _refusal(call: KafkaCall, operation: Operation, off: str) -> RowError 
 async def _changed(
     call: KafkaCall, add: Iterable[AclBinding] = (), remove: Iterable[AclBinding] = ()
 ) -> Fields | None:
-    """Store a change, and use it; the error where that is not possible."""
+    """Store a change, and use it; returns the error if that is not possible."""
     catalog = call.services.catalog
     added, removed = [_row(each) for each in add], [_row(each) for each in remove]
     if not added and not removed:
@@ -254,7 +254,7 @@ def _row(binding: AclBinding) -> AclRow:
 
 
 def told_created(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
-    """What became of each ACL of CreateAcls."""
+    """The results of the ACLs of CreateAcls."""
     for asked, row in zip(call.body["creations"], fields["results"], strict=True):
         yield _told(call, _binding_of(asked), row.get("error_code", 0))
 

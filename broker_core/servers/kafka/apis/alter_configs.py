@@ -45,7 +45,7 @@ from broker_core.wire.kafka import ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS, Err
 
 __all__ = ["ALTER_CONFIGS_ROW", "INCREMENTAL_ALTER_CONFIGS_ROW"]
 
-#: From the configs that a topic has to those that it gets. Raises ``InvalidConfig``.
+#: From the present configs of a topic to the new ones. Raises ``InvalidConfig``.
 _Change: TypeAlias = Callable[[Mapping[str, str]], Mapping[str, str]]
 _MISSING: Final = frozenset(
     {ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION}
@@ -79,7 +79,7 @@ def _all_refused(call: KafkaCall, error: RowError) -> Fields:
 
 
 def _wrong(call: KafkaCall, row: Fields) -> RowError | None:
-    """What is wrong with a resource before a topic is looked for; nothing else than topics can be changed."""
+    """The error of a resource before its topic is looked for; nothing but topics can be changed."""
     names = [each["name"] for each in row["configs"]]
     if len(set(names)) < len(names):
         return RowError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
@@ -105,7 +105,7 @@ def _wrong(call: KafkaCall, row: Fields) -> RowError | None:
 
 
 async def _topics(call: KafkaCall, rows: Mapping[str, Fields]) -> Mapping[str, RowError | None]:
-    """What each topic is told."""
+    """The error of each topic, or ``None``."""
     changes = call.services.changes
     if changes is None:
         return dict.fromkeys(rows, READ_ONLY)
@@ -119,7 +119,7 @@ async def _topics(call: KafkaCall, rows: Mapping[str, Fields]) -> Mapping[str, R
         if topic.error not in _MISSING
     }
     if any(not _has_operations(rows[name]) for name in rows if name not in told):
-        # Kafka's controller fails at such a number, and with it all that was sent to it.
+        # Kafka's controller fails at such a number, and with it the whole request.
         told |= {name: RowError(ErrorCode.UNKNOWN_SERVER_ERROR, None) for name in rows if name not in told}
     broker = call.services.options.kafka.configs
     edits: list[tuple[str, Edit]] = []
@@ -149,7 +149,9 @@ async def _topics(call: KafkaCall, rows: Mapping[str, Fields]) -> Mapping[str, R
 def _why(
     change: _Change, broker: Mapping[str, str], may_list: Callable[[], bool], error: InvalidConfig
 ) -> RowError:
-    """Why a change of configs cannot be; of those that the topic has for clients that may list it."""
+    """The reason why a change of configs is impossible; it names present configs only to clients that may list the
+    topic.
+    """
     text = str(error) if may_list() else fault_of_given(partial(change, {}), broker)
     return RowError(ErrorCode.INVALID_CONFIG, text)
 
@@ -161,7 +163,7 @@ def _refusal(
     broker: Mapping[str, str],
     why: Callable[[InvalidConfig], RowError],
 ) -> RowError | None:
-    """What is wrong with a change, in Kafka's order: whether there is such a topic comes last."""
+    """The error of a change, in Kafka's order: a missing topic comes last."""
     own = {} if topic.record is None else topic.record.configs
     try:
         after = change(own)
@@ -183,7 +185,7 @@ def _has_operations(row: Fields) -> bool:
 
 
 def _change(call: KafkaCall, row: Fields) -> _Change:
-    """What a row of either API makes of the configs of a topic."""
+    """The change of a topic's configs in a row of either API."""
     broker, given = call.services.options.kafka.configs, row["configs"]
     if call.header.api_key == ALTER_CONFIGS.key:
         replacement = {each["name"]: each["value"] for each in given}
@@ -222,7 +224,7 @@ def _row(asked: Fields, error: RowError | None) -> Fields:
 
 
 def _told(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
-    """What became of each resource, with how many configs were given."""
+    """The results of the resources, with the numbers of given configs."""
     before = f"{PERSISTENT}://{call.namespace}/"
     for asked, row in zip(call.body["resources"], fields["responses"], strict=True):
         kind, name = asked["resource_type"], asked["resource_name"]

@@ -39,7 +39,7 @@ _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 def api_versions_row(rows: Callable[[], Iterable[HandlerRow]]) -> HandlerRow:
-    """The row of ApiVersions, which tells of all ``rows``."""
+    """The row of ApiVersions, which lists all ``rows``."""
 
     def answer(call: KafkaCall) -> Fields:
         if call.version >= 3 and not all(
@@ -59,7 +59,7 @@ def api_versions_row(rows: Callable[[], Iterable[HandlerRow]]) -> HandlerRow:
 
 
 def _of_both(row: Fields, versions: Mapping[int, tuple[int, int]]) -> Fields | None:
-    """The versions that the cluster behind a gateway has too, of what is asked of it; ``None``: none."""
+    """The versions of a relayed API that the cluster behind a gateway has too; ``None``: none."""
     if row["api_key"] in _OWN:
         return row
     first, last = versions.get(row["api_key"], (0, -1))

@@ -20,7 +20,7 @@ from broker_core.wire.kafka import CREATE_PARTITIONS, ErrorCode, Fields
 
 __all__ = ["CREATE_PARTITIONS_ROW"]
 
-#: Partitions that one request may add.
+#: The most partitions that one request may add.
 _MOST_ADDED: Final = 10_000
 
 
@@ -76,7 +76,7 @@ def _checked(
 
 
 def _now(topic: NamedTopic) -> int:
-    """The partitions that are added to: those of the catalogue, whatever a plugin says that describes topics."""
+    """The present number of partitions: the catalogue's, whatever a plugin that describes topics says."""
     return topic.partitions if topic.record is None else max(topic.record.partitions, 1)
 
 
@@ -149,7 +149,7 @@ def _row(name: str, error: RowError | None) -> Fields:
 
 
 def _told(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
-    """What became of each topic, with the number that was asked for."""
+    """The results of the topics, with the wanted numbers."""
     counts = {row["name"]: row["count"] for row in call.body["topics"]}
     before = f"{PERSISTENT}://{call.namespace}/"
     for row in fields["results"]:

@@ -46,7 +46,7 @@ _WITH_CONFIGS: Final = 5
 
 
 async def _rows(call: KafkaCall) -> Sequence[bytes | Fields]:
-    """The rows of the answer: those of new topics are encoded, the others have an error."""
+    """The rows of the answer: rows of new topics are encoded, the others have an error."""
     asked: Sequence[Fields] = call.body["topics"]
     changes, kafka = call.changes(), call.services.options.kafka
     check_partitions(asked, kafka)
@@ -71,7 +71,7 @@ def _all_refused(call: KafkaCall, error: RowError) -> Sequence[bytes | Fields]:
 
 
 def _told(call: KafkaCall, rows: Sequence[bytes | Fields]) -> Iterator[AuditRow]:
-    """What became of each topic; ``rows`` that are not encoded yet have an error."""
+    """The results of the topics; ``rows`` that are not encoded yet have an error."""
     refused = {row["name"]: row["error_code"] for row in rows if not isinstance(row, bytes)}
     before = f"{PERSISTENT}://{call.namespace}/"
     for name in dict.fromkeys(row["name"] for row in call.body["topics"]):
@@ -102,7 +102,7 @@ async def _not_allowed(call: KafkaCall, asked: Sequence[Fields]) -> dict[str, Ro
             refused[name] = RowError(ErrorCode.INVALID_REQUEST, text)
         elif not everything and not authorizer.allows(call, Operation.CREATE, ResourceType.TOPIC, name):
             refused[name] = RowError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
-    # Rules are about topics: what no topic is called is answered by its name alone.
+    # Rules are about topics: a name that no topic can have is answered by itself.
     left = (row["name"] for row in asked if row["name"] not in refused and is_legal(row["name"]))
     return refused | await call.denied(left)
 
@@ -114,10 +114,10 @@ def _records(planned: Mapping[str, NewTopic | RowError]) -> int:
 async def _taken(
     call: KafkaCall, changes: Changes, planned: Mapping[str, NewTopic | RowError], *, everything: bool
 ) -> dict[str, RowError]:
-    """The names of topics that are there, or collide with one: of those that are refused anyway, or of all.
+    """The errors of names that exist, or collide with a topic: among refused names, or among all.
 
-    For topics that are made, the change itself finds it out. A name that no topic of Kafka can have stays that,
-    whatever Pulsar clients have made of it.
+    For topics that are created, the change itself finds it out. A name that no Kafka topic can have keeps that error,
+    even if Pulsar clients have created it.
     """
     names = [
         name
@@ -136,7 +136,7 @@ async def _taken(
 
 
 async def _collisions(call: KafkaCall, others: Mapping[str, str]) -> dict[str, RowError]:
-    """The errors of names, each by the topic that it collides with, which is named where the client is shown it."""
+    """The errors of names, each by the topic that it collides with, which is named if the client may see it."""
     if not others:
         return {}
     topics = await call.services.named.by_name(call, sorted(set(others.values())), operation=None)
@@ -184,7 +184,7 @@ def _success(call: KafkaCall, created: CreatedRows, topic: NewTopic, topic_id: u
     name = topic.name.local
     if call.version < _WITH_CONFIGS:
         return created.row(name, topic_id, {}, ())
-    # As DescribeConfigs asks: what a topic gets of the server's own configs is not for all that may create it.
+    # The right of DescribeConfigs: not all clients that may create a topic may see the server's configs in it.
     if not (
         call.services.authorizer.allows(call, Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, name)
         and call.may_list(name)

@@ -36,7 +36,7 @@ async def _later(call: KafkaCall) -> Fields:
     topics = _Topics(call, changes, {row["topic_id"] for row in rows if row["name"] is None})
     rows += await topics.find(names, ids)
     rows += await topics.delete()
-    # Not in the order of the request: that would tell what is there of topics that a client may not describe.
+    # Not in the order of the request: that would reveal which topics exist that a client may not describe.
     return {"responses": sorted(rows, key=lambda row: (row["name"] or "", row["topic_id"]))}
 
 
@@ -52,7 +52,7 @@ def _all_refused(call: KafkaCall, error: RowError) -> Fields:
 
 
 def _sorted_out(asked: Sequence[Fields]) -> tuple[list[Fields], list[str], list[uuid.UUID]]:
-    """The rows of what is asked wrongly, and the names and ids that are left."""
+    """The rows of wrong elements, and the remaining names and ids."""
     rows = []
     names: Counter[str] = Counter()
     ids: Counter[uuid.UUID] = Counter()
@@ -88,7 +88,7 @@ class _Topics:
         self._found: dict[uuid.UUID, tuple[str, bool]] = {}
 
     async def find(self, names: Sequence[str], ids: Sequence[uuid.UUID]) -> list[Fields]:
-        """Find what may be deleted; returns the rows of the others."""
+        """Find the topics that may be deleted; returns the rows of the others."""
         call, topics = self._call, self._call.services.named
         operation, right = None if self._everything else Operation.DESCRIBE, right_to("delete_topic")
         found = await topics.by_name(call, names, operation=operation, rules=right)
@@ -99,7 +99,7 @@ class _Topics:
         return [*self._of_ids(by_id, denied), *self._of_names(named, denied)]
 
     async def _denied(self, names: Iterable[str]) -> Mapping[str, RowError]:
-        """Which of these topics the client may not delete."""
+        """The errors of topics that the client may not delete."""
         call = self._call
         authorizer = call.services.authorizer
         names = list(dict.fromkeys(names))
@@ -150,7 +150,7 @@ class _Topics:
         return rows
 
     async def delete(self) -> list[Fields]:
-        """Delete what was found; returns its rows."""
+        """Delete the found topics; returns their rows."""
         call, edits = self._call, []
         for topic_id, (name, by_id) in self._found.items():
             topic = call.topic(name)
@@ -191,7 +191,7 @@ def _row(name: str | None, topic_id: uuid.UUID, error: RowError) -> Fields:
 
 
 def _told(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
-    """What became of each topic; one that the client may only know by its id is told by that."""
+    """The results of the topics; a topic that the client may only know by its id is named by that."""
     before = f"{PERSISTENT}://{call.namespace}/"
     for row in fields["responses"]:
         name, topic_id = row["name"], row["topic_id"]

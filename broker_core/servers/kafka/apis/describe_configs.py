@@ -1,4 +1,4 @@
-"""DescribeConfigs: the configs of topics, and those of the one broker that topics inherit from."""
+"""DescribeConfigs: the configs of topics, and of the one broker from which topics inherit."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _WANTS: Final = frozenset({"partitions", "configs"})
 #: Rows that are encoded on the event loop.
 _FEW: Final = 50
 _ROW: Final = DESCRIBE_CONFIGS.response.struct_at("results")
-#: Bytes of an answer, which is in memory as a whole: those of 50,000 topics without documentation.
+#: The most bytes of an answer, which is in memory as a whole: 50,000 topics without documentation.
 _LARGEST: Final = 256 * 1024 * 1024
 _DENIED: Final = frozenset(
     {
@@ -42,7 +42,7 @@ async def _later(call: KafkaCall) -> Fields:
     asked: Sequence[Fields] = call.body["resources"]
     names = await call.off_loop(len(asked), _names, asked)
     if names is None:
-        # Kafka fails at such a number, and with it at all resources.
+        # Kafka fails at such a number, and with it the whole request.
         return {"results": [_row(row, error_row(ErrorCode.INVALID_REQUEST)) for row in asked]}
     found = await call.services.named.by_name(
         call, names, operation=Operation.DESCRIBE_CONFIGS, rules="list", wants=_WANTS
@@ -61,7 +61,7 @@ async def _later(call: KafkaCall) -> Fields:
 
 
 def _names(asked: Sequence[Fields]) -> list[str] | None:
-    """The topics that are asked for, each once; ``None`` where a resource is of a kind that there is not."""
+    """The topics of the request, each once; ``None`` if a resource is of an unknown kind."""
     if not all(is_known(row["resource_type"]) for row in asked):
         return None
     return list(
@@ -70,7 +70,7 @@ def _names(asked: Sequence[Fields]) -> list[str] | None:
 
 
 def _size_of_row(call: KafkaCall, asked: Sequence[Fields], topics: Mapping[str | None, NamedTopic]) -> int:
-    """The memory that one more row takes: one with configs, or an error where there is none."""
+    """The memory of one more row: one with configs, or an error if there is none."""
     with_configs = (
         row
         for row in asked
@@ -82,12 +82,12 @@ def _size_of_row(call: KafkaCall, asked: Sequence[Fields], topics: Mapping[str |
 
 
 def _held_bytes(rows: Encoded) -> int:
-    """The memory of rows: what topics without configs of their own have is in many of them."""
+    """The memory of rows: many share the encoded configs of topics without their own."""
     return sum(map(len, {id(piece): piece for piece in rows.pieces}.values()))
 
 
 def _encoded(call: KafkaCall, asked: Sequence[Fields], topics: Mapping[str | None, NamedTopic]) -> Encoded:
-    """The rows; as in Kafka, those that the client may not see are the last ones, but for those of a page."""
+    """The rows; as in Kafka, hidden ones come last, except in a page."""
     allowed = Writer()
     denied = Writer() if call.page is None else allowed
     flexible = DESCRIBE_CONFIGS.is_flexible(call.version)

@@ -1,7 +1,7 @@
-"""What producers and consumers ask first: answered at once, with codes that their clients give up at.
+"""The first requests of producers and consumers: answered at once, with codes at which their clients give up.
 
-There is no log of messages here. Without an answer, or with one that may be tried again, clients wait for minutes and
-do not say why.
+There is no log of messages here. Without an answer, or with a retriable one, clients wait for minutes and do not report
+why.
 """
 
 from __future__ import annotations
@@ -92,9 +92,9 @@ def _init_producer_id(call: KafkaCall) -> Fields:
 
 
 def fail_fast_rows(text: Callable[[KafkaCall], str]) -> tuple[HandlerRow, ...]:
-    """The rows of what is refused wherever messages are not; ``text`` says why."""
+    """The rows of requests that are refused by a server without messages; ``text`` says why."""
     return (
-        # Older clients of librdkafka compress nothing where Produce does not begin at 0.
+        # Older clients of librdkafka compress nothing if Produce does not begin at 0.
         HandlerRow(PRODUCE, now=lambda call: _produce(call, text(call)), shown_from=0),
         HandlerRow(FETCH, now=_fetch),
         HandlerRow(INIT_PRODUCER_ID, now=_init_producer_id),

@@ -37,7 +37,7 @@ def _group(call: KafkaCall, group: str) -> Fields:
 
 
 def _describe_consumers(call: KafkaCall) -> Fields:
-    """As Kafka has it, groups without a name and those that may not be described come first."""
+    """Answer ConsumerGroupDescribe; as in Kafka, groups without a name and undescribable ones come first."""
     rows = [_consumer_group(call, group) for group in call.body["group_ids"]]
     if call.page is None:
         rows.sort(key=lambda row: row["error_code"] == ErrorCode.GROUP_ID_NOT_FOUND)

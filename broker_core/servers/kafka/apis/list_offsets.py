@@ -1,7 +1,7 @@
-"""ListOffsets: the first and the last offset of partitions, which are those of an empty log.
+"""ListOffsets: the first and the last offset of partitions, as of an empty log.
 
-User interfaces ask for them before they show a topic, and show none that they get an error for. A consumer is refused
-by Fetch, its next request.
+User interfaces ask for them before they show a topic, and show no topic for which they get an error. A consumer is
+refused by Fetch, its next request.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""ListTopics (KIP-142): names alone, without those that the client may not describe."""
+"""ListTopics (KIP-142): names alone, without topics that the client may not describe."""
 
 from __future__ import annotations
 

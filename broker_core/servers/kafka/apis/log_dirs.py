@@ -1,6 +1,6 @@
-"""DescribeLogDirs: one directory without sizes, with the empty logs of the topics that the client may be shown.
+"""DescribeLogDirs: one directory without sizes, with the empty logs of the topics that the client may see.
 
-As in Kafka ACLs decide on the cluster alone; what rules and plugins hide is hidden here too.
+As in Kafka ACLs decide about the cluster alone; topics that rules and plugins hide are hidden here too.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ async def _all(call: KafkaCall) -> Encoded:
 
 
 async def _named(call: KafkaCall) -> list[Fields]:
-    """What there is of it."""
+    """The existing topics and partitions of the request."""
     asked = {row["topic"]: row["partitions"] for row in call.body["topics"]}
     found = await call.services.named.by_name(call, list(asked), operation=None)
     return [

@@ -1,4 +1,4 @@
-"""OffsetFetch: no group has committed anything, so that every partition that is asked for has no offset (-1)."""
+"""OffsetFetch: no group has committed anything, so that every partition of the request has no offset (-1)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def _later(call: KafkaCall) -> Fields:
 
 
 def refused_offsets(body: Fields, code: ErrorCode) -> Fields:
-    """The answer with an error of the group before version 2: in the row of each partition that is asked for."""
+    """The answer with an error of the group before version 2: in the row of each partition of the request."""
     failed = {"committed_offset": -1, "metadata": "", "error_code": code}
     return {
         "topics": [

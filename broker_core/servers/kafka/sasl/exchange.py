@@ -20,9 +20,9 @@ class Accepted:
 
 
 class SaslRefused(Exception):
-    """The client has proven nothing. ``text`` is Kafka's for the client, ``None``: the one for every mechanism.
+    """The client has not proven its identity. ``text`` is Kafka's for the client, ``None``: the common one.
 
-    ``failure`` says more to the log alone; ``None`` where it was counted already.
+    ``failure`` says more to the log alone; ``None`` if it was counted already.
     """
 
     def __init__(self, failure: AuthenticationFailed | None, text: str | None = None) -> None:

@@ -1,4 +1,4 @@
-"""What each SASL mechanism needs of a server, looked at before it starts."""
+"""The needs of each SASL mechanism, checked before a server starts."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def check_mechanisms(
 ) -> None:
     """Raise :exc:`MechanismUnusable` for a mechanism whose credentials nothing verifies.
 
-    ``verifies`` tells that of a method of ``[authentication]``; ``has_users``: there is an embedded catalogue, with
-    the users of SCRAM.
+    ``verifies`` says whether a method of ``[authentication]`` is verified; ``has_users``: there is an embedded
+    catalogue, with the users of SCRAM.
     """
     for mechanism in mechanisms:
         missing: str | None = None

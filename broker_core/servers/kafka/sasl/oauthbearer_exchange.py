@@ -16,7 +16,7 @@ _MESSAGE: Final = re.compile(
     rb"(?P<pairs>(?:[A-Za-z]+=[\x21-\x7e \t\r\n]+\x01)*)\x01"
 )
 _BEARER: Final = re.compile(rb"auth=bearer +(?P<token>[-_.~+/=a-z0-9]+)", re.IGNORECASE)
-#: What a client reads of any token that is refused (RFC 7628); it answers, and is refused then.
+#: The text for any refused token (RFC 7628); the client answers, and is refused then.
 _INVALID: Final = '{"status":"invalid_token"}'
 
 _OTHER_AUTHZID: Final = (

@@ -36,7 +36,7 @@ class PlainExchange:
 
 
 def _parts(token: bytes) -> tuple[str, str, bytes]:
-    # A fourth part is refused: HMAC reads a key as if zeros were behind it, so a password has none.
+    # A fourth part is refused: HMAC pads a key with zeros, so a password has none.
     parts = token.split(b"\x00", 3)
     if len(parts) != 3:
         told = f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}"

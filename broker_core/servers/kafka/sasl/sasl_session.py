@@ -1,11 +1,11 @@
-"""SASL of one connection: which request may come next, and when the client's credentials end.
+"""SASL of one connection: the order of its requests, and the end of the client's credentials.
 
 KIP-43, KIP-152, KIP-368:
 
     (ApiVersions) -> SaslHandshake -> SaslAuthenticate, again until the mechanism is done -> any request
 
 A handshake of version 0 is followed by bare tokens in frames, later ones by SaslAuthenticate. A client whose
-credentials have an end is told how long its session lasts, and renews them over the same connection with another
+credentials have an end gets the lifetime of its session, and renews them over the same connection with another
 handshake. docs/reference/kafka.md#authentication
 """
 
@@ -56,8 +56,8 @@ class _State(Enum):
 
 
 class SaslSession:
-    """``mechanisms`` gives those of the settings, in their order. ``admit`` lets the client in as a principal, and
-    gives its asker. ``unasked`` closes the connection.
+    """``mechanisms`` gives the mechanisms of the settings, in their order. ``admit`` lets the client in as a principal,
+    and gives its asker. ``unasked`` closes the connection.
 
     With ``known``, the client has an identity already, by its certificate, and may prove another one first of all.
     """
@@ -136,7 +136,7 @@ class SaslSession:
     def handle(
         self, api: Api, header: RequestHeader, body: Callable[[], Fields]
     ) -> bytes | Closing | Awaited:
-        """What is to be done for a request that the session takes; ``body`` reads it."""
+        """The reaction to a request that the session takes; ``body`` reads it."""
         in_exchange = self._state is _State.TOKENS
         if api is SASL_HANDSHAKE and not in_exchange:
             return self._shake_hands(header, body()["mechanism"])
@@ -146,7 +146,7 @@ class SaslSession:
         return self._out_of_order(api, header)
 
     def bare_token(self, token: bytes) -> Awaited:
-        """What is to be done for a token without a header."""
+        """The reaction to a token without a header."""
         return Awaited(partial(self._step, token, _bare_frame))
 
     def closed(self) -> None:
@@ -239,9 +239,9 @@ class SaslSession:
         self._unasked(Closing(*why))
 
     def _out_of_order(self, api: Api, header: RequestHeader) -> Closing:
-        """Kafka's answer to a request that has no place here, where the API has words for it; then the end.
+        """Kafka's answer to a request that is out of order, if the API has an error for it; then the end.
 
-        Metadata has words that clients overlook, which take its answer for an empty cluster.
+        Clients overlook the error in Metadata, and take its answer for an empty cluster.
         """
         last = b""
         if api is not METADATA and api.has_error_code(header.api_version):

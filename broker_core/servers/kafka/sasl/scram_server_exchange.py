@@ -23,7 +23,7 @@ class ScramServerExchange:
         self._exchange: ScramExchange | None = None
 
     async def step(self, token: bytes) -> bytes | Accepted:
-        """The server's next token, or the end; raises what :meth:`Exchange.step` does."""
+        """The server's next token, or the end; raises as :meth:`Exchange.step`."""
         try:
             if self._exchange is None:
                 return await self._begin(ClientFirst.parse(token))
