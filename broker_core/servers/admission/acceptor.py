@@ -1,7 +1,7 @@
-"""Listening on an address: a few connections at a time, and a pause where there is no file descriptor left.
+"""Listening on an address: a few connections at a time, and a pause if there is no file descriptor left.
 
-The event loop's own servers try a thousand times in a row to accept what cannot be accepted, with a traceback in the
-log for each.
+The event loop's own servers try a thousand times in a row to accept without a descriptor, with a traceback in the log
+for each.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ __all__ = ["Acceptor"]
 
 _log = structlog.get_logger(__name__)
 
-#: The kernel's own bound. Thousands of clients that come back at once wait here, and not among those that are served.
+#: The kernel's own bound. Thousands of clients that come back at once wait here, and not among the served ones.
 _BACKLOG: Final = 4096
 #: Seconds of rest after each connection of a full batch. A server admits some 2,000 clients a second; taken faster,
 #: they would all be heard in the same turns of the event loop, in front of the PINGs of the others.
 _REST: Final = 0.001
-#: Seconds until accepting is tried again where there was no descriptor.
+#: Seconds until accepting is tried again after there was no descriptor.
 _PAUSE: Final = 0.2
 #: Nothing is left of something that others give back.
 _EXHAUSTED: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
@@ -53,7 +53,7 @@ class Acceptor:
     async def listen(self, host: str, port: int) -> tuple[str, int]:
         """Listen on all addresses of ``host``; port 0 is a free one. Returns the first.
 
-        :exc:`OSError` where one of them cannot be had.
+        :exc:`OSError` if one of them cannot be had.
         """
         self._loop = loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -100,7 +100,7 @@ class Acceptor:
             sock.setblocking(False)
             self._accepted(sock, peer)
             if listening.fileno() < 0:
-                return  # what was accepted has closed it
+                return  # the accepted connection has closed it
         self._rest(listening, self._at_once * _REST)
 
     def _rest(self, listening: socket.socket, seconds: float) -> None:

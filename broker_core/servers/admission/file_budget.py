@@ -1,7 +1,7 @@
-"""How the file descriptors of a process are shared out: clients have most of them, and some are kept back.
+"""The budget of a process's file descriptors: clients have most of them, and some are kept back.
 
 A process without a free descriptor can do nothing: no health check, no scrape, no look into the catalogue, no
-connection to a database. So clients get no more than leaves enough for those.
+connection to a database. So clients leave enough for these uses.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ __all__ = ["FileBudget", "raise_file_limit"]
 
 _log = structlog.get_logger(__name__)
 
-#: The most connections of the HTTP API that are kept back, and their share: an eighth of what clients could have.
+#: The most connections of the HTTP API that are kept back, and their share: an eighth of the clients' descriptors.
 _API: Final = 1024
 _API_SHARE: Final = 8
 
-#: Descriptors that are kept back: a quarter for health and metrics, an eighth for clients that are being refused, the
-#: rest for the catalogue (two for each thread that reads it), the plugins' databases and the brokers behind.
+#: Descriptors that are kept back: a quarter for health and metrics, an eighth for clients under refusal, the rest for
+#: the catalogue (two for each thread that reads it), the plugins' databases and the brokers behind.
 _KEPT_BACK: Final = 128
 
-#: The limit that is counted with where there is none, or one that no machine has the memory for.
+#: The assumed limit if there is none, or one that no machine has the memory for.
 _MOST: Final = 1_048_576
 
-#: What a process has open where the system cannot say.
+#: The assumed number of open descriptors if the system cannot give it.
 _OPEN: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
 class FileBudget:
     """Numbers of descriptors: ``clients`` is how many clients there may be by default, ``http`` how many connections of
-    HTTP for health and metrics, ``api`` how many more for the HTTP API, ``refusals`` how many clients that are being
-    told that there is no place.
+    HTTP for health and metrics, ``api`` how many more for the HTTP API, ``refusals`` how many clients under refusal for
+    lack of a place.
 
-    A client whose descriptor is ``ceiling`` or above is refused, whatever the settings say: half of what is kept back
-    is used up.
+    A client whose descriptor is ``ceiling`` or above is refused, whatever the settings say: half of the kept back
+    descriptors are used up.
     """
 
     limit: int
@@ -53,8 +53,7 @@ class FileBudget:
     def of(cls, limit: int, opened: int, api: int | Literal["auto"] = 0) -> Self:
         """Share out ``limit`` descriptors of which ``opened`` are in use. A small limit is shared half and half.
 
-        ``api`` is the number of connections of the HTTP API that are wished for; they get half of what clients could
-        have at the most.
+        ``api`` is the wished number of connections of the HTTP API; they get at most half of the clients' descriptors.
         """
         free = max(limit - opened, 4)
         kept_back = min(_KEPT_BACK, free // 2)
@@ -72,15 +71,15 @@ class FileBudget:
 
     @classmethod
     def of_process(cls, *, upstream: int = 0, api: int | Literal["auto"] = 0) -> Self:
-        """The budget of this process, with what it has open now; ``upstream`` more are kept back for the brokers
-        behind.
+        """The budget of this process, with its open descriptors of now; ``upstream`` more are kept back for the brokers
+        behind it.
         """
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         return cls._of_limit(soft, upstream, api)
 
     @staticmethod
     def upstream_share(most: int) -> int:
-        """How many descriptors connections to the brokers behind may have: an eighth, and not more than ``most``."""
+        """The number of descriptors for connections to the brokers behind: an eighth, and not more than ``most``."""
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         return most if soft == resource.RLIM_INFINITY else max(8, min(most, soft // 8))
 

@@ -1,4 +1,4 @@
-"""How much all connections of a server have under way: requests, their tasks, and bytes of what clients send."""
+"""The load of all connections of a server: requests under way, their tasks, and received bytes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ServerLoad:
         self.request_tasks: set[asyncio.Task[None]] = set()  # of the requests of all connections
         self.connections = 0
         self.buffered_bytes = 0
-        #: Called where there is no room for a whole command of so many bytes: it may free some.
+        #: Called if there is no room for a whole command of so many bytes: it may free some.
         self.make_room: Callable[[int], None] = lambda _size: None
 
     def hold(self, change: int) -> None:

@@ -35,16 +35,16 @@ MakeProtocol: TypeAlias = Callable[[Peer, Callable[[], None]], asyncio.Protocol]
 
 
 class Refusals(Protocol):
-    """What tells clients that there is no place for them; ``reason`` is a label of the metrics."""
+    """Refuses clients for which there is no place; ``reason`` is a label of the metrics."""
 
     def begin(self, reason: str) -> asyncio.Protocol | None:
-        """The protocol of such a connection; ``None`` where no more can be told so."""
+        """The protocol of a refused connection; ``None`` if no more can be refused that way."""
 
     def forget(self, refusal: asyncio.Protocol) -> None:
         """A connection that got this protocol is over before the protocol has heard of it."""
 
     def at_once(self, sock: socket.socket, reason: str) -> None:
-        """Tell the client of a socket without waiting, and close it."""
+        """Refuse the client of a socket without waiting, and close it."""
 
 
 class Arrivals:
@@ -77,7 +77,7 @@ class Arrivals:
     ) -> tuple[str, int]:
         """Accept connections on an address; port 0 is a free one. Returns the address.
 
-        :exc:`OSError` where it is not to be had.
+        :exc:`OSError` if it is not to be had.
         """
         acceptor = Acceptor(
             partial(self._accepted, protocol, tls), at_once=_AT_ONCE, on_pause=self._metrics.accept_paused
@@ -144,7 +144,7 @@ class Arrivals:
     def _admit(
         self, protocol: MakeProtocol, tls: TlsEntrance | None, sock: socket.socket, address: ListenAddress
     ) -> None:
-        """Give a client a place, or tell it that there is none."""
+        """Give a client a place, or refuse it."""
         host = address.host
         reason = "files" if self._is_near_file_limit(sock) else self.places.take(host)
         if reason is None:

@@ -15,7 +15,7 @@ __all__ = ["client_hello"]
 #: Bytes of the head of a record: its type, its version, its length.
 _HEAD: Final = 5
 _HANDSHAKE: Final = 0x16
-#: A fatal alert, unexpected_message: a client that speaks no TLS can say from it what the port speaks.
+#: A fatal alert, unexpected_message: a client that speaks no TLS can report from it that the port does.
 _ALERT: Final = b"\x15\x03\x01\x00\x02\x02\x0a"
 #: Bytes of a record, at most: RFC 8446.
 _LARGEST: Final = 2**14
@@ -25,7 +25,7 @@ _PAUSE: Final = 0.02
 
 
 async def client_hello(sock: socket.socket) -> None:
-    """Return once the whole first record is there. Raises :exc:`RefusedArrival` where it cannot be one of TLS."""
+    """Return once the whole first record is there. Raises :exc:`RefusedArrival` if it cannot be one of TLS."""
     needed, told, pause = _HEAD, 1, _PAUSE
     try:
         while True:
@@ -64,7 +64,7 @@ async def client_hello(sock: socket.socket) -> None:
 
 
 def _check(seen: bytes) -> None:
-    """See that these are the first bytes of a handshake."""
+    """Check that these are the first bytes of a handshake."""
     if seen[0] != _HANDSHAKE or (len(seen) > 1 and seen[1] != 3):
         raise RefusedArrival("not_tls", "what the client sends is not TLS")
     if len(seen) >= _HEAD and not 0 < int.from_bytes(seen[3:5], "big") <= _LARGEST:

@@ -17,9 +17,9 @@ __all__ = ["HandshakePlaces"]
 
 #: Seconds that a handshake may take: thousands of clients on one busy machine need most of them.
 _LONGEST: Final = 15.0
-#: Seconds that it has where an address with fewer places waits for its place: a handshake is two round trips.
+#: Seconds that a handshake has if an address with fewer places waits: it takes two round trips.
 _PATIENCE: Final = 3.0
-#: The same where any other address, or its own, has somebody who waits.
+#: The same if any other client waits, of this address or another.
 _MOST_PATIENCE: Final = 6.0
 #: Seconds until that is looked at again.
 _AGAIN: Final = 0.1
@@ -46,7 +46,7 @@ class HandshakePlaces:
 
     @asynccontextmanager
     async def place(self, host: str) -> AsyncIterator[None]:
-        """Hold a place for a client of this address; :exc:`TimeoutError` where it is held for too long."""
+        """Hold a place for a client of this address; :exc:`TimeoutError` if it is held too long."""
         async with self._places.place(host), asyncio.timeout(_LONGEST) as limit:
             self._under_way[limit] = host, asyncio.get_running_loop().time()
             try:
@@ -55,7 +55,7 @@ class HandshakePlaces:
                 del self._under_way[limit]
 
     def _see_to_room(self) -> None:
-        """Where others wait, end old handshakes when they have had their time."""
+        """End old handshakes that have had their time, if others wait."""
         if self.waiting and self._timer is None:
             loop = asyncio.get_running_loop()
             _, since = next(iter(self._under_way.values()), ("", loop.time()))
@@ -67,7 +67,7 @@ class HandshakePlaces:
             return
         loop = asyncio.get_running_loop()
         now = loop.time()
-        # Those that are ending now have their place for an instant still.
+        # Handshakes that end now still have their place for an instant.
         staying = {limit: each for limit, each in self._under_way.items() if (limit.when() or 0.0) > now}
         held = Counter(host for host, _ in staying.values())
         waiting = self._places.next_keys()

@@ -1,4 +1,4 @@
-"""The proxies whose word on the address of a client is believed, and required: ``[pulsar] haproxy_from``."""
+"""The proxies that must give the address of a client, and are trusted with it: ``[pulsar] haproxy_from``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DEADLINE: Final = 5.0
 
 
 class PreambleSources:
-    """The networks that such proxies are in."""
+    """The networks of trusted proxies."""
 
     def __init__(self, networks: Iterable[IPv4Network | IPv6Network]) -> None:
         self._networks = tuple(networks)
@@ -31,7 +31,7 @@ class PreambleSources:
         return bool(self._networks) and is_within(host, self._networks)
 
     async def client(self, sock: socket.socket) -> ListenAddress | None:
-        """Read the preamble, and no byte behind it: the address of the client, ``None`` where that is the proxy itself.
+        """Read the preamble, and no byte after it: the address of the client, ``None`` if that is the proxy itself.
 
         Raises :exc:`RefusedArrival`.
         """
@@ -56,5 +56,5 @@ async def _read(sock: socket.socket) -> ListenAddress | None:
             continue
         if not seen:
             raise RefusedArrival("closed", "closed before the preamble")
-        sock.recv(preamble.feed(seen))  # what is behind it stays for the next reader of the socket
+        sock.recv(preamble.feed(seen))  # bytes after it stay for the next reader of the socket
     return preamble.source

@@ -74,7 +74,7 @@ class ServerCertificate:
         return tuple(file for file in (self._certificate, self._key, self._client_ca) if file is not None)
 
     def reload(self) -> None:
-        """Read the files again; where that fails, what was read before stays. From any thread."""
+        """Read the files again; if that fails, the former content stays. From any thread."""
         context, expires_at = self._read()
         if expires_at <= self._clock() < self.expires_at:
             raise CertificateUnusable(
@@ -86,7 +86,7 @@ class ServerCertificate:
 
     @property
     def expiry_warning(self) -> str | None:
-        """What there is to say of the end of the certificate, if it is over or near."""
+        """The warning about the end of the certificate, if it is over or near."""
         now = self._clock()
         if self.expires_at <= now:
             return f"{self._certificate} expired on {_date(self.expires_at)}: clients refuse it"

@@ -1,8 +1,8 @@
 """The way of a TLS connection from its socket to the end of its handshake.
 
-A client that sends nothing holds a socket and a timer. Where its first record is whole, it waits for one of a few
-places, longer where its address has failed often; the steps of all handshakes share the turns of the event loop with
-the requests of others.
+A client that sends nothing holds a socket and a timer. Once its first record is whole, it waits for one of a few
+places, longer if its address has failed often; the steps of all handshakes share the turns of the event loop with the
+requests of others.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class TlsEntrance:
         metrics.show(listener, certificate, lambda: self._places.taken + self._places.waiting)
 
     async def enter(self, sock: socket.socket, host: str) -> ssl.SSLSocket:
-        """Shake hands with a client of this address. The socket is closed where that fails: :exc:`RefusedArrival`."""
+        """Shake hands with a client of this address. The socket is closed if that fails: :exc:`RefusedArrival`."""
         try:
             secured = await self._handshake(sock, host)
         except RefusedArrival as refused:

@@ -21,7 +21,7 @@ __all__ = ["tls_entrances"]
 async def tls_entrances(
     settings: Settings, metrics: Metrics, reloads: Reloads, stack: AsyncExitStack
 ) -> dict[str, TlsEntrance]:
-    """The entrance of each listener by the name of its table; ``stack`` ends what watches them.
+    """The entrance of each listener by the name of its table; ``stack`` ends their watches.
 
     Raises :exc:`~.server_certificate.CertificateUnusable`.
     """
@@ -34,7 +34,7 @@ async def tls_entrances(
     for name, table in tables.items():
         if table is not None:
             files = (table.certificate, table.key, table.client_ca)
-            # kafka-python 2 closes a connection that it can read from before it has asked.
+            # kafka-python 2 closes a connection that is readable before its first request.
             tickets = name != "kafka"
             certificate = await asyncio.to_thread(ServerCertificate, f"{name}.tls", *files, tickets=tickets)
             reloads.add(f"{name}.tls", certificate.reload, partial(_files_of, certificate))

@@ -1,8 +1,8 @@
 """A transport over TLS for protocols of asyncio, on a socket whose handshake is done.
 
-asyncio's own has bytes in three buffers (of the protocol's data, of encrypted data, and of its socket), and tells the
-protocol of the first two only; and these buffers keep the size that they once had. Here OpenSSL writes to the socket
-itself: what has not gone to the kernel waits here, counted, but for one record of 16 KiB at the most.
+asyncio's own has bytes in three buffers (of the protocol's data, of encrypted data, and of its socket), and counts the
+first two only for the protocol; and these buffers keep the size that they once had. Here OpenSSL writes to the socket
+itself: bytes that have not gone to the kernel wait here, counted, but for one record of 16 KiB at the most.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TURN: Final = 256 * 1024
 #: Bytes of a record, and records that are read in one turn of the event loop.
 _RECORD: Final = 16 * 1024
 _RECORDS: Final = 4
-#: Bytes that wait before a protocol is paused, where it does not say.
+#: Bytes that wait before a protocol is paused, if it sets no limit.
 _HIGH: Final = 64 * 1024
 _BLOCKED: Final = (ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
@@ -51,7 +51,7 @@ class TlsTransport(asyncio.Transport):
         self._high, self._low = _HIGH, _HIGH // 4
         self._waiting: deque[bytes] = deque()  # each is written by one call, again if need be
         self._size = 0
-        self._is_paused = False  # the protocol was told to write no more
+        self._is_paused = False  # the protocol was asked to write no more
         self._is_reading = False
         self._is_closing = False
         self._is_lost = False
@@ -97,7 +97,7 @@ class TlsTransport(asyncio.Transport):
             if not data:
                 self._end_of_stream()
                 return
-            if not self._at_end:  # what comes behind our own end cannot be decrypted any more
+            if not self._at_end:  # bytes after our own end cannot be decrypted any more
                 try:
                     self._protocol.data_received(data)
                 except Exception as error:  # noqa: BLE001 - the protocol is broken, and its state unknown
@@ -144,7 +144,7 @@ class TlsTransport(asyncio.Transport):
         self._pause_or_resume()
 
     def _write_now(self, data: memoryview) -> int:
-        """Write what can be written in this turn; returns how many bytes."""
+        """Write as much as possible in this turn; returns how many bytes."""
         written = 0
         while written < len(data) and written < _TURN:
             piece = data[written : written + _PIECE]
@@ -154,7 +154,7 @@ class TlsTransport(asyncio.Transport):
         return written
 
     def _send(self, piece: _Data) -> bool:
-        """Encrypt and write a piece; false where the socket does not take all: then the same must be sent again."""
+        """Encrypt and write a piece; false if the socket does not take all: then the same piece must be sent again."""
         try:
             self._sock.send(piece)
         except _BLOCKED:
@@ -202,7 +202,7 @@ class TlsTransport(asyncio.Transport):
         return True
 
     def write_eof(self) -> None:
-        """Say that nothing more is sent. What the client sends after this is not read any more, but for its end."""
+        """Announce the end of our data. What the client sends after this is not read any more, but for its end."""
         if self._is_closing or self._at_end:
             return
         self._at_end = True
@@ -246,7 +246,7 @@ class TlsTransport(asyncio.Transport):
             self._lose(None)
 
     def _say_goodbye(self) -> None:
-        """Tell the client that this is the end, and no cut; its answer is not waited for."""
+        """Send the alert that this is the end, and no cut, without waiting for the client's."""
         with contextlib.suppress(OSError, ValueError):
             self._sock.unwrap()
 

@@ -1,22 +1,22 @@
-"""What a connection sends: frames in order, bounded by permits and by the time that a peer may take to read them.
+"""The sending side of a connection: frames in order, bounded by permits and by the time that a peer may take to read.
 
-An asyncio transport takes all that it is given and copies what the socket does not take at once. So it is given little:
-a large answer goes out in pieces, each only when the one before has left; their size is the reader's pace
-(:mod:`~broker_core.servers.connection.reader_pace`). What may wait in a transport is covered by direct permits
+An asyncio transport takes all data and copies what the socket does not take at once. So it gets little: a large answer
+goes out in pieces, each only when the one before has left; their size is the reader's pace
+(:mod:`~broker_core.servers.connection.reader_pace`). Bytes that may wait in a transport are covered by direct permits
 (PIP-442), held until the bytes have gone to the kernel:
 
 - A *small* answer (up to 64 KiB) takes permits for its size from the reserve, and never queues behind large ones for
   them. The answers to questions that came together are written together. A peer for which more than :data:`CROWDED`
   bytes wait gets no more of them: it cannot take the whole reserve.
 - A frame that nobody asked for, such as an update of a watcher, is *pushed*: it goes to a peer for which less than
-  :data:`PUSHED` bytes wait, since many peers that read nothing must leave room for those that do.
+  :data:`PUSHED` bytes wait, since many peers that read nothing must leave room for the others.
 - A *large* answer waits for permits for the least piece only, and keeps these to its end; one at a time on a
   connection. Larger pieces are for peers that read quickly, while half of the permits are free: so the slow ones leave
   room for the answers of others, however many they are.
-- Other frames (PONG, errors) are tiny; a peer that does not read them has its own requests handled no more.
+- Other frames (PONG, errors) are tiny; the requests of a peer that does not read them are not handled any more.
 
-Two times close a connection whose peer does not read: ``write_timeout`` for one piece (longer where it has read a
-large answer faster than ``min_rate`` so far), and for a large answer as a whole the time that it takes at ``min_rate``
+Two times close a connection whose peer does not read: ``write_timeout`` for one piece (longer if it has read a large
+answer faster than ``min_rate`` so far), and for a large answer as a whole the time that it takes at ``min_rate``
 besides.
 """
 
@@ -35,7 +35,7 @@ from broker_core.servers.connection.reader_pace import LEAST_PIECE, ReaderPace
 
 __all__ = ["CROWDED", "PUSHED", "WINDOW", "AnswerWriter"]
 
-#: Bytes of an answer that are written in one turn of the event loop where no other connection writes.
+#: Bytes of an answer that are written in one turn of the event loop if no other connection writes.
 WINDOW: Final = 1024 * 1024
 #: Bytes of small frames that may wait for a peer; with more, nothing is done for it until it has read some.
 CROWDED: Final = 128 * 1024
@@ -44,13 +44,12 @@ PUSHED: Final = 16 * 1024
 
 
 class AnswerWriter:
-    """The sending side of one connection; made when it is open, told of its transport's flow control.
+    """The sending side of one connection; made when it is open, with callbacks for its transport's flow control.
 
     ``min_rate`` is in bytes a second (0: any). ``on_stalled`` is called when the peer has stopped reading, or reads too
-    slowly, with the seconds that it had; ``on_room`` when it is crowded no more, or has read all that waited when a
-    frame was pushed. Both, and all
-    writing that follows from flow control, come from the event loop, never from within a call of the transport: that
-    would end the connection twice if a write failed there.
+    slowly, with the seconds that it had; ``on_room`` when it is no longer crowded, or has read all that waited when a
+    frame was pushed. Both, and all writing that follows from flow control, come from the event loop, never from within
+    a call of the transport: that would end the connection twice if a write failed there.
     """
 
     __slots__ = (
@@ -106,17 +105,17 @@ class AnswerWriter:
         self._backlog: deque[tuple[bytes, Permit | None]] = deque()
         self._backlog_bytes = 0
         self.is_crowded = False  # more than CROWDED bytes wait in the backlog
-        self._has_pushed = False  # what waits, or is in the way of a pushed frame
+        self._has_pushed = False  # waiting bytes, which may be in the way of a pushed frame
         self._is_gathering = False
         self._gathered: list[bytes] = []  # small answers that are written with the next ones
         self._gathered_bytes = 0
         self._unsent: list[Permit] = []  # of small answers that wait in the transport
-        self._waiting: list[asyncio.Future[None]] = []  # of those who wait for any change of all this
+        self._waiting: list[asyncio.Future[None]] = []  # of callers that wait for any change of this state
         self._timer: asyncio.TimerHandle | None = None
         self._flushing: asyncio.Handle | None = None
 
     def waits_for(self, now: float) -> float | None:
-        """Seconds in which the peer has kept the large answer waiting that is being written, where it reads slowly."""
+        """Seconds for which the peer has kept the large answer under way waiting, if it reads slowly."""
         return None if self._pace is None else self._pace.slowness(now)
 
     @property
@@ -132,7 +131,7 @@ class AnswerWriter:
     # -- sending ----------------------------------------------------------------------------------------------
 
     def send(self, frame: bytes, permit: Permit | None = None) -> None:
-        """Send one small frame, after what is on its way; ``permit`` is released when it has left."""
+        """Send one small frame, after the bytes on their way; ``permit`` is released when it has left."""
         if self._gathered:
             self._write_gathered()
         if self._transport.is_closing():
@@ -164,7 +163,7 @@ class AnswerWriter:
         return True
 
     def push(self, frame: bytes) -> bool:
-        """Send a small frame that nobody asked for, if there is room; else nothing happens and it is ``False``."""
+        """Send a small frame that nobody asked for, if there is room; returns ``False`` otherwise."""
         crowds = self._backlog_bytes + len(frame) > PUSHED
         waits = self._paused or self._in_frame or bool(self._backlog)
         is_sent = not (crowds and waits) and self.send_answer_now(frame)
@@ -173,19 +172,19 @@ class AnswerWriter:
 
     @property
     def is_behind(self) -> bool:
-        """Whether the peer has yet to read what waits, and not only a large answer that is being written."""
+        """Whether the peer has yet to read waiting bytes besides a large answer under way."""
         return not self._in_frame and (self._paused or bool(self._backlog))
 
     def gather(self) -> None:
         """Write the small answers from here to :meth:`write_gathered` together.
 
-        It is for answers that are made without a turn of the loop between them. Any other frame is written at once, and
-        what was gathered before it.
+        It is for answers that are made without a turn of the loop between them. Any other frame is written at once,
+        after the gathered ones.
         """
         self._is_gathering = True
 
     def write_gathered(self) -> None:
-        """Write what was gathered, and gather no more."""
+        """Write the gathered answers, and gather no more."""
         self._is_gathering = False
         if self._gathered:
             self._write_gathered()
@@ -216,7 +215,7 @@ class AnswerWriter:
             assert sent  # there is room, and nobody waits for it
             return
         reader = body if isinstance(body, FieldsReader) else FieldsReader.of(body)
-        turn = self._small if is_small else self._large  # those that wait for it hold no permits
+        turn = self._small if is_small else self._large  # waiting callers hold no permits
         try:
             async with asyncio.timeout_at(deadline):
                 await turn.acquire()
@@ -253,7 +252,7 @@ class AnswerWriter:
         permit = await self._permits.of_answer(self._permits.direct, LEAST_PIECE, left)
         try:
             await self._nothing_before()
-            self._in_frame = True  # from here on other frames wait, and what is begun must be ended
+            self._in_frame = True  # from here on other frames wait, and the begun frame must be completed
             size = len(head) + body.left + len(tail)
             pace = self._pace = ReaderPace(
                 size, self._loop.time(), write_timeout=self._write_timeout, min_rate=self._min_rate
@@ -271,7 +270,7 @@ class AnswerWriter:
             permit.release()
 
     async def _nothing_before(self) -> None:
-        """Wait until what was sent before has left."""
+        """Wait until all earlier bytes have left."""
         while (self._paused or self._backlog) and not self._transport.is_closing():
             await self._change()
 
@@ -296,8 +295,8 @@ class AnswerWriter:
             finally:
                 if larger is not None:
                     larger.release()
-            # A peer that reads as fast as we write must not keep the others waiting: each piece is a turn of its own
-            # where others write too, each window otherwise.
+            # A peer that reads as fast as we write must not keep the others waiting: each piece is a turn of its own if
+            # others write too, each window otherwise.
             if since_others >= WINDOW or (since_others and not self._is_alone()):
                 since_others = 0
                 await asyncio.sleep(0)
@@ -305,7 +304,7 @@ class AnswerWriter:
             transport.write(tail)
 
     def _permit_for_larger(self, size: int) -> Permit | None:
-        """Permits for what a piece has more than the least, while half of the budget is free; ``None``: not now."""
+        """Permits for the bytes of a piece beyond the least, while half of the budget is free; ``None``: not now."""
         more, direct = size - LEAST_PIECE, self._permits.direct
         if more <= 0 or (direct.maximum and direct.acquired + more > direct.maximum // 2):
             return None
@@ -372,7 +371,7 @@ class AnswerWriter:
         self._wake()
 
     def _flush(self) -> None:
-        """Send what came up meanwhile, as far as the peer takes it."""
+        """Send the frames that came up meanwhile, as far as the peer takes them."""
         self._flushing = None
         while self._backlog and not (self._paused or self._in_frame):
             if self._transport.is_closing():

@@ -1,6 +1,6 @@
 """Replies to commands that are known later, without a place among the requests: the handshake of a client.
 
-The commands that follow may have to wait for such a reply, as those behind a CONNECT do.
+The commands that follow may have to wait for such a reply, as commands after a CONNECT do.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ _SMALL_COMMAND: Final = 4096
 
 
 class AwaitedReplies:
-    """The replies that one connection waits for. ``replied`` gets each; ``failed`` an error that no reply may end with.
+    """The replies that one connection waits for. ``replied`` gets each reply; ``failed`` gets an error that no reply
+    may end with.
 
     While :attr:`holds` is true, the commands that follow wait.
     """
@@ -45,7 +46,7 @@ class AwaitedReplies:
         self.holds = False
 
     def start(self, awaited: Awaited, size: int) -> bool:
-        """Wait for the reply to a command of ``size`` bytes; false where there is no room for the command."""
+        """Wait for the reply to a command of ``size`` bytes; false if there is no room for the command."""
         held = size if size > _SMALL_COMMAND else 0
         if held and not self._load.has_room_for(held):
             return False

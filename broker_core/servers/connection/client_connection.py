@@ -1,8 +1,8 @@
 """One client's connection, whatever its protocol: the socket, the timers and the tasks.
 
-What a command means is the protocol's (:mod:`~broker_core.servers.connection.command_handler`); here it is read and its
-answer is written. A frame that does not parse, a frame over the limit and a silent peer (one that sends nothing, or
-reads nothing of its answers) close a connection, and what the protocol says; nothing else that a client does.
+The protocol decides what a command means (:mod:`~broker_core.servers.connection.command_handler`); here it is read and
+its answer is written. A frame that does not parse, a frame over the limit and a silent peer (one that sends nothing, or
+reads nothing of its answers) close a connection, and so may the protocol; nothing else that a client does.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class ConnectionSettings(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ConnectionContext:
-    """What all connections of a server share. ``transport`` is the protocol's name."""
+    """The parts that all connections of a server share. ``transport`` is the protocol's name."""
 
     settings: ConnectionSettings
     permits: Permits
@@ -60,11 +60,10 @@ class ConnectionContext:
 class ClientConnection(asyncio.Protocol):
     """The protocol of one connection, on the server's event loop.
 
-    ``handler`` makes the handler of a client, by what is known of it and by what does as the handler says without a
-    command.
-    ``opened`` is called when there is a connection, ``closed`` when it is over. ``address`` is the client's, where that
-    is not the other end of the socket: a proxy may be in between. ``in_order``: no command is handled while a request
-    is under way, so that answers are in the order of the commands.
+    ``handler`` makes the handler of a client, from the client and the writer of unasked frames. ``opened`` is called
+    when there is a connection, ``closed`` when it is over. ``address`` is the client's, if that is not the other end of
+    the socket: a proxy may be in between. ``in_order``: no command is handled while a request is under way, so that
+    answers are in the order of the commands.
     """
 
     def __init__(
@@ -96,7 +95,7 @@ class ClientConnection(asyncio.Protocol):
         self._keep_alive: asyncio.TimerHandle
         self._address = address
         self._resting: asyncio.TimerHandle | None = None  # its client is to ask nothing
-        self._writing: Job | None = None  # whose large answer is being written
+        self._writing: Job | None = None  # the job whose large answer is being written
 
     # -- life of the connection -------------------------------------------------------------------------------
 
@@ -177,7 +176,7 @@ class ClientConnection(asyncio.Protocol):
         return self._queue.size + self._writer.waiting_bytes
 
     def holds_slowly(self, budget: PermitBudget, now: float) -> float | None:
-        """Seconds in which the peer has been slowly reading an answer whose memory is of ``budget``; else ``None``."""
+        """Seconds for which the peer has read an answer with memory of ``budget`` slowly; else ``None``."""
         job = self._writing
         return self._writer.waits_for(now) if job is not None and job.holds(budget) else None
 
@@ -237,7 +236,7 @@ class ClientConnection(asyncio.Protocol):
         """Ask a silent peer whether it is there, or close it, as its protocol says."""
         if self._transport.is_closing() or self._last is not None:
             return
-        # While an answer is on its way, a question would come behind it: a peer that takes none of it stalls.
+        # While an answer is on its way, a question would come after it: a peer that takes none of it stalls.
         done = self._handler.tick(quiet=self._transport.is_reading() and self._writer.is_idle)
         if isinstance(done, Closing):
             self._close_as(done)
@@ -263,8 +262,8 @@ class ClientConnection(asyncio.Protocol):
             self._handler.has_room()
 
     def _failed(self, error: Exception) -> None:
-        """What the peer sent cannot be understood; or this server failed, and its state is unknown."""
-        self._writer.write_gathered()  # what was asked before it has its answers
+        """End the connection: the peer's bytes cannot be understood, or this server failed in an unknown state."""
+        self._writer.write_gathered()  # earlier requests have their answers
         if self._handler.is_bad_frame(error):
             self._close_for("bad_frame", "bad frame", error=str(error)[:500])
         else:
@@ -324,7 +323,7 @@ class ClientConnection(asyncio.Protocol):
         return self._writer.is_behind
 
     def _begin(self, job: Job, size: int) -> None:
-        """Answer at once what is known and small, where there is room; let the rest have a place and a task."""
+        """Answer a job at once if its answer is known and small, and there is room; else give it a place and a task."""
         try:
             small = job.small_answer()
             if small is not None and self._writer.send_answer_now(small):

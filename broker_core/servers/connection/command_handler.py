@@ -1,8 +1,8 @@
-"""What a protocol brings to its connections: a handler of commands that does no input and no output.
+"""The interface of a protocol to its connections: a handler of commands that does no input and no output.
 
 The connection (:mod:`~broker_core.servers.connection.client_connection`) has the socket, the timers and the tasks. It
-gives each command to the handler, as bytes, and does what the handler says: write these bytes, do this job, or close.
-So a handler is tested without a socket.
+gives each command to the handler, as bytes, and does what the handler returns: write these bytes, do this job, or
+close. So a handler is tested without a socket.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ __all__ = ["Awaited", "Closing", "CommandHandler", "FrameSplitter", "Job", "Outg
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """The connection is to be closed. ``reason`` is a label of the metrics, ``event`` what the log says (``None``: all
-    is said already).
+    """The connection is to be closed. ``reason`` is a label of the metrics, ``event`` the text of the log (``None``: it
+    is logged already).
 
-    The client reads ``last`` before, if there is one. Nothing that it sends meanwhile is looked at.
+    The client gets to read ``last`` before, if given. What it sends meanwhile is not looked at.
     """
 
     reason: str
@@ -43,10 +43,10 @@ class Awaited:
 
 
 class Unasked:
-    """Does what a handler says without a command having asked for it; nothing where the connection ends already.
+    """Actions of a handler without a command; no effect if the connection is ending already.
 
     ``push`` sends a small frame; false: there is no room for it now. ``is_behind`` says whether that is because the
-    client has not read what was sent before.
+    client has not read earlier frames.
     """
 
     __slots__ = ("_do", "is_behind", "push")
@@ -85,36 +85,38 @@ class OutgoingAnswer:
 
 
 class FrameSplitter(Protocol):
-    """Cuts what a client sends into commands."""
+    """Cuts the bytes of a client into commands."""
 
     @property
     def buffered(self) -> int:
         """Bytes held of a frame that is not whole yet."""
 
     def feed(self, data: bytes, /) -> list[bytes]:
-        """The commands that this chunk completes. What it raises ends the connection."""
+        """The commands that this chunk completes. Its errors end the connection."""
 
 
 class Job(Protocol):
     """A request that may take time: it needs a place among the requests under way."""
 
     def small_answer(self) -> bytes | None:
-        """The frame of the answer, where it is known already and small."""
+        """The frame of the answer, if it is known already and small."""
 
     async def answer(self) -> OutgoingAnswer:
         """The answer, whatever its size."""
 
     def refusal(self, error: Exception) -> bytes | Closing | None:
-        """What tells the client of an error, or the end of its connection; ``None`` for an error of this server."""
+        """The frame that reports an error to the client, or the end of its connection; ``None`` for an error of this
+        server.
+        """
 
     def no_place(self) -> bytes | Closing:
-        """What tells the client that too many requests are under way."""
+        """The refusal if too many requests are under way."""
 
     def holds(self, budget: PermitBudget) -> bool:
         """Whether the answer holds memory of this budget while it is written."""
 
     def release(self) -> None:
-        """Give back what the answer holds; once is enough."""
+        """Give back the permits of the answer; once is enough."""
 
 
 class CommandHandler(Protocol):
@@ -127,25 +129,25 @@ class CommandHandler(Protocol):
 
     @property
     def client(self) -> str:
-        """What the client's software calls itself, for the log."""
+        """The name that the client's software gives itself, for the log."""
 
     def splitter(self) -> FrameSplitter:
-        """What cuts this client's bytes into commands."""
+        """The splitter of this client's bytes into commands."""
 
     def handle(self, command: bytes, /) -> bytes | Job | Awaited | Closing | None:
-        """What is to be done for a command: send a small frame, do a job, wait, close, or nothing."""
+        """The reaction to a command: send a small frame, do a job, wait, close, or nothing."""
 
     def tick(self, *, quiet: bool) -> bytes | Closing | None:
-        """What is to be done when the interval of the keep-alive is over: ask the client, or give it up.
+        """The reaction to the end of a keep-alive interval: ask the client, or give it up.
 
         ``quiet`` says that no answer is on its way, and that the client is read.
         """
 
     def has_room(self) -> None:
-        """The client has read what waited for it."""
+        """Note that the client has read all waiting bytes."""
 
     def closed(self) -> None:
         """The connection is over."""
 
     def is_bad_frame(self, error: Exception, /) -> bool:
-        """Whether the client sent what cannot be understood, rather than this server having failed."""
+        """Whether the client's bytes cannot be understood, rather than this server having failed."""

@@ -1,8 +1,8 @@
-"""What a connection receives: frames cut into commands, handled in order, no more at a time than others can wait for.
+"""The receiving side of a connection: frames cut into commands, handled in order, for short times.
 
-A chunk of a socket may hold thousands of commands. They are handled for a few milliseconds at a time, in turns with
-those of other connections, and not at all while answers wait for a peer that does not read them; meanwhile nothing more
-is read, so that TCP makes the peer wait.
+A chunk of a socket may hold thousands of commands. They are handled for a few milliseconds at a time, in turns with the
+commands of other connections, and not at all while answers wait for a peer that does not read them; meanwhile nothing
+more is read, so that TCP makes the peer wait.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ _SLICE: Final = 0.002
 class CommandQueue:
     """The receiving side of one connection.
 
-    ``splitter`` cuts what comes into commands. ``handle`` gets each of them; ``failed`` what ended the stream, an error
-    of the splitter or of ``handle``. Several commands are handled between ``begin`` and ``end``. ``is_crowded`` says
-    that nothing more is to be handled until :meth:`go_on`; ``count`` gets the change of :attr:`size`.
+    ``splitter`` cuts received bytes into commands. ``handle`` gets each command; ``failed`` gets the error of the
+    splitter or of ``handle`` that ended the stream. Several commands are handled between ``begin`` and ``end``.
+    ``is_crowded`` says that nothing more is to be handled until :meth:`go_on`; ``count`` gets the change of
+    :attr:`size`.
     """
 
     __slots__ = (
@@ -74,7 +75,7 @@ class CommandQueue:
         self.size = 0  # bytes held: of an incomplete frame, and of commands that wait
 
     def feed(self, data: bytes) -> None:
-        """Take what the socket had, and handle what is whole."""
+        """Take received bytes, and handle whole commands."""
         try:
             received = self._splitter.feed(data)
         except Exception as error:  # noqa: BLE001  # bytes that are no frame, or worse
@@ -95,7 +96,7 @@ class CommandQueue:
         return self._splitter.buffered
 
     def go_on(self) -> None:
-        """Handle what waits: there is room for answers again."""
+        """Handle waiting commands: there is room for answers again."""
         if self._waiting and not self._due:
             self._work()
             self._measure()

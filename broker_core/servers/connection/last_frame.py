@@ -1,8 +1,7 @@
 """The last frame of a connection: the client gets to read it, then the connection is closed.
 
-A socket that is closed while something that came from the client is unread is reset by the system, and the reset drops
-what the client has not read. So after the frame the server only says that it sends nothing more, and closes when the
-client has, or a second later.
+If a socket is closed with unread bytes from the client, the system resets it, and the reset drops what the client has
+not read. So after the frame the server only ends its own direction, and closes when the client has, or a second later.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ class LastFrame:
         self._is_sent = False
         self._received = 0
         self._loop = asyncio.get_running_loop()
-        # Not now: the connection may be in the midst of what a transport has called.
+        # Not now: the connection may be in the midst of a call from a transport.
         self._timer: asyncio.Handle = self._loop.call_soon(self._tell)
 
     def received(self, size: int) -> None:

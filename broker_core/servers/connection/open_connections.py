@@ -46,7 +46,7 @@ class OpenConnections:
             self._all_closed.set()
 
     def make_room(self, budget: PermitBudget) -> None:
-        """A request has waited long for permits of ``budget``: close the slowest reader whose answer holds some.
+        """Close the slowest reader whose answer holds permits of ``budget``, for which a request has waited long.
 
         Only the slow client pays: it asks again, while the others would get no answer at all.
         """
@@ -60,10 +60,10 @@ class OpenConnections:
             max(slow, key=itemgetter(0))[1].make_room()
 
     def drop_unfinished(self, size: int) -> None:
-        """There is no room for a whole command of ``size`` bytes: close the connection with the most of an unfinished
-        frame.
+        """Close the connection with the most bytes of an unfinished frame, if there is no room for a whole command of
+        ``size`` bytes.
 
-        Who holds less than the command has gets no worse than who sends it.
+        One that holds fewer bytes than the command is not closed for it.
         """
         largest = max(self._connections, key=attrgetter("unfinished"), default=None)
         if largest is not None and largest.unfinished >= max(size, 1):

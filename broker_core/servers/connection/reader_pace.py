@@ -6,26 +6,26 @@ from typing import Final
 
 __all__ = ["LEAST_PIECE", "PIECE", "SLOW", "ReaderPace"]
 
-#: Bytes of an answer that are given to a transport at once, at the most. A hundred peers may be writable in one turn of
-#: the event loop, and the kernel copies all that is written in it: at a mebibyte each, a PONG would wait for a hundred
-#: of these copies.
+#: The most bytes of an answer that a transport gets at once. A hundred peers may be writable in one turn of the event
+#: loop, and the kernel copies all that is written in it: at a mebibyte each, a PONG would wait for a hundred of these
+#: copies.
 PIECE: Final = 128 * 1024
-#: The same at the least: what a peer that reads slowly, or not at all, keeps waiting in its transport.
+#: The fewest: a peer that reads slowly, or not at all, keeps so many waiting in its transport.
 LEAST_PIECE: Final = 16 * 1024
 
-#: Bytes a second: a slower reader may be closed where other requests wait for the memory of its answer.
+#: Bytes a second: a slower reader may be closed if other requests wait for the memory of its answer.
 SLOW: Final = 1024 * 1024
 _SLOW_SECONDS: Final = 1.0  # before this it is not called slow
 
-_PIECE_SECONDS: Final = 0.02  # what a piece should take to leave
+_PIECE_SECONDS: Final = 0.02  # the time that a piece should take to leave
 _LEAST_SECONDS: Final = 0.001  # before this nothing is known of a peer's speed
 
 
 class ReaderPace:
     """The pace of one answer of ``size`` bytes, from ``now`` on; times are in seconds of the event loop's clock.
 
-    The peer has ``write_timeout`` seconds and one for each ``min_rate`` bytes; what it does not keep the server waiting
-    does not count. ``min_rate`` of 0 is no limit.
+    The peer has ``write_timeout`` seconds and one for each ``min_rate`` bytes; only time in which the server waits for
+    it counts. ``min_rate`` of 0 is no limit.
     """
 
     __slots__ = ("_min_rate", "_patience", "_started", "_waiting_since", "_write_timeout", "_written")
@@ -54,14 +54,14 @@ class ReaderPace:
         return min(max(self._write_timeout, ahead), self.patience)
 
     def piece(self, now: float) -> int:
-        """Bytes to write next: what the peer takes in 20 ms at the speed at which it has read so far."""
+        """Bytes to write next: as many as the peer takes in 20 ms at its speed so far."""
         seconds = now - self._started
         if seconds < _LEAST_SECONDS:
             return PIECE
         return max(LEAST_PIECE, min(PIECE, int(self._written / seconds * _PIECE_SECONDS)))
 
     def slowness(self, now: float) -> float | None:
-        """How long this has taken, in seconds, where the peer reads slower than :data:`SLOW`; else ``None``."""
+        """The time that this has taken, in seconds, if the peer reads slower than :data:`SLOW`; else ``None``."""
         seconds = now - self._started
         return seconds if seconds >= _SLOW_SECONDS and self._written < seconds * SLOW else None
 

@@ -1,4 +1,4 @@
-"""The requests under way of one connection: how many there may be, and what is given back when one ends."""
+"""The requests under way of one connection: their limit, and the places that are given back when one ends."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class RequestsUnderWay:
         return len(self._tasks) < _MOST and has_room and self._load.slots.take()
 
     def start(self, work: Coroutine[Any, Any, None], size: int, on_end: Callable[[], None]) -> None:
-        """Run the work of a request that has its place; ``on_end`` is called also where it was never begun."""
+        """Run the work of a request that has its place; ``on_end`` is called even if it was never begun."""
         task = self._loop.create_task(work)
         self._tasks.add(task)
         self._load.request_tasks.add(task)

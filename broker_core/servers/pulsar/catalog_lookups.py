@@ -1,4 +1,4 @@
-"""Lookups of a server without a cluster: partitions, and a clear refusal of what only brokers can answer."""
+"""Lookups of a server without a cluster: partitions, and a clear refusal of questions that only brokers can answer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["CatalogLookups", "missing", "not_found"]
 
 
 class CatalogLookups:
-    """A :class:`~.lookup_service.LookupService` of what the embedded catalogue, or a plugin, holds."""
+    """A :class:`~.lookup_service.LookupService` for the topics of the embedded catalogue, or of a plugin."""
 
     def __init__(self, pipeline: Pipeline, find: Find) -> None:
         self._pipeline = pipeline
@@ -43,7 +43,7 @@ class CatalogLookups:
 
 
 def missing(command: BaseCommand, topic: TopicName) -> bytes:
-    """What is said of a topic that does not exist: none is made by saying that it has no partitions."""
+    """The answer about a missing topic: not "no partitions", which would create it."""
     if command.partitionMetadata.metadata_auto_creation_enabled:
         return commands.partitioned_metadata_response(command.partitionMetadata.request_id, 0)
     return not_found(command, topic)

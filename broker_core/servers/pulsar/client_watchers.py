@@ -36,9 +36,9 @@ __all__ = ["ClientWatchers", "Watching"]
 
 #: Watchers of one connection.
 _MOST: Final = 1000
-#: Bytes of one update's topics; a larger change is told in several.
+#: The most bytes of one update's topics; a larger change is sent in several.
 _LARGEST: Final = 56 * 1024
-#: Seconds after which a client without room is looked at again though nothing told of any.
+#: Seconds after which a client without room is looked at again even without a signal.
 _LOOK: Final = 0.1
 _LOOK_AT_UNREAD: Final = 1.0
 #: Seconds in which a client may leave updates unread while others have no room for theirs.
@@ -51,7 +51,7 @@ class UpdateRenderer:
     """Changes as UPDATE commands without the watcher's id."""
 
     def changed(self, change: Change) -> tuple[bytes, ...] | None:
-        """The update of a change; ``None`` where it is too large for one."""
+        """The update of a change; ``None`` if it is too large for one."""
         added, removed = change.added, change.removed
         if added.fields_size + removed.fields_size > _LARGEST and len(added) + len(removed) > 1:
             return None
@@ -59,7 +59,7 @@ class UpdateRenderer:
         return (watch_update_body(bytes(added.body()), bytes(gone), change.topics_hash),)
 
     def recreated(self, _names: Selection, _event_id: str) -> tuple[bytes, ...]:
-        """Nothing: a watcher has names, and these are as they were."""
+        """No texts: a watcher has names, which have not changed."""
         return ()
 
 
@@ -68,7 +68,7 @@ _UPDATES: Final = UpdateRenderer()
 
 @dataclass(slots=True)
 class Watching:
-    """What the watchers of all clients of a server share."""
+    """The parts that the watchers of all clients of a server share."""
 
     feeds: ListingFeeds
     settings: WatchersSettings
@@ -80,7 +80,7 @@ class Watching:
     count_watch: Callable[[str], None] = field(init=False)
     #: How many are open.
     open: int = 0
-    #: The connections that do not read what they were sent, the longest first, and since when.
+    #: The connections that do not read their updates, the longest first, and since when.
     behind: dict[ClientWatchers, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -119,7 +119,7 @@ class ClientWatchers:
     # -- commands
 
     def watch(self, command: CommandWatchTopicList, now: float) -> _Reply:
-        """What a client gets that watches, or that wants to know whether a watcher of it has all topics."""
+        """The reply to a client that watches, or asks whether its watcher has all topics."""
         watching, client = self._watching, self._client
         known = self._watchers.get(command.watcher_id)
         topics_hash = command.topics_hash if command.HasField("topics_hash") else None
@@ -172,7 +172,7 @@ class ClientWatchers:
         topics_hash: str | None,
         now: float,
     ) -> _Reply:
-        """As at brokers, the namespace and the pattern are those that the watcher was opened with."""
+        """Reconcile a watcher; as at brokers, its namespace and pattern are the ones that it was opened with."""
         client = self._client
         self._watching.count_watch("reconciled")
         if topics_hash is not None and client.pipeline.passes_now(self.asker, request.namespace):
@@ -246,7 +246,7 @@ class ClientWatchers:
             pass
 
     def has_room(self) -> None:
-        """The client has read what waited."""
+        """Note that the client has read all waiting updates."""
         self._watching.behind.pop(self, None)
         if self._room is not None:
             self._room.set()

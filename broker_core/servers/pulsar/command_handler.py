@@ -1,12 +1,12 @@
-"""What each command of a Pulsar client gets: the handshake (CONNECT), the keep-alive (PING), listings and lookups.
+"""The handler of a Pulsar client's commands: the handshake (CONNECT), the keep-alive (PING), listings and lookups.
 
-Where clients are authenticated, a :class:`~broker_core.servers.pulsar.handshake.Handshake` stands between CONNECT and
-CONNECTED. From then on the client's :class:`~broker_core.access.asker.Asker` has its role: all that it asks is done for
+If clients are authenticated, a :class:`~broker_core.servers.pulsar.handshake.Handshake` stands between CONNECT and
+CONNECTED. From then on the client's :class:`~broker_core.access.asker.Asker` has its role: all its questions are of
 this asker.
 
 It does no input and no output: :class:`~broker_core.servers.connection.client_connection.ClientConnection` does what it
-says. A bad request is a ``CommandError`` with its request id, and the connection lives on. Request ids are the client's
-business: they may repeat, and nothing here is keyed by them (Go uses one again for every retry).
+returns. A bad request is a ``CommandError`` with its request id, and the connection lives on. Request ids are the
+client's business: they may repeat, and nothing here is keyed by them (Go uses one again for every retry).
 
 PING is answered before any limit is looked at.
 """
@@ -64,22 +64,22 @@ Reply: TypeAlias = Answered | QuotaJob | Awaited | Closing | None
 
 _PING: Final = BaseCommand.PING
 
-#: Repeated parts of a command that are decoded, where the settings allow fewer properties.
+#: Repeated parts of a command that are decoded, if the settings allow fewer properties.
 _ELEMENTS: Final = 1000
 
 #: Clients that read frames of any size; an unknown one has the limit. docs/reference/pulsar-behaviour.md#frame-limits
 _WITHOUT_FRAME_LIMIT: Final = ("Pulsar-CPP-", OWN_CLIENTS)
 
-#: Clients whose limit for answers follows CONNECTED, and whose producers do not.
+#: Clients whose limit for answers follows CONNECTED, but not that of their producers.
 _FOLLOWS_FRAME: Final = re.compile(r"Pulsar-Go-|Pulsar-Java-v(?:[4-9]|[1-9]\d+)\.")
 
 
 @dataclass(frozen=True, slots=True)
 class PulsarServices:
-    """What the commands of all clients of a server are answered with.
+    """The parts that the handlers of all clients of a server use.
 
-    ``slots`` are the places for requests under way. ``identify`` gives a client's identity, from what is known of it.
-    ``admission`` authenticates clients; without it, nobody is authenticated. Without ``watching``, nobody may watch.
+    ``slots`` are the places for requests under way. ``identify`` changes the identity of a client. ``admission``
+    authenticates clients; without it, nobody is authenticated. Without ``watching``, nobody may watch.
     """
 
     pipeline: Pipeline
@@ -96,7 +96,7 @@ class PulsarServices:
 
     @property
     def feature_flags(self) -> FeatureFlags:
-        """What CONNECTED promises."""
+        """The feature flags of CONNECTED."""
         flags = FeatureFlags()
         flags.CopyFrom(self.lookups.feature_flags)
         if self.watching is not None:
@@ -105,7 +105,7 @@ class PulsarServices:
 
 
 class PulsarCommandHandler:
-    """The state of one client. ``clock`` is that of the event loop; ``unasked`` does what is said without a command."""
+    """The state of one client. ``clock`` is the event loop's; ``unasked`` sends frames without a command."""
 
     __slots__ = (
         "_asker",
@@ -136,7 +136,7 @@ class PulsarCommandHandler:
         self._peer = peer
         self._clock = clock
         self._handshake: Handshake | None = None
-        self._live: LiveSession | None = None  # where nobody is authenticated
+        self._live: LiveSession | None = None  # of a server that authenticates nobody
         self._unasked = unasked
         admission = services.admission
         if admission is not None and admission.authenticator.enabled:
@@ -228,7 +228,7 @@ class PulsarCommandHandler:
         return self._listing_client.refuse(request_id, QuestionText(None), self._asker, failure)
 
     def _handle_stranger(self, command: BaseCommand) -> Reply:
-        """What is to be done for a command of a client that has not sent CONNECT."""
+        """The reaction to a command of a client that has not sent CONNECT."""
         if command.type == BaseCommand.PONG:
             return None
         if command.type != BaseCommand.CONNECT:
@@ -238,7 +238,7 @@ class PulsarCommandHandler:
             # Answered as if connected, the client would send its data here.
             return _refuse(command, "This server is no proxy: it does not pass connections on to brokers")
         if connect.client_version and connect.client_version == self._services.options.own_client():
-            # Each of its lookups would be asked here again, without end.
+            # Each of its lookups would come here again, without end.
             return _refuse(
                 command,
                 "This server is asked by a gateway of the same cluster: its address is given as that of a broker",
@@ -277,7 +277,7 @@ class PulsarCommandHandler:
         )
 
     def _renew(self, command: BaseCommand, _asker: Asker) -> Reply:
-        """AUTH_RESPONSE: new credentials in place of those that have expired."""
+        """AUTH_RESPONSE: new credentials in place of expired ones."""
         return self._handshake.renew(command) if self._handshake is not None else None
 
     def _connect_again(self, command: BaseCommand, _asker: Asker) -> Reply:
@@ -290,7 +290,7 @@ class PulsarCommandHandler:
         handle: Callable[[], Answered],
         refuse: Callable[[ListingFailed], bytes],
     ) -> Reply:
-        """What is done for a question, once the quotas of the client have room for it."""
+        """The reaction to a question, once the quotas of the client have room for it."""
         if not self._services.quotas.on:
             return handle()
         try:
@@ -376,7 +376,7 @@ class PulsarCommandHandler:
     def _nothing(self, _command: BaseCommand, _asker: Asker) -> Reply:
         return None
 
-    #: What is done for the commands of a client that is connected, by their type.
+    #: The methods for commands of a connected client, by type.
     _COMMANDS: ClassVar[Mapping[int, Callable[[PulsarCommandHandler, BaseCommand, Asker], Reply]]] = (
         MappingProxyType(
             {
@@ -395,8 +395,8 @@ class PulsarCommandHandler:
 def told_message_size(client_version: str, settings: PulsarSettings) -> int:
     """The ``max_message_size`` of CONNECTED for a client of this version.
 
-    Go and Java from 4 on take it as the limit of what they read. C++ and Python have no such limit, and give the value
-    to all producers of the process; older clients of Java to those of the connection (apache/pulsar#22306).
+    Go and Java from 4 on take it as the limit of answers. C++ and Python have no such limit, and give the value to all
+    producers of the process; older clients of Java to the connection's producers (apache/pulsar#22306).
     """
     size = settings.max_message_size
     if settings.advertise_frame == "auto" and _FOLLOWS_FRAME.match(client_version):

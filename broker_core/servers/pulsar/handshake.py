@@ -72,7 +72,7 @@ class Handshake:
         self.has_begun = False  # CONNECT is here
         self._has_refresh = False
         self._method = "none"
-        self._original: tuple[str | None, str | None] = (None, None)  # what a proxy passes on: method, data
+        self._original: tuple[str | None, str | None] = (None, None)  # of a proxy's client: method, data
         self._asker: Asker | None = None  # once it is let in
         self._principal: Principal
         self._proxy_version: str | None = None
@@ -81,7 +81,7 @@ class Handshake:
         self._is_checking = False  # the answer
 
     def begin(self, connect: CommandConnect) -> bytes | Closing | Awaited | None:
-        """What is to be done for CONNECT."""
+        """The reaction to CONNECT."""
         self.has_begun = True
         self._client = connect.client_version[:256]
         method = commands.auth_method_of(connect)
@@ -99,13 +99,13 @@ class Handshake:
         return self._checked(attempt, partial(self._let_in, connect))
 
     def renew(self, command: BaseCommand) -> bytes | Closing | Awaited | None:
-        """What is to be done for AUTH_RESPONSE. One that nobody asked for is ignored."""
+        """The reaction to AUTH_RESPONSE. An unrequested one is ignored."""
         if self._timer is None or self._is_checking:
             return None
         self._is_checking = True
         # As at the broker, the method is that of CONNECT, whatever the answer names.
         data = command.authResponse.response.auth_data
-        assert self._asker is not None  # nobody else is asked for new credentials
+        assert self._asker is not None  # only connected clients are asked for new credentials
         attempt = LoginAttempt(
             self._peer,
             self._client,

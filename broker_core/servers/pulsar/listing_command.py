@@ -17,7 +17,7 @@ _MODES = {mode.value: mode for mode in Mode}
 
 
 def question_text(command: CommandGetTopicsOfNamespace) -> QuestionText:
-    """What a command asks, which may be no valid question."""
+    """The question of a command, which may not be valid."""
     mode = _MODES.get(command.mode)
     return QuestionText(
         command.namespace,
@@ -34,9 +34,9 @@ def read_listing_request(
     limits: LimitsSettings,
     now: float,
 ) -> tuple[ListingRequest, str | None]:
-    """The request of a command, and its pattern where that takes a thread to compile: the request is without it then.
+    """The request of a command, and its pattern if that takes a thread to compile: then the request is without it.
 
-    Raises :exc:`ListingFailed` with the code that the client is told.
+    Raises :exc:`ListingFailed` with the code for the client.
     """
     try:
         namespace = NamespaceName.parse(command.namespace)

@@ -33,7 +33,7 @@ class ListingClient:
     frame_limit: int | None
 
     def refuse(self, request_id: int, question: QuestionText, asker: Asker, failure: ListingFailed) -> bytes:
-        """The error that the client gets in place of a listing; it is counted, and told as the listing's outcome."""
+        """The error for the client in place of a listing; it is counted, and reported as the listing's outcome."""
         self.pipeline.refused(question, asker, failure)
         return self.error(request_id, failure)
 
@@ -44,9 +44,7 @@ class ListingClient:
 
 
 class ListingJob:
-    """``uncompiled`` is a pattern that takes a thread to compile; ``answer`` is the pipeline's where it was known at
-    once.
-    """
+    """``uncompiled`` is a pattern that takes a thread to compile; ``answer`` is the pipeline's, if known at once."""
 
     __slots__ = ("_answer", "_client", "_request", "_request_id", "_uncompiled")
 
@@ -105,9 +103,9 @@ class ListingJob:
             self._answer.release()
 
     def _ends(self, answer: Answer, size: int) -> tuple[bytes, bytes]:
-        """What goes around the ``size`` bytes of an answer's topics.
+        """The bytes before and after the ``size`` bytes of an answer's topics.
 
-        Raises :exc:`ListingFailed` where the client could not read it.
+        Raises :exc:`ListingFailed` if the client could not read it.
         """
         try:
             head, tail = commands.get_topics_response_head(
@@ -134,7 +132,7 @@ class ListingJob:
 
 
 class SmallListingJob:
-    """A listing whose answer is a small frame that is there already; ``ended`` hears what becomes of it."""
+    """A listing whose answer is a small frame that is ready; ``ended`` is called when it was sent, or could not be."""
 
     __slots__ = ("_client", "_ended", "_frame", "_request_id")
 

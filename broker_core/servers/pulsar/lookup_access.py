@@ -1,4 +1,4 @@
-"""What a lookup command wants to do, in the words of the gates."""
+"""The access of a lookup command, in the words of the gates."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ async def ask_rights(pipeline: Pipeline, command: BaseCommand, asker: Asker) -> 
 
 
 def lookup_access(command: BaseCommand, asker: Asker) -> Access:
-    """What one of the lookup commands wants.
+    """The access that a lookup command needs.
 
     Raises :exc:`ListingFailed` for a topic without a valid namespace: no gate can let it pass.
     """
@@ -31,7 +31,7 @@ def lookup_access(command: BaseCommand, asker: Asker) -> Access:
 
 
 def topic_of(command: BaseCommand) -> TopicName:
-    """The topic that one of these commands is about. Raises :exc:`~broker_core.errors.InvalidName`.
+    """The topic of a lookup command. Raises :exc:`~broker_core.errors.InvalidName`.
 
     Clients may leave the scheme out, and the namespace of a short name too (Pulsar's ``TopicName.get``).
     """

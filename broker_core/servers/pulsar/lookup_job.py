@@ -1,4 +1,4 @@
-"""A lookup that a Pulsar client asked for, on its way to whatever answers lookups."""
+"""A lookup of a Pulsar client, on its way to the lookup service."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class LookupJob:
         self._permits: list[Permit] = []  # of a large answer
 
     def small_answer(self) -> None:
-        """None is known before it is asked for."""
+        """``None``: no answer is known before it is asked for."""
 
     async def answer(self) -> OutgoingAnswer:
         frame = await self._lookups.answer(self._command, self._asker, self._permits.append)

@@ -1,4 +1,4 @@
-"""Lookups for servers of other protocols: asked as commands of Pulsar's, and told without its messages."""
+"""Lookups for servers of other protocols: asked as Pulsar's commands, and answered without its messages."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class TopicSchema(NamedTuple):
 
 
 class LookupQuestions:
-    """Questions to the brokers. What they refuse is a :exc:`~broker_core.errors.ListingFailed`, by its cause.
+    """Questions to the brokers. A refusal is a :exc:`~broker_core.errors.ListingFailed`, by its cause.
 
-    ``missing`` is its text where there is no such topic.
+    ``missing`` is its text if there is no such topic.
     """
 
     def __init__(self, lookups: LookupService) -> None:

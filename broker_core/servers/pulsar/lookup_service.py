@@ -1,4 +1,4 @@
-"""What the parts have in common that answer the lookup commands."""
+"""The common interface of the parts that answer the lookup commands."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class LookupService(Protocol):
 
     @property
     def feature_flags(self) -> FeatureFlags:
-        """What CONNECTED may promise of these commands."""
+        """The feature flags of these commands for CONNECTED."""
 
     async def answer(self, command: BaseCommand, asker: Asker, keep: Keep | None = None, /) -> bytes:
         """The whole frame that answers the command, mostly its refusal too. The first one asks rules and gates.

@@ -1,4 +1,4 @@
-"""What a server of Pulsar's protocol is set up with."""
+"""Options of a server of Pulsar's protocol."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["PulsarOptions"]
 
 @dataclass(slots=True)
 class PulsarOptions:
-    """The tables of settings that a server reads, and what is known only when it is started.
+    """The tables of settings that a server reads, and values that are known only at its start.
 
-    ``connections`` bounds how many clients are connected (``None``: nothing does), ``refusals`` how many are being told
-    that there is no place for them. A client whose file descriptor is ``file_ceiling`` or above gets none. A client of
+    ``connections`` bounds how many clients are connected (``None``: no bound), ``refusals`` how many clients are under
+    refusal for lack of a place. A client whose file descriptor is ``file_ceiling`` or above gets no place. A client of
     the version ``own_client`` is a gateway of the same cluster, this one or another, and is refused.
     """
 
@@ -34,7 +34,7 @@ class PulsarOptions:
     def of(
         cls, settings: Settings, files: FileBudget, version: str, own_client: Callable[[], str | None]
     ) -> Self:
-        """The options of a broker of a ``version`` with these settings, and with room for so many files."""
+        """The options of a broker of a ``version`` with these settings, and with the budget ``files``."""
         connections = settings.limits.connections
         return cls(
             settings.pulsar,

@@ -1,7 +1,7 @@
-"""Lookups of patterns: Java looks its pattern up as if it were a topic, to watch it at the broker that it is told.
+"""Lookups of patterns: Java looks its pattern up as if it were a topic, to watch it at the broker of the answer.
 
 The answer is this server: a watch at a broker would show what plugins, masks and rules hide here. It is so without
-watchers too, where the client learns here that it has to poll.
+watchers too: the client then learns here that it has to poll.
 """
 
 from __future__ import annotations
@@ -27,33 +27,33 @@ from broker_core.wire.pulsar import HEADER_SIZE, BaseCommand, FeatureFlags, comm
 __all__ = ["AskedPatterns", "OwnAddress", "PatternLookups"]
 
 
-#: Bytes of what is remembered, and of each besides its text.
+#: The most bytes of remembered patterns, and the bytes of each besides its text.
 _LIMIT: Final = 1024 * 1024
 _EACH: Final = 200
-#: What hardly any topic has in its name, and most patterns have.
+#: The characters that hardly any topic has in its name, and most patterns have.
 _SPECIAL: Final = re.compile(r"[\\^$*+?()\[\]{}|]")
-#: What a client is told of a topic that is not there, or not for it.
+#: The errors for a topic that does not exist, or not for this client.
 _NO_TOPIC: Final = frozenset(
     {ServerError.TopicNotFound, ServerError.InvalidTopicName, ServerError.AuthorizationError}
 )
 
 
 class AskedPatterns:
-    """By principal and host: what one client asks as a pattern may be a topic of another one."""
+    """Patterns by principal and host: the pattern of one client may be the name of another's topic."""
 
     def __init__(self) -> None:
         self._asked: BoundedCache[tuple[str | None, str | None, str, str], bool] = BoundedCache(_LIMIT)
-        #: What was asked for as a topic, though it looks like a pattern.
+        #: Names of topics that look like patterns.
         self._topics: BoundedCache[tuple[str | None, str | None, str, str], bool] = BoundedCache(_LIMIT)
 
     def note(self, asker: Asker, text: str) -> None:
-        """A client asked with this pattern."""
+        """Note that a client asked with this pattern."""
         if not _looks_like_a_pattern(text):
             self._asked.put(_key(asker, text), True, _EACH + 2 * len(text))
 
     def note_topic(self, asker: Asker, text: str) -> None:
-        """A client asked for the partitions of a topic of this name, as before it produces or consumes, and never for a
-        pattern. The topic may be made by the LOOKUP that follows.
+        """Note that a client asked for the partitions of a topic of this name, as it does before it produces or
+        consumes, and never for a pattern. The LOOKUP that follows may create the topic.
         """
         if _looks_like_a_pattern(text):
             self._topics.put(_key(asker, text), True, _EACH + 2 * len(text))
@@ -66,7 +66,7 @@ class AskedPatterns:
 
 
 class OwnAddress:
-    """The addresses by which clients reach this server: known once it listens, where a port is a free one."""
+    """The addresses by which clients reach this server: known once it listens, if a port is a free one."""
 
     def __init__(self, settings: PulsarSettings) -> None:
         self._settings = settings
@@ -75,7 +75,7 @@ class OwnAddress:
         self._tls = None if settings.tls is None else settings.tls.listen
 
     def listens(self, plain: tuple[str, int], tls: tuple[str, int] | None) -> None:
-        """The server listens on these, where the settings may have said: on any free port."""
+        """Note the addresses on which the server listens, since the settings may ask for a free port."""
         self._plain = ListenAddress(*plain)
         self._tls = None if tls is None else ListenAddress(*tls)
 
@@ -99,7 +99,7 @@ class OwnAddress:
 
 
 class PatternLookups:
-    """In front of all other lookups. ``asked`` are patterns that could be names of topics."""
+    """Lookups of patterns, before all other lookups. ``asked`` are patterns that could be names of topics."""
 
     def __init__(self, pipeline: Pipeline, behind: LookupService, own: OwnAddress) -> None:
         self._pipeline = pipeline

@@ -1,7 +1,7 @@
-"""A connection that got no place: its client is told so, in answer to its CONNECT, and it is closed.
+"""A connection that got no place: its client gets an error, in answer to its CONNECT, and it is closed.
 
-It holds a descriptor meanwhile, so that takes a second at most, and for a few of them at a time; the others are told at
-once, which a client may miss: what it sends after the end makes the system drop what it has not read.
+It holds a descriptor meanwhile, so that takes a second at most, for a few of them at a time; the others get the error
+at once, which a client may miss: if it sends after the end, the system drops what it has not read.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from broker_core.wire.pulsar import commands
 
 __all__ = ["MESSAGES", "RefusedConnection", "RefusedConnections"]
 
-#: What a client reads, by the reason in the metrics.
+#: The text for a client, by the reason in the metrics.
 MESSAGES: Final = {
     "connections": "Reached the maximum number of connections (limits.connections)",
     "address": "Reached the maximum number of connections of one address (limits.connections_per_address)",
@@ -34,7 +34,7 @@ _MOST: Final = 64 * 1024
 
 
 class RefusedConnection(asyncio.Protocol):
-    """The protocol of such a connection; ``ended`` is called with it when it is over."""
+    """The protocol of a refused connection; ``ended`` is called with it when it is over."""
 
     def __init__(self, reason: str, ended: Callable[[RefusedConnection], None]) -> None:
         self._frame = _FRAMES[reason]

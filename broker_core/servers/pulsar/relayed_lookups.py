@@ -1,7 +1,7 @@
 """Lookups that are relayed to the brokers, unless a plugin describes the topic, or hides it.
 
 A hidden topic is answered as a topic that does not exist, and the brokers are not asked: asking about a topic may
-create it, and the answer would tell that it exists. The listed names of a topic are unknown before the brokers are
+create it, and the answer would reveal that it exists. The listed names of a topic are unknown before the brokers are
 asked. So the mask is asked about the name and its first partitions; if it shows only some of them, the brokers are
 asked in the way that creates no topic.
 """
@@ -25,7 +25,7 @@ from broker_core.wire.pulsar import HEADER_SIZE, BaseCommand, FeatureFlags, comm
 
 __all__ = ["RelayedLookups"]
 
-#: Partitions that a mask is asked about where their number is not known.
+#: Partitions that a mask is asked about if their number is unknown.
 _GUESSED: Final = 64
 
 
@@ -80,9 +80,10 @@ class _RelayedLookup:
         self._answered: set[str] = set()
 
     async def metadata(self, command: BaseCommand) -> bytes:
-        """A plugin that describes topics knows best, then the brokers do; names that are listed tell the least.
+        """The number of partitions from a plugin that describes topics, else from the brokers, and last from listed
+        names.
 
-        Producers send by this number, and the listing of a plugin may be of a part of the partitions, or late.
+        Producers send by this number, and the listing of a plugin may have a part of the partitions, or be late.
         """
         described = await self._described()
         if described is not None:
@@ -96,7 +97,7 @@ class _RelayedLookup:
         return await self._relayed(command) if listed is None else await self._told(command, listed)
 
     async def may_be_seen(self) -> bool:
-        """Whether brokers may be told of a topic by LOOKUP or GET_SCHEMA."""
+        """Whether brokers may be asked about a topic by LOOKUP or GET_SCHEMA."""
         if await self._is_visible(Known()):
             return True
         found = await self._described() or await self._listed()
@@ -113,15 +114,17 @@ class _RelayedLookup:
     # -- plugins
 
     async def _described(self) -> Known | None:
-        """What plugins say of the topic that describe it."""
+        """The topic from plugins that describe it."""
         return await self._known(by_hook=True)
 
     async def _listed(self) -> Known | None:
-        """What plugins list; one that fails lists nothing here, since the brokers know their topics without it."""
+        """The topic from plugins that list it; a failing plugin lists nothing here, since the brokers know their topics
+        without it.
+        """
         try:
             return await self._known(by_hook=False)
         except PluginFailed:
-            return None  # counted and logged where it was asked
+            return None  # counted and logged by the asking part
 
     async def _known(self, *, by_hook: bool) -> Known | None:
         topics = [self._topic]
@@ -143,7 +146,7 @@ class _RelayedLookup:
     # -- brokers
 
     async def _relayed(self, command: BaseCommand) -> bytes:
-        """What the brokers say of a topic, unless it is hidden."""
+        """The brokers' answer about a topic, unless it is hidden."""
         if await self._is_visible(Known()):
             question = command
         elif await self._some_partition():
@@ -159,7 +162,7 @@ class _RelayedLookup:
         return self._topic.partition < 0 and await self._plugins.some_visible(self._request, [names])
 
     async def _seen_there(self, question: BaseCommand) -> bytes | None:
-        """The brokers' answer to PARTITIONED_METADATA; ``None`` where none of the names that it tells may be seen."""
+        """The brokers' answer to PARTITIONED_METADATA; ``None`` if none of the names by it may be seen."""
         frame = await self._brokers.answer(question, self._request.asker)
         answer = commands.decode(frame[HEADER_SIZE:])
         has_body = answer.type == BaseCommand.PARTITIONED_METADATA_RESPONSE

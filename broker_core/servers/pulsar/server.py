@@ -48,8 +48,7 @@ class PulsarServer:
     ) -> None:
         """``admission`` authenticates clients; without one that does, nobody has a role. ``identify`` changes the
         identity of a connection once more. ``tls`` is for :meth:`start_tls`. Clients may watch the questions of
-        ``feeds``. ``asked_patterns`` is told of their patterns.
-        ``clients`` are those of all servers of the broker.
+        ``feeds``. ``asked_patterns`` notes their patterns. ``clients`` are the clients of all servers of the broker.
         """
         options = options or PulsarOptions()
         self._permits = permits
@@ -104,7 +103,7 @@ class PulsarServer:
         )
 
     async def start(self, host: str, port: int) -> tuple[str, int]:
-        """Listen; port 0 is a free one. Returns the address; :exc:`OSError` where it is not to be had."""
+        """Listen; port 0 is a free one. Returns the address; :exc:`OSError` if it is not to be had."""
         self._loop = asyncio.get_running_loop()
         self._permits.on_pressure(self._connections.make_room)
         return await self._arrivals.listen(host, port, self._connection)

@@ -1,7 +1,7 @@
-"""Small answers as they are sent, for the clients that ask the same question again and again.
+"""Encoded small answers, for clients that ask one question again and again.
 
-A regex consumer asks its question every minute, and as a rule many consumers ask the same one. An answer that is made a
-second time is kept, encoded. It is sent again while it stands: the lister is asked each time, and has to have the very
+A regex consumer asks its question every minute, and mostly many consumers ask the same one. An answer that is made a
+second time is kept, encoded. It is sent again while it is right: the lister is asked each time, and must still have the
 listing that the answer was made of. Questions that are asked once each displace nothing.
 """
 
@@ -18,7 +18,7 @@ from broker_core.wire.pulsar import CommandGetTopicsOfNamespace, commands
 
 __all__ = ["Question", "SmallAnswers", "question_of"]
 
-#: Bytes of all answers that are kept, with what is kept for each.
+#: The most bytes of all kept answers, with the overhead of each.
 _LIMIT: Final = 8 * 1024 * 1024
 #: Bytes of the topics of one of them: of larger answers, reading the request is a small part of the work.
 _LARGEST: Final = 16 * 1024
@@ -26,7 +26,7 @@ _LARGEST: Final = 16 * 1024
 _OVERHEAD: Final = 1024
 #: Bytes in front of the topics at the most.
 _LONGEST_HEAD: Final = 32
-#: Questions that are known to have been asked once, about twice as many as answers that are kept.
+#: Remembered questions that were asked once, about twice as many as kept answers.
 _ASKED_ONCE: Final = 8192
 
 #: Namespace, mode, pattern and hash as the client sent them.
@@ -72,17 +72,17 @@ class SmallAnswers:
     def again(
         self, key: Question, asker: Asker, request_id: int, frame_limit: int | None
     ) -> tuple[bytes, Ended] | None:
-        """The frame of the answer, which is counted as a listing, where one that was kept stands; else ``None``.
+        """The frame of a kept answer, counted as a listing, if it is still right; else ``None``.
 
-        With it comes what is called once it was sent, or could not be. An answer is kept for all, so whether this asker
-        may have it is decided before it is looked for.
+        With it comes a function to call once it was sent, or could not be. An answer is kept for all, so whether this
+        asker may have it is decided before it is looked for.
         """
         if self._pipeline.authorization.listed(asker, key[0]) is not True:
             return None
         topics_hash = key[3]
         kept = self._find(key)
         if kept is None and topics_hash is not None:
-            # A client whose hash holds no more has the answer of a client without any.
+            # A client whose hash no longer holds gets the answer of a client without one.
             key = (*key[:3], None)
             kept = self._find(key)
             if kept is not None and kept.standing.topics_hash == topics_hash:
@@ -106,7 +106,7 @@ class SmallAnswers:
     ) -> bytes | None:
         """The frame of an answer, which is kept for the next question of its kind; ``None`` if it is not kept."""
         selection = answer.selection
-        if "principal" in self._pipeline.lister.depends_on:  # the key of a question does not say who asks
+        if "principal" in self._pipeline.lister.depends_on:  # the key of a question does not have the asker
             return None
         if selection is not None and selection.fields_size > _LARGEST:
             return None
@@ -129,7 +129,7 @@ class SmallAnswers:
         return self._kept.get(key) if key in self._kept else None  # to look needs no lock
 
     def _was_asked(self, key: Question) -> bool:
-        """Whether a question was asked before, of late; it was from now on."""
+        """Whether a question was asked before, of late; notes that it was."""
         asked, mark = self._asked_once, hash(key)
         if mark in asked:
             return True
@@ -140,7 +140,7 @@ class SmallAnswers:
 
 
 def question_of(question: CommandGetTopicsOfNamespace) -> Question | None:
-    """What a client asked; ``None`` where it depends on more than this."""
+    """The key of a client's question; ``None`` if its answer depends on more than the key has."""
     if question.properties:
         return None
     return (

@@ -71,12 +71,12 @@ class WatchJob:
         self._topics_hash = topics_hash
         self._uncompiled = uncompiled
         self._is_new = is_new
-        #: What the client has once it has read the answer.
+        #: The client's topics once it has read the answer.
         self._has: Selection | None = None
         self._was_asked = False
 
     def small_answer(self) -> None:
-        """None is known before it is asked for."""
+        """``None``: no answer is known before it is asked for."""
 
     async def answer(self) -> OutgoingAnswer:
         request, pipeline = self._request, self._client.pipeline
@@ -160,7 +160,7 @@ def check_length(text: str, most: int) -> None:
 
 
 def bad_pattern(failure: ListingFailed) -> ListingFailed:
-    """What brokers tell a client whose pattern is none."""
+    """The brokers' error for a malformed pattern."""
     if failure.cause is not Cause.PATTERN:
         return failure
     return ListingFailed(

@@ -1,4 +1,4 @@
-"""Refusals of watches, and what clients do then: most ask again and again instead, some versions never again."""
+"""Refusals of watches, and the reactions of clients: most ask again and again instead, some versions never again."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def watch_not_allowed(why: str, reason: str) -> ListingFailed:
 
 
 class WatchRefusals:
-    """Tells of refused watches: the operator, by a metric and the log."""
+    """Reports refused watches to the operator, by a metric and the log."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._count = metrics.counter(
