@@ -170,7 +170,7 @@ class _Call:
 
 
 def _lines(node: str | _Call, depth: int = 0) -> str:
-    """The source as ruff formats it: in one line where it fits, otherwise a line for each argument."""
+    """The source as ruff formats it: in one line if it fits, otherwise a line for each argument."""
     indent = 4 * depth
     if isinstance(node, str) or indent + len(f"{node},") <= _WIDTH:
         return str(node)
@@ -280,7 +280,7 @@ def _kind(each: Definition, there: range, common: _Structs) -> str | _Call:
 def _default(each: Definition, *, always_nullable: bool) -> str | None:
     """The default, unless it is that of the kind.
 
-    Kafka's of a text is the empty one, and its brokers set null where they have none to say: here a text that may
+    Kafka's of a text is the empty one, and its brokers set null if they have none to say: here a text that may
     always be null is null by default.
     """
     given = str(each.get("default", "null" if each["type"] == "string" and always_nullable else ""))

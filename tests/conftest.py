@@ -158,7 +158,7 @@ def mypy_cache(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]
 
 @pytest.fixture(autouse=True)
 def _turns_have_time(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is quick is done at once however slow the machine is; but where the time of a turn itself is tested."""
+    """What is quick is done at once however slow the machine is; except in tests of the time of a turn itself."""
     if not hasattr(request.module, "TURN_SECONDS"):
         monkeypatch.setattr(loop_turn, "TURN_SECONDS", 3600.0)
 

@@ -1,4 +1,4 @@
-"""The cluster behind a gateway: credentials are kept where they are passed on, and another one takes its place."""
+"""The cluster behind a gateway: credentials are kept if they are passed on, and another one takes its place."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def _may(rules: Rules, role: str, action: str, topic: str) -> bool:
 
 
 def _is_known(rules: Rules, role: str, topic: str) -> bool:
-    """Whether a role is told how many partitions a topic has."""
+    """Whether a role gets the number of partitions of a topic."""
     return _may(rules, role, "list", topic) or _may(rules, role, "lookup", topic)
 
 

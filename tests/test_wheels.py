@@ -1,4 +1,4 @@
-"""Wheels and source distributions of all four: what is in them, and that they work where they are installed."""
+"""Wheels and source distributions of all four: what is in them, and that they work when installed."""
 
 from __future__ import annotations
 

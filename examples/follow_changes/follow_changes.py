@@ -4,7 +4,7 @@
     python follow_changes.py http://127.0.0.1:8080 public/default http://127.0.0.1:9000/events
 
 The position, which is a version of the namespace, is saved after the receiver has taken all events that lead to it.
-Without a position, and where the server's log does not reach back to it, one event `resync` says so: its receiver lists
+Without a position, and if the server's log does not reach back to it, one event `resync` says so: its receiver lists
 the namespace. It prints a line when it begins, and one for each failure and resync, until it is interrupted.
 """
 

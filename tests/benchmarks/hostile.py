@@ -1,6 +1,6 @@
 """Hostile requests of HTTP against a server of its own: ``python -m tests.benchmarks.hostile --requests 100000``.
 
-It ends with an error where the log has a traceback, an answer is a 5xx that is not documented, a good request is
+It ends with an error if the log has a traceback, an answer is a 5xx that is not documented, a good request is
 refused, memory grew, or a permit or a place is not free in the end. It prints what was answered, the resident memory,
 and how long PONG took over Pulsar's protocol meanwhile.
 """

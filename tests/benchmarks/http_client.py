@@ -56,7 +56,7 @@ class HttpConnection:
         self._buffer = bytearray(_BUFFER)
 
     def ask(self, path: str, headers: str = "", *, keep: bool) -> tuple[str, bytearray, int]:
-        """The head of an answer, its body as it came (where it is to be kept), and how many bytes that was."""
+        """The head of an answer, its body as received (if it is to be kept), and the number of its bytes."""
         request = f"GET {path} HTTP/1.1\r\nHost: {self._address[0]}\r\n{headers}\r\n"
         self._socket.sendall(request.encode())
         kept, view = bytearray(), memoryview(self._buffer)
@@ -89,7 +89,7 @@ class HttpConnection:
 
 
 def _length(head: str) -> int | None:
-    """The length of a body; ``None`` where it comes in chunks."""
+    """The length of a body; ``None`` if it comes in chunks."""
     if " 304 " in head.partition("\r\n")[0]:
         return 0
     for line in head.split("\r\n"):

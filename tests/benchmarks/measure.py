@@ -18,7 +18,7 @@ _SIZE = struct.Struct(">I")
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The value that ``share`` (0 to 1) of all are not above; the largest one where there are few."""
+    """The value that ``share`` (0 to 1) of all are not above; the largest one if there are few."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 

@@ -39,7 +39,7 @@ _PAUSE = 0.2
 class Reconnects:
     """How many clients there are, and where. ``silent`` ones connect to the address of TLS and send nothing, ``slow``
     ones a byte of their first record in each 200 ms, ``halves`` a whole first record and nothing behind it. All others
-    authenticate with ``token``, where the server asks for tokens.
+    authenticate with ``token``, if the server requires tokens.
     """
 
     plain: int

@@ -93,7 +93,7 @@ def small_questions(address: tuple[str, int]) -> dict[str, list[bytes]]:
 
 
 def measure_small(served: Served, frames: Sequence[bytes], depth: int, answers: int) -> float:
-    """Seconds of the server's CPU time for one answer, where each client sends ``depth`` questions at once."""
+    """Seconds of the server's CPU time for one answer, if each client sends ``depth`` requests at once."""
     endless = list(frames) * (1 + depth // len(frames) + 1)
     bursts = [b"".join(endless[at : at + depth]) for at in range(len(frames))]
     with contextlib.ExitStack() as stack, selectors.DefaultSelector() as selector:

@@ -49,7 +49,7 @@ _BURST: Final = 1000
 
 @dataclass(slots=True)
 class _Told:
-    """When each change was told to each watcher of its question."""
+    """The times at which each watcher of a question was notified of each change."""
 
     at: dict[str, list[float]] = field(default_factory=dict)
     hashes: dict[int, str] = field(default_factory=dict)

@@ -54,7 +54,7 @@ def _frame(kind: int, body: bytes) -> bytes:
 
 
 def connect_frame(token: str = "") -> bytes:
-    """CONNECT, with a token where there is one."""
+    """CONNECT, with a token if there is one."""
     fields = _text(1, _CLIENT_VERSION.encode())
     if token:
         fields += _text(3, token.encode())
@@ -116,7 +116,7 @@ class Answer:
 
 
 def read_varint(data: memoryview, at: int) -> tuple[int, int]:
-    """The number at ``at`` and where it ends."""
+    """The number at ``at`` and its end."""
     value = shift = 0
     while True:
         byte = data[at]

@@ -1,4 +1,4 @@
-"""A hundred and sixty mistakes at the command line: each is told in one line that names it, and nothing is made.
+"""A hundred and sixty mistakes at the command line: each is reported in one line that names it, and nothing is made.
 
 A row is what is typed, and words of the line. ``c.sqlite`` is a catalogue with two topics of ``a/b``, ``t.toml``
 settings that name it, ``names.txt`` a file of names. ``SERVER`` runs with tokens, for `list` of ``a/*`` by ``team``.

@@ -1,4 +1,4 @@
-"""Misbehaving installed plugins in a real server process: it keeps running, and stops when told."""
+"""Misbehaving installed plugins in a real server process: it keeps running, and stops by a signal."""
 
 from __future__ import annotations
 

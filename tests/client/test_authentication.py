@@ -1,4 +1,4 @@
-"""Tokens, certificates and passwords of a client: where they are read, and that nothing shows them."""
+"""Tokens, certificates and passwords of a client: how they are read, and that nothing shows them."""
 
 from __future__ import annotations
 

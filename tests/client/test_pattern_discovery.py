@@ -242,7 +242,7 @@ async def test_periods_and_confirmations_must_make_sense() -> None:
 
 @dataclass
 class _Watched:
-    """A cluster, a client that watches it, and what that was told; each question after the first is an hour away."""
+    """A cluster, a client that watches it, and the changes it got; each question after the first is an hour away."""
 
     cluster: FakeCluster
     changes: PatternDiscovery

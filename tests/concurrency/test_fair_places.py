@@ -7,7 +7,7 @@ from tests.support.eventually import turns
 
 
 class Guests:
-    """Each stays in its place until it is told to leave, or is cancelled."""
+    """Callers that stay in their place until they are released or cancelled."""
 
     def __init__(self, places: FairPlaces) -> None:
         self._places = places

@@ -97,7 +97,7 @@ class Clients:
     # ---- Pulsar
 
     async def pulsar(self, persona: Persona, frame: bytes) -> bytes:
-        """The answer to a command, without PINGs; the handshake's where that fails."""
+        """The answer to a command, without PINGs; the handshake's if that fails."""
         connection, refused = await self._connected("pulsar", persona, _pulsar_handshake)
         if connection is None:
             return refused

@@ -191,7 +191,7 @@ $ curl -sS http://127.0.0.1:8080/v1/openapi.json
 
 
 def openapi() -> dict[str, Any]:
-    """The document of a server where clients authenticate, so that it has all answers that there are."""
+    """The document of a server that authenticates clients, so that it has all answers."""
 
     async def ask(folder: Path) -> Any:
         users = folder / "users"

@@ -99,7 +99,7 @@ def pages_to_run(group: str) -> list[str]:
 
 
 def run_page(page: str, folder: Path, programs: Path, postgres: Callable[[], PostgresServer]) -> None:
-    """Do all that a page says; :exc:`AssertionError` where it is not so."""
+    """Do all that a page says; :exc:`AssertionError` if something differs."""
     with PageRunner(folder, programs, postgres) as runner:
         for block in blocks(page):
             runner.run(block)
@@ -164,7 +164,7 @@ class PageRunner:
             self._drop_database()
 
     def run(self, block: Block) -> None:
-        """Do what a block says; :exc:`AssertionError` where it is not so."""
+        """Do what a block says; :exc:`AssertionError` if something differs."""
         if _ADDRESS.search(block.text) or block.language == "sql":
             self._need_database()
         text = self._with_own_ports(block.text)

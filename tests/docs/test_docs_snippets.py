@@ -99,7 +99,7 @@ def shown_commands() -> list[tuple[Block, str]]:
 
 
 def subcommand(command: Any, name: str) -> Any | None:
-    """The command of a group, of plugins too; ``None`` where there is none of the name."""
+    """The command of a group, of plugins too; ``None`` if there is none of the name."""
     return command.get_command(None, name) if hasattr(command, "get_command") else None
 
 

@@ -1,4 +1,4 @@
-"""The follower of changes, between a real server and a real receiver: at least once, in order, from where it was."""
+"""The follower of changes, between a real server and a real receiver: at least once, in order, from its position."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def test_the_executors_get_an_environment_with_their_python(loaded: dict[str, An
 
 
 def test_a_task_writes_in_its_own_folder_alone(loaded: dict[str, Any], tmp_path: Path) -> None:
-    """The operator removes that folder. A program that writes what it is told to stands for `broker-core`."""
+    """The operator removes that folder. A program that writes its arguments stands for `broker-core`."""
     for name in ("bin", "task"):
         (tmp_path / name).mkdir()
     program = tmp_path / "bin" / "broker-core"

@@ -1,4 +1,4 @@
-"""Where the page comes from: a proxy with a prefix, and a hostile name that was made to stand for the server."""
+"""The origin of the page: a proxy with a prefix, and a hostile name that was made to stand for the server."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Fuzzes Kafka's messages and connections with libFuzzer: ``make fuzz ARGS="-max_total_time=600"``.
 
-It ends with a stack trace, and a file `crash-*` of the bytes, where something other than a refusal comes out.
+It ends with a stack trace, and a file `crash-*` of the bytes, if something other than a refusal comes out.
 """
 
 from __future__ import annotations

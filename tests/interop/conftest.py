@@ -16,7 +16,7 @@ from tests.support.vectors import pattern_vectors
 
 
 def gateway_settings(broker: PulsarBroker, gate: Gate | None = None) -> dict[str, dict[str, Any]]:
-    """The tables of a gateway before ``broker``, with the plugin of the scenes where there is a ``gate``."""
+    """The tables of a gateway before ``broker``, with the plugin of the scenes if there is a ``gate``."""
     tables: dict[str, dict[str, Any]] = {"upstream": {"service_url": broker.service_url}}
     if gate is not None:
         tables["plugins"] = {"enabled": ["gate"], "gate": gate.settings}
@@ -68,7 +68,7 @@ def new_stage(
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Where the broker cannot be had, one line of the summary says so, not one for each test."""
+    """If the broker is not available, one line of the summary says so, not one for each test."""
     report = yield
     if (
         report.skipped

@@ -20,9 +20,9 @@ _SECONDS: Final = 300
 
 
 def python_of(requirements: Path) -> Path:
-    """The interpreter of a virtual environment with these requirements, by hash; made where it is not there yet.
+    """The interpreter of a virtual environment with these requirements, by hash; made if it is not there yet.
 
-    Raises :exc:`PeerUnavailable` where they cannot be had.
+    Raises :exc:`PeerUnavailable` if they are not available.
     """
     uv = str(Path(sys.executable).parent / "uv")
 
@@ -37,7 +37,7 @@ def python_of(requirements: Path) -> Path:
 def packages_of(requirements: Path) -> Path:
     """A folder with these requirements, by hash, for the path of this Python; without what they require themselves.
 
-    Raises :exc:`PeerUnavailable` where they cannot be had.
+    Raises :exc:`PeerUnavailable` if they are not available.
     """
     uv = str(Path(sys.executable).parent / "uv")
 
@@ -51,7 +51,7 @@ def packages_of(requirements: Path) -> Path:
 def node_modules(package: Path) -> Path:
     """A folder with a copy of ``package`` (package.json and its lock) and its modules.
 
-    Raises :exc:`PeerUnavailable` where there is no Node.js 20, no npm, or no way to its registry.
+    Raises :exc:`PeerUnavailable` if there is no Node.js 20, no npm, or no way to its registry.
     """
     node, npm = shutil.which("node"), shutil.which("npm")
     if node is None or npm is None:
@@ -71,7 +71,7 @@ def node_modules(package: Path) -> Path:
 
 
 def kcat() -> str:
-    """The program kcat. Raises :exc:`PeerUnavailable` where it is not installed."""
+    """The program kcat. Raises :exc:`PeerUnavailable` if it is not installed."""
     found = shutil.which("kcat") or shutil.which("kafkacat")
     if found is None:
         raise PeerUnavailable("kcat is not installed (Debian: apt install kcat)")

@@ -27,7 +27,7 @@ _OLDEST = (1, 24)
 def go_consumers() -> Path:
     """The program with the official client.
 
-    Raises :exc:`PeerUnavailable` where there is no Go 1.24 or later, or no way to its modules.
+    Raises :exc:`PeerUnavailable` if there is no Go 1.24 or later, or no way to its modules.
     """
     return _program("go-consumers", _HERE / "go")
 

@@ -53,10 +53,10 @@ DIFFERENT: Final[Mapping[tuple[str, str], str]] = {
 
 
 def cases(client: str, server: Server, folder: Path) -> dict[str, dict[str, Any]]:
-    """What each case of a client came to: ``result``, and ``seconds`` where the program measures them.
+    """What each case of a client came to: ``result``, and ``seconds`` if the program measures them.
 
     ``folder`` takes the files that the program needs, and its log.
-    Raises :exc:`~tests.interop.maven.PeerUnavailable` where the client cannot be had.
+    Raises :exc:`~tests.interop.maven.PeerUnavailable` if the client is not available.
     """
     folder.mkdir(parents=True, exist_ok=True)
     environment = {**os.environ, "PYTHONPATH": str(_ROOT)}

@@ -212,7 +212,7 @@ class SideBySide:
         self._agree()
 
     def ask(self, ask: Ask) -> None:
-        """Ask both. Raises :exc:`Difference` where the answers differ, but in ids."""
+        """Ask both. Raises :exc:`Difference` if the answers differ, except in ids."""
         here = self._plain(0, ask)
         until = time.monotonic() + _PATIENCE
         while (there := self._plain(1, ask)) != here:

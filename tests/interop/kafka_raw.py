@@ -28,7 +28,7 @@ class RawKafka:
             assert said["error_code"] == 0, said
 
     def __call__(self, request_type: type[Any], version: int, /, **fields: object) -> dict[str, Any]:
-        """The answer as plain values. Raises ``ConnectionError`` where the broker hangs up."""
+        """The answer as plain values. Raises ``ConnectionError`` if the broker hangs up."""
         self._last += 1
         request = request_type(**{name: _built(request_type, name, value) for name, value in fields.items()})
         request.with_header(correlation_id=self._last, client_id="raw")

@@ -33,7 +33,7 @@ class PeerUnavailable(Exception):
 def jars_of(pom: Path) -> Path:
     """The folder of the jars that a pom.xml depends on, fetched by Maven when it is not there yet.
 
-    Raises :exc:`PeerUnavailable` where there is no JDK 17 or later, no Maven, or no way to Maven Central.
+    Raises :exc:`PeerUnavailable` if there is no JDK 17 or later, no Maven, or no way to Maven Central.
     """
     _require_jdk()
     # A changed pom.xml is another set of jars: an old cache is never mixed with it.

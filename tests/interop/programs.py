@@ -174,7 +174,7 @@ class DrivenConsumers(_Program):
         return topic, text
 
     def partitions(self, topic: str) -> list[str]:
-        """The partitions of a topic (itself, where it has none), asked without creating it."""
+        """The partitions of a topic (itself, if it has none), requested without creating it."""
         self._order({"do": "partitions", "id": topic, "topic": topic, "create": False})
         topics: list[str] = self._wait("partitions", topic, 60.0)["topics"]
         return topics

@@ -109,7 +109,7 @@ _SCENES: Final[dict[str, list[Binding]]] = {
 
 
 class Scene:
-    """One client and the topics that there are, which are made anew where a request has removed them."""
+    """One client and the existing topics, which are made anew if a request has removed them."""
 
     def __init__(self, peer: AclPeer) -> None:
         self._peer = peer

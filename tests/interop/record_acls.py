@@ -87,7 +87,7 @@ class AclPeer:
         return found
 
     def ask(self, request_type: type[Any], **fields: object) -> dict[str, Any] | None:
-        """The answer to the operator, or ``None`` where the broker hangs up."""
+        """The answer to the operator, or ``None`` if the broker hangs up."""
         try:
             return self.operator(request_type, 3, **fields)
         except ConnectionError:

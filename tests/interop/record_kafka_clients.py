@@ -30,7 +30,7 @@ _OUT: Final = Path(__file__).resolve().parents[1] / "vectors" / "kafka-4.3.1-cli
 
 
 def prepare(server: Server) -> None:
-    """Delete what is there, and see to it that one internal topic exists."""
+    """Delete all topics, and make sure that an internal topic exists."""
     ask = RawRequests(server)
     ask.delete(*({"name": name} for name in ask.ids() if name != "__consumer_offsets"))
     configs = [{"name": "cleanup.policy", "value": "compact"}]

@@ -20,7 +20,7 @@ _LARGEST: Final = 1 << 20
 
 @dataclass
 class Exchange:
-    """A request of an API at a version; ``answered`` is 0 until then, ``throttle`` what it was told, in seconds."""
+    """A request of an API at a version; ``answered`` is 0 until then, ``throttle`` that of the answer, in seconds."""
 
     api: int
     version: int
@@ -50,7 +50,7 @@ class _Connection:
 
 
 class RecordingRelay:
-    """Listens on a free port of the loopback; ``server`` is where it passes frames on to. A context manager."""
+    """Listens on a free port of the loopback; ``server`` is the address behind it. A context manager."""
 
     def __init__(self) -> None:
         self._listening = socket.create_server(("127.0.0.1", 0))

@@ -1,4 +1,4 @@
-"""Kafka's producers and consumers at this server, which keeps no messages: they are told so at once."""
+"""Kafka's producers and consumers at this server, which keeps no messages: they get an error at once."""
 
 from __future__ import annotations
 

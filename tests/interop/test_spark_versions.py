@@ -59,7 +59,7 @@ def environment(version: str) -> dict[str, str]:
 
 
 def expected(folder: Path, names: list[str], patterns: str) -> Manifest:
-    """The generation that one process makes of these names. Its id is of another catalogue."""
+    """The generation that a process makes from names. Its id is of another catalogue."""
     folder.mkdir()
     fill(folder / "c.sqlite", {NAMESPACE: names})
     return expected_generation(

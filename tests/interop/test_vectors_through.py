@@ -1,6 +1,6 @@
 """The recorded patterns through the gateway give the recorded answers; a standalone server differs as described.
 
-Patterns that RE2 refuses are the broker's business where there is one: it evaluates them with an engine of its own, and
+Patterns that RE2 refuses are the broker's business if there is one: it evaluates them with an engine of its own, and
 the gateway passes its answer on. A standalone server has no such engine and lists without filtering, and says so.
 """
 

@@ -54,7 +54,7 @@ class Mask:
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PulsarBroker]:
-    """A broker that offers topic list watchers, and comes back where it was."""
+    """A broker that offers topic list watchers, and comes back at its address."""
     first, second = free_ports(2)
     try:
         made = PulsarBroker(

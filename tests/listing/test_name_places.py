@@ -1,4 +1,4 @@
-"""Many names are found where each of them is found alone."""
+"""Many names are found at the places where each is found alone."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ Topics = Mapping[str, Mapping[str, str]]
 
 
 def listing_of(topics: Topics) -> ListingData:
-    """Of local names of persistent topics, or of others where they begin with ``n:``, with their properties."""
+    """A listing of local names (with ``n:`` of non-persistent topics) with their properties."""
     columns: dict[str, tuple[list[str], dict[str, list[str | None]]]] = {
         domain: ([], {"region": [], "team": []}) for domain in (PERSISTENT, NON_PERSISTENT)
     }

@@ -1,4 +1,4 @@
-"""Opening a file of the log: made where it is not there, and no wait for the reader of a named pipe."""
+"""Opening a file of the log: made if it is not there, and no wait for the reader of a named pipe."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def test_a_line_is_a_line_of_a_file_of_patterns() -> None:
 @pytest.mark.parametrize("capacity", [4, 16])
 @given(asked=st.lists(st.integers(0, 40), max_size=300))
 def test_a_count_is_right_but_for_its_error(capacity: int, asked: list[int]) -> None:
-    """Space-Saving's promise, also where room is made in batches."""
+    """Space-Saving's promise, also if room is made in batches."""
     counter = QuestionCounter(capacity=capacity)
     for number in asked:
         ask(counter, str(number))

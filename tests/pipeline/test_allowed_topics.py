@@ -342,7 +342,7 @@ async def test_every_road_shows_what_matching_each_name_says(tmp_path: Path, que
 
 
 class Told:
-    """What a watcher is told."""
+    """The topics that a watcher gets."""
 
     known_hash = None
 

@@ -1,4 +1,4 @@
-"""Where brokers list for each principal, nothing that is learned or kept of one serves another.
+"""If brokers list for each principal, nothing that is learned or kept of one serves another.
 
 docs/explanation/promises.md#nothing-crosses-principals
 """
@@ -24,7 +24,7 @@ OF = {"small": 3, "large": 20_000}
 
 
 def names_of(asker: Asker) -> list[str]:
-    """What the brokers list for a principal: the original one, where a proxy asks for it."""
+    """What the brokers list for a principal: the original one, if a proxy asks for it."""
     principal = asker.original_principal or asker.role or ""
     return [f"persistent://t/n/{principal}-{number:05d}" for number in range(OF.get(principal, 2))]
 

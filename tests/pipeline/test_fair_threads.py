@@ -31,7 +31,7 @@ class Clock(threading.local):
 
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """The clocks of the threads; ``now`` is the time of day where a test sets it."""
+    """The clocks of the threads; ``now`` is the time of day if a test sets it."""
     made = SimpleNamespace(now=None, thread_time=_clock.thread_time)
     made.monotonic = lambda: time.monotonic() if made.now is None else made.now
     monkeypatch.setattr(fair_threads, "time", made)

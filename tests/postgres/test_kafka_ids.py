@@ -1,4 +1,4 @@
-"""Kafka clients are told the ids of topics that the plugin lists, and find the topics by them."""
+"""Kafka clients get the ids of topics that the plugin lists, and find the topics by them."""
 
 from __future__ import annotations
 

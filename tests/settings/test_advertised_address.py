@@ -1,4 +1,4 @@
-"""Addresses that are told to clients: those that a client can connect to."""
+"""Addresses that are advertised to clients: those that a client can connect to."""
 
 from __future__ import annotations
 

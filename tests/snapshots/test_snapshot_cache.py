@@ -118,7 +118,7 @@ async def test_the_newer_one_takes_the_place_of_the_older(made: Made) -> None:
 
 
 async def test_the_same_listing_at_another_version_goes_on_remembering(made: Made) -> None:
-    """As where properties changed that do not select."""
+    """A snapshot after changes of properties that do not select."""
     one = snapshot()
     await made.keep(one)
     listing = one.listing

@@ -14,7 +14,7 @@ __all__ = ["EventReader", "StreamEvent"]
 
 @dataclass(frozen=True)
 class StreamEvent:
-    """One event; ``id`` is ``None`` where it has none."""
+    """One event; ``id`` is ``None`` if it has none."""
 
     name: str
     data: Any

@@ -29,14 +29,14 @@ def topic(local: str) -> TopicName:
 
 @dataclass
 class Finding:
-    """``catalog`` is that of the server, or an empty one where brokers list."""
+    """``catalog`` is that of the server, or an empty one if brokers list."""
 
     find: Find
     made: Made
     catalog: SqliteCatalog
 
     async def partitions(self, local: str, **asker: Any) -> int | None:
-        """What clients are told of one topic."""
+        """The answers to clients about one topic."""
         return await self.find.partitions(Asked(asker=Asker(**asker)), topic(local))
 
     def create(self, local: str, partitions: int = 0, **fields: Any) -> TopicRecord:

@@ -1,4 +1,4 @@
-"""A follower of a question that records what it is told."""
+"""A follower of a question that records its notifications."""
 
 from __future__ import annotations
 

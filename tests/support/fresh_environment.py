@@ -39,7 +39,7 @@ def test_served(broker_core_serve):
 
 
 def run_program(command: Sequence[object], *, cwd: Path) -> str:
-    """What a program prints on standard output; an :exc:`AssertionError` with all of it where it fails."""
+    """What a program prints on standard output; an :exc:`AssertionError` with all of it if it fails."""
     done = subprocess.run(
         [str(word) for word in command],
         cwd=cwd,

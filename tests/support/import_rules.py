@@ -48,7 +48,7 @@ class _Told:
 
 
 def after_import(there: dict[str, Model], lines: list[Line], *, exact: bool) -> dict[str, Model] | None:
-    """The topics after an import by their own full names, ``None`` where it is refused."""
+    """The topics after an import by their own full names, ``None`` if it is refused."""
     file: dict[str, _Told] = {}
     for name, prefix, partitions, properties in lines:
         full = TopicName.parse(f"{prefix or 'persistent://a/b/'}{name}")

@@ -32,7 +32,7 @@ _PORTS = count()
 
 
 class HostileConnection:
-    """``logins`` are asked where clients are authenticated."""
+    """``logins`` are used if clients are authenticated."""
 
     def __init__(self, logins: Logins | None) -> None:
         services = services_of()

@@ -235,7 +235,7 @@ def _from_kio(value: Any, message: Struct, version: int) -> Fields:
 
 
 def schema_differences(api: Api, direction: Direction) -> list[str]:
-    """Where the names, versions, tags, nulls and defaults of a message are not those of Kafka's definition.
+    """The names, versions, tags, nulls and defaults of a message that differ from Kafka's definition.
 
     kafka-python brings that.
     """

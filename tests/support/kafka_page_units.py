@@ -134,7 +134,7 @@ def transaction(row: Fields) -> Order:
 
 
 def place_of(api: Api, cursor: Fields) -> Order:
-    """Where a cursor is, in the order of the units."""
+    """The position of a cursor, in the order of the units."""
     if api in (LIST_TRANSACTIONS, DESCRIBE_TRANSACTIONS):
         return transaction(cursor)
     place: list[Any] = []

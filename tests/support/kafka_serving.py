@@ -31,7 +31,7 @@ class RawKafkaClient:
         return self._last
 
     async def message(self) -> bytes:
-        """The next answer without its length; empty where the server has closed the connection."""
+        """The next answer without its length; empty if the server has closed the connection."""
         try:
             size = int.from_bytes(await self.reader.readexactly(4), "big")
             return await self.reader.readexactly(size)

@@ -126,7 +126,7 @@ class PostgresServer:
     # -- life
 
     def start(self) -> Self:
-        """Make the cluster where there is none yet, and start it; returns when it takes connections."""
+        """Make the cluster if there is none yet, and start it; returns when it takes connections."""
         new = not self.data.exists()
         if new:
             self._run(
@@ -204,7 +204,7 @@ class PostgresServer:
 
     @property
     def pid(self) -> int | None:
-        """The process id of the postmaster; ``None`` where none runs."""
+        """The process id of the postmaster; ``None`` if none runs."""
         try:
             pid = int((self.data / "postmaster.pid").read_text().splitlines()[0])
         except (OSError, IndexError, ValueError):
@@ -288,7 +288,7 @@ class PostgresServer:
         self._template_ready = True
 
     def _locale(self) -> list[str]:
-        """A language's own order by default, where the server can: what forgets ``COLLATE "C"`` shall be found out."""
+        """A language's own order by default, if the server can: what forgets ``COLLATE "C"`` shall be found out."""
         if self.version >= 15:
             return ["--locale=C.UTF-8", "--locale-provider=icu", "--icu-locale=en"]
         return ["--locale=C.UTF-8"]

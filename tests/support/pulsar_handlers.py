@@ -31,7 +31,7 @@ __all__ = ["Talk", "decoded", "talk"]
 
 @dataclass
 class Talk:
-    """A handler, and what is behind it. Its clock is the event loop's, where there is one, else stands at 100."""
+    """A handler, and what is behind it. Its clock is the event loop's, if there is one, else stands at 100."""
 
     handler: PulsarCommandHandler
     pipeline: Pipeline

@@ -130,7 +130,7 @@ async def serving(
 
     ``internal_errors`` says that the test means some. ``send_buffer`` is how many bytes the kernel takes for a client
     that does not read; by itself it may take megabytes. With ``tls``, clients are served over TLS as well.
-    No PING comes by itself where ``options`` do not say when.
+    No PING comes by itself unless ``options`` say when.
     """
     loop = asyncio.get_running_loop()
     unhandled: list[dict[str, Any]] = []

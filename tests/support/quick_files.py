@@ -1,7 +1,7 @@
 """Temporary files of tests in memory: nothing waits for the disk, and the kernel makes them in less time.
 
-A PostgreSQL server alone makes three hundred files for each database. Where there is no room for them, as in a
-container with 64 MB of shared memory, all stays where the system has its temporary files.
+A PostgreSQL server alone makes three hundred files for each database. If there is no room for them, as in a container
+with 64 MB of shared memory, all stays in the system's folder of temporary files.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LIMITS: Final = ("memory.max", "memory/memory.limit_in_bytes")
 
 
 def keep_files_in_memory() -> None:
-    """Let this process and its children have their temporary files there; not where ``TMPDIR`` says something else."""
+    """Let this process and its children have their temporary files there; not if ``TMPDIR`` says something else."""
     folder = None if "TMPDIR" in os.environ else folder_in_memory()
     if folder is not None:
         os.environ["TMPDIR"] = str(folder)

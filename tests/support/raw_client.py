@@ -1,4 +1,4 @@
-"""A client of Pulsar's protocol under a test's full control: it reads only when told to."""
+"""A client of Pulsar's protocol under a test's full control: it only reads on request."""
 
 from __future__ import annotations
 

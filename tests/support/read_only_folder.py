@@ -15,7 +15,7 @@ __all__ = ["mounted_read_only"]
 
 @contextmanager
 def mounted_read_only(folder: Path) -> Iterator[Path]:
-    """Where all of ``folder`` can be read and nothing written. Skips the test where this user may mount nothing."""
+    """A view of ``folder`` to read, not to write. Skips the test if this user may mount nothing."""
     with tempfile.TemporaryDirectory() as place:
         done = subprocess.run(
             ["mount", "--bind", "-o", "ro", folder, place], capture_output=True, text=True, check=False

@@ -93,7 +93,7 @@ class Served:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Where Pulsar's protocol is spoken."""
+        """The address for Pulsar's protocol."""
         host, _, port = self.ready["pulsar"].rpartition(":")
         return host, int(port)
 

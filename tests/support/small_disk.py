@@ -16,7 +16,7 @@ __all__ = ["grow", "small_disk"]
 def small_disk(folder: Path, size: str, *, like: Path | None = None) -> Iterator[None]:
     """``folder``, which is made for this, is a file system of its own of so many bytes (``"2m"``) in the block.
 
-    It has the owner of ``like``. The test is skipped where nothing can be mounted.
+    It has the owner of ``like``. The test is skipped if nothing can be mounted.
     """
     folder.mkdir()
     owner = (like or folder).stat()

@@ -35,7 +35,7 @@ def pyspark_release(version: str) -> Path:
     """The folder with PySpark ``version``, fetched from the package index when it is not there yet (a minute).
 
     Only PySpark is in it. What it needs (py4j, pandas, pyarrow) is that of the tests' environment. Raises
-    :exc:`PySparkUnavailable` where the index cannot be reached.
+    :exc:`PySparkUnavailable` if the index cannot be reached.
     """
     release = _CACHE / version
     _CACHE.mkdir(parents=True, exist_ok=True)

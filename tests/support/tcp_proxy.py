@@ -25,7 +25,7 @@ class TcpProxy:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Where it listens."""
+        """The address that it listens on."""
         assert self._server is not None
         host, port = self._server.sockets[0].getsockname()
         return host, port

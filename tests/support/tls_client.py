@@ -72,7 +72,7 @@ class TlsClient(RawClient):
 async def shake(
     sock: socket.socket, context: ssl.SSLContext, *, session: ssl.SSLSession | None = None
 ) -> ssl.SSLSocket:
-    """Shake hands as a client; the socket, which does not block, is closed where that fails."""
+    """Shake hands as a client; the socket, which does not block, is closed if that fails."""
     secured = context.wrap_socket(
         sock, do_handshake_on_connect=False, server_hostname="localhost", session=session
     )

@@ -20,7 +20,7 @@ def pattern_vectors() -> dict[str, Any]:
 
 
 def watch_steps() -> list[dict[str, Any]]:
-    """What a watcher of a real broker was told: steps (``after``), each with the commands that followed."""
+    """The notifications of a real broker's watcher: steps (``after``), each with the commands that followed."""
     loaded: list[dict[str, Any]] = json.loads(
         (VECTORS / "pulsar-4.2.4-watch.json").read_text(encoding="utf-8")
     )

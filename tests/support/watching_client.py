@@ -1,4 +1,4 @@
-"""A client of topic list watchers that joins what it is told, and believes nothing: each hash is computed again."""
+"""A client of topic list watchers that joins updates, and trusts nothing: each hash is computed again."""
 
 from __future__ import annotations
 

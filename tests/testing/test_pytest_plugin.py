@@ -1,4 +1,4 @@
-"""The fixtures that every pytest finds where broker-core is installed, as an author of a plugin sees them."""
+"""The fixtures that every pytest finds if broker-core is installed, as an author of a plugin sees them."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ class Asking:
         return get_topics_frame(1, self.about.namespace, properties=properties)
 
     def first(self, client: RawClient, frame: bytes) -> Spent:
-        """The first answer of a server; it is asked again where it could not read the namespace in time."""
+        """The first answer of a server; it is asked again if it could not read the namespace in time."""
         begun, cpu = time.perf_counter(), cpu_seconds(self.server.pid)
         while True:
             try:

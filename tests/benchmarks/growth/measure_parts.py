@@ -162,7 +162,7 @@ class _Parts:
             self._add(tree, "pages", pages)
 
     def _random(self, tree: Tree, made: Path) -> None:
-        """Random changes; it fails where the answers are not those of a fresh load."""
+        """Random changes; it fails if the answers differ from those of a fresh load."""
         self._tell(tree, "random changes")
         changes = self.options.random_changes
         with self.catalogues.copy(made) as catalog:

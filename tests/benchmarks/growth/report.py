@@ -60,8 +60,8 @@ def report(results: Mapping[str, Any], *, goals: bool = True) -> str:
 def put_into_page(results: Mapping[str, Any], page: Path) -> None:
     """Put all tables, and what they were measured on, into a page of the documentation in the place of its own.
 
-    Its own are from the line that says what they were measured on to the last row of a table. Raises
-    :exc:`ValueError` where the page has none.
+    Its own are from the line that says what they were measured on to the last row of a table. Raises :exc:`ValueError`
+    if the page has none.
     """
     lines = page.read_text(encoding="utf-8").split("\n")
     rows = [number for number, line in enumerate(lines) if line.startswith("| ")]

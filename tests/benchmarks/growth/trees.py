@@ -60,13 +60,13 @@ class Tree:
         return environment
 
     def check(self) -> None:
-        """Raise :exc:`BenchmarkFailed` where the tree is none, or its package does not come first."""
+        """Raise :exc:`BenchmarkFailed` if the folder is not a tree, or its package does not come first."""
         found = self._run([sys.executable, "-P", "-c", _WHERE], 60).strip()
         if Path(found).parents[1].resolve() != self.path.resolve():
             raise BenchmarkFailed(f"{self.path} has no package broker_core: {found} would be measured")
 
     def commit(self) -> str:
-        """The commit that is checked out, with a ``+`` where files differ from it."""
+        """The commit that is checked out, with a ``+`` if files differ from it."""
         try:
             return self._run(["git", "-C", str(self.path), "describe", "--always", "--dirty=+"], 60).strip()
         except (BenchmarkFailed, OSError):
@@ -148,7 +148,7 @@ class RunningServer:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Where Pulsar's protocol is spoken."""
+        """The address for Pulsar's protocol."""
         return self.served.address
 
     @property

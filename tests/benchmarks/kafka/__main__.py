@@ -33,7 +33,7 @@ _AT_LEAST: Final = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """Medians in seconds; ``None`` where a server does not have the API.
+    """Medians in seconds; ``None`` if a server does not have the API.
 
     ``cpu`` is that of our server for one turn: other load of the machine hardly changes it.
     """

@@ -82,7 +82,7 @@ class Place:
         return host, int(port)
 
     async def ask(self, frame: bytes, word: str = "") -> bytes:
-        """The answer over a connection of its own, empty where it was closed; noted."""
+        """The answer over a connection of its own, empty if it was closed; noted."""
         begun = time.perf_counter()
         try:
             async with connected(self.kafka) as (reader, writer):
@@ -124,7 +124,7 @@ async def connected(
 
 
 async def message(reader: asyncio.StreamReader) -> bytes:
-    """The next answer without its length; empty where the connection was closed."""
+    """The next answer without its length; empty if the connection was closed."""
     try:
         size = int.from_bytes(await reader.readexactly(4), "big")
         return await reader.readexactly(size)

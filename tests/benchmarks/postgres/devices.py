@@ -34,7 +34,7 @@ class Devices:
 
     @property
     def namespace(self) -> str:
-        """Where they are."""
+        """The path of the devices."""
         return namespace_of(self.size)
 
     @property

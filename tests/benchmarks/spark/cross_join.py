@@ -1,7 +1,7 @@
 """The naive solution for comparison: names joined with patterns by ``rlike``, grouped by pattern.
 
 It cannot be right: ``rlike`` is Java's dialect and searches, so the patterns are anchored here, and its answers are
-compared by their counts where both dialects agree.
+compared by their counts if both dialects agree.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ that everything works.
 
 Latencies are those of the plugin's own hook, called in this process: the version of the catalogue is looked up in its
 file each time, as in a broker. Memory is that of a fresh process, before and after it opened a generation and asked
-every question once; pages of mapped files count where they are resident.
+every question once; pages of mapped files count if they are resident.
 """
 
 from __future__ import annotations
@@ -267,7 +267,7 @@ async def _swaps(folder: Path, swaps: int) -> list[Row]:
 
 
 def measure(*, small: bool = False) -> list[Row]:
-    """The rows: ``what``, ``value``, ``unit``, and ``at_most`` or ``at_least`` where there is a goal."""
+    """The rows: ``what``, ``value``, ``unit``, and ``at_most`` or ``at_least`` if there is a goal."""
     matches, questions, swaps = (20_000, 5_000, 6) if small else (1_000_000, 100_000, 100)
     with tempfile.TemporaryDirectory(prefix="broker-core-spark-bench-") as name:
         folder = Path(name)

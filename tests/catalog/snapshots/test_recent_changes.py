@@ -1,4 +1,4 @@
-"""A change concerns a question if a topic that changed matches its pattern; where that is not known, it does."""
+"""A change concerns a question if a topic that changed matches its pattern; if that is not known, it does."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class Dripping(io.RawIOBase):
 
 
 def names_of(data: bytes | BinaryIO, *, as_names: bool = False) -> set[str]:
-    """All names that a file lists: local where persistent, else full."""
+    """All names that a file lists: local if persistent, else full."""
     lines = TopicLines(NAMESPACE, io.BytesIO(data) if isinstance(data, bytes) else data, as_names=as_names)
     names: set[str] = set()
     for chunk in lines:

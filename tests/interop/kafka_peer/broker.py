@@ -39,11 +39,11 @@ class KafkaBroker:
 
     ``address`` asks for no credentials, and its clients may do everything; ``sasl_address`` takes the user ``alice``
     by PLAIN and SCRAM, and unsigned tokens, ``tls_address`` speaks TLS with a certificate of ``authority``.
-    ``properties`` replace those of the broker; ``options`` are those of its JVM, none where its speed is measured.
+    ``properties`` replace those of the broker; ``options`` are the JVM's, none if its speed is measured.
 
     It is node ``number`` of a cluster: alone, or beside others of the same id ``cluster``, which are ``controllers`` or
-    have them, at the ports of these numbers. Raises :exc:`~tests.interop.maven.PeerUnavailable` where this machine
-    cannot run it.
+    have them, at the ports of these numbers. Raises :exc:`~tests.interop.maven.PeerUnavailable` if this machine cannot
+    run it.
     """
 
     #: Of the user ``alice``.

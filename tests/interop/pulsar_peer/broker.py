@@ -37,9 +37,9 @@ class PulsarBroker:
     """A real standalone broker in ``folder`` (its data, its log, its configuration). A context manager.
 
     ``heap`` is Java's notation and bounds heap and direct memory, each; ``settings`` override ``standalone.conf``;
-    ``ports`` are those of the binary protocol and of HTTP, where free ones will not do. ``security`` makes it ask for
-    tokens, and speak TLS on a port of its own. ``options`` are those of its JVM, none where its speed is measured.
-    Raises :exc:`~tests.interop.maven.PeerUnavailable` where this machine cannot run it.
+    ``ports`` are those of the binary protocol and of HTTP, if free ones will not do. ``security`` makes it ask for
+    tokens, and speak TLS on a port of its own. ``options`` are the JVM's, none if its speed is measured.
+    Raises :exc:`~tests.interop.maven.PeerUnavailable` if this machine cannot run it.
     """
 
     def __init__(

@@ -28,7 +28,7 @@ _CATALOG: Final = "spark.sql.catalog"
 def tables_session(folder: Path) -> Iterator[SparkSession]:
     """A session with the catalogue ``lake`` of Iceberg tables, and one of Delta tables; both below ``folder``.
 
-    Raises :exc:`PeerUnavailable` where PySpark or the jars cannot be had.
+    Raises :exc:`PeerUnavailable` if PySpark or the jars are not available.
     """
     jars = ",".join(map(str, sorted(jars_of(_HERE / "pom.xml").glob("*.jar"))))
     packages = packages_of(_HERE / "pyspark.txt")

@@ -16,7 +16,7 @@ from broker_core.plugins.call.event_loop_time import BLOCKED, LOG_EVERY, LoopTim
 
 
 class Clock:
-    """Time that passes where a test says so."""
+    """A clock that a test advances."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 1000.0

@@ -10,7 +10,7 @@ __all__ = ["CuttingProxy"]
 
 
 class CuttingProxy:
-    """Listens on ``port`` of the loopback and passes everything on until it is told to cut."""
+    """A proxy on ``port`` of the loopback that passes everything on until a test cuts it."""
 
     def __init__(self, server_port: int) -> None:
         self.port = 0

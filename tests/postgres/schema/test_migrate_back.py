@@ -1,4 +1,4 @@
-"""Migrating back: the older schema as it was, with the rows of the backup, and errors where that is not possible."""
+"""Migrating back: the older schema as it was, with the rows of the backup, and errors if that is not possible."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from broker_core.servers.arrival.handshake_places import HandshakePlaces
 
 
 class Guests:
-    """Handshakes that end when told."""
+    """Handshakes that end when a test ends them."""
 
     def __init__(self, places: HandshakePlaces) -> None:
         self._places = places

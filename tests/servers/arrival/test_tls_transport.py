@@ -19,7 +19,7 @@ SMALL = 16 * 1024
 
 
 class Noting(asyncio.Protocol):
-    """Notes all that it is told."""
+    """A protocol that notes all its calls."""
 
     def __init__(self) -> None:
         self.received = bytearray()
@@ -51,7 +51,7 @@ class Noting(asyncio.Protocol):
 
 
 class Ends:
-    """A transport, its protocol, and the socket of its client, which reads only when told to."""
+    """A transport, its protocol, and the socket of its client, which only reads on request."""
 
     def __init__(self, transport: TlsTransport, protocol: Noting, client: ssl.SSLSocket) -> None:
         self.transport = transport

@@ -12,7 +12,7 @@ from tests.support.eventually import eventually
 
 
 class Connection:
-    """Notes what it is told; ``slow`` are the seconds in which its peer has been reading."""
+    """A connection that notes its calls; ``slow`` are the seconds in which its peer has been reading."""
 
     def __init__(self, of: Any, slow: float | None = None, *, drains: bool = False) -> None:
         self.of = of

@@ -198,7 +198,7 @@ async def test_answers_under_acls_are_those_of_kafka(catalog: SqliteCatalog) -> 
 
 
 def with_own_text(recorded: Fields) -> Fields:
-    """A recorded answer with our words where Kafka's are no text for people."""
+    """A recorded answer with our words if Kafka's are not readable."""
     text = json.dumps(recorded)
     found: Fields = json.loads(
         _OWN_TEXT.sub(lambda words: f"User:ANONYMOUS needs {words[1]} permission on the cluster.", text)

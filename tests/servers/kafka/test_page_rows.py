@@ -25,7 +25,7 @@ def shape(api: Api, version: int) -> Shape:
 
 
 def paged(api: Api, version: int, answer: Fields, limit: int, start: Any = None) -> tuple[Fields, Any]:
-    """A page of an answer, and where the next begins: what a cluster with groups and producers would have."""
+    """A page of an answer, and the start of the next: what a cluster with groups and producers would have."""
     kind = shape(api, version)
     page = Page(kind.fields, kind.beginning, limit, None if start is None else Place(start))
     taken: list[Taken] = []

@@ -62,7 +62,7 @@ async def server(request: pytest.FixtureRequest) -> AsyncIterator[Server]:
 
 
 async def told(server: Server, role: str | None, topic: str) -> dict[str, tuple[ServerError, str] | None]:
-    """The refusal of each command to a role; ``None`` where it has an answer."""
+    """The refusal of each command to a role; ``None`` if it has an answer."""
     namespace = topic.split("://")[1].rpartition("/")[0]
     client = await server._client(Persona(role))
     found: dict[str, tuple[ServerError, str] | None] = {}

@@ -1,4 +1,4 @@
-"""Watchers over the wire: as a real broker's, through plugins and masks, refused where they cannot be true."""
+"""Watchers over the wire: as a real broker's, through plugins and masks, refused if they cannot be true."""
 
 from __future__ import annotations
 
@@ -438,7 +438,7 @@ async def test_after_random_changes_each_watcher_has_what_a_listing_has(tmp_path
 async def test_a_hash_that_is_right_costs_no_look_at_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_late: bool
 ) -> None:
-    """The looks that watchers are told changes by are enough; where they are late, each looks for itself."""
+    """The shared looks for changes are enough for watchers; if they are late, each looks for itself."""
     asked: list[object] = []
     list_now = CatalogLister.list_now
 

@@ -76,7 +76,7 @@ def counted(server: Served, name: str) -> float:
 
 
 async def listed(client: RawClient, namespace: str) -> int:
-    """The number of topics; asked for again, some times, where the machine is too slow for the time of one listing."""
+    """The number of topics; repeated, some times, if the machine is too slow for the time of one listing."""
     for _ in range(20):
         try:
             return len((await client.ask(namespace)).topics)

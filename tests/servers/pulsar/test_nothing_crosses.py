@@ -2,7 +2,7 @@
 
 docs/explanation/promises.md#nothing-crosses-principals
 
-What a client gets is compared with what the same plugins say where nothing is kept.
+What a client gets is compared with the answers of the same plugins if nothing is kept.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Clients above the connection limit: told in answer to CONNECT, counted, and closed soon."""
+"""Clients above the connection limit: refused in the answer to CONNECT, counted, and closed soon."""
 
 from __future__ import annotations
 

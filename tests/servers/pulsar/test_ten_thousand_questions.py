@@ -254,9 +254,9 @@ class Question:
 def possible(
     scene: Scene, chain: list[str], plugins: dict[str, Plugin], question: Question
 ) -> set[frozenset[str]]:
-    """All answers that are right for this client now: one, where no plugin ever fails.
+    """All answers that are right for this client now: one, if no plugin ever fails. If plugins fail, one
 
-    Where plugins fail, one whose ``on_failure`` is ``next`` may be left out, also of an answer that another one keeps;
+    whose ``on_failure`` is ``next`` may be left out, also of an answer that another one keeps;
     and of one whose ``on_failure`` is ``stale`` the last answer may be from any world. The masks are those of now.
     """
 
@@ -322,7 +322,7 @@ Hashes: TypeAlias = dict[tuple[str, str | None, str | None], tuple[str, frozense
 
 
 async def ask(server: Server, question: Question, hashes: Hashes) -> frozenset[str] | ServerError:
-    """The names, also where they are those of the hash that the client said it had; or the code of an error."""
+    """The names, also if they are those of the client's hash; or the code of an error."""
     place = (question.namespace, question.region, question.pattern)
     topics_hash, names = hashes.get(place, (None, frozenset())) if question.has_hash else (None, frozenset())
     try:

@@ -1,4 +1,4 @@
-"""One watcher whose client reads, reads slowly, or is told nothing for a while: it never has a wrong set."""
+"""One watcher whose client reads, reads slowly, or gets nothing for a while: it never has a wrong set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The newest pointer names the served generation. An unreadable one is told, never skipped."""
+"""The newest pointer names the served generation. An unreadable one is an error, never skipped."""
 
 from __future__ import annotations
 

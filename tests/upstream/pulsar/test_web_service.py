@@ -1,4 +1,4 @@
-"""The namespaces of a cluster by the web service of its brokers, as a gateway's clients are told them."""
+"""The namespaces of a cluster by the web service of its brokers, as a gateway's clients get them."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def resident(field: str) -> int:
 
 @contextlib.asynccontextmanager
 async def opened(arguments: dict[str, Any]) -> AsyncIterator[Probe]:
-    """A probe; snapshots in files are off, where the tree has them: they are written later, by another thread."""
+    """A probe; snapshots in files are off, if the tree has them: they are written later, by another thread."""
     catalog = {"path": arguments["catalog"], "property_keys": arguments["property_keys"]}
     tables: dict[str, Any] = {
         "pulsar": {"listen": "127.0.0.1:0"},

@@ -1,4 +1,4 @@
-"""Random changes, in blocks and alone, and a fresh load after them: prints a JSON object, or fails where they differ.
+"""Random changes, in blocks and alone, and a fresh load after them: prints a JSON object, or fails if they differ.
 
 Arguments (a JSON object): ``catalog``, ``namespace``, ``property_keys``, ``topics`` (a sample of local names that are
 there), ``changes`` (how many topics are changed in all), ``alone`` (how many of them alone), ``looks`` (how often a

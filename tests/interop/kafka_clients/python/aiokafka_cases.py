@@ -88,7 +88,7 @@ def aiokafka_cases(server: Server, loop: asyncio.AbstractEventLoop) -> Cases:
 
 
 def aiokafka_data(server: Server, loop: asyncio.AbstractEventLoop) -> Cases:
-    """What producers and consumers are told, about the topic `data`, which there is."""
+    """The answers to producers and consumers about the existing topic `data`."""
 
     async def produce() -> object:
         async with aiokafka.AIOKafkaProducer(**_options(server)) as producer:

@@ -125,7 +125,7 @@ def confluent_cases(server: Server) -> Cases:
 
 
 def confluent_data(server: Server) -> Cases:
-    """What producers and consumers are told, about the topic `data`, which there is."""
+    """The answers to producers and consumers about the existing topic `data`."""
 
     def produce(*, idempotent: bool = False) -> object:
         said: list[object] = []

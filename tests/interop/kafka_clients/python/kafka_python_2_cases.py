@@ -66,7 +66,7 @@ def kafka_python_2_cases(server: Server) -> Cases:
 
 
 def kafka_python_2_data(server: Server) -> Cases:
-    """What producers and consumers are told, about the topic `data`, which there is."""
+    """The answers to producers and consumers about the existing topic `data`."""
 
     def produce() -> object:
         producer = KafkaProducer(**server.kafka_python, max_block_ms=10_000, retries=0)

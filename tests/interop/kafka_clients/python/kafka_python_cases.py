@@ -93,7 +93,7 @@ def kafka_python_cases(server: Server) -> Cases:
 
 
 def kafka_python_data(server: Server) -> Cases:
-    """What producers and consumers are told, about the topic `data`, which there is."""
+    """The answers to producers and consumers about the existing topic `data`."""
 
     def produce(*, idempotent: bool = False) -> object:
         producer = KafkaProducer(**server.kafka_python, max_block_ms=10_000, enable_idempotence=idempotent)

@@ -1,6 +1,6 @@
 """What a real broker answered (`tests/vectors/pulsar-4.2.4-admin.json`), against what this server does.
 
-Where they differ, ``DIFFERENT`` says how, and why.
+If they differ, ``DIFFERENT`` says how, and why.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Paths and parameters of the admin interface: lenient where a broker is."""
+"""Paths and parameters of the admin interface: as lenient as a broker's."""
 
 from __future__ import annotations
 

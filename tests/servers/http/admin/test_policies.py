@@ -1,4 +1,4 @@
-"""The policies of a namespace, as a real broker told them."""
+"""The policies of a namespace in a real broker's answer."""
 
 from __future__ import annotations
 

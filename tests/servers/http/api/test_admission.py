@@ -62,7 +62,7 @@ def test_a_server_that_stops_takes_none() -> None:
 
 
 class Waiting:
-    """A gate that lets nobody through until it is told to."""
+    """A gate that lets nobody through until a test opens it."""
 
     def __init__(self) -> None:
         self.waiting = 0

@@ -30,7 +30,7 @@ MANY = 64 * 1024 * 1024
 
 @contextmanager
 def caplog_of(name: str) -> Iterator[list[logging.LogRecord]]:
-    """What this logger of the standard library is told."""
+    """The records of a logger of the standard library."""
     records: list[logging.LogRecord] = []
     handler = logging.Handler()
     handler.emit = records.append  # type: ignore[method-assign, assignment]

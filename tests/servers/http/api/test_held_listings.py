@@ -33,7 +33,7 @@ class Scene:
         self.client = client
 
     async def names(self) -> list[str]:
-        """What a client gets, of a snapshot that is too old where there is one."""
+        """The answer that a client gets; an existing snapshot is too old."""
         lister = self.served.broker.pipeline.lister
         if isinstance(lister, Gateway) and lister.cluster.snapshots is not None:
             live = lister.cluster.snapshots.snapshots

@@ -83,7 +83,7 @@ def _cursor(case: Any) -> str:
 
 
 def _pattern(text: str) -> str:
-    """The text where it is a pattern, and itself as one where it is none."""
+    """The text if it is a pattern, else a pattern of the text itself."""
     try:
         re2.compile(text)
     except re2.error:
@@ -109,6 +109,6 @@ def items(context: Any, response: Any) -> list[Any]:
 
 @schemathesis.deserializer("application/vnd.apache.arrow.stream")
 def columns(context: Any, response: Any) -> dict[str, Any]:
-    """An error where the stream is not whole."""
+    """An error if the stream is not complete."""
     read: dict[str, Any] = pa.ipc.open_stream(io.BytesIO(response.content)).read_all().to_pydict()
     return read

@@ -64,7 +64,7 @@ async def test_answers_are_those_of_the_document(
 
 
 async def check(served: ApiServed, folder: Path, *options: str) -> None:
-    """Let schemathesis ask; :exc:`AssertionError` with all that it prints where an answer is wrong."""
+    """Let schemathesis ask; :exc:`AssertionError` with its whole output if an answer is wrong."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "schemathesis.cli", "--config-file", str(HERE / "schemathesis.toml")),
         # All checks, without `--checks all`: that would have more weight than what the file says of one operation.

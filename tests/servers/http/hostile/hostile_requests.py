@@ -1,6 +1,6 @@
 """Hostile bytes for the HTTP server: a seeded generator of requests of each nasty kind.
 
-A request names a tenant, a namespace and a topic out of few where it may create something, so that a run leaves a small
+A request names a tenant, a namespace and a topic out of few if it may create something, so that a run leaves a small
 catalogue, and any text elsewhere.
 """
 

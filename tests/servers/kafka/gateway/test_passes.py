@@ -327,7 +327,7 @@ EVERY: dict[str, tuple[Api, int, Fields]] = {
 async def test_joined_pages_of_each_request_are_the_clusters_own_answer(
     tmp_path: Path, rows: ClusterRows, is_hiding: bool
 ) -> None:
-    """Without what a mask hides: nothing of it is asked for by name, and it is there where all is."""
+    """Without what a mask hides: nothing of it is requested by name, and it is there if everything is."""
     rows.producers = {("orders", 0): [3, 2**62, 5], ("orders", 1): [], ("mail", 0): [*range(9)]}
     # What there is not, a gateway that hides something does not ask for: its own row says so in other words.
     unsaid, hidden = (["none"], ["secret.keys"]) if is_hiding else ([], [])

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Told:
-    """Keeps what a build tells, and says when tasks are told."""
+    """A recorder of a build's messages, which signals messages about tasks."""
 
     def __init__(self) -> None:
         self.steps: list[str] = []

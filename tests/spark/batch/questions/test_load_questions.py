@@ -1,4 +1,4 @@
-"""Questions of files and tables: reduced, each once, refused where brokers do not evaluate them, with places."""
+"""Questions of files and tables: reduced, each once, refused if brokers do not evaluate them, with places."""
 
 from __future__ import annotations
 

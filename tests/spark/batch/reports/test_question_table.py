@@ -1,4 +1,4 @@
-"""The table of all questions: its data, its script in node, and the page in a browser where there is one."""
+"""The table of all questions: its data, its script in node, and the page in a browser if there is one."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def staged(staging: StagingArea) -> tuple[list[SortedRun], StagedSelectors]:
 def whole(
     staging: StagingArea, assignments: Sequence[TaskAssignment], selectors: StagedSelectors
 ) -> tuple[list[SegmentResult], list[TallyBlock]]:
-    """The segments of these tasks, joined where they are in parts."""
+    """The segments of these tasks, joined if they are in parts."""
     results = list(run_all(staging, assignments))
     segments = [segment for one in results if assignments[one.number].groups == 1 for segment in one.segments]
     parts = joined_parts(assignments, results)

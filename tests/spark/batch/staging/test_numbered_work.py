@@ -1,4 +1,4 @@
-"""Tasks read their work by number, and say so where it is gone. Little work needs no Spark."""
+"""Tasks read their work by number, and say so if it is gone. Little work needs no Spark."""
 
 from __future__ import annotations
 

@@ -264,7 +264,7 @@ SPREAD_BYTES = 512
 def spread(random: Random) -> list[list[tuple[tuple[str, int], EncodedNames]]] | None:
     """All names in valid segments that begin at boundaries, with runs of one segment in another.
 
-    A run is ((namespace, number of its domain), names). Returns ``None`` where a run fits into no segment.
+    A run is ((namespace, number of its domain), names). Returns ``None`` if a run fits into no segment.
     """
     segments: list[list[tuple[tuple[str, int], EncodedNames]]] = []
     others: list[tuple[tuple[str, int], EncodedNames]] = []

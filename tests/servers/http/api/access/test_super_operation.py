@@ -1,4 +1,4 @@
-"""Rights to what is below /v1/access, and where it is."""
+"""Rights to the operations below /v1/access, and their paths."""
 
 from __future__ import annotations
 

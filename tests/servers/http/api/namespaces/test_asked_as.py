@@ -1,4 +1,4 @@
-"""Questions that are asked as another client: rights, the audit log, and what that client would be told."""
+"""Questions that are asked as another client: rights, the audit log, and the answers that the client would get."""
 
 from __future__ import annotations
 

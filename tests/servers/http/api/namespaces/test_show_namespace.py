@@ -1,4 +1,4 @@
-"""One namespace: counts of the catalogue, and what the client is listed where plugins have a say."""
+"""One namespace: counts of the catalogue, and the client's listing if plugins have a say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes since a version: what is told, pages, gaps, waiting, and what plugins hide."""
+"""Changes since a version: the reported changes, pages, gaps, waiting, and what plugins hide."""
 
 from __future__ import annotations
 

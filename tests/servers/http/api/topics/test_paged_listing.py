@@ -274,7 +274,7 @@ async def test_what_plugins_say_of_topics_has_no_tag(tmp_path: Path) -> None:
 
 
 class Hides:
-    """Hides orders once it is told to."""
+    """A plugin that hides orders once a test tells it to."""
 
     hidden = False
 
