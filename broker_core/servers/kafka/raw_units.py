@@ -26,6 +26,8 @@ KEPT: Final = 2
 #: Bytes of the names of one field, each as long as the longest.
 _MOST: Final = 16 * 1024 * 1024
 _LONG: Final = 0x80
+#: Bytes of pieces, on average, that are copied.
+_SMALL: Final = 1024
 #: Before all bytes: where lengths of arrays are, less the numbers of their rows.
 _COUNT: Final = -2
 #: The fields of cursors that are numbers, as answers have them.
@@ -170,6 +172,9 @@ class RawUnits:
         pieces: list[Buffer] = [
             data[start:end] if start >= 0 else self.rows.length(_COUNT - start) for start, end in ranges
         ]
+        # Many small ones are copied once, and are one on their way.
+        if len(pieces) > 1 and sum(map(len, pieces)) < _SMALL * len(pieces):
+            pieces = [b"".join(pieces)]
         return Encoded(count, pieces)
 
     def _whole(self, low: int, high: int) -> tuple[int, Iterable[tuple[int, int]]] | None:
@@ -239,7 +244,7 @@ def _slots(rows: RawRows) -> list[_Array]:
     """By level the row of each unit, in the order of the answer; -1 for one that stands for an empty row above."""
     slots = [np.arange(len(rows))]
     for level in rows.levels[:-1]:
-        counts = np.array([*level.counts, 0], np.int64)
+        counts = np.append(np.asarray(level.counts), 0).astype(np.int64)
         at = slots[-1]
         here = counts[at]  # none of -1
         firsts = (np.cumsum(counts) - counts)[at]

@@ -135,7 +135,7 @@ class RawRows(EncodedRows, Sequence[Any]):
         """By level the offsets after the rows."""
         found: list[_Array] = []
         for depth, level in enumerate(self.levels):
-            ends = np.array([*level.starts[1:], self.end][: len(level.starts)], np.int32)
+            ends = np.append(np.asarray(level.starts)[1:], np.int32(self.end))[: len(level.starts)]
             if depth:
                 above = self.levels[depth - 1]
                 counts = np.array(above.counts)
