@@ -55,21 +55,21 @@ check: $(TEST_STAMP)
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint unit
 
 unit: $(STAMP)
-	$(BIN)/pytest --unit -n 2 --dist loadfile -q $(ARGS)
+	$(BIN)/pytest --unit --processes 2 -q $(ARGS)
 
 # Four processes: with three, the waits for servers leave two processors idle for a quarter of the time. Files are
 # taken in the order of tests/conftest.py, long ones first.
-# `make test ARGS="-k permits -n 0"` passes options on.
+# `make test ARGS="-k permits --processes 0"` passes options on.
 test: $(TEST_STAMP)
-	$(BIN)/pytest -m "not interop and not long" -n 4 --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(BIN)/pytest -m "not interop and not long" --processes 4 $(ARGS)
 
 # Three processes, since scenes wait for their brokers. Scenes are a run of their own: some need a PySpark of their own,
 # and the others import ours.
 interop: $(TEST_STAMP)
 	@scripts/setup-interop.sh
-	$(BIN)/pytest -m interop -rs -n 3 --dist loadfile --no-loadscope-reorder tests/interop $(ARGS)
-	SPARK_CHAIN_TURNS=25 KAFKA_EXAMPLES=100 SCHEMATHESIS_EXAMPLES=200 $(BIN)/pytest -m "long or many" -rs -n 3 \
-	  --dist loadfile --no-loadscope-reorder $$(grep -rlE --include='test_*.py' 'mark\.(long|many)\b' tests)
+	$(BIN)/pytest -m interop -rs --processes 3 tests/interop $(ARGS)
+	SPARK_CHAIN_TURNS=25 KAFKA_EXAMPLES=100 SCHEMATHESIS_EXAMPLES=200 $(BIN)/pytest -m "long or many" -rs --processes 3 \
+	  $$(grep -rlE --include='test_*.py' 'mark\.(long|many)\b' tests)
 
 # Whether another checkout with its .venv answers byte for byte as this one: `make differential ARGS="--against ../before"`.
 differential: $(STAMP)

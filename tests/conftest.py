@@ -16,13 +16,13 @@ import structlog
 from hypothesis import settings
 
 from broker_core.concurrency import loop_turn
+from tests.support.forked_run import ForkedRun
 from tests.support.fresh_environment import built_distributions
 from tests.support.left_behind import Running, note_cancelled_tasks
 from tests.support.quick_debug_mode import note_no_stacks
 from tests.support.quick_files import keep_files_in_memory
 from tests.support.quick_java import quick_java_options
-from tests.support.shared_caches import make_share
-from tests.support.shared_spark import OneSparkProcess
+from tests.support.shared_caches import make_caches
 from tests.support.unit_tests import is_unit_tests, turn_of_tests
 
 # A slow machine is no failure of a property.
@@ -45,6 +45,7 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--unit", action="store_true", help="tests that start no program and no server")
+    parser.addoption("--processes", type=int, default=0, help="run tests in so many processes, file by file")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -57,14 +58,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: turn_of_tests(item.path, ROOT / "tests"))
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    return OneSparkProcess(config, log) if config.getoption("dist") == "loadfile" else None
-
-
 def pytest_collection(session: pytest.Session) -> None:
     gc.disable()  # nearly all that is made stays
-    make_share(session.config)
+    make_caches(session.config, session.config.getoption("--processes"))
 
 
 def pytest_collection_finish() -> None:
@@ -125,6 +121,8 @@ class _FixturesOfTheRun:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(_FixturesOfTheRun())
+    if processes := config.getoption("--processes"):
+        config.pluginmanager.register(ForkedRun(processes))
 
 
 @pytest.fixture(scope="session")
@@ -137,7 +135,7 @@ def root() -> Path:
 def distributions(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """The wheels and the source distributions of broker-core and its plugins; the processes of a run share them."""
     base = tmp_path_factory.getbasetemp()
-    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    shared = base.parent if base.name.startswith(("process-", "popen-")) else base
     return built_distributions(shared / "distributions")
 
 

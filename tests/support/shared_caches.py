@@ -1,15 +1,14 @@
-"""Compiled files of a clone in which no test has been run, made by the processes of a run together.
-
-Else each of four processes compiles all of them, which is half of the time that it takes to collect the tests.
-"""
+"""Compiled files of a clone in which no test has been run, made by several processes before one collects the tests."""
 
 from __future__ import annotations
 
 import importlib.util
 import sys
 from importlib.machinery import SourceFileLoader
+from multiprocessing import get_context
 from pathlib import Path
 from types import ModuleType
+from typing import Final
 
 import pytest
 from _pytest.assertion.rewrite import (
@@ -24,15 +23,27 @@ from hypothesis.internal.constants_ast import constants_from_module
 
 from tests.support.distributions import DISTRIBUTIONS, ROOT
 
-__all__ = ["make_share"]
+__all__ = ["make_caches"]
+
+_FORK: Final = get_context("fork")
 
 
-def make_share(config: pytest.Config) -> None:
-    """Make the part of one process of ``pytest -n``, before it collects the tests."""
-    worker: dict[str, str | int] | None = getattr(config, "workerinput", None)
-    if worker is None or sys.dont_write_bytecode:
+def make_caches(config: pytest.Config, processes: int) -> None:
+    """Make what is missing, in so many processes."""
+    if sys.dont_write_bytecode:
         return
-    share = slice(int(str(worker["workerid"]).removeprefix("gw")), None, int(worker["workercount"]))
+    made = [
+        _FORK.Process(target=_make_share, args=(config, slice(number, None, processes)))
+        for number in range(processes)
+    ]
+    for process in made:
+        process.start()
+    for process in made:
+        process.join()
+        assert process.exitcode == 0
+
+
+def _make_share(config: pytest.Config, share: slice) -> None:
     tests = sorted((ROOT / "tests").rglob("*.py"))
     for path in [path for path in tests if path.name.startswith("test_")][share]:
         pyc = get_cache_dir(path) / (path.stem + PYC_TAIL)

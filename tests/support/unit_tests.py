@@ -9,9 +9,9 @@ import re
 from functools import cache
 from pathlib import Path
 
-from tests.support.shared_spark import shares_spark
+from tests.support.distributions import ROOT
 
-__all__ = ["is_unit_tests", "turn_of_tests"]
+__all__ = ["is_unit_tests", "shares_spark", "turn_of_tests"]
 
 #: Folders whose tests need programs: PostgreSQL, a JVM, wheels, real brokers.
 _FOLDERS = frozenset(
@@ -34,6 +34,14 @@ def is_unit_tests(file: Path, tests: Path) -> bool:
     if file.relative_to(tests).parts[0] in _FOLDERS:
         return False
     return _STARTS.search(file.read_text(encoding="utf-8")) is None
+
+
+@cache
+def shares_spark(file: Path) -> bool:
+    """Whether tests of a file use the Spark session, whose JVM starts once and is warm if one process runs them all."""
+    return file.is_relative_to(ROOT / "tests" / "spark") and "SparkSession" in file.read_text(
+        encoding="utf-8"
+    )
 
 
 @cache

@@ -21,6 +21,7 @@ from broker_core_spark.store.build_and_gc_marks import read_marks
 from broker_core_spark.store.garbage_collection import collect_garbage
 from broker_core_spark.store.published_pointers import readable_pointers
 from tests.support.eventually import eventually_sync
+from tests.support.forked_run import seed_of_the_run
 from tests.support.spark_catalogues import fill, questions_about, write_patterns
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ with spark_session(master="local[2]") as spark:
     build(spark, catalogue=sys.argv[1], patterns=sys.argv[2], store=sys.argv[3], segment_bytes=4096, partitions=3)
 """
     command = [sys.executable, "-c", script, str(catalogue), str(patterns), str(store)]
-    pick = random.Random(os.environ.get("PYTEST_XDIST_TESTRUNUID", "7"))
+    pick = random.Random(seed_of_the_run())
     published = 0
     for turn in range(kills):
         fill(catalogue, {"public/large": [f"later-{turn}-{number}" for number in range(300)]})

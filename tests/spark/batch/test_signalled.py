@@ -18,6 +18,7 @@ import pytest
 from broker_core_spark.store import open_store
 from broker_core_spark.store.published_pointers import readable_pointers
 from tests.support.eventually import eventually_sync
+from tests.support.forked_run import seed_of_the_run
 from tests.support.spark_catalogues import fill, questions_about, write_patterns
 
 SIGNALS = int(os.environ.get("BROKER_CORE_TEST_SIGNALS", "5"))
@@ -75,7 +76,7 @@ def test_a_signal_at_any_moment_leaves_nothing(tmp_path: Path) -> None:
     command += [f"--catalogue={catalogue}", f"--patterns={patterns}", "--property-keys="]
     command += [f"--out={out}/store", f"--report={out}/report.html", f"--export-parquet={out}/totals.parquet"]
     command += [f"--export-matches={out}/matches", f"--history={out}/history", f"--metrics={out}/build.prom"]
-    seed = os.environ.get("PYTEST_XDIST_TESTRUNUID", "16")
+    seed = seed_of_the_run()
     pick = random.Random(seed)
     longest, published = 0.0, 0
     for turn in range(SIGNALS + 1):

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise, permutations
 from random import Random
 from typing import Any
@@ -25,7 +26,7 @@ from broker_core.names import Mode
 from broker_core_spark.errors import InvalidGeneration, StoreFailed
 from broker_core_spark.format import segment_layout
 from broker_core_spark.format.canonical_question import DOMAIN_ORDER, CanonicalQuestion, required_selectors
-from broker_core_spark.format.manifest import FileEntry, Manifest, manifest_name
+from broker_core_spark.format.manifest import FileEntry, Manifest, SegmentEntry, manifest_name
 from broker_core_spark.format.segment_boundaries import begins_segment
 from broker_core_spark.serving.opened.generation import Generation
 from broker_core_spark.serving.opened.verify_and_map import SampleChecks
@@ -38,29 +39,46 @@ ASKED = [*QUESTIONS, CanonicalQuestion.of("t/n", Mode.PERSISTENT, "t/n/orders-.*
 PROPERTIES = {
     f"persistent://t/n/orders-{number:03}": {"tier": "gold" if number % 3 else "lead"} for number in range(60)
 }
-STORE = memory()
-MADE = build_generation(
-    STORE,
-    CATALOGUE,
-    ASKED,
-    catalogue_id="c",
-    versions=dict.fromkeys(CATALOGUE, 7),
-    properties=PROPERTIES,
-    property_keys=["tier"],
-    segment_bytes=1536,
-    stamps={"t/n": "stamp"},
-)
 Files = dict[str, bytes]
 
 
-def _file(name: str, size: int) -> bytes:
-    data = STORE.get(name, size)
-    assert data is not None
-    return data
+@cache
+def _built() -> tuple[Manifest, Files]:
+    """The manifest and the files of a generation.
+
+    Not built when the module is imported: a store starts threads, which the processes that run tests do not have.
+    """
+    store = memory()
+    manifest = build_generation(
+        store,
+        CATALOGUE,
+        ASKED,
+        catalogue_id="c",
+        versions=dict.fromkeys(CATALOGUE, 7),
+        properties=PROPERTIES,
+        property_keys=["tier"],
+        segment_bytes=1536,
+        stamps={"t/n": "stamp"},
+    )
+    files = {}
+    for file in manifest.files:
+        data = store.get(file.name, file.size)
+        assert data is not None
+        files[file.name] = data
+    return manifest, files
 
 
-FILES: Files = {file.name: _file(file.name, file.size) for file in MADE.files}
-SEGMENT = max(MADE.segments, key=lambda entry: len(entry.runs))
+def made() -> Manifest:
+    return _built()[0]
+
+
+def made_files() -> Files:
+    return _built()[1]
+
+
+def segment() -> SegmentEntry:
+    """The segment with the most runs."""
+    return max(made().segments, key=lambda entry: len(entry.runs))
 
 
 def opened(files: Files, manifest: bytes) -> Generation:
@@ -79,18 +97,18 @@ def fitting(name: str, content: bytes) -> tuple[Files, Manifest]:
     entry = FileEntry(
         f"{folder}/{hashlib.sha256(content).hexdigest()}.{suffix.partition('.')[2]}", len(content)
     )
-    files = {other: data for other, data in FILES.items() if other != name} | {entry.name: content}
-    if name == MADE.questions.name:
-        return files, replace(MADE, questions=entry)
+    files = {other: data for other, data in made_files().items() if other != name} | {entry.name: content}
+    if name == made().questions.name:
+        return files, replace(made(), questions=entry)
     segments = tuple(
         replace(one, name=entry.name, size=entry.size)
         if one.name == name
         else replace(one, postings=entry)
         if one.postings.name == name
         else one
-        for one in MADE.segments
+        for one in made().segments
     )
-    return files, replace(MADE, segments=segments)
+    return files, replace(made(), segments=segments)
 
 
 def refused_or_right(
@@ -116,9 +134,9 @@ def refused_or_right(
 
 
 def test_without_damage_all_of_it_is_right() -> None:
-    assert len(MADE.segments) >= 3
-    assert len(SEGMENT.runs) >= 2
-    assert refused_or_right(FILES, MADE.data) is None
+    assert len(made().segments) >= 3
+    assert len(segment().runs) >= 2
+    assert refused_or_right(made_files(), made().data) is None
 
 
 LAYOUTS: Mapping[str, tuple[Any, tuple[str, ...]]] = {
@@ -129,7 +147,7 @@ KINDS = pytest.mark.parametrize("kind", LAYOUTS)
 
 
 def name_of(kind: str) -> str:
-    return SEGMENT.name if kind == "seg" else SEGMENT.postings.name
+    return segment().name if kind == "seg" else segment().postings.name
 
 
 def places(content: bytes, kind: str) -> tuple[set[int], set[int]]:
@@ -162,14 +180,14 @@ def flipped(content: bytes, among: Iterable[int], seed: int) -> Iterator[bytes]:
 
 def changed_files(manifest: Manifest) -> set[str]:
     """The names of the segments' files that are not those of the right generation."""
-    return {file.name for file in manifest.files} - {*FILES}
+    return {file.name for file in manifest.files} - {*made_files()}
 
 
 @KINDS
 @pytest.mark.parametrize("part", range(4))
 def test_every_flipped_bit_of_a_segment_is_found_without_its_checksum(part: int, kind: str) -> None:
     """A hash covers every name here, so no change can go unseen."""
-    content = FILES[name_of(kind)]
+    content = made_files()[name_of(kind)]
     structural, _ = places(content, kind)
     rest = sorted(set(range(len(content))) - structural)
     among = sorted(structural)[part::4] + Random(part).sample(rest, 60)
@@ -177,12 +195,12 @@ def test_every_flipped_bit_of_a_segment_is_found_without_its_checksum(part: int,
         files, manifest = fitting(name_of(kind), damaged)
         refused = refused_or_right(files, manifest.data)
         # Changed names contradict the hashes of unchanged postings.
-        assert refused in {*changed_files(manifest), SEGMENT.postings.name}
+        assert refused in {*changed_files(manifest), segment().postings.name}
 
 
 @KINDS
 def test_a_segment_that_ends_elsewhere_is_found_without_its_checksum(kind: str) -> None:
-    content = FILES[name_of(kind)]
+    content = made_files()[name_of(kind)]
     _, borders = places(content, kind)
     sizes = {size for border in borders for size in (border - 1, border, border + 1)}
     for size in sorted(size for size in sizes if 0 <= size <= len(content) + 1 and size != len(content)):
@@ -192,14 +210,14 @@ def test_a_segment_that_ends_elsewhere_is_found_without_its_checksum(kind: str) 
 
 @pytest.mark.parametrize("kind", ["questions", "manifest"])
 def test_a_flipped_bit_of_a_text_is_found_or_harmless(kind: str) -> None:
-    content = FILES[MADE.questions.name] if kind == "questions" else MADE.data
+    content = made_files()[made().questions.name] if kind == "questions" else made().data
     among = range(len(content)) if len(content) < 400 else Random(7).sample(range(len(content)), 400)
     found = 0
     for damaged in flipped(content, among, 7):
         if kind == "manifest":
-            refused = refused_or_right(FILES, damaged)
+            refused = refused_or_right(made_files(), damaged)
         else:
-            files, manifest = fitting(MADE.questions.name, damaged)
+            files, manifest = fitting(made().questions.name, damaged)
             refused = refused_or_right(files, manifest.data)
         assert not (refused or "").startswith("no file")
         found += refused is not None
@@ -211,18 +229,18 @@ def test_swapped_and_foreign_files_are_refused_by_name() -> None:
     other = build_generation(
         foreign, {"t/n": {"persistent": ["orders-000", "other"]}}, ASKED[:1], catalogue_id="d"
     )
-    contents: dict[str, bytes] = dict(FILES)
+    contents: dict[str, bytes] = dict(made_files())
     for file in other.files:
         data = foreign.get(file.name, file.size)
         assert data is not None
         contents[file.name] = data
-    names = [file.name for file in MADE.files]
+    names = [file.name for file in made().files]
     for name, taken in permutations([*names, *(file.name for file in other.files)], 2):
-        if name not in FILES:
+        if name not in made_files():
             continue
         # Refused by its own name, or by its size.
         with pytest.raises((InvalidGeneration, StoreFailed)) as caught:
-            opened(FILES | {name: contents[taken]}, MADE.data)
+            opened(made_files() | {name: contents[taken]}, made().data)
         assert name in str(caught.value)
         if taken.partition("/")[0] == name.partition("/")[0]:
             files, manifest = fitting(name, contents[taken])
@@ -230,7 +248,7 @@ def test_swapped_and_foreign_files_are_refused_by_name() -> None:
 
 
 def test_parts_of_a_manifest_that_contradict_the_files_are_refused() -> None:
-    first, second, *rest = MADE.segments
+    first, second, *rest = made().segments
     exchanged = (
         replace(first, name=second.name, size=second.size),
         replace(second, name=first.name, size=first.size),
@@ -238,20 +256,25 @@ def test_parts_of_a_manifest_that_contradict_the_files_are_refused() -> None:
     renamed = (replace(first, first_local=first.first_local + "!"), second)
     twice = (first, replace(second, name=first.name, size=first.size))
     for pair in (exchanged, renamed, twice):
-        assert refused_or_right(FILES, replace(MADE, segments=(*pair, *rest)).data) in FILES
+        assert refused_or_right(made_files(), replace(made(), segments=(*pair, *rest)).data) in made_files()
     (namespace, domain, count), *others = second.runs
     for runs in (
         ((namespace, domain, count + 1), *others),
         ((namespace, domain, max(1, count - 1)), *others),
         (*second.runs, ("t/n", "persistent", 1)) if len(second.runs) == 1 else second.runs[:-1],
     ):
-        lie = replace(MADE, segments=(first, replace(second, runs=runs), *rest))
-        assert refused_or_right(FILES, lie.data) is not None
+        lie = replace(made(), segments=(first, replace(second, runs=runs), *rest))
+        assert refused_or_right(made_files(), lie.data) is not None
     for segment_bytes in (1, 64, 2**40):
-        assert refused_or_right(FILES, replace(MADE, segment_bytes=segment_bytes).data) in FILES
-    for count in (0, MADE.question_count - 1, MADE.question_count + 1):
-        assert refused_or_right(FILES, replace(MADE, question_count=count).data) == MADE.questions.name
-    assert refused_or_right(FILES, replace(MADE, property_keys=()).data) == MADE.questions.name
+        assert (
+            refused_or_right(made_files(), replace(made(), segment_bytes=segment_bytes).data) in made_files()
+        )
+    for count in (0, made().question_count - 1, made().question_count + 1):
+        assert (
+            refused_or_right(made_files(), replace(made(), question_count=count).data)
+            == made().questions.name
+        )
+    assert refused_or_right(made_files(), replace(made(), property_keys=()).data) == made().questions.name
 
 
 SPREAD = {
@@ -330,7 +353,7 @@ def test_runs_that_are_spread_over_other_segments_are_refused_or_right() -> None
 
 @settings(max_examples=80, deadline=None)
 @given(
-    st.sampled_from([file.name for file in MADE.files]),
+    st.deferred(lambda: st.sampled_from([file.name for file in made().files])),
     st.lists(
         st.tuples(st.floats(0, 1), st.integers(0, 64), st.one_of(st.binary(max_size=64), st.floats(0, 1))),
         min_size=1,
@@ -340,7 +363,7 @@ def test_runs_that_are_spread_over_other_segments_are_refused_or_right() -> None
 def test_parts_that_are_cut_out_written_over_or_repeated(
     name: str, edits: list[tuple[float, int, bytes | float]]
 ) -> None:
-    content = FILES[name]
+    content = made_files()[name]
     for where, size, what in edits:
         at = int(where * len(content))
         # A float is a position in another part of the same file.
@@ -349,4 +372,4 @@ def test_parts_that_are_cut_out_written_over_or_repeated(
         content = content[:at] + put + content[at + size :]
     files, manifest = fitting(name, content)
     refused = refused_or_right(files, manifest.data)
-    assert refused is not None or name == MADE.questions.name or content == FILES[name]
+    assert refused is not None or name == made().questions.name or content == made_files()[name]
