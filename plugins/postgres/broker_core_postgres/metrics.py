@@ -48,7 +48,7 @@ class PostgresMetrics(Collector):
         history: VersionHistory | None = None,
         mirrors: MirrorWatch | None = None,
     ) -> None:
-        """Set what is scraped: the pools, the listener, the history of versions and the mirrors."""
+        """Set the sources of the metrics: the pools, the listener, the history of versions and the mirrors."""
         self._server_pools = server_pools
         self._listener = listener
         self._history = history

@@ -100,14 +100,14 @@ class PostgresPlugin:
 
     @hookimpl
     async def broker_core_check(self, settings: PostgresSettings) -> list[Check]:
-        """Check that the database is reachable and has what listings need."""
+        """Check that the database is reachable and ready for listings."""
         from broker_core_postgres.checks import check_database
 
         return [check async for check in check_database(settings)]
 
     @hookimpl
     def broker_core_http_routes(self) -> HttpSite:
-        """The screen of the explorer, and what it shows."""
+        """The screen of the explorer, and the route of its data."""
         site = HttpSite("/postgres", Path(__file__).parent / "screen")
         site.route("GET", "/status", self._status)
         site.screen("postgres", "PostgreSQL", "postgres.js")

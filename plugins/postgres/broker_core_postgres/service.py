@@ -2,7 +2,7 @@
 
 A database that is down at the start may come up later: the broker starts, and listings fail until then. A database that
 is reachable but unusable (another schema, a relation that breaks its contract) ends the start with advice; found later,
-listings fail with the same text. An older schema is migrated first where the user may; a long migration goes on in the
+listings fail with the same text. An older schema is migrated first if the user may; a long migration goes on in the
 background.
 """
 
@@ -56,7 +56,7 @@ _STATUS_PATIENCE: Final = 3.0
 
 
 class DatabaseRefused(ListingFailed):
-    """The database is reachable and cannot be served from. The message says what to do."""
+    """The database is reachable, but listings cannot be served from it. The message says what to do."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, reason="schema")
@@ -198,7 +198,7 @@ class PostgresService:
                     connection, self.relation, properties=bool(self.settings.property_keys)
                 )
                 self.server_pools.lock = self.relation.sql if lockable else None
-                # The setting alone tells whether this relation has an index of substrings.
+                # Only the setting says whether this relation has an index of substrings.
                 self.lister.trigrams = self.settings.trigrams == "on"
                 return
             await check_schema(connection, reader=True)
@@ -229,4 +229,4 @@ def _report(report_problems: Callable[[Collection[str]], None], failure: Listing
 
 
 def _nobody_keeps(_namespace: NamespaceName) -> None:
-    """Stands in for the broker's callback where there is no broker."""
+    """Stands in for the broker's callback if there is no broker."""

@@ -16,7 +16,7 @@ __all__ = ["PostgresSettings"]
 
 #: Shorter than the broker's limit for a listing (28 s), so that the plugin's error, which names the cause, comes first.
 _DEADLINE = 10.0
-#: Shorter than the deadline, so that a slow question is told from a database that does not answer.
+#: Shorter than the deadline, so that a slow question differs from a database that does not answer.
 _STATEMENT = 8.0
 
 
@@ -25,7 +25,7 @@ class PostgresSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
 
-    #: What a server changes without a restart.
+    #: Settings that change without a restart.
     live: ClassVar = frozenset(
         {
             "statement_timeout",
@@ -85,7 +85,7 @@ class PostgresSettings(BaseModel):
         "writes, where their user may.",
     )
 
-    # -- what is listed
+    # -- listings
 
     relation: str | None = Field(
         default=None,

@@ -1,4 +1,4 @@
-"""LISTEN/NOTIFY: a connection beside the pool that hears which namespaces changed.
+"""LISTEN/NOTIFY: a connection beside the pool that receives the namespaces that changed.
 
 A notification is only a hint: the broker drops what it keeps of the namespace. Listings read the version row anyway, so
 a hint that is lost, doubled, late or forged changes no answer. Any user of the database can send one; a payload that is

@@ -1,6 +1,6 @@
 """Detecting that the database went back: a restored backup, or a failover that lost changes.
 
-Versions of a namespace only grow. A version smaller than one seen before means that the database went back, and will
+Versions of a namespace only grow. A version smaller than an earlier one means that the database went back, and will
 give the same numbers to other topics. So the plugin's versions have an *epoch*, which changes when that is noticed.
 Whatever was kept under an older epoch (hashes, answers of the broker) is never found again, even if a running listing
 stores it later.
@@ -48,8 +48,8 @@ class VersionHistory:
     def record(self, namespace: NamespaceName, catalog_id: str, number: int, *, asked: float) -> bool:
         """Record a version that was read from the database; ``asked`` is the loop's clock before the reading.
 
-        Returns ``False`` if the version went back: it was asked for when a newer one was known already. Answers under
-        way must not be kept then. Another catalogue id begins a history of its own.
+        Returns ``False`` if the version went back, that is, a newer one was known before it was asked for. Answers
+        under way must not be kept then. Another catalogue id begins a history of its own.
         """
         now = asyncio.get_running_loop().time()
         seen = self._seen.get(namespace)

@@ -123,7 +123,7 @@ def _milliseconds(started: float) -> float:
 
 
 def _text(value: Any) -> Any:
-    """A value for people; an empty one for what is not there."""
+    """A value for people; an empty text for a missing one."""
     if isinstance(value, dict):
         return ", ".join(f"{key}={each}" for key, each in value.items())
     if isinstance(value, list):

@@ -1,1 +1,1 @@
-"""Connecting to PostgreSQL: addresses and passwords, pools of connections, replicas, what failures mean."""
+"""Connecting to PostgreSQL: addresses and passwords, pools of connections, replicas, and the meaning of failures."""

@@ -48,7 +48,7 @@ _TICK: Final = 1.0
 #: Seconds without use after which an idle connection is probed.
 _PROBE: Final = 15.0
 
-#: Called with each new connection before its first use. It raises where the connection must not be used.
+#: Called with each new connection before its first use. It raises if the connection must not be used.
 ConnectionCheck: TypeAlias = Callable[[Any], Awaitable[None]]
 
 
@@ -121,7 +121,7 @@ class PostgresPool:
 
     @property
     def in_use(self) -> int:
-        """Connections that listings hold, or whose cancelled statement is being waited for."""
+        """Connections that listings hold, or whose cancelled statement has not ended yet."""
         return len(self._live) - len(self._idle)
 
     @property
@@ -218,7 +218,7 @@ class PostgresPool:
                 self._waiters.remove(waiter)
 
     def release(self, held: PooledConnection, error: BaseException | None = None) -> None:
-        """Take a connection back without waiting. ``error`` is what its use raised."""
+        """Take a connection back without waiting. ``error`` is the error of its use."""
         connection = held.connection
         if error is not None and is_connection_lost(error):
             # The server is gone or ended the session: its other connections are not trusted either.
@@ -275,7 +275,7 @@ class PostgresPool:
             self._drop(held)
 
     def _grow(self) -> None:
-        """Open connections for waiting requests, within the bounds. Refuse the requests where none can be opened."""
+        """Open connections for waiting requests, within the bounds. Refuse the requests if none can be opened."""
         if self._closed:
             return
         now = asyncio.get_running_loop().time()

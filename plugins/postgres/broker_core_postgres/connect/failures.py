@@ -1,7 +1,7 @@
 """Failures of the database: for each error a reason, a text for the client, and whether the connection is lost.
 
 The texts are the plugin's own, since a server's message may quote values and its address is not for clients. The log
-has the server's message. A failure is never an empty or shortened listing; the plugin's ``on_failure`` says what the
+has the server's message. A failure is never an empty or shortened listing; the plugin's ``on_failure`` decides what the
 broker does about it. docs/explanation/promises.md#exact-or-an-error
 """
 
@@ -41,7 +41,7 @@ class _Meaning:
     reason: str
     text: str
     cause: Cause = Cause.PLUGIN
-    #: False where the question caused the failure: another question may be answered.
+    #: False if the question caused the failure: another question may be answered.
     counts: bool = True
 
 

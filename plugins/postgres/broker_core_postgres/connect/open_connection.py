@@ -30,14 +30,14 @@ __all__ = [
     "parameters_of",
 ]
 
-#: The name in ``pg_stat_activity``, where the connection string gives none.
+#: The name in ``pg_stat_activity``, if the connection string gives none.
 APPLICATION_NAME: Final = "broker-core"
 
 
 class CannotConnect(BrokerCoreError):
     """No host accepted the connection. The text names each host and its error: it is for operators, never for clients.
 
-    ``failure`` is for clients, ``errors`` has what each attempt raised.
+    ``failure`` is for clients, ``errors`` has the error of each attempt.
     """
 
     def __init__(
@@ -165,7 +165,7 @@ async def _open(
 
 
 def _most_telling(failures: Sequence[Any]) -> Any:
-    """The failure that an operator can act on; the others are those of any failover."""
+    """The failure that an operator can act on; the others are usual in any failover."""
     waiting = {"unreachable", "timeout", "lost", "no_primary"}
     for failure in failures:
         if failure.reason not in waiting:

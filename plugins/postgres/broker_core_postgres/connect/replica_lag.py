@@ -1,7 +1,7 @@
-"""Which server a listing is read from: a replica that is not too far behind, or the primary.
+"""Choosing the server for a listing: a replica that does not lag too much, or the primary.
 
 The version of the namespace at the replica is compared with the version at the primary, by one index look-up at each.
-With ``max_lag`` 0 an answer has everything that was written before the request. The primary answers where a replica is
+With ``max_lag`` 0 an answer has everything that was written before the request. The primary answers if a replica is
 behind, fails or has no version.
 """
 
@@ -33,7 +33,7 @@ class ReplicaChooser:
     def __init__(self, primary: PostgresPool, replicas: Sequence[PostgresPool], max_lag: int) -> None:
         #: Listings by their choice: ``primary``, ``replica``, ``replica_behind``, ``replica_failed``.
         self.choices: Counter[str] = Counter(dict.fromkeys(_CHOICES, 0))
-        #: By the name of a replica's pool, the versions that it was behind at the last comparison.
+        #: By the name of a replica's pool, the number of versions that it lagged at the last comparison.
         self.lags: dict[str, int] = {}
         #: The versions that an answering replica may be behind; 0 without replicas.
         self.max_lag = max_lag if replicas else 0
@@ -44,7 +44,7 @@ class ReplicaChooser:
     async def acquire(self, deadline: float, namespace: str | None) -> tuple[PostgresPool, PooledConnection]:
         """Return a connection and its pool, which takes it back. Without ``namespace`` the server is the primary.
 
-        Raises :exc:`~broker_core.errors.ListingFailed` where the primary cannot be asked.
+        Raises :exc:`~broker_core.errors.ListingFailed` if the primary cannot be asked.
         """
         if self._replicas and namespace is not None:
             newest = await self._version(
@@ -67,7 +67,7 @@ class ReplicaChooser:
     async def _on_replica(
         self, pool: PostgresPool, deadline: float, namespace: str, newest: int
     ) -> PooledConnection | None:
-        """A connection to a replica whose version is within the allowed lag; ``None`` where it cannot answer."""
+        """A connection to a replica whose version is within the allowed lag; ``None`` if it cannot answer."""
         try:
             held = await pool.acquire(deadline)
             version = await self._version(pool, held, namespace, keep=True)

@@ -43,7 +43,7 @@ TOPICS: Final = "broker_core.topics"
 class ServerPools:
     """The plugin's pools, for the event loop. Raises :exc:`DsnError` for settings that cannot be read.
 
-    ``check`` is called with each new connection, to check the schema, say; listings fail with what it raises.
+    ``check`` is called with each new connection, to check the schema, say; listings fail with its error.
     ``on_other_server`` is called when a new connection is to another server or another history: versions seen before
     are void then. ``on_down`` is called with the failure when the primary cannot be connected to, and with ``None``
     after the next success. ``lock`` is the table that is locked while a snapshot is read, ``None`` for a relation that
@@ -87,7 +87,7 @@ class ServerPools:
 
     @property
     def pools(self) -> tuple[PostgresPool, ...]:
-        """The primary's pool and those of the replicas."""
+        """The pools of the primary and of the replicas."""
         return (self.primary, *self.replicas)
 
     async def start(self) -> ListingFailed | None:

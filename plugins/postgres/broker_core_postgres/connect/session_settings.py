@@ -1,8 +1,8 @@
-"""What a session of the plugin sets at the server, and how its transactions begin.
+"""Settings of the plugin's sessions at the server, and the beginnings of their transactions.
 
 Connected to a server itself, a session is set up once: read-only, with a time limit for each statement, and statements
 are prepared once for a connection. A pooler of transactions (pgbouncer) allows neither, since the next transaction may
-run in another session of the server. There, each use is one transaction that sets the same with ``SET LOCAL``, and
+run in another session of the server. There, each use is one transaction with these settings by ``SET LOCAL``, and
 statements have no names.
 
 A transaction of several statements locks the table before it takes its snapshot. A snapshot that was taken while the
@@ -27,8 +27,8 @@ __all__ = ["SessionSettings"]
 _NAME: Final = re.compile(r"[a-z_]+(?:\.[a-z_]+)?")
 #: Prepared statements that a connection keeps; questions have a few forms only.
 _STATEMENTS: Final = 200
-#: The share of a statement's time that it may wait for a lock. Less than 1, so that errors tell a lock from a slow
-#: search.
+#: The share of a statement's time that it may wait for a lock. Less than 1, so that errors distinguish a lock from a
+#: slow search.
 _LOCK_SHARE: Final = 0.9
 #: Set whatever the defaults of the database and of the role are.
 _TRANSACTIONS: Final = {
@@ -64,7 +64,7 @@ class SessionSettings:
 
     @property
     def prepared(self) -> bool:
-        """Whether statements are prepared. They are not behind a pooler of transactions."""
+        """Whether statements are prepared. Not with a pooler of transactions in between."""
         return self.settings.prepared_statements == "on"
 
     @property
@@ -73,14 +73,14 @@ class SessionSettings:
 
     @property
     def setup_sql(self) -> str:
-        """The SQL that sets up a new session; empty behind a pooler of transactions."""
+        """The SQL that sets up a new session; empty with a pooler of transactions."""
         if not self.prepared:
             return ""
         plans = _ONE_PLAN if self.one_plan else {}
         return _joined("SET", {**_TRANSACTIONS, **plans, **self._all()})
 
     def begin_sql(self, *, snapshot: bool, lock: str | None = None) -> str:
-        """The SQL that begins one use of a connection, in one round trip; empty where no transaction is needed.
+        """The SQL that begins one use of a connection, in one round trip; empty if no transaction is needed.
 
         With ``snapshot`` all statements of the use see the same state. ``lock`` is the table that they read, as SQL:
         its rows stay readable, from before the snapshot to the end of the transaction.

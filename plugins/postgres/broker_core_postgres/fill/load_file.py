@@ -52,9 +52,9 @@ _BLOCK: Final = 1024 * 1024
 class LoadReport:
     """What a load did, or would do, in listed names (each partition is one).
 
-    ``version`` is the namespace's afterwards; ``None`` if it was never filled, nor by a dry run. ``ahead`` is what a
-    dry run says if the load would be refused. ``renewed_ids`` are new topics that get another id than the file's, which
-    another topic has, or had a while ago.
+    ``version`` is the namespace's afterwards; ``None`` if it was never filled, nor by a dry run. ``ahead`` is the text
+    of a dry run if the load would be refused. ``renewed_ids`` are new topics whose id in the file another topic has, or
+    had a while ago, so that they get a new one.
     """
 
     lines: int
@@ -87,7 +87,7 @@ async def load_topics(
 
     An existing topic keeps its id, and its properties, configs and replicas unless the file gives some. A new one has
     the id of the file, if that is free. Without differences, or with other configs alone, the version stays. A dry run
-    counts the differences, and tells whether the load would be refused. After an error the database is unchanged.
+    counts the differences, and says whether the load would be refused. After an error the database is unchanged.
 
     Raises :exc:`~broker_core.catalog.CatalogError` for a wrong line, or for a topic beside a partition of its name with
     other properties; :exc:`FillingFailed` for a file without topics, unless ``allow_empty``; and
@@ -171,7 +171,7 @@ async def _undo(transaction: Any) -> None:
 
 
 class _LaterRows:
-    """Rows for another COPY, kept while the file is read. True where there are some."""
+    """Rows for another COPY, kept while the file is read. True if there are some."""
 
     def __init__(self) -> None:
         self._file = SpooledTemporaryFile(_ROWS_IN_MEMORY)  # noqa: SIM115 - closed by close
@@ -197,7 +197,7 @@ class _LaterRows:
 
 
 class _FileRows:
-    """The file as blocks of rows for COPY, and what was found in it."""
+    """The file as blocks of rows for COPY, and the facts found in it."""
 
     def __init__(self, namespace: NamespaceName, source: BinaryIO, progress: Progress | None) -> None:
         self._namespace = str(namespace)

@@ -36,8 +36,8 @@ _COMPARE: Final = """SELECT
         WHERE s.namespace = $1) s
     FULL JOIN (SELECT domain, local_name, properties{own} FROM broker_core.topics WHERE namespace = $1) t
         USING (domain, local_name)"""
-# Rows are inserted with versions and ids, so that no trigger has to find these row by row (migration 2). Ids are those
-# of the source. Others are random; with partitions they are derived, so that all names of a topic have the same.
+# Rows are inserted with versions and ids, so that no trigger has to find them row by row (migration 2). Ids are the
+# source's, else random; with partitions they are derived, so that all names of a topic have one.
 _DRAWN: Final = "broker_core.new_topic_id()"
 _DERIVED: Final = (
     "broker_core.shared_topic_id(broker_core.salt_of($1, $2), s.domain, coalesce(s.topic, s.local_name))"
@@ -45,7 +45,7 @@ _DERIVED: Final = (
 _PARTITIONED: Final = (
     "SELECT EXISTS (SELECT FROM pg_temp.broker_core_staged WHERE namespace = $1 AND topic IS NOT NULL)"
 )
-# With ids of the source. A CASE draws only where there is none.
+# With ids of the source. A CASE draws only if there is none.
 _GIVEN: Final = "CASE WHEN i.topic_id IS NULL THEN {made} ELSE i.topic_id END"
 _JOIN_IDS: Final = """LEFT JOIN pg_temp.broker_core_staged_ids i
         ON i.namespace = $1 AND i.domain = s.domain AND i.topic = coalesce(s.topic, s.local_name)"""
@@ -57,7 +57,7 @@ _CREATED_ANEW: Final = """SELECT count(*), count(*) FILTER (WHERE s.properties <
     JOIN (SELECT s.domain, s.local_name, s.properties{given} FROM pg_temp.broker_core_staged s {join}
         WHERE s.namespace = $1) s ON s.domain = t.domain AND s.local_name = t.local_name
     WHERE t.namespace = $1"""
-# All names of such a topic, also those that the new one does not have: a name that stayed would keep the old id.
+# All names of such a topic, also the ones that the new topic lacks: a name that stayed would keep the old id.
 _DELETE_FORMER: Final = """DELETE FROM broker_core.topics t USING pg_temp.broker_core_staged_ids i
     WHERE t.namespace = $1 AND i.namespace = $1 AND i.domain = t.domain AND i.topic = t.matched
         AND i.topic_id <> t.topic_id"""
@@ -89,7 +89,7 @@ _UPDATE: Final = """UPDATE broker_core.topics t SET properties = coalesce(s.prop
         WHERE s.namespace = $1) s
     WHERE t.namespace = $1 AND t.domain = s.domain AND t.local_name = s.local_name
         AND (s.properties <> t.properties{differ})"""
-# The same for all partitions of the topics, also those that are not staged.
+# The same for all partitions of the topics, also unstaged ones.
 _GIVEN_TO_TOPICS: Final = """(
         SELECT domain, topic, s.properties{given} FROM (
             SELECT DISTINCT domain, coalesce(topic, local_name) AS topic, properties
@@ -106,7 +106,7 @@ _DELETE: Final = """DELETE FROM broker_core.topics t
     WHERE t.namespace = $1 AND NOT EXISTS (
         SELECT FROM pg_temp.broker_core_staged s
         WHERE s.namespace = $1 AND s.domain = t.domain AND s.local_name = t.local_name)"""
-# What is put into the statements above where the source gives configs (staged_configs); else nothing.
+# Parts of the statements above if the source gives configs (staged_configs); else empty.
 _CONFIGS: Final = {
     "given": ", c.configs, c.replication",
     "join": """LEFT JOIN pg_temp.broker_core_staged_configs c
@@ -122,7 +122,7 @@ _CONFIGS: Final = {
         configs = CASE WHEN s.configs IS NULL THEN t.configs ELSE nullif(s.configs, '{}') END""",
 }
 _NO_CONFIGS: Final = dict.fromkeys(_CONFIGS, "")
-# The source gives the configs of all topics: what it does not give, a topic does not have.
+# The source gives the configs of all topics: a topic has no others.
 _ALL_CONFIGS: Final = _CONFIGS | {
     "differ": """ OR (t.local_name IS NOT NULL AND s.local_name IS NOT NULL AND (
             t.configs IS DISTINCT FROM s.configs OR t.replication IS DISTINCT FROM s.replication))""",
@@ -135,8 +135,8 @@ _HAS_CONFIGS: Final = "SELECT EXISTS (SELECT FROM pg_temp.broker_core_staged_con
 class MergeCounts:
     """Differences in listed names: ``added``, ``removed``, and ``changed`` ones with other properties or configs.
 
-    ``there`` is how many the database lists before. ``created_anew`` are those of both sides whose topic has another id
-    in the source: nothing of the former topic stays.
+    ``there`` is the number that the database lists before. ``created_anew`` are names of both sides whose topic has
+    another id in the source: nothing of the former topic stays.
     """
 
     added: int
@@ -156,7 +156,7 @@ class MergeCounts:
 
 @dataclass(frozen=True, slots=True)
 class MergeResult:
-    """What a merge did, in listed names, and the namespace's version afterwards."""
+    """The changes of a merge, in listed names, and the namespace's version afterwards."""
 
     added: int
     changed: int
@@ -180,7 +180,7 @@ async def version_of(connection: Any, namespace: str) -> int | None:
 async def compare(
     connection: Any, namespace: str, *, remove: bool = True, all_configs: bool = False
 ) -> MergeCounts:
-    """What :func:`merge` with the same arguments would do now."""
+    """The changes that :func:`merge` with the same arguments would make now."""
     configs = _ALL_CONFIGS if all_configs else await _configs(connection, namespace)
     counts = MergeCounts(*await connection.fetchrow(_COMPARE.format(**configs), namespace))
     if await connection.fetchval(_HAS_IDS, namespace):
@@ -194,7 +194,7 @@ async def compare(
 
 
 async def _configs(connection: Any, namespace: str) -> dict[str, str]:
-    """What the statements say of configs."""
+    """The parts of the statements about configs."""
     return _CONFIGS if await connection.fetchval(_HAS_CONFIGS, namespace) else _NO_CONFIGS
 
 
@@ -269,7 +269,7 @@ async def _merge(
         added = _count(await connection.execute(insert, namespace, proposed))
         await end_part(connection, part)
         return MergeResult(added, 0, 0, await connection.fetchval(_VERSION, namespace))
-    # Each statement below compares both sides in full. This comparison tells which of them are needed.
+    # Each statement below compares both sides in full. This comparison shows which of them are needed.
     expected = await compare(connection, namespace, remove=remove, all_configs=all_configs)
     if check is not None:
         check(expected)

@@ -1,7 +1,7 @@
 """Conflicts between a topic and its partitions in a file: the rules of an import into the embedded catalogue, as SQL.
 
-Properties given alone are for the topic with its partitions, those of the file or of the database. A topic ``x`` beside
-a partition ``x-partition-0`` with other properties is refused: no broker has such a pair, and selections by property
+Properties given alone are for the topic with its partitions, in the file or the database. A topic ``x`` beside a
+partition ``x-partition-0`` with other properties is refused: no broker has such a pair, and selections by property
 would miss one of the two. Mirrors do not apply these rules: rows have properties of their own, so that a mirror can
 show such a pair if a cluster has one.
 """
@@ -74,7 +74,7 @@ _REFUSED: Final = f"""SELECT s.topic, broker_core.partition_of(s.local_name)
 async def resolve_conflicts(connection: Any, namespace: str, *, add: bool, both: bool, alone: bool) -> None:
     """Resolve conflicts in the staged rows of a file, in the transaction of a load, for one namespace.
 
-    ``both``: the file may have lines about a topic and about its partitions; each of these is staged once for a topic.
+    ``both``: the file may have lines about a topic and about its partitions; each kind is staged once for a topic.
     ``alone``: the file may have lines with properties alone. ``add``: the topics of the database stay, so that the file
     is compared with them too. No other writer may change the namespace until the end of the transaction.
 

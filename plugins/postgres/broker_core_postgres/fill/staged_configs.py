@@ -31,7 +31,7 @@ _NULL: Final = r"\N"
 
 
 class StagedConfigs(StagedTable):
-    """The table, of rows of :func:`copy_configs`. It has none where the source has no configs and replicas."""
+    """The table, of rows of :func:`copy_configs`. It has none if the source has no configs and replicas."""
 
     def __init__(self, connection: Any) -> None:
         super().__init__(connection, "broker_core_staged_configs", _COLUMNS)

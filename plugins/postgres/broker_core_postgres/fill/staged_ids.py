@@ -1,4 +1,4 @@
-"""The ids that a source gives for topics: a temporary table with a row for each of these topics."""
+"""The ids that a source gives for topics: a temporary table with a row for each such topic."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _ONLY_FREE: Final = """DELETE FROM pg_temp.broker_core_staged_ids s
 
 
 class StagedIds(StagedTable):
-    """The table, of rows of :func:`copy_ids`. It has none where the source has no ids."""
+    """The table, of rows of :func:`copy_ids`. It has none if the source has no ids."""
 
     def __init__(self, connection: Any) -> None:
         super().__init__(connection, "broker_core_staged_ids", _COLUMNS)

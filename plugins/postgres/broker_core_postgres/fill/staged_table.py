@@ -1,4 +1,4 @@
-"""A temporary table of what a source gives, filled by COPY. It belongs to one connection and locks nothing."""
+"""A temporary table of data from a source, filled by COPY. It belongs to one connection and locks nothing."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The staging table: a temporary table, filled by COPY, of what namespaces are to hold.
+"""The staging table: a temporary table, filled by COPY, of the wanted rows of namespaces.
 
 It belongs to one connection and locks nothing. Its rows are listed names. ``topic`` is null for a topic's own name,
-``properties`` is null where those of the database stay. ``told`` is for files. For a topic's own name it means that a
-line says that the topic has no partitions; for a partition, that a line says how many there are.
+``properties`` is null if the database's stay. ``told`` is for files. For a topic's own name it means that a line says
+that the topic has no partitions; for a partition, that a line says how many there are.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _ONCE: Final = """CREATE TEMPORARY TABLE broker_core_once ON COMMIT DROP AS
 
 
 class StagingTable(StagedTable):
-    """The staging table of a connection, of rows of :func:`copy_rows`, and those of its topics' ids and configs."""
+    """The staging table of a connection, of rows of :func:`copy_rows`, and the tables of its ids and configs."""
 
     def __init__(self, connection: Any) -> None:
         super().__init__(connection, "broker_core_staged", _COLUMNS)

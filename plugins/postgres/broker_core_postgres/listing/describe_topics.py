@@ -1,9 +1,9 @@
 """Descriptions of topics: number of partitions, id, properties, and Kafka's configs.
 
 One statement describes some hundred topics, by the index of matched names. A namespace that was never loaded is left to
-the next plugin. In a loaded one, a topic without a row does not exist. Configs are those of the file, or of the
-mirrored catalogue; of a topic for which these gave none, and of an operator's own relation, they are unknown. So is the
-time of creation.
+the next plugin. In a loaded one, a topic without a row does not exist. Configs are from the file, or from the mirrored
+catalogue; they are unknown for a topic for which neither gave any, and for an operator's own relation. So is the time
+of creation.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MOST_PARTITIONS: Final = 2**31 - 1
 #: Topics that are assembled on the event loop, in some hundred microseconds.
 _QUICK: Final = 200
 
-# Id and properties of a topic are those of its plain name, or of its first partition.
+# Id and properties of a topic are its plain name's, or its first partition's.
 _PARTITION: Final = """CASE WHEN t.local_name <> t.matched
     THEN substr(t.local_name, length(t.matched) + length('-partition-') + 1)::bigint END"""
 _BY_NAME: Final = (
@@ -69,7 +69,7 @@ class PostgresDescriber:
         self._metrics = metrics
 
     async def describe(self, request: DescribeRequest) -> Details | None:
-        """The existing topics of those that are asked for; ``None`` for a namespace that was never loaded.
+        """The existing topics of the question; ``None`` for a namespace that was never loaded.
 
         With ``only_with_properties`` it is always ``None``, since these requests have no consumer properties.
 

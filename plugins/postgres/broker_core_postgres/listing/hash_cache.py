@@ -1,9 +1,9 @@
 """The hash of each question's last answer, with the version that it belongs to.
 
-A client repeats a question with the hash that it has. If the version of the namespace is still that of the entry, the
-hash tells whether the answer is unchanged, and no rows are read. An entry is replaced as a whole, so that a hash is
-never taken for that of another version. The version includes the history's epoch (:mod:`..changes.version_history`), so
-entries are void after the database went back.
+A client repeats a question with the hash that it has. If the namespace still has the version of the entry, the hash
+shows whether the answer is unchanged, and no rows are read. An entry is replaced as a whole, so that a hash never
+passes for another version's. The version includes the history's epoch (:mod:`..changes.version_history`), so entries
+are void after the database went back.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ of several pages is read in a transaction with one snapshot. For a repeated ques
 unchanged, so is the hash of the answer, and a client that sent this hash gets no names.
 
 An answer is never put together of two states, and never shortened. Every failure is an error
-(:mod:`broker_core_postgres.connect.failures`); the plugin's ``on_failure`` says what the broker does about it.
+(:mod:`broker_core_postgres.connect.failures`); the plugin's ``on_failure`` decides what the broker does about it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ def selecting_properties(settings: PostgresSettings, properties: Mapping[str, st
 
 class _SeveralPages(Exception):
     """The answer has more than one page and needs a transaction. ``page`` is the first page, if it can be used
-    there."""
+    there.
+    """
 
     def __init__(self, version: tuple[str, int] | None, page: NamesPage | None) -> None:
         super().__init__("more than a page")
@@ -82,9 +83,9 @@ class PostgresLister:
     async def version(self, request: ListingRequest) -> str | None:
         """The current version of the namespace, if the question was asked before; ``None`` otherwise.
 
-        Reading the version costs a quarter of a small listing, so it is read only where an answer may be kept. ``None``
-        also where the client's hash is the remembered one, since the listing reads the version itself then; and with
-        replicas that may be behind, since the listing may be older than the version. Raises
+        Reading the version costs a quarter of a small listing, so it is read only if an answer may be kept. ``None``
+        also if the client's hash is the remembered one, since the listing reads the version itself then; and with
+        replicas that may lag, since the listing may be older than the version. Raises
         :exc:`~broker_core.errors.ListingFailed`.
         """
         if not self.source.versions or self.server_pools.chooser.max_lag:
@@ -132,7 +133,7 @@ class PostgresLister:
     async def answer(
         self, request: ListingRequest, row_filter: RowFilter
     ) -> tuple[TopicListingResult, int | None]:
-        """The answer, and how many rows were read for it; ``None`` rows where the hash was known."""
+        """The answer, and the number of rows read for it; ``None`` rows if the hash was known."""
         question = _question_key(request, row_filter.properties)
         known = self.hashes.get(question)
         if known is not None and known.topics_hash == request.topics_hash:
@@ -179,7 +180,7 @@ class PostgresLister:
         asked: float,
         epoch: int,
     ) -> str | None:
-        """Remember the hash. Returns the version for the broker, ``None`` where the answer must not be kept."""
+        """Remember the hash. Returns the version for the broker, ``None`` if the answer must not be kept."""
         if version is None or not self._history.record(request.namespace, *version, asked=asked):
             return None
         name = self._history.version(*version, epoch)
@@ -270,7 +271,7 @@ class PostgresLister:
                     return None, None
                 version = _version_of(row)
             assembler = self._assembler(request, row_filter)
-            # The first page is from another transaction. It counts only if that one saw the same version.
+            # The first page is from another transaction. It counts only if both transactions saw one version.
             first = several.page if version is not None and several.version == version else None
             if first is not None:
                 await memory.reserve_now(ReservedMemory.bytes_for_page(first.size))

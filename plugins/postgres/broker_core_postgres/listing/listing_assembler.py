@@ -1,4 +1,4 @@
-"""Assembling a listing from pages: each page's names are matched by RE2 where that is needed, and encoded.
+"""Assembling a listing from pages: each page's names are matched by RE2 if needed, and encoded.
 
 A thread matches and encodes one page while the next one is read.
 """

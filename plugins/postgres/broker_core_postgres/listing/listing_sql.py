@@ -1,6 +1,6 @@
 """The SQL of a listing. Texts consist of constants; values are always parameters.
 
-The names of a page come as one value of bytes, each name behind a slash, which no local name has. PostgreSQL joins them
+The names of a page come as one value of bytes, each name after a slash, which no local name has. PostgreSQL joins them
 at the speed of memory. A message for each row (a cursor, binary COPY) costs both sides several times as much, for a
 thousand rows and for a million; COPY takes no parameters either. A page has at most :data:`PAGE_NAMES` names, so that
 one value stays far below PostgreSQL's limit of 1 GB. A page that is larger than its reader has memory for is withheld:
@@ -40,11 +40,11 @@ _AFTER_ALL_NAMES: Final = "\U0010ffff" * 8192
 
 @dataclass(frozen=True, slots=True)
 class RowSource:
-    """Where rows are read from. ``relation`` is SQL, already quoted.
+    """The source of rows. ``relation`` is SQL, already quoted.
 
-    ``topic_id`` is SQL of the id of the topic of a row ``t``.
-    ``versions`` is false for the operator's own relation, which has none. ``own_index``: there are the schema's
-    indexes, one of properties with their namespace, and those of substrings in ``parts``.
+    ``topic_id`` is SQL of the id of the topic of a row ``t``. ``versions`` is false for the operator's own relation,
+    which has none. ``own_index``: the schema's indexes exist, one of properties with their namespace, and the ones of
+    substrings in ``parts``.
     """
 
     relation: str = "broker_core.topics"
@@ -219,7 +219,7 @@ def _search_conditions(statement: Statement, row_filter: RowFilter, source: RowS
         # A pattern without a leading % would become a range of another index.
         anywhere = (like if like.startswith("%") else f"%{like}" for like in row_filter.like_patterns)
         conditions += [f"t.matched LIKE {statement.bind(like, collation='POSIX')}" for like in anywhere]
-        # Constants, not parameters, so that the planner can tell which index has which rows.
+        # Constants, not parameters, so that the planner knows which index has which rows.
         parts = " OR ".join(f"t.trigram_part BETWEEN {low:d} AND {high:d}" for low, high in source.parts)
         conditions.append(f"({parts})")
     return conditions

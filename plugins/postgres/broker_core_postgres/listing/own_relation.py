@@ -1,12 +1,12 @@
 """A table or view of the operator's own, read instead of ``broker_core.topics``, and the contract of its columns.
 
-It has one row for each listed name. Further columns are allowed beside these:
+It has one row for each listed name. Further columns are allowed besides:
 
 - ``namespace``, ``domain`` (``persistent`` or ``non-persistent``) and ``local_name``: texts, never null.
 - ``matched``: ``local_name`` without its partition suffix; ``broker_core.matched_of(local_name)`` computes it.
 - ``properties``: jsonb, an object of strings. Optional unless ``property_keys`` is set.
-- ``topic_id``: uuid, the same for all names of a topic. Optional; without it, and where it is null, the id is made of
-  the topic's name. So it is the same for every server and after every start, and nothing has to be stored.
+- ``topic_id``: uuid, equal for all names of a topic. Optional; without it, and if it is null, the id is made of the
+  topic's name. So it is equal at every server and after every start, and nothing has to be stored.
 
 Texts are ``text`` or ``varchar`` with the collation ``"C"``, which the use of an index needs. There is no version:
 nothing is remembered between listings, and each listing reads its rows.
@@ -26,7 +26,7 @@ __all__ = ["ID_OF_RELATION", "REQUIRED_COLUMNS", "OwnRelation", "RelationRefused
 #: The required columns.
 REQUIRED_COLUMNS: Final = ("namespace", "domain", "local_name", "matched")
 
-#: SQL of the id of the topic of a row ``t``: by JSON, which has no error where there is no such column. An id of a name
+#: SQL of the id of the topic of a row ``t``: by JSON, which gives no error if there is no such column. An id of a name
 #: is of version 8, as the schema's ``shared_topic_id`` makes it, which the database may not have.
 ID_OF_RELATION: Final = """coalesce((to_jsonb(t) ->> 'topic_id')::uuid, overlay(overlay(overlay(
     left(encode(sha256(convert_to(t.domain || '://' || t.namespace || '/' || t.matched, 'UTF8')), 'hex'), 32)
@@ -57,7 +57,7 @@ class RelationRefused(BrokerCoreError):
 
 @dataclass(frozen=True, slots=True)
 class OwnRelation:
-    """A relation's name. ``schema`` is ``None`` where the search path decides."""
+    """A relation's name. ``schema`` is ``None`` if the search path decides."""
 
     schema: str | None
     name: str

@@ -36,7 +36,7 @@ class PageTooLarge(Exception):
 
 @dataclass(frozen=True, slots=True)
 class NamesPage:
-    """The names of a page by domain, each behind a slash. ``names`` is their number as the database counted them."""
+    """The names of a page by domain, each after a slash. ``names`` is their number as the database counted them."""
 
     names: int
     size: int
@@ -58,7 +58,7 @@ class NamesPage:
     def last(self, *, by_matched: bool) -> tuple[str, str, str]:
         """The last row of a page: matched, domain, local name.
 
-        Rows are ordered by these three, or by domain and local name alone. Each domain's names are in that order too.
+        Rows are ordered by all three, or by domain and local name alone. Each domain's names are in that order too.
         """
         rows = []
         for domain, names in ((NON_PERSISTENT, self.other), (PERSISTENT, self.persistent)):
@@ -84,12 +84,12 @@ async def following_pages(
 ) -> AsyncIterator[NamesPage]:
     """Read all pages, or those after the page ``after`` of a whole namespace, in a transaction with one snapshot.
 
-    ``held()`` tells the bytes of the pages so far.
+    ``held()`` gives the bytes of the pages so far.
     """
     if row_filter.kind == "search":
         await memory.reserve_now(ReservedMemory.bytes_for_page(_SEARCH_PAGE, held()))
         statement = search_statement(row_filter, source, _SEARCH_PAGE)
-        # In SQL: a cursor of the driver leaves a named statement behind, which poolers of transactions cannot take.
+        # In SQL: a cursor of the driver leaves a named statement behind, which poolers of transactions do not support.
         await connection.execute(f"{_DECLARE} {statement.text}", *statement.arguments)
         while (row := await connection.fetchrow(_FETCH)) is not None:
             yield NamesPage.of(row)

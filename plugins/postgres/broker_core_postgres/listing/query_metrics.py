@@ -36,7 +36,7 @@ class QueryMetrics:
     def query(self, kind: str, outcome: str, seconds: float, rows: int = 0) -> None:
         """Count a listing that asked the database.
 
-        ``kind`` is that of the :class:`.RowFilter`, ``outcome`` one of :data:`OUTCOMES`. ``seconds`` are from the
+        ``kind`` is the kind of the :class:`.RowFilter`, ``outcome`` one of :data:`OUTCOMES`. ``seconds`` are from the
         request for a connection to the last row.
         """
         self._queries[kind, outcome] += 1

@@ -1,9 +1,9 @@
-"""Conditions on the rows of a listing: which rows the database sends, and whether RE2 has to match their names.
+"""Conditions on the rows of a listing: the rows that the database sends, and whether RE2 has to match their names.
 
 The core's compiled pattern describes ``tenant/namespace/topic``. The column ``matched`` has only the last part, without
 a partition suffix, so bounds and substrings are split at the namespace here. A filter may let too many rows pass, never
-too few: where a condition is not certain it is left out, and RE2 decides. PostgreSQL's regular expressions are not
-used: they are another dialect, and they backtrack (docs/explanation/postgres.md).
+too few: a condition that is not certain is left out, and RE2 decides. PostgreSQL's regular expressions are not used:
+they are another dialect, and they backtrack (docs/explanation/postgres.md).
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def make_row_filter(
 
 
 def local_bounds(pattern: TopicsPattern, namespace: str) -> tuple[Bounds, ...] | None:
-    """The ranges of a pattern, cut to what follows ``namespace/``: ``()`` without bounds, ``None`` if none of the
+    """The ranges of a pattern, cut to the text after ``namespace/``: ``()`` without bounds, ``None`` if none of the
     ranges is in this namespace.
     """
     if not pattern.ranges:
@@ -128,7 +128,7 @@ def local_bounds(pattern: TopicsPattern, namespace: str) -> tuple[Bounds, ...] |
 
 
 def _as_text(low: bytes, high: bytes | None) -> Bounds | None:
-    """A range whose bounds are valid texts without NUL, widened where the bytes are not."""
+    """A range whose bounds are valid texts without NUL, widened if the bytes are not."""
     first = _valid_head(low.partition(b"\0")[0])
     if high is None:
         return first, None

@@ -57,9 +57,10 @@ _MAY_CREATE: Final = """SELECT has_database_privilege(current_database(), 'CREAT
 
 @dataclass(slots=True)
 class MigrationResult:
-    """What was done, or in a dry run would be done. ``missing`` has what could not be made, with the reason.
+    """The steps of a migration, done or in a dry run to be done. ``missing`` has the objects that could not be made,
+    with the reason.
 
-    Nothing that is missing is fatal. ``backup`` is that of the rows before, if there were any and a migration ran.
+    Nothing that is missing is fatal. ``backup`` is the copy of the former rows, if there were any and a migration ran.
     """
 
     applied: list[str] = field(default_factory=list)

@@ -100,7 +100,7 @@ def migrations() -> tuple[SchemaMigration, ...]:
     for path in sorted(_FOLDER.glob("*.sql")):
         parts = _NAME.fullmatch(path.name)
         assert parts is not None, path.name
-        # Read with universal newlines, so that the checksum is the same on every system.
+        # Read with universal newlines, so that the checksum is equal on every system.
         found.append(SchemaMigration(int(parts[1]), parts[2], path.read_text(encoding="utf-8")))
     assert [each.number for each in found] == list(range(1, len(found) + 1)), (
         "a number is missing or there twice"
@@ -126,10 +126,10 @@ async def read_applied(connection: Any) -> tuple[AppliedMigration, ...]:
 
 
 def check_applied(applied: Sequence[AppliedMigration], *, partly: bool = False, reader: bool = False) -> None:
-    """Raise :exc:`SchemaMismatch` unless the applied migrations are those of this package.
+    """Raise :exc:`SchemaMismatch` unless the applied migrations are this package's.
 
-    ``partly`` allows fewer of them. ``reader`` allows newer ones that say that this package can read them. Fewer ones
-    are a :exc:`SchemaTooOld` otherwise; none at all are a plain :exc:`SchemaMismatch`.
+    ``partly`` allows fewer migrations. ``reader`` allows newer ones whose schema this package can read. Otherwise fewer
+    migrations raise :exc:`SchemaTooOld`; none at all raise a plain :exc:`SchemaMismatch`.
     """
     ours = migrations()
     newer = applied[len(ours) :]

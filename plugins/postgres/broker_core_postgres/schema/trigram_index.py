@@ -1,8 +1,8 @@
 """The index for substrings: trigrams of names, by the extensions pg_trgm and btree_gin.
 
 With btree_gin the index has the namespace too, so that rows of other namespaces are never read. Without it there is no
-index: a substring in a million topics of others would cost as much as one in these. Both extensions are contrib modules
-of PostgreSQL and trusted: a user who may create in the database may create them.
+index: a substring among a million topics of other namespaces would cost as much as one in this namespace. Both
+extensions are contrib modules of PostgreSQL and trusted: a user who may create in the database may create them.
 
 The columns have the collation "POSIX", another name for the order "C". A condition with this collation can use this
 index only, so the planner never reads the whole namespace instead (:mod:`..listing.listing_sql`).

@@ -50,7 +50,8 @@ _HARMLESS: Final = {
 
 
 def checked_options(options: Mapping[str, str], where: str) -> dict[str, str]:
-    """Check options and return them by libpq's names (``database`` is ``dbname``). Errors name ``where`` they are.
+    """Check options and return them by libpq's names (``database`` is ``dbname``). Errors name the place ``where`` they
+    are set.
 
     Raises :exc:`DsnError` for an option that is unknown or unsupported.
     """

@@ -68,7 +68,7 @@ class ConnectionParameters:
         service_file: Path | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> ConnectionParameters:
-        """Read a connection string. The service gives what the string does not, and the environment the rest.
+        """Read a connection string. The service gives values that the string lacks, and the environment the rest.
 
         Raises :exc:`DsnError`, which does not quote the string.
         """

@@ -1,4 +1,4 @@
-"""Where passwords are read from, anew for every connection, so that a password can change without a restart.
+"""Sources of passwords, read anew for every connection, so that a password can change without a restart.
 
 The first source that exists counts: the connection string, ``password_file`` or ``password_env`` of the settings, the
 service file, ``PGPASSWORD``, then libpq's password file (``passfile``, ``PGPASSFILE`` or ``~/.pgpass``). Neither errors
@@ -18,7 +18,7 @@ from broker_core_postgres.connect.libpq.pgpass import read_pgpass
 
 __all__ = ["PasswordSource"]
 
-#: More than any password; bounds what is read of a wrong path (a device, a log).
+#: More than any password; bounds the bytes that are read from a wrong path (a device, a log).
 _LONGEST: Final = 64 * 1024
 
 
@@ -35,7 +35,7 @@ class PasswordSource:
     def password(
         self, environment: Mapping[str, str], host: str, port: int, database: str, user: str
     ) -> str | None:
-        """The password for a host, or ``None`` where no source has one. Reads files.
+        """The password for a host, or ``None`` if no source has one. Reads files.
 
         Raises :exc:`DsnError` for a missing file or variable that the settings name.
         """

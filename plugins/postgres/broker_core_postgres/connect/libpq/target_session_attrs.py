@@ -20,7 +20,7 @@ _STATE: Final = (
     "SELECT pg_catalog.pg_is_in_recovery(), "
     "pg_catalog.current_setting('default_transaction_read_only')::pg_catalog.bool"
 )
-#: The second value is the server's own: it ignores what the session set, and follows a reload of the configuration.
+#: The second value is the server's own: it ignores settings of the session, and follows a reload of the configuration.
 _STATE_OF_SERVER: Final = (
     "SELECT pg_catalog.pg_is_in_recovery(), (SELECT reset_val FROM pg_catalog.pg_settings "
     "WHERE name = 'default_transaction_read_only') = 'on'"
@@ -30,7 +30,7 @@ SESSION_ATTRIBUTES: Final = frozenset(_ACCEPTS)
 
 
 async def satisfies_attributes(connection: Any, attributes: str) -> bool:
-    """Whether a new session's server is acceptable. To be asked before the session changes any setting."""
+    """Whether a new session's server is acceptable. Call it before the session changes any setting."""
     if attributes == "any":
         return True
     settings = connection.get_settings()

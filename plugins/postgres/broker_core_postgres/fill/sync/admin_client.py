@@ -126,7 +126,7 @@ class AdminClient:
         if self._session is not None:
             await self._session.close()
 
-    # -- what the cluster has
+    # -- questions to the cluster
 
     async def tenants(self) -> list[str]:
         """The names of all tenants."""
@@ -304,7 +304,7 @@ def _strings(said: Any, what: str) -> list[str]:
 
 
 def _properties_of_metadata(said: Any, topic: TopicName) -> Any:
-    """The properties in ``{"partitions": 3, "deleted": false, "properties": {...}}``, where they are optional."""
+    """The properties in ``{"partitions": 3, "deleted": false, "properties": {...}}``, in which they are optional."""
     if not isinstance(said, dict):
         raise UnusableAnswer(f"The cluster's metadata of {topic} is unusable: it is no object")
     return said.get("properties")

@@ -75,7 +75,7 @@ class OtherId:
 
 @dataclass(frozen=True, slots=True)
 class KafkaFacts:
-    """Kafka's configs of a topic, and how many replicas clients asked for."""
+    """Kafka's configs of a topic, and the number of replicas that clients wanted."""
 
     configs: Mapping[str, str]
     replication: int | None
@@ -83,7 +83,7 @@ class KafkaFacts:
 
 @dataclass(frozen=True, slots=True)
 class OtherConfigs:
-    """What the database and the source have of a topic for Kafka."""
+    """Kafka's data of a topic in the database and in the source."""
 
     database: KafkaFacts
     source: KafkaFacts
@@ -110,7 +110,7 @@ class Difference:
 async def differences(connection: Any, namespace: str, *, configs: bool = False) -> AsyncIterator[Difference]:
     """The topics of a namespace that differ: persistent ones first, by name. Needs a transaction of the caller's.
 
-    With ``configs``, those and the numbers of replicas are compared too.
+    With ``configs``, the configs and the numbers of replicas are compared too.
     """
     rows: list[Any] = []
     async for row in connection.cursor(_DIFFERENCES, namespace, configs, prefetch=5_000):

@@ -31,7 +31,7 @@ _ONE_AT_A_TIME: Final = 0x62726F6B_73796E63  # "broksync" in ASCII, the key of t
 
 @dataclass(slots=True)
 class MirrorReport:
-    """What a run did, in listed names. ``written`` has the changed namespaces.
+    """The changes of a run, in listed names. ``written`` has the changed namespaces.
 
     ``created_anew`` are names whose topic has another id in the source.
 

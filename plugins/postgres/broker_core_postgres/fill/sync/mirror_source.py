@@ -17,8 +17,8 @@ class NamesOfDomain:
     """Listed names of a domain. ``properties`` has the JSON text for each name; ``None``: the database's stay.
 
     ``topics`` has the local name of each name's topic, which differs for partitions. ``ids`` has the 16 bytes of the id
-    of each topic; empty where the source has none. ``configs`` has Kafka's configs as JSON, and the number of replicas,
-    of each topic with some.
+    of each topic; empty if the source has none. ``configs`` has Kafka's configs as JSON, and the number of replicas, of
+    each topic with some.
     """
 
     domain: str
@@ -44,7 +44,8 @@ class NamespaceTopics:
 @dataclass(frozen=True, slots=True)
 class Inventory:
     """The namespaces of a source. ``failed`` has the tenants that could not be read: their namespaces stay as they
-    are."""
+    are.
+    """
 
     namespaces: tuple[NamespaceName, ...]
     failed: Mapping[str, str] = field(default_factory=dict)
@@ -59,7 +60,7 @@ class MirrorSource(Protocol):
 
     @property
     def has_configs(self) -> bool:
-        """Whether it tells Kafka's configs and replicas; else those of the database stay."""
+        """Whether it gives Kafka's configs and replicas; else the database's stay."""
 
     @property
     def origin(self) -> str:

@@ -31,7 +31,8 @@ _ROWS_A_BLOCK: Final = 50_000
 
 @dataclass(slots=True)
 class StagedSource:
-    """What was read. ``namespaces`` are staged; those that the source does not have any more are staged as empty.
+    """The result of reading a source. ``namespaces`` are staged; ones that the source no longer has are staged as
+    empty.
 
     ``has_configs``: the configs of all topics were read. ``failed`` has the reason for each namespace or tenant that
     could not be read, ``unread`` for each topic whose properties could not be read.

@@ -14,7 +14,7 @@ __all__ = ["VerifyReport", "verify"]
 
 @dataclass(slots=True)
 class VerifyReport:
-    """The number of topics by kind of difference. ``fixed`` is what was written, ``None`` if nothing was."""
+    """The number of topics by kind of difference. ``fixed`` is the report of the correction, ``None`` without one."""
 
     missing: int = 0
     extra: int = 0
