@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 __all__ = ["buffer_and_offsets", "is_ascending", "not_utf8", "with_ends", "without_head"]
 
 _Array = np.ndarray[Any, Any]
-_END: Final = 2**31 - 1  # behind the end of any value; Arrow's default overflows its sizes
+_END: Final = 2**31 - 1  # after the end of any value; Arrow's default overflows its sizes
 
 
 def buffer_and_offsets(column: pa.LargeStringArray | pa.LargeBinaryArray) -> tuple[pa.Buffer, _Array]:
@@ -26,7 +26,7 @@ def buffer_and_offsets(column: pa.LargeStringArray | pa.LargeBinaryArray) -> tup
 
 
 def with_ends(column: pa.LargeStringArray, head: str, tail: str) -> pa.LargeStringArray:
-    """Each value with ``head`` in front and ``tail`` behind."""
+    """Each value with ``head`` before it and ``tail`` after it."""
     # Replacing an empty slice at either end is several times faster than joining columns.
     result = column.cast(pa.large_binary())
     if head:

@@ -24,7 +24,7 @@ _PATIENCE: Final = 30.0
 
 
 def _import_serving() -> None:
-    """Import what serving needs, and the command line does not."""
+    """Import the modules that serving needs, and the command line does not."""
     import broker_core_spark.serving.topic_lister  # noqa: F401
 
 

@@ -44,7 +44,7 @@ class SparkSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    #: What a server changes without a restart.
+    #: Settings that change without a restart.
     live: ClassVar = frozenset({"refresh", "max_age", "max_stale", "deadline"})
 
     #: Store of the generations, as in ``broker-core spark build --out``: ``file:///...``, ``s3://...``, a path.
@@ -79,7 +79,7 @@ class SparkSettings(BaseModel):
     max_question_loss: _Share = MAX_QUESTION_LOSS
     #: The same for the topics in the namespaces of its questions.
     max_topic_loss: _Share = MAX_TOPIC_LOSS
-    #: The same for the share of what is asked that it covers, in points.
+    #: The same for the share of asked questions that it covers, in points.
     max_coverage_loss: _Share = MAX_COVERAGE_LOSS
 
     @property

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = ["build_record"]
 
-#: The version of the record, raised where a key changes its meaning.
+#: The version of the record, raised when a key changes its meaning.
 _VERSION: Final = 1
 
 

@@ -1,4 +1,4 @@
-"""The result of a build: what was published, and what became of its questions."""
+"""The result of a build: the published generation, and the results of its questions."""
 
 from __future__ import annotations
 
@@ -84,10 +84,10 @@ class OutputFailed(BatchError):
 
 @dataclass(frozen=True, slots=True)
 class BuildResult:
-    """What was published. ``totals`` are in the order of the questions.
+    """The result of a build. ``totals`` are in the order of the questions.
 
-    ``seconds`` are by step, ``task_seconds`` those of a processor for each task that made segments. ``patterns`` is
-    their source without secrets. ``differences`` are those to the generation before, where it could be read.
+    ``seconds`` are by step, ``task_seconds`` the processor's for each task that made segments. ``patterns`` is the
+    source of questions without secrets. ``differences`` are the ones to the generation before, if it could be read.
     """
 
     generation: str
@@ -110,7 +110,7 @@ class BuildResult:
     task_seconds: tuple[float, ...] = ()
     patterns: str = ""
     incremental: bool = False
-    #: Why an incremental build kept nothing of the published generation; empty where it did, or there was none.
+    #: The reason why an incremental build kept nothing of the published generation; empty if it did, or there was none.
     full_because: str = ""
     builder: Builder | None = None
     began: datetime | None = None
@@ -196,7 +196,7 @@ class BuildResult:
         *,
         partitions: int | None = None,
     ) -> DataFrame:
-        """A row for each topic of each question, which tasks read from the store when it is asked for."""
+        """A row for each topic of each question, which tasks read from the store when the frame is evaluated."""
         return matches_frame(
             spark,
             MatchesOf(

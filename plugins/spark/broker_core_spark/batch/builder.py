@@ -21,7 +21,7 @@ __all__ = ["Builder", "plugin_version", "spark_application"]
 class Builder:
     """The builder of a generation: ``user`` on ``host`` in process ``pid``, as ``run``, with these versions.
 
-    ``application`` is the id of the Spark application; empty through Spark Connect, which does not tell it.
+    ``application`` is the id of the Spark application; empty through Spark Connect, which does not give it.
     """
 
     user: str

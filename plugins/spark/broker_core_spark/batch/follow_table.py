@@ -1,7 +1,7 @@
-"""Following a table between builds: what changed since the published generation goes to the brokers by the store.
+"""Following a table between builds: changes since the published generation go to the brokers by the store.
 
-Brokers have no Spark. A look asks the table what changed since the state that the generation is of, reads the changed
-names, and leaves their states as a file that every broker puts into its overlay
+Brokers have no Spark. A look asks the table for the changes since the generation's state, reads the changed names, and
+leaves their states as a file that every broker puts into its overlay
 (:mod:`broker_core_spark.store.table_changes_file`).
 """
 
@@ -44,10 +44,10 @@ def follow_table(
     changes: str | None = None,
     store_options: Mapping[str, str] | None = None,
 ) -> TableChanges:
-    """Look once at the table that the published generation is of, and leave its changes for the brokers.
+    """Look once at the table of the published generation, and leave its changes for the brokers.
 
-    All but ``spark`` and the store are as for the build. Raises :exc:`BatchError` if the table cannot say what changed
-    since, or too much did: then it is to be built again. Raises the errors of a build for rows that are no topics.
+    All but ``spark`` and the store are as for the build. Raises :exc:`BatchError` if the table does not know the
+    changes, or there are too many: then build again. Raises the errors of a build for rows that are no topics.
     """
     place = open_store(store, store_options or {})
     source = open_catalogue(catalogue, spark=spark, namespace=namespace, where=where, changes=changes)

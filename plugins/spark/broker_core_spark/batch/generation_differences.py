@@ -1,4 +1,4 @@
-"""What changed against the generation before: questions that came and went, and the topics that they pick.
+"""Differences to the generation before: questions that came and went, and the topics that they pick.
 
 A build leaves the key, the count and the hash of each of its questions for the next build to compare with
 (:mod:`~broker_core_spark.store.build_records`).
@@ -22,7 +22,7 @@ from broker_core_spark.format.canonical_question import KEY_BYTES, CanonicalQues
 __all__ = ["UNKNOWN", "GenerationDifferences", "differences_to", "totals_file"]
 
 _SCHEMA: Final = pa.schema([("key", pa.binary(KEY_BYTES)), ("count", pa.int64()), ("crc", pa.uint32())])
-#: The count before of a question that is new, or of whose generation no totals are left.
+#: The count before of a new question, or if no totals of its generation are left.
 UNKNOWN: Final = -1
 _Array = np.ndarray[Any, Any]
 
@@ -44,7 +44,7 @@ class GenerationDifferences:
     compared: bool
 
     def record(self, counts: _Array) -> dict[str, Any]:
-        """The numbers of questions by what became of them, as the result has them."""
+        """The numbers of questions by kind of difference, as in the result."""
         known = self.counts_before != UNKNOWN
         return {
             "generation": self.before,

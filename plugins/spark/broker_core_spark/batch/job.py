@@ -2,11 +2,11 @@
 
 1. Questions and store are checked. A mark keeps ``gc`` away.
 2. A snapshot of the catalogue is staged as sorted runs (:mod:`.staging.sorted_runs`) and released.
-3. Tasks make the segments (:mod:`.segments.segment_task`) and tell the driver what they wrote.
+3. Tasks make the segments (:mod:`.segments.segment_task`) and report what they wrote to the driver.
 4. The driver writes the manifest and publishes it. A failure before leaves the published generation as it is, and
    files that nothing refers to.
 
-Only the DataFrame API and the store are used, so the job runs wherever the session does.
+Only the DataFrame API and the store are used, so the job runs with any session.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ _ALL: Final = "total"
 
 
 class _Clock:
-    """The seconds of each step. ``progress`` is told what begins."""
+    """The seconds of each step. ``progress`` is notified of each beginning."""
 
     def __init__(self, progress: Progress) -> None:
         self.seconds: dict[str, float] = {}
@@ -123,21 +123,21 @@ def build(
     """Build a generation of ``catalogue`` for ``patterns`` and publish it in ``store``.
 
     ``catalogue`` and ``patterns`` are addresses or DataFrames for :func:`~.sources.open_catalogue.open_catalogue` and
-    :func:`~.questions.load_questions.load_questions`, the catalogue also several of them. ``namespace`` is that of
-    local names. ``partitions`` is the largest number of tasks of a stage, by default a task has some seconds of work.
+    :func:`~.questions.load_questions.load_questions`, the catalogue also several of them. ``namespace`` is for local
+    names. ``partitions`` is the largest number of tasks of a stage, by default a task has some seconds of work.
     ``segment_bytes`` and ``largest_segment_bytes`` are the average and the largest size of segments in bytes of names,
     the largest by default twice the average. The bytes of a generation do not depend on the tasks. ``property_keys``
-    are the keys of selecting properties; ``None`` is an error where questions have properties. ``always`` is one more
+    are the keys of selecting properties; ``None`` is an error if questions have properties. ``always`` is one more
     source of questions. With ``strict`` a question with another property is an error. Learned questions of earlier
-    builds are built for ``keep_learned`` seconds after they were asked last. ``gates`` are those of publishing, by
+    builds are built for ``keep_learned`` seconds after they were last asked. ``gates`` are the gates of publishing, by
     default :class:`~.publish_gates.PublishGates`. ``incremental`` keeps unchanged segments of the last generation.
-    ``report`` is the address of the HTML report, ``export_parquet`` that of the table of counts and hashes,
-    ``export_matches`` that of the folder with the topics of each question. ``history`` is the folder of tables that the
-    build appends a row to, with ``history_questions`` one for each question too. ``where`` is a condition in SQL that
-    leaves other rows of a table out, ``changes`` its column of versions. ``store_options`` are those of every bucket
-    here. ``progress`` is told what is done, ``run`` what was published.
+    ``report`` is the address of the HTML report, ``export_parquet`` of the table of counts and hashes,
+    ``export_matches`` of the folder with the topics of each question. ``history`` is the folder of tables to which the
+    build appends a row, with ``history_questions`` also one for each question. ``where`` is a condition in SQL that
+    leaves other rows of a table out, ``changes`` its column of versions. ``store_options`` are for every bucket here.
+    ``progress`` is notified of the work, ``run`` gets the result.
 
-    Raises :exc:`~.publish_gates.PublishRefused` where a gate is closed, :exc:`BatchError`,
+    Raises :exc:`~.publish_gates.PublishRefused` if a gate is closed, :exc:`BatchError`,
     :exc:`~broker_core_spark.errors.StoreFailed` and other errors of the package. Nothing is published then, except for
     :exc:`OutputFailed`: a report, a table or an export failed, and the error has the result.
     """
@@ -150,7 +150,7 @@ def build(
     keys = None if property_keys is None else tuple(sorted(set(property_keys)))
     with clock.of(_ALL), showing(progress):
         place = open_store(store, store_options or {})
-        # Nobody shall wait for a build whose report has no place.
+        # A build whose report has no place fails at once.
         if report is not None:
             addressed_file(str(report), store_options).check_writable()
         for table in (export_parquet, export_matches, *_history(history)):
@@ -184,7 +184,7 @@ def build(
                 dict(store_options or {}),
                 largest_segment_bytes=largest_segment_bytes,
             )
-            # What nobody asks about is not read.
+            # Namespaces that nobody asks about are not read.
             staging = replace(
                 staging, namespaces=frozenset(question.namespace for question in loaded.questions)
             )
@@ -336,7 +336,7 @@ def _staging_of(store: Store, run: BuildRun) -> Iterator[None]:
 def _reuse(
     place: Store, snapshot: CatalogueSnapshot, loaded: LoadedQuestions, staging: StagingArea
 ) -> SegmentReuse | None:
-    """What to keep of the published generation, if there is one. Raises where nothing is kept."""
+    """The parts of the published generation to keep, if there is one. Raises if nothing is kept."""
     # An older generation than the one of an unreadable pointer will do.
     published = next(readable_pointers(place), None)
     if published is None:

@@ -1,4 +1,4 @@
-"""Gates before publishing: a generation that lost too much against those of the last day is not published.
+"""Gates before publishing: a generation that lost too much against generations of the last day is not published.
 
 The usual causes are a broker that has just started and knows few questions, a wrong pattern file, a limit that refuses
 patterns, and a catalogue that is half empty. Each loss is compared with the best generation of the day, so many small
@@ -45,7 +45,7 @@ _OVERRIDE: Final = "--allow-shrink publishes it"
 _ROUNDING: Final = 1e-9
 #: Generations that were published so long ago are not compared with any more, but for the last one.
 _DAY: Final = timedelta(days=1)
-#: Pointers of a day that are read at most, and generations of these that are compared with: their questions are read.
+#: The most pointers of a day that are read, and generations that are compared with: their questions are read.
 _MOST_POINTERS: Final = 200
 _MOST_COMPARED: Final = 24
 
@@ -56,10 +56,10 @@ class PublishRefused(BatchError):
 
 @dataclass(frozen=True, slots=True)
 class PublishGates:
-    """What a generation must have. Losses are shares from 0 to 1, against the best generation of the last day.
+    """The conditions for a generation. Losses are shares from 0 to 1, against the best generation of the last day.
 
-    ``min_questions``: questions at least. ``max_question_loss``: of the number of questions. ``max_topic_loss``: of the
-    topics in the namespaces that the questions name. ``max_coverage_loss``: of the share of what is asked that is
+    ``min_questions``: the fewest questions. ``max_question_loss``: of the number of questions. ``max_topic_loss``: of
+    the topics in the namespaces that the questions name. ``max_coverage_loss``: of the share of asked questions that is
     precomputed, in points. ``allow_shrink`` opens all gates.
     """
 
@@ -86,7 +86,7 @@ class PublishedBefore:
 
 @dataclass(frozen=True, slots=True)
 class HadBefore:
-    """What a generation has of what is asked now: its ``questions``, the ``topics`` in the namespaces of these, and
+    """The part of present questions that a generation has: its ``questions``, the ``topics`` in their namespaces, and
     ``times`` that its questions are asked.
     """
 
@@ -138,10 +138,10 @@ def _read(store: Store, generation: str) -> PublishedBefore:
 def had_before(
     store: Store, before: PublishedBefore | None, loaded: LoadedQuestions, now: datetime | None = None
 ) -> tuple[HadBefore, ...]:
-    """What ``before`` and other generations that were published in the last day have of what is ``loaded`` now.
+    """The parts of the ``loaded`` questions that ``before`` and other generations of the last day have.
 
-    Those before a publication that was to count alone (``--allow-shrink``, ``use``) are left out, as are those that
-    cannot be read any more. Nothing without ``before``. Each is read on its own: their questions are not held at once.
+    Generations before a publication that was to count alone (``--allow-shrink``, ``use``) are left out, and so are
+    unreadable ones. Nothing without ``before``. Each is read on its own: their questions are not held at once.
     """
     if before is None:
         return ()
@@ -157,7 +157,7 @@ def had_before(
             if pointer.anew:
                 break
     others.pop(before.generation, None)
-    # Of more than are read, those that are spread over the day.
+    # If there are too many, a choice spread over the day.
     step = -(-len(others) // _MOST_COMPARED) or 1
     found = [_measured(before, times, named)]
     for generation in list(others)[::-step]:
@@ -184,7 +184,7 @@ def check_questions(
     questions: Collection[CanonicalQuestion],
     loaded: LoadedQuestions,
 ) -> None:
-    """Raise :exc:`PublishRefused` for too few ``questions`` of those that were ``loaded``, before they are matched."""
+    """Raise :exc:`PublishRefused` for too few ``questions`` of the ``loaded`` ones, before they are matched."""
     if not gates.allow_shrink:
         _refuse(_question_faults(gates, before, questions, loaded))
 
@@ -221,7 +221,7 @@ def _question_faults(
     most = max(before, key=lambda one: one.questions)
     yield from _loss("question", "", len(questions), most.questions, gates.max_question_loss, most)
     if loaded.times_asked:
-        # All are measured by what is asked now. What is refused now may have been precomputed before.
+        # All are measured by present questions. A question that is refused now may have been precomputed before.
         has = sum(loaded.times[question] for question in questions) / loaded.times_asked
         best = max(before, key=lambda one: one.times)
         had_share = best.times / loaded.times_asked

@@ -10,9 +10,9 @@ from broker_core_spark.batch.errors import InvalidCatalogue
 
 __all__ = ["FRAME", "is_in_bucket", "is_of_spark", "is_table", "is_table_name", "path_of"]
 
-#: What stands for the address of rows that are given as a DataFrame.
+#: The text in place of an address if the rows are given as a DataFrame.
 FRAME: Final = "DataFrame"
-#: Buckets of the plugin's own client, as of stores. ``s3a://`` and the like are those of Spark's connectors.
+#: Buckets of the plugin's own client, as of stores. ``s3a://`` and the like are for Spark's connectors.
 _BUCKETS: Final = ("s3://", "gs://", "az://", "memory://")
 
 

@@ -1,7 +1,7 @@
 """Redaction of source addresses in results, reports and errors: no secret is shown.
 
-Parts of an address are shown only if it can be read in one way. Of any other, such as one with an unescaped ``@`` in a
-password, only the scheme is shown. Options (``?...``) may be passwords or signatures and are never shown.
+Parts of an address are shown only if it can be read in one way. Of any other address, such as one with an unescaped
+``@`` in a password, only the scheme is shown. Options (``?...``) may be passwords or signatures and are never shown.
 """
 
 from __future__ import annotations

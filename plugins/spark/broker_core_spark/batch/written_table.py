@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check_folder", "check_table", "failing_to_write", "part_of_history", "write_table"]
 
-#: What is said where Spark does not know the file system of an address.
+#: The advice if Spark does not know the file system of an address.
 _CONNECTOR: Final = (
     ": Spark writes tables by connectors of its own, such as s3a:// by "
     "--conf spark.jars.packages=org.apache.hadoop:hadoop-aws:3.4.2"
@@ -62,7 +62,7 @@ def check_table(spark: SparkSession, address: str) -> None:
 
 
 def check_folder(address: str) -> None:
-    """Raise :exc:`BatchError` unless a folder of this machine can be made. Nothing is asked of another address."""
+    """Raise :exc:`BatchError` unless a folder of this machine can be made. Other addresses are not checked."""
     if is_table_name(address) or ("://" in address and not address.startswith("file:")):
         return
     path = path_of(address).absolute()

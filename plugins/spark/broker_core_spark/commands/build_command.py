@@ -205,7 +205,7 @@ def build(
 
 
 def _tell(result: BuildResult) -> None:
-    """Print the result, after what people should know about it."""
+    """Print the result, after the warnings about it."""
     if result.full_because:
         _say(f"built in full: {result.full_because}")
     if result.loaded.property_keys:  # else somebody said that none selects
@@ -280,7 +280,7 @@ def _progress(shown: ShownProgress) -> AbstractContextManager[Progress]:
 
 @contextmanager
 def _measured(address: str | None, results: list[BuildResult], options: dict[str, str]) -> Iterator[None]:
-    """Writes the metrics of the result that is put into ``results``, or those of a build that did not publish.
+    """Writes the metrics of the result that is put into ``results``, or the metrics of a build that did not publish.
 
     A build that failed after it published has both: it did not succeed, and this is its generation.
     """
@@ -297,7 +297,7 @@ def _measured(address: str | None, results: list[BuildResult], options: dict[str
         if address is not None:
             result = results[-1] if results else None
             try:
-                # The place of the metrics may be what gives no answer.
+                # The place of the metrics may be the one that gives no answer.
                 within(
                     redacted_source(address),
                     partial(write_metrics, address, result, options, succeeded=False),

@@ -42,7 +42,7 @@ __all__ = [
 
 
 class ShownProgress(StrEnum):
-    """What a build says while it runs."""
+    """The kinds of output of a running build."""
 
     AUTO = "auto"
     TERMINAL = "terminal"

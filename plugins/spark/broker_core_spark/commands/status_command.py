@@ -61,7 +61,7 @@ def status(
 
 
 def _published(chosen: Store) -> dict[str, Any]:
-    """What the store has of the published generation."""
+    """The state of the published generation in the store."""
     from broker_core_spark.errors import InvalidGeneration, NoSuchGeneration
     from broker_core_spark.store.build_records import read_build_record
     from broker_core_spark.store.published_pointers import PublishedPointer, read_pointers

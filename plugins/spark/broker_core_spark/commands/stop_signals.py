@@ -34,7 +34,7 @@ class Stopped(KeyboardInterrupt):
 def ended_by_signals(
     command: str, result: Callable[[], str] = lambda: "", *, cleanup: Callable[[], None] = lambda: None
 ) -> Iterator[None]:
-    """Inside, the first SIGTERM or SIGINT raises :exc:`Stopped` in the main thread, wherever it waits.
+    """In the block, the first SIGTERM or SIGINT raises :exc:`Stopped` in the main thread, even in a wait.
 
     A destructor or a callback of a library may lose the exception: the signal comes again. While the block ends,
     another SIGTERM does nothing, and another SIGINT ends at once. Then ``cleanup`` is called, and one line says what
@@ -60,7 +60,7 @@ def ended_by_signals(
             del stopped  # this frame is in its traceback: it would keep itself alive
 
     def lost(number: int) -> None:
-        # Not at once: what is raised in a callback would be lost again.
+        # Not at once: an exception in a callback would be lost again.
         again = threading.Timer(_AGAIN, lambda: os.kill(os.getpid(), number) if raised else None)
         again.daemon = True
         again.start()

@@ -1,4 +1,4 @@
-"""The options ``--store`` and ``--store-option`` of commands, and what the settings say of the store."""
+"""The options ``--store`` and ``--store-option`` of commands, and the store of the settings."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def chosen_store(uri: str | None, given: list[str] | None = None) -> Store:
 def chosen_options(uri: str, given: list[str] | None) -> dict[str, str]:
     """The options of the bucket at ``uri``: ``plugins.spark.store_options``, and over them the given ones.
 
-    Those of the settings are for buckets of the same kind as ``plugins.spark.store``.
+    Options of the settings are for buckets of the same kind as ``plugins.spark.store``.
     """
     pairs = parse_pairs("--store-option", given)
     if "://" not in uri:

@@ -83,7 +83,7 @@ class NameSelector:
 
 @dataclass(frozen=True, slots=True)
 class CanonicalQuestion:
-    """A question in its canonical form. :meth:`of` makes it from what a client sends."""
+    """A question in its canonical form. :meth:`of` makes it from a client's question."""
 
     namespace: str
     mode: Mode

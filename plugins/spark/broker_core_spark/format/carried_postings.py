@@ -29,7 +29,7 @@ class HashedNames(Protocol):
 
 
 class RecordedHashes:
-    """Names whose CRCs and lengths are kept, in the order in which they are asked for."""
+    """Names whose CRCs and lengths are kept, in the order in which :func:`carried_postings` uses them."""
 
     def __init__(self, names: HashedNames) -> None:
         self._names = names
@@ -77,9 +77,9 @@ class GivenHashes:
 
 @dataclass(frozen=True, slots=True)
 class MovedRows:
-    """Rows of a run, after some went and others came (int64).
+    """Rows of a run, after some were deleted and others were added (int64).
 
-    ``to`` has the new row of each former one, -1 if it went. ``came`` are the new rows of those that came.
+    ``to`` has the new row of each former one, -1 if it was deleted. ``came`` are the rows of the new ones.
     """
 
     to: _Array
@@ -87,7 +87,9 @@ class MovedRows:
 
     @classmethod
     def of(cls, names: int, gone: _Array, before: _Array) -> MovedRows:
-        """Of ``names`` rows, those that went, and the former row in front of which each one came (both ascend)."""
+        """The moves of ``names`` rows, by the deleted rows, and the former row before which each new one comes (both
+        ascend).
+        """
         stays = np.ones(names, bool)
         stays[gone] = False
         to = np.cumsum(stays) - 1 + np.cumsum(np.bincount(before, minlength=names + 1)[:names])
@@ -101,8 +103,8 @@ def carried_postings(
 ) -> list[StoredPostings]:
     """The postings of ``names`` in two parts, for :func:`~.postings_merge.merge_postings`.
 
-    ``former`` are verified postings of the names before, ``picked`` what selectors pick of the rows that came, by the
-    selectors' keys.
+    ``former`` are verified postings of the names before, ``picked`` the new rows that selectors pick, by the selectors'
+    keys.
     """
     entries, to = former.entries, moved.to
     lost, again, listed = _changed(former, to, len(names))
@@ -126,9 +128,9 @@ def carried_postings(
 
 
 def _changed(former: StoredPostings, to: _Array, names: int) -> tuple[_Array, _Array, _Array]:
-    """Which entries lose a row, which are packed again, and the new rows of all that are listed as numbers.
+    """The entries that lose a row, the ones to pack again, and the new rows of all that are listed as numbers.
 
-    A bitmap is always packed again, and what it loses is not known yet.
+    A bitmap is always packed again, and its lost rows are not known yet.
     """
     entries = former.entries
     first, count = entries["first"].astype(np.int64), entries["count"].astype(np.int64)
@@ -147,7 +149,7 @@ def _changed(former: StoredPostings, to: _Array, names: int) -> tuple[_Array, _A
         begins = ends - count[is_rows]
         lost[is_rows] = np.logical_or.reduceat(listed < 0, begins)
         lows[is_rows], highs[is_rows] = listed[begins], listed[ends - 1]
-    # What is neither shorter as bits nor, now or before, a range: its rows move as they are.
+    # An entry that is neither shorter as bits nor, now or before, a range: its rows move as they are.
     again = lost | (entries["kind"] == KIND_BITS) | ((highs - lows + 1 == count) != is_range)
     again |= is_rows & (bit_words(names) < count)
     return lost, again, listed
@@ -156,7 +158,7 @@ def _changed(former: StoredPostings, to: _Array, names: int) -> tuple[_Array, _A
 def _numbered(
     entries: _Array, picked: Iterable[tuple[bytes, _Array]]
 ) -> tuple[list[bytes], list[_Array], _Array]:
-    """The keys, the rows and the number of the entry of each selector: of one without entry a number behind them."""
+    """The keys, the rows and the number of the entry of each selector: without an entry, a number after them."""
     raw = entries["key"].tobytes()
     keys: list[bytes] = []
     rows: list[_Array] = []
@@ -179,7 +181,7 @@ def _packed(
     again: _Array,
     picked: tuple[list[bytes], list[_Array], _Array],
 ) -> tuple[_Array, _Array]:
-    """The entries that are packed again, and those of selectors that had none, with their words."""
+    """The entries that are packed again, and the new entries of selectors that had none, with their words."""
     keys, found, numbers = picked
     ranges, again = _ranges(former.entries, moved, names, again, picked)
     wanted = np.append(again, np.ones(len(keys), bool))[numbers]
@@ -230,9 +232,9 @@ def _ranges(
     again: _Array,
     picked: tuple[list[bytes], list[_Array], _Array],
 ) -> tuple[_Array, _Array]:
-    """The entries that were a range and are one again, and which entries are left to pack, row by row.
+    """The entries that were a range and are one again, and the entries left to pack, row by row.
 
-    Those of the whole run and other wide ones are mostly such.
+    Entries of the whole run and other wide ones are mostly ranges.
     """
     at = np.flatnonzero(again & (entries["kind"] == KIND_RANGE))
     begin = entries["first"][at].astype(np.int64)

@@ -100,8 +100,8 @@ def open_frame(
 ) -> list[tuple[dict[str, Any], _L]]:
     """The runs of a file's directory and their positions. ``file`` is its name in errors.
 
-    ``sizes`` are the keys of a run's sizes, the names first, as ``layout`` takes them behind the position.
-    ``others`` checks the keys that this kind has besides and gives them. Raises :exc:`InvalidGeneration`.
+    ``sizes`` are the keys of a run's sizes, the names first, as ``layout`` takes them after the position. ``others``
+    checks the further keys of this kind and returns them. Raises :exc:`InvalidGeneration`.
     """
     view = memoryview(buffer)
     least = segment_layout.HEADER.size + segment_layout.TRAILER.size
@@ -166,7 +166,7 @@ def _places(
 
 
 def checked_padding(view: memoryview, sections: tuple[tuple[int, int], ...], file: str) -> None:
-    """Raise :exc:`InvalidGeneration` where something else than zeros stands behind a section."""
+    """Raise :exc:`InvalidGeneration` if anything but zeros follows a section."""
     for at, size in sections:
         if any(view[at + size : at + size + segment_layout.padding(size)]):
             raise InvalidGeneration(file, "between its sections is something else than zeros")

@@ -87,13 +87,13 @@ class Manifest:
 
     ``namespaces`` has the version number of every namespace that is read, empty ones included. In a ``static``
     catalogue, which has no versions, the numbers are ``None``. ``stamps`` are the stamps of the versions
-    (:class:`~broker_core.change_log.CatalogVersion`), where the catalogue has them. In a static one they are of the
-    state of a table, for every namespace that questions name.
+    (:class:`~broker_core.change_log.CatalogVersion`), if the catalogue has them. In a static one they are of the state
+    of a table, for every namespace that questions name.
 
     ``property_keys`` are the keys of the properties that select topics, sorted. ``segment_bytes`` is the average size
-    of segments, ``largest_segment_bytes`` that of the largest (:mod:`.segment_boundaries`).
+    of segments, ``largest_segment_bytes`` the size of the largest (:mod:`.segment_boundaries`).
 
-    The manifest has the totals of each namespace besides, so that one without one of its segments is refused.
+    The manifest also has the totals of each namespace, so that a namespace without one of its segments is refused.
     """
 
     catalogue_id: str
@@ -106,7 +106,7 @@ class Manifest:
     segments: tuple[SegmentEntry, ...]
     stamps: Mapping[str, str] = field(default_factory=dict)
     largest_segment_bytes: int = LARGEST_FACTOR * SEGMENT_BYTES
-    #: The totals that a manifest was read with; ``None``: those of the runs.
+    #: The totals that a manifest was read with; ``None``: the totals of the runs.
     written_totals: Mapping[str, tuple[int, int]] | None = field(default=None, compare=False)
 
     @cached_property
@@ -173,7 +173,7 @@ class Manifest:
         }
 
     def stretches(self) -> list[tuple[SegmentEntry, ...]]:
-        """The segments by stretch, in order: what lies between two boundaries by content."""
+        """The segments by stretch, in order: a stretch lies between two boundaries by content."""
         found: list[list[SegmentEntry]] = []
         for segment in self.segments:
             if segment.continues and found:
@@ -229,7 +229,7 @@ class Manifest:
         return manifest
 
     def check(self) -> None:
-        """Raise :exc:`ValueError` where parts contradict each other."""
+        """Raise :exc:`ValueError` if parts contradict each other."""
         for namespace in self.namespaces:
             NamespaceName.parse(namespace)
         if list(self.property_keys) != sorted(set(self.property_keys)):

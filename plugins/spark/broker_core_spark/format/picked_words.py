@@ -1,4 +1,4 @@
-"""What a selector picks of a run, as its entry and words: a range, row numbers, or a bitmap where that is shorter."""
+"""The picks of a selector in a run, as its entry and words: a range, row numbers, or a bitmap if that is shorter."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ def check_matches(picked: Matches, names: int) -> int:
 def packed(rows: _Array, counts: _Array, names: _Array) -> tuple[_Array, _Array, _Array]:
     """The canonical form of many groups of ascending ``rows`` at once: neighbouring rows are a range.
 
-    ``counts`` are the rows of each group, at least one, and ``names`` those of which it picks. Gives a kind a group
-    (uint32), the first row of a range or the position of the group's first word (uint64), and the words of all groups.
+    ``counts`` are the rows of each group, at least one, and ``names`` the number of names that it picks from. Gives a
+    kind a group (uint32), the first row of a range or the position of the group's first word (uint64), and the words of
+    all groups.
     """
     stops = np.cumsum(counts)
     firsts = rows[stops - counts].astype(np.int64)
@@ -72,7 +73,7 @@ def rows_of_bits(words: _Array) -> _Array:
 
 
 def unpacked(entry: Any, words: _Array, names: int) -> Matches:
-    """What one entry of a run picks, from the words of the run."""
+    """The picks of one entry of a run, from the words of the run."""
     kind, first, count = int(entry["kind"]), int(entry["first"]), int(entry["count"])
     if kind == KIND_RANGE:
         return first, first + count

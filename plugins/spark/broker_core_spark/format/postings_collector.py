@@ -1,7 +1,7 @@
-"""Collecting what selectors pick of neighbouring runs of names: columns over all entries, no object for each.
+"""Collecting the picks of selectors in neighbouring runs of names: columns over all entries, no object for each.
 
 The names of many small segments are matched together, and most selectors pick a few names of many of them. So rows are
-kept as selectors give them until there are enough, then they become entries and words of all runs at once.
+kept as selectors give them until there are enough; then they become entries and words of all runs at once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _Array = np.ndarray[Any, Any]
 
 
 class PostingsCollector:
-    """Takes what selectors pick of ``names``, in any order, and gives the postings of each run of them.
+    """Takes the picks of selectors among ``names``, in any order, and gives the postings of each run.
 
     The runs lie between neighbouring ``bounds`` (ascending, from 0 to the number of names); without bounds all names
     are one.
@@ -46,9 +46,9 @@ class PostingsCollector:
         self._words = np.empty(0, "<u4")
 
     def add(self, key: bytes, picked: Matches) -> None:
-        """Add what the selector of a key picks. One that picks nothing may be left out.
+        """Add the picks of the selector of a key. A selector that picks nothing may be left out.
 
-        Raises :exc:`ValueError` for a key that comes twice, and for rows that are none.
+        Raises :exc:`ValueError` for a key that comes twice, and for numbers that are no rows.
         """
         number = len(self._keys)
         if self._keys.setdefault(key, number) != number:

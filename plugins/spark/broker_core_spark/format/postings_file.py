@@ -1,4 +1,4 @@
-"""Writing and reading a postings file: what each selector picks of the runs of a segment.
+"""Writing and reading a postings file: the picks of each selector in the runs of a segment.
 
 A file of a generation has all selectors of its segment. A part that a task stages has some of them, and
 :mod:`.postings_merge` joins parts.
@@ -27,7 +27,7 @@ _Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class RunPostings:
-    """The postings of a run of ``names`` names: entries sorted by key, and their words one behind the other.
+    """The postings of a run of ``names`` names: entries sorted by key, and their words one after the other.
 
     ``entries`` have the type :data:`~.segment_layout.ENTRY`. ``words`` is a sequence of columns (uint32).
     """
@@ -81,7 +81,7 @@ class StoredPostings:
 
 
 def entry_index(keys: bytes, key: bytes) -> int | None:
-    """The number of a selector's key among sorted ``keys``, one behind the other, or ``None``."""
+    """The number of a selector's key among sorted, concatenated ``keys``, or ``None``."""
     at = bisect_left(range(len(keys) // 16), key, key=lambda row: keys[16 * row : 16 * row + 16])
     return at if keys[16 * at : 16 * at + 16] == key else None
 

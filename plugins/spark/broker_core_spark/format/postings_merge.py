@@ -1,7 +1,7 @@
-"""Joining the postings of a segment from parts: those of groups of selectors, or an older file and added selectors.
+"""Joining the postings of a segment from parts: of groups of selectors, or an older file and added selectors.
 
-Words are copied as they are, so the cost is that of reading and writing them. Equal postings give equal bytes, however
-they were divided.
+Words are copied as they are, so the cost is reading and writing them. Equal postings give equal bytes, however they
+were divided.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ def merge_postings(
     """The postings file of a segment with ``runs`` (namespace, domain, names), as the manifest has them.
 
     ``parts`` are files with any of these runs. Entries whose keys are not in ``asked``, which has the keys of all
-    selectors by (namespace, domain), are left out. Raises :exc:`ValueError` where parts do not fit the runs or each
-    other.
+    selectors by (namespace, domain), are left out. Raises :exc:`ValueError` if parts do not fit the runs or each other.
     """
     writer = PostingsWriter()
     try:
@@ -94,5 +93,5 @@ def _merged(names: int, found: Sequence[StoredPostings], asked: SelectorKeys | N
 
 
 def _among(keys: bytes, asked: frozenset[bytes]) -> _Array:
-    """Which of these keys, one behind the other, are asked for (bool)."""
+    """Which of these concatenated keys are asked for (bool)."""
     return np.fromiter((keys[at : at + 16] in asked for at in range(0, len(keys), 16)), bool, len(keys) // 16)

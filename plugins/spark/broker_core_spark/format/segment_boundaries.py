@@ -1,9 +1,8 @@
 """Boundaries of segments: each name decides whether it begins one, so any number of tasks cuts alike.
 
 All names of a catalogue have one order: by namespace, then non-persistent before persistent, then by the UTF-16 code
-units of the local name. A name begins a segment where a hash of its full name is small. The limit grows with the
-length of the name, so that segments have :data:`SEGMENT_BYTES` of names on average. The first name of all begins a
-segment too.
+units of the local name. A name begins a segment if a hash of its full name is small. The limit grows with the length of
+the name, so that segments have :data:`SEGMENT_BYTES` of names on average. The first name of all begins a segment too.
 
 A new or deleted name changes only its own segment. One in a hundred thousand new names cuts its segment in two.
 
@@ -83,7 +82,8 @@ def begins_segment(
 ) -> _Array:
     """Whether each local name is the first of a segment (bool). The names may have any order.
 
-    A name is, if its hash is less than ``size * (2**64 // target - 1)``, where ``size`` is the bytes of its full name.
+    A name is the first if its hash is less than ``size * (2**64 // target - 1)``, where ``size`` is the bytes of its
+    full name.
     """
     hashes, limits, _ = _hashes_and_limits(namespace, domain, names, target)
     result: _Array = hashes < limits
@@ -95,7 +95,7 @@ def cut_levels(
 ) -> tuple[_Array, _Array]:
     """(the level at which each local name begins a piece, the bytes of its full name), both int64.
 
-    A name of level ``n`` would begin a segment of an average size of ``target / 2**n``: those of level 0 do begin one.
+    A name of level ``n`` would begin a segment of an average size of ``target / 2**n``: names of level 0 do begin one.
     """
     hashes, limits, sizes = _hashes_and_limits(namespace, domain, names, target)
     # hash < limit * 2**n where hash // limit < 2**n, so n is the length in bits of the quotient.
@@ -104,7 +104,7 @@ def cut_levels(
 
 
 def piece_starts(levels: _Array, sizes: _Array, largest: int) -> list[int]:
-    """The first rows of the pieces of a stretch, of whose names these are the levels and sizes. The first is 0."""
+    """The first rows of the pieces of a stretch, whose names have these levels and sizes. The first is 0."""
     ends = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
     starts: list[int] = []
     pending = [(0, len(sizes), 0)]

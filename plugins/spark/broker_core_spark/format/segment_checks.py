@@ -31,7 +31,7 @@ NamePlace: TypeAlias = tuple[str, int, bytes]
 
 
 class OpenSegment(Protocol):
-    """A segment, of which :meth:`runs` gives what is verified."""
+    """A segment, of which :meth:`runs` gives the verified runs."""
 
     @property
     def postings(self) -> Sequence[StoredPostings]: ...
@@ -41,7 +41,7 @@ class OpenSegment(Protocol):
 class SegmentChecks:
     """Checks of the runs of one generation, with all questions that it answers.
 
-    ``keys`` are those of the selectors of each (namespace, domain), where they are known without the questions.
+    ``keys`` are the keys of the selectors of each (namespace, domain), if they are known without the questions.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class SegmentChecks:
             )
 
     def check_again(self, number: int, postings: Sequence[StoredPostings], behind: NamePlace | None) -> None:
-        """Check a segment whose files were verified as those of an equal entry of another manifest.
+        """Check a segment whose files were verified for an equal entry of another manifest.
 
         ``behind`` is the place of the last name of the segment before.
         """

@@ -61,7 +61,7 @@ ENTRY: Final = np.dtype(
 
 @dataclass(frozen=True, slots=True)
 class FileKind:
-    """A kind of file: what it begins and ends with, its folder and suffix in a store, and its name in errors."""
+    """A kind of file: its first and last bytes, its folder and suffix in a store, and its name in errors."""
 
     head: bytes
     tail: bytes
@@ -75,7 +75,7 @@ POSTINGS: Final = FileKind(b"BCPOSTNG", b"GNTSOPCB", "postings", "post", "postin
 
 
 def padding(size: int) -> int:
-    """Zero bytes behind a section of ``size`` bytes, up to a multiple of 8."""
+    """Zero bytes after a section of ``size`` bytes, up to a multiple of 8."""
     return -size % 8
 
 

@@ -1,8 +1,8 @@
-"""Patches: how a segment became its successor, so that a broker that has it needs not fetch the successor.
+"""Patches: the changes from a segment to its successor, so that a broker that has it need not fetch the successor.
 
-A patch has the rows that went, the names that came, what selectors pick of these, and the hashes of all that selectors
-pick if they changed. The rest is arithmetic that build and broker share (:mod:`.carried_postings`). A patch promises
-nothing: what it makes is the successor if it has the checksums of the successor's files, and else it is none.
+A patch has the deleted rows, the new names, the picks of selectors among them, and the hashes of all picks that
+changed. The rest is arithmetic that build and broker share (:mod:`.carried_postings`). A patch promises nothing: its
+result is the successor only if it has the checksums of the successor's files.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ __all__ = [
 PATCHES: Final = "patches"
 #: The largest patch, as a share of the files that it saves.
 _SHARE: Final = 4
-#: What wrong values of a patch raise.
+#: The errors that wrong values of a patch raise.
 _WRONG: Final = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
 _Array = np.ndarray[Any, Any]
 _Place: TypeAlias = tuple[str, str]
@@ -77,12 +77,12 @@ def _no_hashes() -> tuple[_Array, _Array]:
 
 @dataclass(frozen=True, slots=True)
 class RunPatch:
-    """The changes of a run: rows that went, names that came, and the former rows in front of which they come.
+    """The changes of a run: deleted rows, new names, and the former rows before which they come.
 
     ``picked`` are the rows among ``came`` that selectors pick, by their keys. ``hashes`` are the CRCs (uint32) and
-    lengths (uint64) of what changed, in the order in which :func:`~.carried_postings.carried_postings` asks for them.
-    ``added`` are the postings of selectors that were matched with all names; ``dropped`` are the keys of those among
-    them that the run had before.
+    lengths (uint64) of changed picks, in the order in which :func:`~.carried_postings.carried_postings` asks for them.
+    ``added`` are the postings of selectors that were matched with all names; ``dropped`` are the keys of the ones that
+    the run had before.
     """
 
     came: EncodedNames
@@ -148,7 +148,7 @@ class RunPatch:
 
     @property
     def least_size(self) -> int:
-        """Bytes that the patch has at least: two for each number, those of keys, of hashes, and of added postings."""
+        """The fewest bytes of the patch: two for each number, the bytes of keys, of hashes, and of added postings."""
         numbers = len(self.gone) + len(self.before) + sum(len(rows) for _, rows in self.picked)
         added = 0 if self.added is None else self.added.entries.nbytes + self.added.words.nbytes
         return 2 * numbers + 32 * len(self.picked) + 12 * len(self.hashes[0]) + added
@@ -208,7 +208,9 @@ class SegmentPatch:
 
     @classmethod
     def parse(cls, data: bytes) -> SegmentPatch:
-        """The inverse of :attr:`data`. Raises :exc:`ValueError` for what is none; the runs are not looked at."""
+        """The inverse of :attr:`data`. Raises :exc:`ValueError` for bytes that are no patch; the runs are not looked
+        at.
+        """
         try:
             record = json.loads(data)
             names, postings = record["former"]
@@ -225,8 +227,8 @@ def patched_segment(
 ) -> tuple[list[tuple[RunPatch, EncodedNames]], FramedFile]:
     """The runs of a successor, and its postings file, by patches that follow each other.
 
-    ``former`` are the verified runs of the segment that the first is of. Raises :exc:`InvalidGeneration` where the
-    patches do not make the files that ``successor`` has.
+    ``former`` are the verified runs of the first patch's segment. Raises :exc:`InvalidGeneration` if the patches do not
+    make the files of ``successor``.
     """
     writer = NamesWriter(kept=False)
     try:

@@ -1,7 +1,7 @@
 """Reading a segment: everything in it is verified, by columns, before it is used.
 
-A checksum does not say that names are valid and in order, that row numbers are rows, or that counts, lengths and
-hashes are those of the names. A writer's mistake and a forged file are an
+A checksum does not show that names are valid and in order, that row numbers are rows, or that counts, lengths and
+hashes belong to the names. A writer's mistake and a forged file are an
 :exc:`~broker_core_spark.errors.InvalidGeneration`.
 """
 
@@ -34,7 +34,7 @@ _Array = np.ndarray[Any, Any]
 class SegmentRun:
     """The names of one namespace and domain in one segment, and the postings of its selectors.
 
-    ``file`` is the names file, ``postings_file`` that of the postings. ``entries`` have the type
+    ``file`` is the names file, ``postings_file`` the file of the postings. ``entries`` have the type
     :data:`~.segment_layout.ENTRY` and are sorted by key. ``words`` (uint32) are their row numbers and bitmaps.
     ``asked_digest`` is the digest of all selectors that the run was asked.
     """
@@ -68,7 +68,7 @@ class SegmentRun:
         return unpacked(self.entries[index], self.words, len(self.names))
 
     def check_entries(self) -> None:
-        """Raise :exc:`InvalidGeneration` for postings that cannot be of these names. Hashes are not computed."""
+        """Raise :exc:`InvalidGeneration` for postings that do not fit the names. Hashes are not computed."""
         wrong = _entry_fault(self)
         if wrong is not None:
             raise InvalidGeneration(self.postings_file, f"the postings of {self.namespace}: {wrong}")
@@ -194,7 +194,7 @@ def _entry_fault(run: SegmentRun) -> str | None:
 
 
 def _members(first: _Array, count: _Array) -> tuple[_Array, _Array]:
-    """(the positions of the words of these entries, where each entry begins among them)."""
+    """(the positions of the words of these entries, the start of each entry among them)."""
     begins = np.cumsum(count) - count
     return np.arange(int(count.sum())) + np.repeat(first - begins, count), begins
 

@@ -1,4 +1,4 @@
-"""The keys of all selectors that a namespace and domain is asked: made once, however many segments there are."""
+"""The keys of all selectors of a namespace and domain: made once, however many segments there are."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class SelectorKeys:
 
     @classmethod
     def of(cls, keys: Iterable[bytes]) -> SelectorKeys:
-        """Of these keys, in any order; one may come twice."""
+        """Selector keys of these, in any order; one may come twice."""
         every = frozenset(keys)
         return cls(every, hashlib.sha256(b"".join(sorted(every))).hexdigest())
 
 
-#: Those of a namespace and domain that no question is about.
+#: The keys of a namespace and domain that no question is about.
 NOTHING_ASKED = SelectorKeys.of(())

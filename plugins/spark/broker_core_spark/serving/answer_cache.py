@@ -1,7 +1,7 @@
 """The cache of answers that differ from the generation's, bounded in memory.
 
-An answer takes the memory of its changed chunks: the others are the generation's, which is a mapped file. They count as
-long as anybody has them: a slow client pins its answer after a newer one replaced it, and both share what is the same.
+An answer takes the memory of its changed chunks: the others are the generation's, which is a mapped file. Chunks count
+as long as anybody has them: a slow client pins its answer after a newer one replaced it, and both share equal chunks.
 An answer that does not fit is not made, and its question passes to the next lister.
 """
 

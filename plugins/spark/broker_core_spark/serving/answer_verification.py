@@ -1,7 +1,7 @@
 """Verification of a generation's answers, by the broker's own engine, before each is first given.
 
-A checksum says who wrote a file, not that it is right: a faulty batch may have picked a wrong topic or hashed other
-names. So the topics of an answer are matched and hashed once. The broker remembers that of the selection and does
+A checksum identifies a file, but does not show that it is right: a faulty batch may have picked a wrong topic or hashed
+other names. So the topics of an answer are matched and hashed once. The broker remembers that of the selection and does
 neither again. A wrong answer passes its question to the next lister.
 """
 
@@ -87,6 +87,6 @@ class AnswerVerifier:
             task.exception()  # marks the error as seen: perhaps nobody waited
 
     def close(self) -> None:
-        """Cancel what is under way."""
+        """Cancel running verifications."""
         for task in self._under_way.values():
             task.cancel()

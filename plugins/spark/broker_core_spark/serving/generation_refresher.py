@@ -1,7 +1,7 @@
 """Refreshing the served generation: read the store's pointer, verify in a thread, swap.
 
-The served generation stays until the next one is verified, and where that fails. Requests keep the generation that
-they began with. Its map goes with the last of them.
+The served generation stays until the next one is verified, and if that fails. Requests keep the generation that they
+began with. Its map ends with the last of them.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _LONGEST_WAIT: Final = 300.0
 
 @dataclass(frozen=True, slots=True)
 class RefusedGeneration:
-    """A generation that cannot be served, and why. It is ``None`` where the pointer is unreadable.
+    """A generation that cannot be served, and why. It is ``None`` if the pointer is unreadable.
 
-    ``words`` say it to everybody.
+    ``words`` are the text for everybody.
     """
 
     generation: str | None
@@ -51,7 +51,7 @@ class RefusedGeneration:
 def open_generation(
     settings: SparkSettings, store: Store, generation: str, before: Generation | None = None
 ) -> Generation:
-    """A generation, verified and mapped, with what ``before`` has of it. Blocks.
+    """A generation, verified and mapped, with its parts that ``before`` has. Blocks.
 
     Raises the errors of :meth:`Generation.open`, and ``OSError``.
     """
@@ -73,8 +73,8 @@ def _give_back_memory() -> None:
 class GenerationRefresher:
     """Follows the pointer of ``settings.store``, on one event loop.
 
-    ``serve`` prepares a verified generation for answers. ``checked`` is told the result of each verification, ``ok``
-    or ``failed``. ``report`` is told the problems, in words for everybody.
+    ``serve`` prepares a verified generation for answers. ``checked`` gets the result of each verification, ``ok`` or
+    ``failed``. ``report`` gets the problems, in words for everybody.
     """
 
     def __init__(
@@ -173,7 +173,7 @@ class GenerationRefresher:
                 if self._waits_for(generation):
                     return
                 served = self.served
-                # What gave wrong answers is verified anew.
+                # A generation that gave wrong answers is verified anew.
                 before = None if served is None or served.wrong_answers else served.generation
                 opened = await asyncio.to_thread(
                     open_generation, self._settings, self._store, generation, before
@@ -204,7 +204,9 @@ class GenerationRefresher:
         )
 
     def _nothing_published(self) -> None:
-        """A store before its first build is no fault. One whose pointers have gone while one is served is."""
+        """Handle a store without pointers: before its first build that is no fault, but it is while a generation is
+        served.
+        """
         if self.served is not None:
             self._refuse(None, f"nothing is published in {self._settings.store} any more")
             return

@@ -8,7 +8,7 @@ from broker_core.errors import BrokerCoreError
 
 __all__ = ["PASS_REASONS", "UNDECLARED_STATIC", "PassToNextLister"]
 
-#: The words of the metrics, and what they mean.
+#: The words of the metrics, and their meaning.
 PASS_REASONS: Final = {
     "no_generation": "no generation is served yet",
     "unsupported_pattern": "RE2 does not know the pattern, or it is too long",
@@ -26,7 +26,7 @@ PASS_REASONS: Final = {
     "answers_limit": "an answer that changes touched does not fit into the memory for answers",
 }
 
-#: What to do about ``not_declared_static``.
+#: The advice about ``not_declared_static``.
 UNDECLARED_STATIC: Final = (
     "all its questions pass, because its catalogue has no versions: set static = true in [plugins.spark] if that "
     "catalogue never changes, or max_age to the age that its answers may have"

@@ -100,9 +100,10 @@ class ServedGeneration:
 
     @property
     def follows(self) -> str:
-        """What keeps its answers right: ``changes``, ``max_age``, a catalogue declared ``static``, or ``nothing``.
+        """The way in which its answers are kept right: ``changes``, ``max_age``, a catalogue declared ``static``, or
+        ``nothing``.
 
-        With nothing all its questions pass.
+        With ``nothing`` all its questions pass.
         """
         if self.table is not None or self._logs.follows(self.generation.manifest):
             return "changes"
@@ -227,7 +228,7 @@ class ServedGeneration:
         return follower
 
     async def _now(self, asked: _Asked, base: Selection) -> Selection:
-        """The generation's answer with the changes that concern it: those of a kept answer are in it already."""
+        """The generation's answer with the changes that concern it: a kept answer has them already."""
         key, number = asked.key, asked.version.number
         kept = self._answers.get(key)
         before, after = base, -1
@@ -274,7 +275,7 @@ class ServedGeneration:
             return selection
 
     def close(self) -> None:
-        """Cancel what is under way. The map goes when nobody has a part of the generation."""
+        """Cancel running work. The map ends when nobody has a part of the generation."""
         self._verifier.close()
         for task in self._splicing.values():
             task.cancel()

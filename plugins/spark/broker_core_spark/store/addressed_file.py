@@ -38,7 +38,7 @@ class AddressedFile(Protocol):
 def addressed_file(address: str, options: Mapping[str, str] | None = None) -> AddressedFile:
     """The file at a path, ``file://``, ``s3://``, ``gs://``, ``az://`` or ``memory://``. Nothing is looked at yet.
 
-    ``options`` are those of the bucket, as of a store. Raises :exc:`StoreFailed` for an address that names no file.
+    ``options`` are the bucket's, as for a store. Raises :exc:`StoreFailed` for an address that names no file.
     """
     scheme, separator, rest = address.partition("://")
     if not separator:
@@ -64,7 +64,7 @@ class _LocalFile:
 
     def check_readable(self) -> None:
         if self._is_special():
-            return  # what is read of a pipe has gone
+            return  # bytes read from a pipe are gone
         try:
             with self._path.open("rb"):
                 return

@@ -35,13 +35,13 @@ _PREFIXES: Final = {
     "abfss": "azure_",
 }
 BUCKET_SCHEMES: Final = frozenset(_PREFIXES)
-#: Requests at once where many files are put: each waits for the bucket.
+#: Requests at once if many files are put: each waits for the bucket.
 _PUTS_AT_ONCE: Final = 8
 #: Options of the connection rather than of the store.
 _CLIENT_OPTIONS: Final = frozenset(
     {"allow_http", "connect_timeout", "timeout", "proxy_url", "pool_max_idle_per_host"}
 )
-#: Who gives an instance of a cloud its credentials: asked where the environment has none.
+#: Hosts that give an instance of a cloud its credentials: asked if the environment has none.
 _METADATA_HOSTS: Final = ("169.254.169.254", "metadata.google.internal")
 
 
@@ -171,7 +171,7 @@ def obstore_message(error: Exception) -> str:
     """The first line of obstore's message. The rest is a debug print of its structures."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     line = lines[0][:300]
-    # All that it says where an endpoint without TLS is not permitted.
+    # Its only text if an endpoint without TLS is not permitted.
     if "http://" in line and line.endswith("builder error"):
         return f"{line}: allow_http=true permits an http:// endpoint"
     if any(host in line for host in _METADATA_HOSTS):

@@ -67,7 +67,7 @@ def new_run() -> str:
 
 
 def user_name() -> str:
-    """The name of this process's user, or its number where the system has no name for it."""
+    """The name of this process's user, or its number if the system has no name for it."""
     try:
         import pwd
 
@@ -83,7 +83,7 @@ def boot_seconds() -> float:
 
 
 def read_marks(store: Store) -> list[ActivityMark]:
-    """All marks, those of dead builds included."""
+    """All marks, also of dead builds."""
     stored = list(store.list(MARKS))
     signs: dict[str, datetime] = {}
     for file in stored:

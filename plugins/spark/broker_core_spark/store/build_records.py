@@ -1,7 +1,7 @@
 """Records of builds: builder, times and sources of a generation, and the totals of its questions.
 
 They are no part of a generation, whose id depends on its contents alone. ``builds/<id>.json`` is the record, and
-``builds/<id>.parquet`` has the totals, which the next build compares its own with. Brokers read neither.
+``builds/<id>.parquet`` has the totals, for the comparison in the next build. Brokers read neither.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def build_record_paths(generation: str) -> tuple[str, str]:
 
 
 def write_build_record(store: Store, generation: str, record: Mapping[str, Any], totals: bytes) -> None:
-    """Write both files, in place of those of an earlier build of an equal generation. Raises :exc:`StoreFailed`."""
+    """Write both files, in place of an earlier build's of an equal generation. Raises :exc:`StoreFailed`."""
     record_path, totals_path = build_record_paths(generation)
     try:
         store.replace(totals_path, totals)

@@ -25,7 +25,7 @@ __all__ = ["TEMPORARY", "FolderStore"]
 
 #: Folder of unfinished files.
 TEMPORARY: Final = "temporary"
-#: Files that are written before they are synced, of which each is open, and those that are synced at once.
+#: Files that are written, and stay open, before they are synced, and files that are synced at once.
 _OPEN_AT_ONCE: Final = 256
 _SYNCED_AT_ONCE: Final = 4
 
@@ -74,7 +74,7 @@ class FolderStore:
         if not self._checked:
             self.check()
         targets = [(path, self._root / checked_path(path)) for path, _ in files]
-        # What a build stages is gone with it: nobody misses it after a loss of power.
+        # Staged files are gone with their build: nobody misses them after a loss of power.
         lasts = any(not path.startswith(f"{TEMPORARY}/") for path, _ in files)
         partial: list[Path] = []
         created: list[bool] = []
@@ -242,7 +242,7 @@ def _copy(data: bytes | BinaryIO, file: BinaryIO) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make a new name survive a loss of power, where the file system can."""
+    """Make a new name survive a loss of power, if the file system can."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,8 +1,8 @@
 """Garbage collection: removing old generations, and files that failed or killed builds left.
 
-The newest pointers, their generations, the files of these and all young files stay. During a build nothing is removed:
-the build may rely on a file that it found. The mark of a dead build goes first, so that it cannot be published
-should it live after all; then what it staged goes.
+The newest pointers, their generations, the generations' files and all young files stay. During a build nothing is
+removed: the build may rely on a file that it found. The mark of a dead build goes first, so that it cannot be published
+should it live after all; then its staged files go.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ def collect_garbage(
 
     An unreadable pointer may name any generation. While it counts among the last ``keep``, all generations stay.
 
-    Raises :exc:`StoreFailed` while a build is under way and where reading takes too long. Raises what reading a
-    manifest raises: without it the needed files are unknown, and nothing is removed.
+    Raises :exc:`StoreFailed` while a build is under way and if reading takes too long. Raises the errors of reading a
+    manifest: without it the needed files are unknown, and nothing is removed.
     """
     if keep < 1:
         raise ValueError("at least one generation is kept")
@@ -214,7 +214,7 @@ def _unneeded(
     staged: tuple[str, ...],
     time_left: _TimeLeft,
 ) -> list[StoredFile]:
-    """The old files that nothing needs, and those with a prefix of ``staged``, in the order of deletion."""
+    """The old files that nothing needs, and files with a prefix of ``staged``, in the order of deletion."""
     found: list[StoredFile] = []
     long_enough = max(grace, SILENCE)
     for folder in _FOLDERS:

@@ -1,7 +1,7 @@
 """The learned questions of a store: one file of JSON lines for each build that had some.
 
-A build keeps what earlier ones learned: a broker that has just started knows no question. The file is no part of a
-generation, because its times change while answers stay. ``learned/000000000012.jsonl`` is of publication 12.
+A build keeps the learned questions of earlier ones: a broker that has just started knows no question. The file is no
+part of a generation, because its times change while answers stay. ``learned/000000000012.jsonl`` is of publication 12.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ class PrivateFile:
     def __init__(self, directory: str | None = None) -> None:
         """A file in ``directory``, by default the system's folder for temporary files.
 
-        Raises :exc:`StoreFailed` where no file can be made.
+        Raises :exc:`StoreFailed` if no file can be made.
         """
         self._directory = directory or tempfile.gettempdir()
         self.size = 0
@@ -45,7 +45,7 @@ class PrivateFile:
         self.close()
 
     def write(self, data: Any) -> int:
-        """Append a buffer of bytes or numbers. Raises :exc:`StoreFailed` where there is no room."""
+        """Append a buffer of bytes or numbers. Raises :exc:`StoreFailed` if there is no room."""
         view = memoryview(data)
         if not view.nbytes:
             return 0

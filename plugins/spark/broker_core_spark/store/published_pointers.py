@@ -39,7 +39,7 @@ GENERATION_ID: Final = re.compile(r"[0-9a-f]{64}")
 class PublishedPointer:
     """A pointer: ``generation`` is served from ``when`` (UTC, the publisher's clock) until a higher number exists.
 
-    ``anew`` says that an operator chose it: losses are not compared with what was published before.
+    ``anew`` says that an operator chose it: losses are not compared with earlier publications.
     """
 
     number: int
@@ -112,7 +112,7 @@ def readable_pointers(store: Store) -> Iterator[PublishedPointer]:
 def current_pointer(store: Store) -> PublishedPointer | None:
     """The pointer to the served generation, or ``None`` before the first one.
 
-    Raises :exc:`InvalidGeneration` where the newest pointer is unreadable: an older one must not count instead.
+    Raises :exc:`InvalidGeneration` if the newest pointer is unreadable: an older one must not count instead.
     """
     found = next(read_pointers(store), None)
     if isinstance(found, InvalidGeneration):
@@ -138,7 +138,7 @@ def find_generation(store: Store, start: str) -> str:
 def previous_generation(store: Store) -> str:
     """The generation that was served before the current one. Raises :exc:`NoSuchGeneration` without one.
 
-    Where the newest pointer is unreadable, it is the generation of the newest readable one.
+    If the newest pointer is unreadable, it is the generation of the newest readable one.
     """
     found = read_pointers(store)
     newest = next(found, None)

@@ -65,7 +65,7 @@ class BuildRun:
         return f"temporary/stage-{self.id}"
 
     def remove_staged(self, store: Store) -> None:
-        """Delete its staged files. Where the store cannot, a later ``gc`` does."""
+        """Delete the build's staged files. If the store cannot, a later ``gc`` does."""
         with suppress(StoreFailed):
             for stored in list(store.list("temporary")):
                 if stored.path.startswith(f"{self.staged}-"):
@@ -119,12 +119,12 @@ class BuildInProgress:
     def publish(
         self, manifest: Manifest, *, verified: Collection[str] = (), anew: bool = False
     ) -> PublishedPointer:
-        """Serve a generation from now on, after its files are verified. ``anew`` is as of the pointer.
+        """Serve a generation from now on, after its files are verified. ``anew`` is the pointer's.
 
-        ``verified`` are names of files that this build wrote or read itself: only their sizes are looked at. All
-        others are read. Raises :exc:`InvalidGeneration` for a file that is missing or has another size or checksum.
-        Raises :exc:`StoreFailed` where ``gc`` may have removed files: the mark has gone, or no sign of life could be
-        given for a long time.
+        ``verified`` are names of files that this build wrote or read itself: only their sizes are looked at. All others
+        are read. Raises :exc:`InvalidGeneration` for a file that is missing or has another size or checksum. Raises
+        :exc:`StoreFailed` if ``gc`` may have removed files: the mark has gone, or no sign of life could be given for a
+        long time.
         """
         _check_files(self.store, manifest, verified)
         self._check_mark()
@@ -155,7 +155,7 @@ class BuildInProgress:
     def _next_pointer(self, manifest: Manifest, anew: bool) -> PublishedPointer:
         number = 0
         for _ in range(_ATTEMPTS):
-            # A pipe or a folder is not listed and takes a number all the same.
+            # A pipe or a folder is not listed, but takes a number all the same.
             number = max(highest_number(self.store), number) + 1
             if number > _MOST:
                 raise StoreFailed(

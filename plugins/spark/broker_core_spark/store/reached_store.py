@@ -1,4 +1,4 @@
-"""Whether a store answers: asked once before any work, with a time limit."""
+"""Checks whether a store answers: once before any work, with a time limit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def check_reached(store: Store, seconds: float = REACH_SECONDS) -> None:
 def within(place: str, ask: Callable[[], object], seconds: float = REACH_SECONDS) -> None:
     """Ask a place something on a thread of its own. Raises the error of ``ask``.
 
-    Raises :exc:`StoreFailed` where the time is over. The thread then ends with the process.
+    Raises :exc:`StoreFailed` if the time is over. The thread then ends with the process.
     """
     ended: list[BaseException | None] = []
 

@@ -26,7 +26,7 @@ def read_manifest(store: Store, generation: str) -> Manifest:
 def files_of(store: Store, generation: str) -> set[str]:
     """The names of a generation's files, and of patches that make them, without its manifest.
 
-    Those of a generation with another version of the format too, without patches.
+    Also for a generation with another version of the format, without patches.
 
     Raises :exc:`NoSuchGeneration` and :exc:`InvalidGeneration`.
     """

@@ -29,9 +29,9 @@ class Store(Protocol):
         """Create a whole file. Returns ``False`` if the name exists, and leaves that file as it is."""
 
     def put_all_new(self, files: Sequence[tuple[str, bytes | BinaryIO]]) -> list[bool]:
-        """What :meth:`put_new` does and returns for each (path, data), in less time than one by one.
+        """Do and return what :meth:`put_new` does for each (path, data), in less time than one by one.
 
-        Where it fails, some of the files may be there, each of them whole.
+        If it fails, some of the files may be there, each of them whole.
         """
 
     def replace(self, path: str, data: bytes | BinaryIO) -> None:

@@ -15,10 +15,10 @@ __all__ = ["local_path", "open_store"]
 def open_store(uri: str, options: Mapping[str, str] | None = None, *, staged: str | None = None) -> Store:
     """The store at a path, or at ``file://``, ``s3://``, ``gs://``, ``az://`` or ``memory://NAME``.
 
-    ``options`` are those of obstore for buckets (``endpoint``, ``region`` ...). Credentials come from the environment,
-    the instance or a file, never from the address. ``memory://`` lives in this process. ``staged`` is given in a task
-    of a build, whose driver has checked the place: names of unfinished files begin with it. Raises :exc:`StoreFailed`
-    for any other address.
+    ``options`` are obstore's for buckets (``endpoint``, ``region`` ...). Credentials come from the environment, the
+    instance or a file, never from the address. ``memory://`` lives in this process. ``staged`` is given in a task of a
+    build, whose driver has checked the place: names of unfinished files begin with it. Raises :exc:`StoreFailed` for
+    any other address.
     """
     scheme, separator, rest = uri.partition("://")
     if not separator:

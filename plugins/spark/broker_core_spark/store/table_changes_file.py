@@ -1,8 +1,8 @@
 """The changes of a table since a generation of it: a file in the store for each look, which brokers follow.
 
 ``changes/<generation>-000000000003.jsonl`` is the third look. It has the state of each name that changed since the
-generation was built, also of those that came back to it, so the newest file alone leads from the generation to the
-table, from whatever earlier look.
+generation was built, also of names that changed back, so the newest file alone leads from the generation to the table,
+after any earlier look.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Fetching, verifying and putting files by the SHA-256 in their names.
 
-A store may lose bytes, and a copy of it may be cut. So a build reads what it finds under a name that it would write,
-and replaces a damaged file.
+A store may lose bytes, and a copy of it may be cut. So a build reads an existing file under a name that it would write,
+and replaces a damaged one.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def fetch_verified(store: Store, entry: FileEntry, directory: str | None) -> pa.
     """A file of a generation, verified and mapped in a private file.
 
     Raises :exc:`InvalidGeneration` and :exc:`~broker_core_spark.errors.DamagedFile` for a wrong file, and
-    :exc:`StoreFailed` where the store or the directory fails.
+    :exc:`StoreFailed` if the store or the directory fails.
     """
     with PrivateFile(directory) as file:
         fault = _Hashed(file).fetch(store, entry)
@@ -60,7 +60,7 @@ def fetch_verified(store: Store, entry: FileEntry, directory: str | None) -> pa.
 
 
 def read_verified(store: Store, entry: FileEntry) -> pa.Buffer:
-    """A file of a generation, verified, in memory. Raises what :func:`fetch_verified` does."""
+    """A file of a generation, verified, in memory. Raises as :func:`fetch_verified`."""
     sink = pa.BufferOutputStream()
     fault = _Hashed(sink).fetch(store, entry)
     if fault is not None:

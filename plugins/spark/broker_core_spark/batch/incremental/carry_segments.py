@@ -1,9 +1,9 @@
 """Carrying segments of the last generation over to the names and questions of now, stretch by stretch.
 
-Names that went are taken out, those that came are put in and matched, and the postings of all others move with their
-rows. Where a namespace is asked other selectors, the added ones are matched with all names, and the removed ones are
-left out. Segments where nothing changed stay as they are: their postings are read for the counts, of their names the
-end of the file alone. A share of them, drawn at random, is read whole, so that none stays damaged for ever.
+Deleted names are taken out, new ones are put in and matched, and the postings of all others move with their rows. If
+the selectors of a namespace changed, the added ones are matched with all names, and the removed ones are left out.
+Unchanged segments stay as they are: their postings are read for the counts, and only the end of their names file. A
+share of them, drawn at random, is read whole, so that none stays damaged for ever.
 
 A stretch is left to be made anew if a file of it is found damaged, or if it would be cut at other names. If a segment
 has the right checksum and still contradicts the manifest or the format, its writer was faulty, and nothing of that
@@ -54,13 +54,13 @@ __all__ = ["CarriedSegments", "carry_segments"]
 _Array = np.ndarray[Any, Any]
 #: The share of the kept segments that are read whole.
 _AGAIN: Final = 1 / 32
-#: Bytes of names of stretches that are held together, so that what came to all of them is matched at once.
+#: Bytes of names of stretches that are held together, so that their new names are matched at once.
 _TOGETHER: Final = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class CarriedSegments:
-    """The segments in the store, where the tallies of their selectors are, and the stretches to be made anew.
+    """The segments in the store, the places of the tallies of their selectors, and the stretches to be made anew.
 
     ``invalid`` has the file and the reason if nothing of the last generation can be kept.
     """
@@ -84,7 +84,7 @@ def carry_segments(
 
     ``folder`` is the prefix of the file of tallies. ``again`` is the share of the stretches without changes that are
     read whole. Raises :exc:`InvalidGeneration` for a segment with the right checksum, but wrong runs or selectors or,
-    where its names are looked at, wrong names.
+    if its names are looked at, wrong names.
     """
     with SegmentPuts(store) as puts:
         carrying = _Carrying(
@@ -145,7 +145,7 @@ class _Piece:
 
 @dataclass(frozen=True, slots=True)
 class _Stretch:
-    """A stretch under way: its pieces, the changes of its names, if any are known, and the digest of these."""
+    """A stretch under way: its pieces, the changes of its names, if any are known, and their digest."""
 
     number: int
     pieces: Sequence[_Piece]
@@ -160,7 +160,7 @@ class _Stretch:
 
 @dataclass(slots=True)
 class _Matched:
-    """What selectors pick of the names of a place that came: the selector of each pair, and its row, by row.
+    """The picks of selectors among the new names of a place: the selector of each pair, and its row, by row.
 
     ``used`` rows are of runs that were made already.
     """
@@ -183,7 +183,7 @@ class _Matched:
         return cls(keys, selectors[order], rows[order])
 
     def next(self, size: int) -> list[tuple[bytes, _Array]]:
-        """The key of each selector that picks some of the next ``size`` names, and their rows among these."""
+        """The key of each selector that picks some of the next ``size`` names, and their rows among them."""
         low, high = np.searchsorted(self.rows, (self.used, self.used + size))
         order = np.argsort(self.selectors[low:high], kind="stable")
         selectors, rows = self.selectors[low:high][order], self.rows[low:high][order] - self.used
@@ -195,7 +195,7 @@ class _Matched:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """A run of now: its names, its postings in parts, and what it was made of the former one by."""
+    """A present run: its names, its postings in parts, and its changes to the former run."""
 
     names: EncodedNames
     parts: Sequence[StoredPostings]
@@ -258,7 +258,7 @@ class _Carrying:
         return pieces
 
     def add(self, made: Sequence[_Made], digest: str) -> None:
-        """Store the segments of a stretch, and count what their selectors pick."""
+        """Store the segments of a stretch, and count the picks of their selectors."""
         for one in made:
             for run in one.postings:
                 self.tallies.add(run.namespace, run.domain, run.entries)
@@ -273,7 +273,7 @@ class _Carrying:
             return StretchChanges.of([piece.runs for piece in pieces], changes, self.property_keys)
 
     def match(self, stretches: Iterable[_Stretch]) -> None:
-        """Match the names that came to stretches, in order: those of many as fast as those of one."""
+        """Match the new names of stretches, in order: those of many as fast as those of one."""
         came: dict[tuple[str, str], list[KeyedNames]] = {}
         for names in (one.found.came for one in stretches if one.found is not None):
             for namespace, domain, low, high in namespace_ranges(names.keys):
@@ -340,7 +340,7 @@ class _Carrying:
             return len(pieces) == 1
         if max(sizes) > largest or np.isin(found.starts[1:], found.gone).any():
             return False
-        # What has the names between two beginnings before has them now, unless one that came would begin there.
+        # Names between two beginnings stay together, unless a new name would begin a piece there.
         target = self.manifest.segment_bytes
         firsts = [
             cut_levels(
@@ -374,7 +374,7 @@ class _Carrying:
         patch: RunPatch,
         values: Mapping[str, pa.LargeStringArray] | None,
     ) -> _Run:
-        """A run after a patch, with the postings of added selectors beside those that are carried."""
+        """A run after a patch, with the postings of added selectors beside the carried ones."""
         names = patch.names(None if former is None else former.names)
         added = self.selectors.added(patch.place)
         if added:

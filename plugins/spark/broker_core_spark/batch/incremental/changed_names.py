@@ -1,6 +1,6 @@
-"""The changes of the names of a stretch: rows that went, names that came, and where they come.
+"""The changes of the names of a stretch: deleted rows, new names, and their places.
 
-Either the names that may have changed are known, and are looked for among the former ones. Or all names of now are
+Either the names that may have changed are known, and are looked for among the former ones. Or all present names are
 staged, and compared: names in order that are mostly alike by one pass, others by look-ups.
 """
 
@@ -33,9 +33,9 @@ _ALIKE: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class NameChanges:
-    """The staged names of a stretch: all of them, or of those with ``keys`` alone, which may have changed.
+    """The staged names of a stretch: all of them, or only the ones with ``keys``, which may have changed.
 
-    ``digest`` is that of all staged names, ``before`` that of the former ones, where they are known.
+    ``digest`` is the digest of all staged names, ``before`` of the former ones, if they are known.
     """
 
     staged: KeyedNames
@@ -140,7 +140,7 @@ class StretchChanges:
         low = int(self.starts[number])
         high = int(self.starts[number + 1]) if number + 1 < len(self.starts) else self.size
         went = self.gone[(self.gone >= low) & (self.gone < high)]
-        # In front of the first row of a piece is behind the last one of the piece before.
+        # A name before the first row of a piece belongs after the last row of the piece before.
         own = np.searchsorted(self.starts[1:], self.before, side="left")
         return went, np.flatnonzero(own == number)
 
@@ -158,7 +158,7 @@ class StretchChanges:
         }
         first = int(self.starts[number])
         now = first - int(np.searchsorted(self.gone, first))
-        if number:  # what comes in front of the first row of a piece is of the one before
+        if number:  # a name before the first row of a piece is of the piece before
             now += int(np.searchsorted(self.before, first, side="right"))
         former: dict[_Place, tuple[SegmentRun, int]] = {}
         for run in piece:
@@ -194,7 +194,7 @@ class StretchChanges:
 
 @dataclass(slots=True)
 class _KeysOfRuns:
-    """The keys of the names of neighbouring runs, made of those alone that are asked for."""
+    """The keys of the names of neighbouring runs, made only for the rows that are asked for."""
 
     own: Sequence[SegmentRun]
     starts: _Array = field(init=False)
@@ -223,8 +223,9 @@ class _KeysOfRuns:
 def _difference(
     former: pa.LargeBinaryArray, now: pa.LargeBinaryArray
 ) -> tuple[_Array, _Array, _Array] | None:
-    """The rows of ascending ``former`` keys that are not among those of now, which ascend too, the rows of now that are
-    new, and the former rows in front of which they come; ``None`` if there are many."""
+    """The rows of ascending ``former`` keys that are not in ascending ``now``, the rows of ``now`` that are new, and
+    the former rows before which they come; ``None`` if there are many.
+    """
     gone: list[int] = []
     came: list[int] = []
     before: list[int] = []

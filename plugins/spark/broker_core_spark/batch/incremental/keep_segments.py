@@ -37,7 +37,7 @@ __all__ = ["added_selectors", "keep_segments", "keep_share"]
 _NAME_SECONDS: Final = 0.5e-6
 _KEPT_NAME_SECONDS: Final = 0.1e-6
 _SELECTOR_SECONDS: Final = 120e-6
-#: Seconds of work for each task, where the number of tasks is not given.
+#: Seconds of work for each task, if the number of tasks is not given.
 _TASK_WORK: Final = 5.0
 _Place: TypeAlias = tuple[str, str]
 _Selectors: TypeAlias = Mapping[_Place, Sequence[NameSelector]]
@@ -54,8 +54,8 @@ def keep_segments(
 ) -> CarriedSegments:
     """Carry the segments that ``reuse`` keeps over to the names in ``runs`` and to ``questions``.
 
-    ``partitions`` is the largest number of tasks. Raises :exc:`InvalidGeneration` where nothing of the last generation
-    can be kept.
+    ``partitions`` is the largest number of tasks. Raises :exc:`InvalidGeneration` if nothing of the last generation can
+    be kept.
     """
     manifest = reuse.previous.manifest
     stretches = manifest.stretches()

@@ -1,10 +1,11 @@
-"""Choosing what to keep of the last generation: stretches of segments to carry over, and ranges of keys to make anew.
+"""Choosing the parts of the last generation to keep: stretches of segments to carry over, and ranges of keys to make
+anew.
 
-Either the catalogue says which names may have changed, and only these are staged. Or it says nothing, as a file does:
-then all names are staged, and compared with those of the last generation where the segments are carried over
+Either the catalogue knows which names may have changed, and only they are staged. Or it does not, as a file: then all
+names are staged, and compared with those of the last generation when the segments are carried over
 (:mod:`.carry_segments`). A stretch is made anew if it begins at another name than before, or is cut in two. A namespace
-is made anew where its changes are not known, and where a question with properties was added, because segments do not
-have these.
+is made anew if its changes are not known, or if a question with properties was added, because segments have no
+properties.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ __all__ = [
     "reusable_segments",
 ]
 
-#: What makes the next key of a key.
+#: The byte that makes the next key of a key.
 _NEXT: Final = b"\x00"
 
 
@@ -60,7 +61,7 @@ class PreviousGeneration:
 
 @dataclass(frozen=True, slots=True)
 class SegmentReuse:
-    """What to do with each stretch of segments of the last generation.
+    """The use of each stretch of segments of the last generation.
 
     ``carried`` are the numbers of the stretches to carry over, each with the keys of its names that may have changed.
     ``anew`` are the ranges of keys to make anew, in order. ``compared`` says that all names are staged, because the
@@ -75,7 +76,7 @@ class SegmentReuse:
 
     @property
     def staged(self) -> KeyRanges | None:
-        """The ranges of keys to stage: those that are made anew, and each name that may have changed."""
+        """The ranges of keys to stage: the ranges to make anew, and each name that may have changed."""
         if self.compared:
             return None
         names = [(key, key + _NEXT) for keys in self.carried.values() for key in keys]
@@ -108,7 +109,7 @@ class SegmentReuse:
         return replace(self, carried=carried, anew=tuple(anew))
 
     def cut_by(self, runs: Sequence[SortedRun]) -> SegmentReuse:
-        """What to do with all names staged in ``runs``: stretches that begin at other names are made anew."""
+        """The reuse with all names staged in ``runs``: stretches that begin at other names are made anew."""
         firsts, first_name = _firsts(self.previous.manifest), first_key(self.previous.manifest.segments[0])
         starts = {key for run in runs for key in run.segment_starts} - {first_name}
         again = {at for key in starts ^ set(firsts[1:]) for at in _stretches_of(firsts, key)}
@@ -159,7 +160,7 @@ def reusable_segments(
     target: int = SEGMENT_BYTES,
     largest: int | None = None,
 ) -> SegmentReuse:
-    """What to keep of ``previous`` for these questions of this snapshot. Raises :exc:`NothingToKeep`."""
+    """The parts of ``previous`` to keep for these questions of this snapshot. Raises :exc:`NothingToKeep`."""
     manifest = previous.manifest
     _check_kind(manifest, snapshot, (target, largest or LARGEST_FACTOR * target))
     firsts, first_name = _firsts(manifest), first_key(manifest.segments[0])
@@ -182,7 +183,7 @@ def reusable_segments(
     changed: dict[int, list[bytes]] = {}
     for namespace, found in names.items():
         for key, begins in _keys(namespace, found, target):
-            # In front of the first name of all that one may begin a segment by itself.
+            # Before the first name of all, that name may begin a segment by itself.
             if begins or key < first_name:
                 rebuilt.update(_stretches_of(firsts, key))
             changed.setdefault(bisect_right(firsts, key) - 1, []).append(key)
@@ -203,7 +204,7 @@ def _stretches_of(firsts: Sequence[bytes], key: bytes) -> tuple[int, ...]:
 
 
 def _ranges(manifest: Manifest, stretches: Sequence[int]) -> list[tuple[bytes, bytes]]:
-    """The ranges of keys of these stretches, of which neighbours have one."""
+    """The ranges of keys of these stretches; neighbours share one."""
     firsts = _firsts(manifest)
     found: list[tuple[bytes, bytes]] = []
     for at in stretches:

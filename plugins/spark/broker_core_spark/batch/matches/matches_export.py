@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["matches_address", "matches_frame", "most_tasks", "write_matches"]
 
-#: Rows of a task, where the number of tasks is not given.
+#: Rows of a task, if the number of tasks is not given.
 _TASK_ROWS: Final = 4_000_000
 _LEAST_TASKS: Final = 4
 #: A byte of postings has more rows than one of names.
@@ -38,14 +38,14 @@ def matches_address(address: str, number: int) -> str:
 
 
 def most_tasks(matches: int) -> int:
-    """The number of tasks for so many rows, where nobody says it."""
+    """The number of tasks for so many rows, if none is given."""
     return max(_LEAST_TASKS, matches // _TASK_ROWS)
 
 
 def matches_frame(
     spark: SparkSession, matches: MatchesOf, segments: Sequence[SegmentEntry], tasks: int
 ) -> DataFrame:
-    """The rows, made by at most so many tasks when they are asked for."""
+    """The rows, made by at most ``tasks`` tasks when the frame is evaluated."""
     shares = _shares(segments, tasks)
     work = MatchesOfShares(matches, tuple(shares))
     return numbered_partitions(spark, len(shares)).mapInArrow(work, _DDL)

@@ -35,7 +35,7 @@ class MatchesOfShares:
     shares: tuple[tuple[int, int], ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows of the shares whose numbers are in the first column: what Spark writes itself."""
+        """The rows of the shares whose numbers are in the first column, which Spark writes itself."""
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 yield from self.rows(number)

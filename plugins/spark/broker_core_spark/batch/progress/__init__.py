@@ -1,1 +1,1 @@
-"""What a build shows while it runs: progress for people, and descriptions of its jobs for Spark."""
+"""Progress of a running build: for people, and descriptions of its jobs for Spark."""

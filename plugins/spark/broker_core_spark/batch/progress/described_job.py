@@ -1,7 +1,7 @@
 """Jobs of Spark with a group, a description and amounts, in Spark's UI and event log, whose tasks are counted.
 
 The amounts are local properties of the job, because Python has no accumulator with a name: PySpark registers one in the
-JVM, without a name, which carries those of Python as bytes. Spark Connect has no context, and so none of these.
+JVM, without a name, which carries Python's as bytes. Spark Connect has no context, and so no amounts.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _context(spark: SparkSession) -> SparkContext | None:
 def _count(
     context: SparkContext, group: str, job: SparkJob, progress: Progress, ended: threading.Event
 ) -> None:
-    """Tell the tasks of the group until the job has ended. Progress is no reason for a build to fail."""
+    """Report the tasks of the group until the job has ended. Progress is no reason for a build to fail."""
     began = time.monotonic()
     tracker = context.statusTracker()
     with suppress(Exception):

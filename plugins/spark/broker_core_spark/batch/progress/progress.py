@@ -1,4 +1,4 @@
-"""The progress of a build: what it is told, and the one of this build."""
+"""The interface to the progress of a build, and the progress of this one."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _LEAST_SECONDS: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class SparkJob:
-    """What a job of Spark does: a title, and the amounts that its tasks share, such as ``{"segments": 40}``.
+    """The work of a Spark job: a title, and the amounts that its tasks share, such as ``{"segments": 40}``.
 
-    ``size`` is in bytes, 0 where it is not known. Tasks are of about equal work.
+    ``size`` is in bytes, 0 if unknown. Tasks are of about equal work.
     """
 
     title: str
@@ -47,7 +47,7 @@ class SparkJob:
 
 
 class Progress(Protocol):
-    """Is told what a build does. Calls come from several threads and must not block."""
+    """Gets reports of a build's work. Calls come from several threads and must not block."""
 
     def step(self, name: str) -> None:
         """A step begins: ``patterns``, ``catalogue``, ``segments`` or ``publish``."""
@@ -71,7 +71,7 @@ _CURRENT: ContextVar[Progress | None] = ContextVar("progress", default=None)
 
 @contextmanager
 def showing(progress: Progress) -> Iterator[None]:
-    """Inside, the jobs of this thread are told to ``progress``."""
+    """In the block, the jobs of this thread are reported to ``progress``."""
     token = _CURRENT.set(progress)
     try:
         yield
@@ -80,7 +80,7 @@ def showing(progress: Progress) -> Iterator[None]:
 
 
 def current_progress() -> Progress | None:
-    """The progress that the jobs of this thread are told to, if anybody looks at it."""
+    """The progress to which the jobs of this thread are reported, if anybody looks at it."""
     current = _CURRENT.get()
     return None if isinstance(current, NoProgress) else current
 

@@ -13,7 +13,7 @@ from broker_core_spark.batch.progress.progress import SparkJob
 
 __all__ = ["EVERY", "ProgressLines", "TerminalProgress"]
 
-#: Seconds between two lines about the same job.
+#: Seconds between two lines about one job.
 EVERY: Final = 30.0
 _CLEAR: Final = "\r\x1b[K"
 
@@ -59,7 +59,7 @@ class TerminalProgress:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         with self._lock:
-            self._open = False  # a count that comes late must not write into what follows
+            self._open = False  # a late count must not write into later output
             self._terminal.write(_CLEAR)
             self._terminal.flush()
 

@@ -14,12 +14,12 @@ from broker_core_spark.store.learned_file import read_learned, write_learned
 
 __all__ = ["MOST_LEARNED", "kept_rows", "leave_learned", "oldest_kept"]
 
-#: Learned questions that a build leaves for the next: those that were asked last.
+#: The most learned questions that a build leaves for the next: the last asked ones.
 MOST_LEARNED: Final = 100_000
 
 
 def oldest_kept(seconds: float) -> datetime | None:
-    """The time before which a question was asked too long ago; ``None`` without a limit (0 seconds)."""
+    """The time before which a last question was too long ago; ``None`` without a limit (0 seconds)."""
     return datetime.now(UTC) - timedelta(seconds=seconds) if seconds > 0 else None
 
 
@@ -32,7 +32,7 @@ def kept_rows(store: Store) -> Iterator[tuple[str, object]]:
 
 
 def leave_learned(store: Store, number: int, loaded: LoadedQuestions) -> None:
-    """Leave the learned questions of publication ``number`` for the next build. Writes nothing where there are none."""
+    """Leave the learned questions of publication ``number`` for the next build. Writes nothing if there are none."""
     now = datetime.now(UTC)  # a clock that is ahead must not keep a question for ever
     newest = sorted(
         ((min(asked, now), loaded.times[question], question) for question, asked in loaded.learned.items()),

@@ -1,12 +1,12 @@
 """Loading the questions to precompute, from a file, a table or a broker's export.
 
 A source has rows of ``namespace``, ``mode`` (default ``PERSISTENT``), ``pattern`` (null or absent: all topics) and
-``properties`` (an object of strings). What an export says besides (``count``, ``error``, ``seconds``,
-``last_asked``) is allowed. A row with ``last_asked`` is a *learned* question: it is built until nobody asked it for a
-while, also where a later export does not have it.
+``properties`` (an object of strings). Further keys of an export (``count``, ``error``, ``seconds``, ``last_asked``) are
+allowed. A row with ``last_asked`` is a *learned* question: it is built until nobody asked it for a while, even if a
+later export does not have it.
 
 A pattern that brokers do not evaluate, because RE2 refuses it or it is too long, is reported as *refused*. Consumers
-that ask it get their answer as ever. A row that is no question stops the batch: its question would be missing.
+that ask it get their answer as before. A row that is no question stops the batch: its question would be missing.
 """
 
 from __future__ import annotations
@@ -77,10 +77,11 @@ class RefusedPattern:
 class LoadedQuestions:
     """The questions of a source (sorted, each once), the refused ones, and the number of rows.
 
-    ``times_asked`` adds up the ``count`` of the rows (1 without a count), ``times_refused`` that of the refused ones,
-    ``times`` has it for each question, ``refused_times`` for each refused one that an earlier build may have
-    precomputed. ``learned`` has when each learned question was asked last. ``kept`` of them come from an earlier build
-    alone. ``forgotten`` rows were asked too long ago. ``ignored`` has the rows with each property that selects nothing.
+    ``times_asked`` adds up the ``count`` of the rows (1 without a count), ``times_refused`` the ``count`` of the
+    refused ones, ``times`` has it for each question, ``refused_times`` for each refused one that an earlier build may
+    have precomputed. ``learned`` has the last time of each learned question. ``kept`` of them come from an earlier
+    build alone. ``forgotten`` rows were asked too long ago. ``ignored`` has the rows with each property that selects
+    nothing.
     """
 
     questions: tuple[CanonicalQuestion, ...]
@@ -118,9 +119,9 @@ def load_questions(
     """The questions of ``source``: JSON lines, ``.toml`` or ``.parquet`` (a path, ``file://``, ``s3://``, ``gs://`` or
     ``az://``), ``table:NAME``, or the rows of a DataFrame.
 
-    ``spark`` reads tables, and Parquet that is in no bucket. ``store_options`` are those of the bucket. ``always`` is
-    one more source. The others are those of :func:`questions_of_rows`. Raises :exc:`InvalidPatterns` for a row that is
-    no question, and :exc:`~broker_core_spark.errors.StoreFailed` for a bucket that cannot be read.
+    ``spark`` reads tables, and Parquet that is in no bucket. ``store_options`` are for the bucket. ``always`` is one
+    more source. The others are as for :func:`questions_of_rows`. Raises :exc:`InvalidPatterns` for a row that is no
+    question, and :exc:`~broker_core_spark.errors.StoreFailed` for a bucket that cannot be read.
     """
     rows = _source_rows(source, spark, store_options)
     if always is not None:
@@ -153,7 +154,7 @@ def _source_rows(
 
 
 def check_patterns(source: str, store_options: Mapping[str, str] | None = None) -> None:
-    """Raise unless there is such a file. Tables are not asked.
+    """Raise unless there is such a file. Tables are not checked.
 
     Raises :exc:`InvalidPatterns` and :exc:`~broker_core_spark.errors.StoreFailed`.
     """
@@ -170,9 +171,9 @@ def check_rows(
     store_options: Mapping[str, str] | None = None,
     strict: bool = False,
 ) -> None:
-    """Raise what :func:`load_questions` raises for rows of files, where a session of Spark is not there yet.
+    """Raise what :func:`load_questions` raises for rows of files, before there is a session of Spark.
 
-    Patterns are not compiled: none that is refused ends a build.
+    Patterns are not compiled: a refused one does not end a build.
     """
     found = _FoundQuestions(property_keys, None, strict=strict)
     for source in sources:
@@ -229,7 +230,7 @@ class _FoundQuestions:
         self._keys = property_keys
         self._strict = strict
         self._oldest = oldest
-        # Of what is asked: the number of rows, how often, and when last where somebody says.
+        # By question: the number of rows, how often it was asked, and the last time if known.
         self._asked: dict[_Asked, tuple[int, int, datetime | None]] = {}
         self._of_earlier: dict[_Asked, tuple[int, datetime]] = {}
         self._rows = self._forgotten = 0
@@ -284,7 +285,7 @@ class _FoundQuestions:
             )
 
     def loaded(self, reasons: Mapping[str, str]) -> LoadedQuestions:
-        """All of it. ``reasons`` are those of refused patterns."""
+        """All loaded questions. ``reasons`` are by refused pattern."""
         times: dict[CanonicalQuestion, int] = {}
         learned: dict[CanonicalQuestion, datetime] = {}
         refused: dict[RefusedPattern, None] = {}
@@ -348,7 +349,7 @@ class _FoundQuestions:
 
 
 def _times(row: object) -> int:
-    """How often a question was asked: the ``count`` of an exported row, else 1."""
+    """The number of times that a question was asked: the ``count`` of an exported row, else 1."""
     count = row.get("count") if isinstance(row, Mapping) else None
     return count if type(count) is int and count > 0 else 1
 

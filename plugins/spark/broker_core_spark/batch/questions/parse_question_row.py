@@ -1,6 +1,6 @@
 """Parsing one row of a source of questions.
 
-The same rules hold for files, tables and a broker's export, so a batch reads what was exported.
+One set of rules holds for files, tables and a broker's export, so a batch reads any export.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 ROW_KEYS: Final = ("namespace", "mode", "pattern", "properties")
-#: What a broker's export says of a question.
+#: The keys of a broker's export besides the question.
 COUNTED_KEYS: Final = frozenset({"count", "error", "seconds", "last_asked"})
 #: Bytes of the longest line.
 MAX_LINE: Final = 1024 * 1024
@@ -87,9 +87,9 @@ def parse_question_row(place: str, row: object) -> tuple[str, Mode, str | None, 
 
 
 def parse_last_asked(place: str, row: object) -> datetime | None:
-    """When the question of a row was asked last, or ``None`` where nobody says. A time without a zone is UTC.
+    """The last time of the question of a row, or ``None`` if unknown. A time without a zone is UTC.
 
-    Raises :exc:`InvalidPatterns` with its ``place`` for what is no time.
+    Raises :exc:`InvalidPatterns` with its ``place`` for a value that is no time.
     """
     value = row.get("last_asked") if isinstance(row, Mapping) else None
     if value is None:

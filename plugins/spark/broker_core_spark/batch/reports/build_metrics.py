@@ -43,9 +43,9 @@ _TIMEOUT: Final = 5.0
 
 
 def build_metrics(result: BuildResult | None, *, succeeded: bool = True) -> CollectorRegistry:
-    """The metrics of a build. Of one that did not publish (``None``) only that it failed and when it ended.
+    """The metrics of a build. For a build that did not publish (``None``), only its failure and its end.
 
-    One that published has not ``succeeded`` where something after that failed.
+    A build that published has not ``succeeded`` if something failed after that.
     """
     from prometheus_client import CollectorRegistry, Gauge
 
@@ -89,7 +89,7 @@ def write_metrics(
     *,
     succeeded: bool = True,
 ) -> None:
-    """Push the metrics to a gateway, or replace a file with them. A gateway keeps those that a build does not have.
+    """Push the metrics to a gateway, or replace a file with them. A gateway keeps metrics that a build does not have.
 
     Raises :exc:`BatchError`, which says that the generation is published, if it is.
     """

@@ -98,7 +98,7 @@ def _coverage(result: BuildResult, counts: dict[tuple[str, str], int]) -> str:
 
 
 def _ignored(rows: Mapping[str, int]) -> str:
-    """The properties that questions have for nothing, those of most questions first."""
+    """The properties of questions that select nothing, the most frequent first."""
     most = sorted(rows.items(), key=lambda item: -item[1])[:_LARGEST]
     return ", ".join(f"{key} ({counted(count, 'question', spec=',')})" for key, count in most) or "none"
 
@@ -224,7 +224,7 @@ def _cell(text: str) -> str:
 
 
 def _printable(text: str) -> str:
-    """A text without control characters, cut where it is long."""
+    """A text without control characters, cut if it is long."""
     shown = text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
     if shown.isprintable():
         return shown

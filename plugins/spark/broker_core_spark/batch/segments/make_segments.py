@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 __all__ = ["MadeSegments", "joined_parts", "make_segments"]
 
-#: Bytes of postings that a task joins, where the number of tasks is not given.
+#: Bytes of postings that a task joins, if the number of tasks is not given.
 _MERGED_BYTES: Final = 256 * 1024 * 1024
 _LEAST_MERGES: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
 class MadeSegments:
-    """Segments in the store, unordered, and where the tallies of their selectors are.
+    """Segments in the store, unordered, and the places of their selectors' tallies.
 
     ``task_seconds`` are the seconds of a processor of each task that made them.
     """

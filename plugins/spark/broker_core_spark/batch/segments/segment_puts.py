@@ -49,7 +49,7 @@ class SegmentPuts:
     ) -> list[SegmentResult]:
         """Take a segment, files of it and a patch that makes them, and give the segments that are stored now.
 
-        They are new where one of their files is. A patch that is no small part of the files is left out.
+        A segment is new if one of its files is. A patch that is no small part of the files is left out.
         """
         self._waiting.append((result, files))
         if patch is not None and len(data := patch.data) <= patch_limit(result.entry):

@@ -14,8 +14,8 @@ __all__ = ["SegmentResult"]
 class SegmentResult:
     """A segment in the store: its entry in the manifest.
 
-    ``new`` is false if the store had both files. ``duplicates`` counts names that were given more than once.
-    ``digest`` is that of the keys of its whole stretch, where they were read
+    ``new`` is false if the store had both files. ``duplicates`` counts names that were given more than once. ``digest``
+    is the digest of the keys of its whole stretch, if they were read
     (:meth:`~broker_core_spark.batch.staging.sorted_runs.KeyedNames.digest`).
     """
 

@@ -5,7 +5,7 @@ files of a segment. Of several tasks with the same segments the first group's wr
 of the postings, which :mod:`.merge_task` joins.
 
 Files are complete and named by their content or at random, so a task may be killed, repeated or run twice at once. The
-driver gets a few numbers for each segment, and where the tallies are.
+driver gets a few numbers for each segment, and the places of the tallies.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ _Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """What one task wrote, as it tells the driver.
+    """The report of one task to the driver about the files it wrote.
 
-    ``segments`` are in order. Those of the first of several groups have no postings yet, and the other groups have
-    none. ``part`` is the path of the staged postings, and ``spans`` are the bytes of each segment's in it. ``seconds``
-    are those of the processor.
+    ``segments`` are in order. Segments of the first of several groups have no postings yet, and the other groups have
+    no segments. ``part`` is the path of the staged postings, and ``spans`` are the bytes of each segment's in it.
+    ``seconds`` are the processor's.
     """
 
     number: int
@@ -98,7 +98,7 @@ class _Piece:
     given: bool = False
 
     def close(self) -> None:
-        """Discard what is not finished."""
+        """Discard unfinished files."""
         if self.given:
             return
         self.postings.close()
@@ -218,7 +218,7 @@ class _Making:
         return self.asked[place]
 
     def _pieces(self, rows: KeyedNames, ranges: Sequence[SegmentRange]) -> list[_Piece]:
-        """The segments of these ranges: one each, or several where it would be larger than the largest."""
+        """The segments of these ranges: one each, or several if it would be too large."""
         bounds = [
             bisect_left(range(len(rows)), part.low, key=lambda row: key_at(rows.keys, row)) for part in ranges
         ]
@@ -281,8 +281,8 @@ def staged_names(
 ) -> KeyedNames:
     """The names of these blocks of runs ``within`` two keys (the second empty: no end).
 
-    They are in order where one run has most of them, as with a table in order of which a few rows are behind the
-    others. Else they are run by run.
+    They are in order if one run has most of them, as with an ordered table of which a few rows come late. Else they are
+    run by run.
     """
     low, high = within
     parts: list[KeyedNames] = []

@@ -15,7 +15,7 @@ from broker_core_spark.format.canonical_question import NameSelector
 
 __all__ = ["namespace_costs", "pattern_seconds"]
 
-#: A literal, or what begins with one: two binary searches a segment.
+#: A literal, or a pattern that begins with one: two binary searches a segment.
 _PREFIX: Final = 0.2e-9
 #: A pattern that needs some substring, which one automaton for all of them looks for.
 _CLUE: Final = 0.8e-9
@@ -40,7 +40,7 @@ def pattern_seconds(text: str | None) -> float:
 def namespace_costs(
     required: Mapping[tuple[str, str], Sequence[NameSelector]],
 ) -> dict[str, NamespaceCost]:
-    """The costs of the namespaces of these selectors, each that of its domain with most."""
+    """The costs of the namespaces of these selectors, each for its most expensive domain."""
     found: dict[str, NamespaceCost] = {}
     for (namespace, _), selectors in required.items():
         cost = NamespaceCost(len(selectors), _seconds(selector.pattern for selector in selectors))

@@ -1,6 +1,6 @@
-"""The selectors of a build as a file of the staging folder: a task reads those of its namespaces and group alone.
+"""The selectors of a build as a file of the staging folder: a task reads only those of its namespaces and group.
 
-For each namespace and domain the file has the keys of its selectors (16 bytes each, sorted), where their lines begin
+For each namespace and domain the file has the keys of its selectors (16 bytes each, sorted), the offsets of their lines
 (u64, one more than keys), and their lines, which are canonical JSON.
 """
 
@@ -35,7 +35,7 @@ class AskedOfPlace:
 
 @dataclass(frozen=True, slots=True)
 class StagedSelectors:
-    """Where the selectors of each (namespace, domain) are: the first byte, their number, and the last byte."""
+    """The places of the selectors of each (namespace, domain): the first byte, their number, and the last byte."""
 
     path: str
     places: Mapping[_Place, tuple[int, int, int]]
@@ -90,7 +90,7 @@ class StagedSelectors:
         )
 
     def of(self, places: Sequence[_Place]) -> StagedSelectors:
-        """The selectors of some places: what a task is sent."""
+        """The selectors of some places, as they are sent to a task."""
         return StagedSelectors(
             self.path, {place: self.places[place] for place in places if place in self.places}
         )
@@ -99,7 +99,7 @@ class StagedSelectors:
 class KeptSelectors:
     """The selectors of each (namespace, domain): those of the last generation, of the new one, and the added ones.
 
-    ``added`` are matched with all names: those that only the new one has, and perhaps others with properties.
+    ``added`` are matched with all names: the ones that only the new generation has, and perhaps others with properties.
     """
 
     def __init__(

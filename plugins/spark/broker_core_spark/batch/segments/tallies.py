@@ -1,8 +1,8 @@
 """Tallies: how many names of neighbouring segments a selector picks, and their hash, in files of the staging folder.
 
-A task has one tally a selector for all of its neighbouring segments, because counts, hashes and lengths of parts can
-be joined. The driver reads the files in order and keeps one tally a selector, so what it holds grows with the questions
-and not with questions times segments.
+A task has one tally a selector for all of its neighbouring segments, because counts, hashes and lengths of parts can be
+joined. The driver reads the files in order and keeps one tally a selector, so its memory grows with the questions and
+not with questions times segments.
 """
 
 from __future__ import annotations

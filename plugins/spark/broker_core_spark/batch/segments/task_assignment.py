@@ -1,8 +1,8 @@
 """Assigning segments and groups of selectors to tasks, by the driver: an equal share of the work each.
 
 Segments lie between the keys that begin one, so their bytes do not depend on the number of tasks. Most tasks have
-neighbouring segments with all of their selectors. Where one segment is more than a share, or where the selectors are
-too many for the memory of a task, several tasks have the same segments and a group of the selectors each.
+neighbouring segments with all of their selectors. If one segment is more than a share, or the selectors are too many
+for the memory of a task, several tasks have the same segments and a group of the selectors each.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ EVERYTHING: Final[KeyRanges] = ((b"", b""),)
 #: Seconds of one core: reading, sorting and writing a name, and compiling a pattern.
 _NAME_SECONDS: Final = 1.5e-6
 _COMPILE_SECONDS: Final = 50e-6
-#: Names and seconds of work for each task, where the number of tasks is not given.
+#: Names and seconds of work for each task, if the number of tasks is not given.
 _TASK_ROWS: Final = 400_000
 _TASK_WORK: Final = 5.0
 _LEAST_TASKS: Final = 4
@@ -57,7 +57,7 @@ class SegmentRange:
 class TaskAssignment:
     """The neighbouring segments of one task, and for each run (by path) the blocks with their names.
 
-    The task has the ``group`` of ``groups`` of the ``selectors``, which are those of the namespaces in its segments.
+    The task has the ``group`` of ``groups`` of the ``selectors``, which belong to the namespaces in its segments.
     """
 
     segments: tuple[SegmentRange, ...]
@@ -99,7 +99,7 @@ def assign_tasks(
     tasks: int | None = None,
     key_ranges: KeyRanges = EVERYTHING,
 ) -> list[TaskAssignment]:
-    """Assignments for the names of ``runs`` within ``key_ranges``, those with most work first.
+    """Assignments for the names of ``runs`` within ``key_ranges``, the ones with most work first.
 
     Each range begins with a segment. ``costs`` are the costs of matching a name, by namespace. Without ``tasks`` there
     are as many as there are seconds of work to share, else at most so many.
@@ -181,7 +181,7 @@ def _weighed(
 
 
 def _neighbours(segments: Sequence[_Weighed]) -> Iterator[list[_Weighed]]:
-    """The segments by stretches without a gap between them, and where groups are many, by namespace."""
+    """The segments by stretches without a gap between them, and if groups are many, by namespace."""
     part: list[_Weighed] = []
     for one in segments:
         if part and (
@@ -265,7 +265,7 @@ def _segments(runs: Sequence[SortedRun], key_ranges: KeyRanges) -> list[SegmentR
             ends = bisect_left(starts, stop) if stop else len(starts)
             rows = sums[ends] - sums[bisect_left(starts, start)]
             segments.append(SegmentRange(start, stop, rows))
-    # Of several segments in one block only the block's rows are known: they share what the larger ones leave.
+    # Of several segments in one block only the block's rows are known: they share the bytes that the larger ones leave.
     small = [part for part in segments if part.rows < BLOCK_ROWS]
     left = sums[-1] - sum(part.rows for part in segments if part.rows >= BLOCK_ROWS)
     each = min(BLOCK_ROWS, max(1, -(-left // max(len(small), 1))))

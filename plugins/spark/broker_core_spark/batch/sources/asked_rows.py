@@ -22,10 +22,10 @@ _PREFIXES: Final = 16
 def in_namespaces(
     name: Column, namespace: Column | None, namespaces: Sequence[str], default: str | None = None
 ) -> Column:
-    """Whether a row is in one of the namespaces, or may be: then reading it says what is wrong with it.
+    """Whether a row is in one of the namespaces, or may be: then reading it raises its error.
 
-    ``namespace`` is the column of local names, ``default`` the namespace of those without one. A full name has its own
-    namespace. A name with neither is kept, because nobody can say where it belongs.
+    ``namespace`` is the column for local names, ``default`` the namespace of local names without one. A full name has
+    its own namespace. A name with neither is kept, because its namespace is unknown.
     """
     from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 

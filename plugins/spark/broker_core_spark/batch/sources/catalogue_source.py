@@ -19,7 +19,7 @@ STATIC_ID: Final = "static"
 class CatalogueSnapshot(Protocol):
     """One state of a catalogue.
 
-    ``unversioned`` says why the states of a static catalogue cannot be told apart; it is empty where they can.
+    ``unversioned`` says why the states of a static catalogue cannot be distinguished; it is empty if they can.
     ``repeats`` counts repeated names that are staged once, ``left_out`` the rows that a condition leaves out.
     """
 
@@ -42,8 +42,8 @@ class CatalogueSnapshot(Protocol):
     ) -> Mapping[str, Iterable[tuple[str, str]] | None]:
         """(domain, local name) of every name that may have come, gone or changed after these versions, by namespace.
 
-        A name changes if the value of one of the property keys does. ``None`` is for a namespace whose changes are not
-        known any more. Raises :exc:`~broker_core_spark.batch.errors.NothingToKeep` where no changes are known.
+        A name changes if the value of one of the property keys does. ``None`` is for a namespace whose changes are no
+        longer known. Raises :exc:`~broker_core_spark.batch.errors.NothingToKeep` where no changes are known.
         """
 
 

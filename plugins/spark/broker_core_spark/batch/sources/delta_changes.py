@@ -1,4 +1,4 @@
-"""A Delta table at a version, and what changed since another one by its change data feed.
+"""A Delta table at a version, and the changes since another one by its change data feed.
 
 A stamp has the table's id, the version, the time of its commit in milliseconds and a digest of its columns. A restored
 copy of a table has the same id, and versions of the same numbers that were committed at another time.
@@ -65,7 +65,7 @@ class _DeltaTable:
 
 
 def pin_delta(spark: SparkSession, name: str, version: int | None) -> _DeltaTable:
-    """The table at a version, by default at its last one. Raises :exc:`NothingToKeep` where its time is forgotten."""
+    """The table at a version, by default at its last one. Raises :exc:`NothingToKeep` if its time is forgotten."""
     (detail,) = spark.sql(f"DESCRIBE DETAIL {name}").select("id").collect()
     commits = _commits(spark, name, 1 if version is None else None)
     latest = max(commits)

@@ -1,4 +1,4 @@
-"""An Iceberg table at a snapshot, and what changed since another one by Iceberg's table ``changes``.
+"""An Iceberg table at a snapshot, and the changes since another one by Iceberg's table ``changes``.
 
 A stamp has the id of a snapshot, which is random and so no other table's, and the id of its schema.
 """
@@ -63,9 +63,9 @@ class _IcebergTable:
 
 
 def pin_iceberg(spark: SparkSession, name: str, snapshot: int | None) -> _IcebergTable:
-    """The table at a snapshot, by default at that of its branch ``main``.
+    """The table at a snapshot, by default at the one of its branch ``main``.
 
-    Raises :exc:`NothingToKeep` without one, and where its columns are not those that the table has now.
+    Raises :exc:`NothingToKeep` without one, and if its columns are not the table's present ones.
     """
     full = _full_name(spark, name)
     current = snapshot is None

@@ -19,7 +19,7 @@ __all__ = ["NamesSource"]
 class NamesSource:
     """A static catalogue: a file of names, one a line, or of JSON lines with properties.
 
-    The rules are those of ``broker-core topics import``.
+    The rules are as in ``broker-core topics import``.
     """
 
     static = True

@@ -27,7 +27,7 @@ def open_catalogue(
     where: str | None = None,
     changes: str | None = None,
 ) -> CatalogueSource:
-    """The catalogue of ``--catalogue``, that of the rows of a DataFrame, or that of several of these together.
+    """The catalogue of ``--catalogue``, of the rows of a DataFrame, or of several of these together.
 
     - ``postgresql://...``: a database of the Postgres plugin
     - ``table:NAME``: a table of the session
@@ -65,7 +65,7 @@ def open_catalogue(
 def check_catalogue(
     source: str, *, namespace: str | None = None, where: str | None = None, changes: str | None = None
 ) -> None:
-    """Raise what :func:`open_catalogue` raises, where a session of Spark is not there yet.
+    """Raise what :func:`open_catalogue` raises, before there is a session of Spark.
 
     Nothing is read: a database and a table are not asked.
     """

@@ -1,7 +1,7 @@
 """A Parquet file, a table or a DataFrame as a catalogue, read through the session's connectors.
 
 An Iceberg or Delta table is read at one version, whose stamp the generation keeps. The next incremental build asks the
-table for what changed since that version.
+table for the changes since that version.
 
 These columns are read:
 
@@ -183,7 +183,7 @@ class TableSnapshot:
     ) -> None:
         self._pinned = pinned
         self.unversioned = unversioned
-        # Another default namespace and another condition make other topics of the same rows.
+        # With another default namespace or condition, the same rows are other topics.
         self._made_by = namespace or ""
         if where is not None:
             self._made_by += f"?{hashlib.sha256(where.encode()).hexdigest()[:16]}"
@@ -226,7 +226,7 @@ class TableSnapshot:
     def states(
         self, names: Collection[ChangedName], property_keys: Sequence[str]
     ) -> dict[ChangedName, dict[str, str]]:
-        """The selecting properties of those names that the table has. Raises :exc:`InvalidCatalogue`."""
+        """The selecting properties of the names that the table has. Raises :exc:`InvalidCatalogue`."""
         if not names:
             return {}
         from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
@@ -282,7 +282,7 @@ class TableSnapshot:
         )
 
     def _check_full(self, name: Column) -> None:
-        """Raise :exc:`InvalidCatalogue` where the names are local ones: not one would be in a namespace."""
+        """Raise :exc:`InvalidCatalogue` if the names are local: not one would be in a namespace."""
         rows = self._frame.select(name.cast("string").alias("name")).head(1)
         shown = rows[0]["name"] if rows else None
         if shown is not None and "/" not in shown:
@@ -319,7 +319,7 @@ class TableSnapshot:
                 wanted.append(value.alias(f"p{number}"))
             else:
                 return frame.select(*wanted)
-            # The JSON text is parsed where it is staged.
+            # The JSON text is parsed when it is staged.
             wanted.append(F.col("properties").cast(text).alias(_JSON))
         return frame.select(*wanted)
 
@@ -345,7 +345,7 @@ class _Ingest:
 def _texts_of_rows(
     batch: pa.RecordBatch, property_keys: Sequence[str], name_column: str, before: int = 0
 ) -> tuple[pa.LargeStringArray, pa.LargeStringArray, pa.LargeStringArray, list[pa.LargeStringArray]]:
-    """Names, namespaces, domains and the values of each key of selected rows, behind ``before`` others."""
+    """Names, namespaces, domains and the values of each key of selected rows, after ``before`` others."""
     columns = (name_column, "namespace", "domain", *("properties" for _ in batch.columns[3:]))
     name, namespace, domain, *values = (
         texts_of(column, title, before) for column, title in zip(batch.columns, columns, strict=True)

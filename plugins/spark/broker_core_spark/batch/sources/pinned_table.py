@@ -14,7 +14,7 @@ _VERSION: Final = re.compile(r"(?P<name>.*\S)\s+version\s+as\s+of\s+(?P<version>
 
 
 class PinnedTable(Protocol):
-    """A table at one version. ``stamp`` tells the version from all others of this table and of any other."""
+    """A table at one version. ``stamp`` distinguishes the version from all others of this table and of any other."""
 
     @property
     def stamp(self) -> str: ...
@@ -25,8 +25,8 @@ class PinnedTable(Protocol):
     def changed_rows(self, since: str) -> DataFrame:
         """The rows that came and went after the version of the stamp ``since``, as in column ``_change_type``.
 
-        A row that was only moved to another file may be among them, as one that went and came.
-        Raises :exc:`~broker_core_spark.batch.errors.NothingToKeep` where the table does not know.
+        A row that was only moved to another file may be among them, as one that went and came. Raises
+        :exc:`~broker_core_spark.batch.errors.NothingToKeep` if the table does not know.
         """
 
 

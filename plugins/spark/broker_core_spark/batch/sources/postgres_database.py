@@ -8,7 +8,7 @@ without an object each.
 
 The driver locks the table as a reader does, before the snapshot and until the end: ``TRUNCATE`` also empties older
 snapshots, and an empty table must not pass for a catalogue. A truncation or migration waits for the batch. Tasks that
-waited behind it would never end, so they do not wait, and the batch fails.
+waited for it would never end, so they do not wait, and the batch fails.
 
 Passwords come from ``PGPASSWORD`` or ``~/.pgpass``, on the driver and on the executors.
 """
@@ -47,7 +47,7 @@ _BLOCK_BYTES: Final = 4 * 1024 * 1024  # of CSV parsed together
 _CONNECT_TIMEOUT: Final = 30.0
 _SNAPSHOT: Final = re.compile(r"[0-9A-Fa-f]+(?:-[0-9A-Fa-f]+)*")
 _NAME: Final = pa.large_string()
-#: A second @ in an address, or one behind the hosts and outside of an option.
+#: A second @ in an address, or one after the hosts and outside an option.
 _AT: Final = re.compile(r"[a-z]+://(?:[^/?#@]*@[^/?#]*@|[^/?#]*/[^?]*@|[^/?#]*[?#][^=]*@)")
 _T = TypeVar("_T")
 
@@ -151,7 +151,7 @@ async def _taken(connection: Any, loop: _Loop, dsn: str, spark: SparkSession) ->
 
 
 def _not_for_us(versions: Sequence[int], *, here: bool) -> str:
-    """Why a database with these versions of the views is not read."""
+    """The reason why a database with these versions of the views is not read."""
     if versions:
         offered = ", ".join(map(str, versions))
         wanted = "broker-core-spark" if min(versions) > _VERSION else "broker-core-postgres"

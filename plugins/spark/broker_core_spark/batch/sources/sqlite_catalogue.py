@@ -60,9 +60,9 @@ class EmbeddedSource:
 
 
 class EmbeddedSnapshot:
-    """A catalogue in one transaction. ``state`` is that of :meth:`~broker_core.catalog.SqliteCatalog.state`.
+    """A catalogue in one transaction. ``state`` is the result of :meth:`~broker_core.catalog.SqliteCatalog.state`.
 
-    ``unversioned`` is said where its versions mean nothing.
+    ``unversioned`` is set if its versions mean nothing.
     """
 
     left_out = 0
@@ -108,7 +108,7 @@ class EmbeddedSnapshot:
                 for domain in DOMAIN_ORDER:
                     loaded = self._state.names(namespace, domain, staging.property_keys)
                     values = [loaded.properties[key] for key in staging.property_keys]
-                    # One piece of work a writer bounds what is read ahead.
+                    # One piece of work a writer bounds the reading ahead.
                     _collect(pending[turn], runs)
                     pending[turn] = pool.submit(write, turn, str(namespace), domain, loaded.names, values)
                     turn = (turn + 1) % _WRITERS

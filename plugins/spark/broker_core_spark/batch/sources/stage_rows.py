@@ -71,7 +71,7 @@ def stage_rows(
 
 
 def without_namespace(name: str) -> str:
-    """What is said of a local name that is in no namespace."""
+    """The error of a local name that is in no namespace."""
     return f"{name[:200]!r} is a local name without a namespace: give a column 'namespace', or --namespace"
 
 

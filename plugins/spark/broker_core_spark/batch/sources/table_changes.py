@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CHANGE", "MOST_NAMES", "StagedNames", "changed_names"]
 
-#: The column that says, in Iceberg and in Delta, what became of a row.
+#: The column with the kind of a row's change, in Iceberg and in Delta.
 CHANGE: Final = "_change_type"
 #: More changed names are not collected: the table is read in full.
 MOST_NAMES: Final = 1_000_000
@@ -46,7 +46,7 @@ def changed_names(rows: DataFrame, default_namespace: str | None) -> dict[str, l
         raise NothingToKeep(f"more than {MOST_NAMES:,} names changed")
     collected = StagedNames()
     try:
-        # What a full build refuses is not accepted here.
+        # Rows that a full build refuses are not accepted here.
         name, namespace, domain = (column.combine_chunks().cast(_TEXT) for column in table.columns)
         name.validate(full=True)  # the cast does not validate texts
         for _ in stage_rows(collected, name, namespace, domain, [], default_namespace):

@@ -28,7 +28,7 @@ PartitionWork = Callable[[Iterator[pa.RecordBatch]], Iterator[Any]]
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """``work`` as Spark calls it. Results are pickled, as those of Spark's own API for Python are.
+    """``work`` as Spark calls it. Results are pickled, as in Spark's own API for Python.
 
     Invalid input is a result, because another try would not help.
     """
@@ -53,7 +53,7 @@ def run_on_partitions(frame: DataFrame, work: PartitionWork, job: SparkJob) -> l
 
     ``job`` says in Spark's UI, in its event log and to the build's progress what the tasks do.
 
-    Raises the :exc:`InvalidCatalogue` of a task, and :exc:`TaskFailed` where Spark gives up.
+    Raises the :exc:`InvalidCatalogue` of a task, and :exc:`TaskFailed` if Spark gives up.
     """
     try:
         with described_job(frame.sparkSession, job):
@@ -76,7 +76,7 @@ def is_spark_error(error: BaseException) -> bool:
 
 
 def spark_message(error: BaseException) -> str:
-    """The line of a Spark error with the reason. In an error of Java it follows what the bridge was doing."""
+    """The line of a Spark error with the reason. In an error of Java it follows the bridge's own text."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if len(lines) > 1 and lines[0].startswith("An error occurred while calling"):
         return lines[1].removeprefix(": ")[:1000]
@@ -84,7 +84,7 @@ def spark_message(error: BaseException) -> str:
 
 
 def _advice(kind: str) -> str:
-    """What to do about an error of this kind in a worker: executors have their own Python."""
+    """Advice about an error of this kind in a worker: executors have their own Python."""
     if kind != "ModuleNotFoundError":
         return ""
     return (

@@ -1,6 +1,6 @@
 """The Spark session of a build: the active one, or a new one with measured settings.
 
-What Java and Spark say on standard error is kept in a file, and shown if the build fails: a scheduler mails all output.
+The standard error of Java and Spark is kept in a file, and shown if the build fails: a scheduler mails all output.
 Under spark-submit, in a notebook or on a managed Spark the session's settings are its owner's. On one machine the heap
 may stay small: only names of a table that Spark reads pass through it.
 """
@@ -49,18 +49,18 @@ _QUIET: Final[Mapping[str, str]] = {"spark.ui.showConsoleProgress": "false"}
 _LOG_LEVEL: Final = "ERROR"
 _LOG_SETTING: Final = "spark.log.level"
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
-#: What Java and Spark say at each start, which is no fault.
+#: Lines of Java and Spark at each start, which are no fault.
 _NOTES: Final = re.compile(
     r"WARNING: Using incubator modules|WARNING: (?:A|Please|Use|All) |Picked up |Using Spark's default log4j profile"
     r"|Setting default log level to|To adjust logging level use|Setting Spark log level to|.* WARN NativeCodeLoader: "
 )
-_SHOWN: Final = 256 * 1024  # bytes of what Java said last that are shown after a failure
+_SHOWN: Final = 256 * 1024  # bytes of Java's last output that are shown after a failure
 #: The bridge to the JVM that this process has started: later sessions have it too.
 _jvms: Final[list[Any]] = []
 _CONNECT: Final = "sc://"
-#: What Java says of a context that Spark itself stopped, as after ten executors that did not start.
+#: Java's text about a context that Spark itself stopped, as after ten executors that did not start.
 _STOPPED: Final = "stopped SparkContext"
-#: Set by spark-submit, whose JVM runs already and whose options say where the job runs.
+#: Set by spark-submit, whose JVM runs already and whose options decide where the job runs.
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 
 
@@ -96,7 +96,7 @@ def spark_session(
             yield session
         except BaseException as error:
             interruption = _interruption(error)
-            # The JVM may be gone, ended by the same signal, and what it says of it is no fault.
+            # The JVM may be gone, ended by the same signal, and its errors are no fault.
             with suppress(Exception), warnings.catch_warnings(action="ignore"):
                 session.stop()
             if interruption is not None:
@@ -108,7 +108,7 @@ def spark_session(
 
 
 def _lines(said: IO[bytes]) -> list[str]:
-    """What Java and Spark said last, without notes of the start."""
+    """The last lines of Java and Spark, without notes of the start."""
     said.seek(max(0, said.seek(0, os.SEEK_END) - _SHOWN))
     lines = said.read().decode(errors="replace").splitlines()
     return [line for line in lines if line.strip() and not _NOTES.match(line)]
@@ -163,7 +163,7 @@ def _logged_reason(lines: list[str]) -> str:
 def _on_this_machine(settings: Mapping[str, str]) -> dict[str, str]:
     """The settings of a JVM here: its folder of temporary files, and a home if its user has none.
 
-    Raises :exc:`SessionFailed` where there is no such folder, and for a user without a name: Hadoop asks for it.
+    Raises :exc:`SessionFailed` if there is no such folder, and for a user without a name: Hadoop asks for it.
     """
     try:
         folder = tempfile.gettempdir()
@@ -183,7 +183,7 @@ def _on_this_machine(settings: Mapping[str, str]) -> dict[str, str]:
         if not os.access(home, os.W_OK | os.X_OK):
             options.append(_java_option("user.home", folder))
             made.setdefault("spark.jars.ivy", f"{folder}/.ivy2")
-    # A later option of Java counts: what the settings say is behind.
+    # A later option of Java counts: the settings' options come last.
     made[_JAVA_OPTIONS] = " ".join([*options, made.get(_JAVA_OPTIONS, "")]).strip()
     return made
 
@@ -223,8 +223,8 @@ def _made(master: str | None, conf: dict[str, str], name: str, said: IO[bytes]) 
                 os.environ["JAVA_HOME"] = str(find_java_home())
                 conf = {**_QUIET, "spark.master": str(master), **_on_this_machine(conf)}
             conf = {"spark.app.name": name, **conf}
-            # On a thread of its own, where PySpark handles no SIGINT: its handler calls the JVM, where a call may be
-            # under way. A signal waits for the end of the start, and the JVM ends with this process.
+            # On a thread of its own, on which PySpark handles no SIGINT: its handler calls the JVM, in which a call may
+            # be under way. A signal waits for the end of the start, and the JVM ends with this process.
             with ThreadPoolExecutor(1, "spark-start") as starter:
                 starter.submit(_start_context, conf, said).result()
         for key, value in conf.items():

@@ -1,4 +1,4 @@
-"""The versions of Spark that the batch runs on. Others are refused at the start, not by what they lack later."""
+"""The versions of Spark that the batch runs on. Others are refused at the start, not by a later failure."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ LAST: Final = (4, 3)
 
 
 def check_spark_version(version: str, title: str = "PySpark") -> None:
-    """Raise :exc:`SessionFailed` for a version that is none of 4.0 to 4.3. ``title`` says whose version it is.
+    """Raise :exc:`SessionFailed` for a version outside 4.0 to 4.3. ``title`` names the program of the version.
 
-    What follows the second number is not looked at: managed Sparks add to it.
+    Text after the second number is ignored: managed Sparks add to it.
     """
     found = re.match(r"(\d+)\.(\d+)(?!\d)", version)
     if found is None or not FIRST <= (int(found[1]), int(found[2])) <= LAST:

@@ -26,13 +26,15 @@ _MOST_BYTES: Final = 2 * 1024**3
 #: Work of less seconds is done sooner in the driver than a job of Spark begins, and by so many threads.
 _LITTLE_SECONDS: Final = 2.0
 _THREADS: Final = 2
-#: What is done with the number and the content of a file, in a module's function: it is pickled by reference.
+#: The work with the number and the content of a file, a module's function: it is pickled by reference.
 _Done: TypeAlias = Callable[[StagingArea, Store, int, bytes], Any]
 
 
 @dataclass(frozen=True, slots=True)
 class NumberedTask:
-    """A task that gives what is ``done`` with the work of each of its numbers, at the paths that ``prefix`` begins."""
+    """A task that gives the results of ``done`` for the work of each of its numbers, at paths that begin with
+    ``prefix``.
+    """
 
     staging: StagingArea
     prefix: str
@@ -54,9 +56,9 @@ def run_numbered(
     *,
     seconds: float = math.inf,
 ) -> list[Any]:
-    """What is ``done`` with each work, unordered. ``name`` is that of the staged files.
+    """The results of ``done`` for each work, unordered. ``name`` is for the staged files.
 
-    ``seconds`` of a core are what the whole work takes: little work needs no job of Spark.
+    ``seconds`` is the time of a core for the whole work: little work needs no job of Spark.
     """
     task = NumberedTask(staging, f"{staging.folder}-{name}-", done)
     files = [(f"{task.prefix}{number}.json", content) for number, content in enumerate(work)]

@@ -28,9 +28,9 @@ __all__ = [
 ]
 
 _Array = np.ndarray[Any, Any]
-#: Behind the namespace in a key.
+#: After the namespace in a key.
 NAMESPACE_END: Final = b"\x01"
-#: Behind every key with the same beginning: no key has two of these bytes in a row.
+#: After every key with the same beginning: no key has two of these bytes in a row.
 _BEHIND_ALL: Final = b"\xff\xff"
 
 
@@ -47,7 +47,7 @@ def first_of_namespace(namespace: str) -> bytes:
 
 
 def end_of_namespace(namespace: str) -> bytes:
-    """A key behind all keys of a namespace, and in front of the next one's."""
+    """A key after all keys of a namespace, and before the next one's."""
     return namespace.encode() + b"\x02"
 
 
@@ -97,7 +97,7 @@ class SortedKeys(Protocol):
 
 
 def segment_ids(cuts: Sequence[bytes] | SortedKeys, keys: pa.LargeBinaryArray) -> _Array:
-    """The number of each key's segment (int64): how many of the sorted ``cuts`` are not behind the key."""
+    """The number of each key's segment (int64): how many of the sorted ``cuts`` are not after the key."""
     # Binary search for all keys together.
     low = np.zeros(len(keys), np.int64)
     if not len(cuts) or not len(keys):

@@ -38,10 +38,10 @@ __all__ = [
     "read_blocks",
 ]
 
-#: Bounds of what a writer holds before it writes a run: sorting takes as much again.
+#: Bounds of a writer's memory before it writes a run: sorting takes as much again.
 RUN_ROWS: Final = 500_000
 RUN_BYTES: Final = 48 * 1024 * 1024
-#: Names in a block: what a task may read in vain at each end of its range.
+#: Names in a block: a task may read so many in vain at each end of its range.
 BLOCK_ROWS: Final = 4096
 
 _Array = np.ndarray[Any, Any]
@@ -91,7 +91,7 @@ class KeyedNames:
     properties: tuple[pa.LargeStringArray, ...]
 
     def take(self, rows: _Array) -> KeyedNames:
-        """These rows of it."""
+        """The names of these rows."""
         index = pa.array(rows)
         return KeyedNames(self.keys.take(index), tuple(column.take(index) for column in self.properties))
 

@@ -1,4 +1,4 @@
-"""The staging area of a build: what each task is given to open its own store and writer."""
+"""The staging area of a build, by which each task opens its own store and writer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["StagingArea"]
 
 @dataclass(frozen=True, slots=True)
 class StagingArea:
-    """Where and how names are staged. ``target`` is the average size of segments in bytes.
+    """The place and the form of staged names. ``target`` is the average size of segments in bytes.
 
     Names outside of ``key_ranges`` and of ``namespaces`` are left out; ``None`` takes all.
     """
@@ -35,7 +35,7 @@ class StagingArea:
         return self.largest_segment_bytes or LARGEST_FACTOR * self.target
 
     def open(self) -> Store:
-        """The store, opened by a task. What a killed one leaves has the name of a staged file."""
+        """The store, opened by a task. Files that a killed task leaves have names of staged files."""
         return open_store(self.uri, self.options, staged=f"{PurePath(self.folder).name}-part")
 
     def writer(self) -> SortedRunWriter:

@@ -20,7 +20,7 @@ _ASK_AGAIN: Final = 1.0
 
 
 class ChangeLogFinder:
-    """Finds the change log of a catalogue among ``logs``, those of the broker.
+    """Finds the change log of a catalogue among ``logs``, the broker's.
 
     The search goes on until the log is found: plugins start one after the other, and a log may come later. ``static``
     is the operator's declaration that the catalogue never changes.
@@ -41,7 +41,7 @@ class ChangeLogFinder:
     async def find(self, manifest: Manifest) -> ChangeLog | None:
         """The change log of a generation, or ``None`` for a catalogue that is declared static.
 
-        Raises :exc:`PassToNextLister` where the generation must not be served as it is.
+        Raises :exc:`PassToNextLister` if the generation must not be served as it is.
         """
         if manifest.static:
             if not self.static:

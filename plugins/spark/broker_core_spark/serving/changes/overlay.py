@@ -131,9 +131,9 @@ class Overlay:
 
     def put_into(self, answer: Selection, matching: Selection, properties: Mapping[str, str]) -> Selection:
         """An answer after the changes of the names that its mode and pattern match, in a listing of its own; ``answer``
-        itself where they change nothing.
+        itself if they change nothing.
 
-        ``properties`` are those of the question. The core has matched the added names, so nothing is verified.
+        ``properties`` are the question's. The core has matched the added names, so nothing is verified.
         """
         rows = matching.row_array
         shown: _Array = self.listed[rows]

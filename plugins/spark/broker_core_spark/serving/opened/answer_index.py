@@ -37,14 +37,14 @@ RECORD: Final = np.dtype(
 )
 IS_RANGE: Final = segment_layout.KIND_RANGE
 _ROWS_AT_ONCE: Final = 4_000_000
-#: Some 20 MB with what is made of them.
+#: Some 20 MB with the columns made of them.
 _ENTRIES_AT_ONCE: Final = 65_536
 _Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Entries ``start`` to ``stop`` of the file of entries: those of a run, its first row, and its names."""
+    """Entries ``start`` to ``stop`` of the file of entries: the entries of a run, its first row, and its names."""
 
     start: int
     stop: int
@@ -153,7 +153,7 @@ class NamespacePostings:
         )
         counts = np.add.reduceat(parts.count[picked.entry], starts)
         records["crc"][answered], records["count"][answered] = crcs, counts
-        # `shifts` moves the rows of a domain behind those of the domain before it.
+        # `shifts` moves the rows of a domain after the rows of the domain before it.
         first = parts.first[picked.entry] + np.where(
             parts.has_words[picked.entry], 0, parts.base[picked.entry] + shifts
         )
@@ -256,7 +256,7 @@ class _Parts:
 
 
 def _between(stored: _Array, runs: Mapping[_Run, Sequence[int]]) -> _Entries:
-    """The entries from the first to the second number of each of these runs of a domain."""
+    """The entries between two numbers of each of these runs of a domain."""
     counts = [stop - start for start, stop in runs.values()]
     return _Entries(
         np.concatenate([np.empty(0, stored.dtype), *(stored[start:stop] for start, stop in runs.values())]),

@@ -24,8 +24,8 @@ __all__ = ["LISTINGS_BYTES", "RANGES_BYTES", "SELECTIONS_BYTES", "Generation", "
 #: Bytes of cached listings of one or two kilobytes: a catalogue may have a hundred thousand namespaces.
 LISTINGS_BYTES: Final = 8 * 1024 * 1024
 _LISTING: Final = 1536
-#: Bytes of cached answers with row numbers. A repeated question gets the same object, and the broker remembers what it
-#: verified of it.
+#: Bytes of cached answers with row numbers. A repeated question gets the same object, of which the broker remembers
+#: that it is verified.
 SELECTIONS_BYTES: Final = 24 * 1024 * 1024
 #: Bytes of cached ranges. Ranges are made in microseconds, so only frequent ones are worth a place.
 RANGES_BYTES: Final = 768 * 1024
@@ -96,11 +96,11 @@ class Generation:
     ) -> Generation:
         """Fetch, verify and map the generation of an id. Takes seconds for millions of names: call it on a thread.
 
-        Segments that ``before`` has are taken from it.
+        Segments of ``before`` are taken from it.
 
         ``directory`` is the folder of the private files, which have no names and take twice the generation's size.
-        Raises :exc:`InvalidGeneration` with the file and the reason, :exc:`NoSuchGeneration`, and :exc:`StoreFailed`
-        where the store or the directory fails.
+        Raises :exc:`InvalidGeneration` with the file and the reason, :exc:`NoSuchGeneration`, and :exc:`StoreFailed` if
+        the store or the directory fails.
         """
         manifest = read_manifest(store, generation)
         known = None if before is None else before.opened

@@ -3,8 +3,8 @@
 The names of all segments become one column with the namespaces one after the other. Row numbers of segments become row
 numbers of namespaces. Memory is bounded: segments are read one at a time, and results go to files without names.
 
-What a generation that is open already has verified is neither fetched nor verified again: its names are copied from the
-one column to the other, and its postings stay in the private file that they were fetched to.
+Segments that an open generation has verified are neither fetched nor verified again: their names are copied from one
+column to the other, and their postings stay in the private file that they were fetched to.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ __all__ = ["MappedFiles", "SampleChecks", "VerifiedSegment", "verify_and_map"]
 _MOST_NAMES: Final = 2**31 - 1
 #: The share of the selectors of a sample that are matched again in a segment that a patch made.
 _OF_PATCHED: Final = 64
-#: Patches behind each other of a segment, of which a broker makes the last from the first.
+#: The most successive patches of a segment by which a broker makes the last segment from the first.
 _MOST_PATCHES: Final = 8
 _Array = np.ndarray[Any, Any]
 
@@ -77,7 +77,7 @@ class MappedFiles:
     ``field_offsets`` are int64, one more than names. ``keys`` are the first halves of the questions' keys (uint64,
     ascending). ``records`` has a :data:`~.answer_index.RECORD` for each, in the same order. ``rows`` are int32.
     ``namespaces`` has (first name, non-persistent names, all names) of each namespace with names. ``segments`` are the
-    verified ones, for the generation that comes next.
+    verified ones, for the next generation.
     """
 
     fields: pa.Buffer
@@ -213,8 +213,8 @@ class _FormerSegments:
 class _PatchedSegment:
     """A segment that a patch made: its postings in a private file, and its names.
 
-    All is verified but what the patch says that selectors pick of the names that came, and postings of added selectors.
-    ``trusted`` says that no other patch before it may have added some.
+    All is verified but the patch's picks of selectors among new names, and postings of added selectors. ``trusted``
+    says that no patch before it may have added any.
     """
 
     entry: SegmentEntry
