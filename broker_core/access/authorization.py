@@ -404,7 +404,7 @@ def _together(rules: Iterable[_Rule]) -> TopicPatterns:
 
 
 def is_covered(pattern: str, wide: Iterable[str]) -> bool:
-    """Whether one of the wide patterns of topics matches all that a pattern does; ``False`` where this is not clear."""
+    """Whether one of the wide patterns of topics matches all that a pattern does; ``False`` if this is not clear."""
     # A `*` of the pattern may stand for no character at all, which a `?` does not match.
     return any(
         re.fullmatch(

@@ -56,8 +56,8 @@ class ApiClient:
         client_version: str | None = None,
         max_answer: int = _MOST,
     ) -> None:
-        """Nothing is connected yet. Raises :exc:`~broker_core.client.InvalidServiceUrl`, and :exc:`ValueError` for
-        wrong numbers.
+        """Make a client that is not connected yet. Raises :exc:`~broker_core.client.InvalidServiceUrl`, and
+        :exc:`ValueError` for wrong numbers.
         """
         check_seconds("operation_timeout", operation_timeout)
         check_seconds("connect_timeout", connect_timeout)

@@ -38,7 +38,7 @@ class BlockingLookupClient:
         concurrent_requests: int = 100,
         max_answer: int = MAX_ANSWER,
     ) -> None:
-        """Nothing is connected yet. Raises :exc:`~broker_core.client.InvalidServiceUrl`."""
+        """Make a client that is not connected yet. Raises :exc:`~broker_core.client.InvalidServiceUrl`."""
         self._client = LookupClient(
             service_url,
             auth=auth,

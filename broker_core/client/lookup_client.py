@@ -91,8 +91,8 @@ class LookupClient:
         concurrent_requests: int = 100,
         max_answer: int = MAX_ANSWER,
     ) -> None:
-        """Nothing is connected yet. Raises :exc:`~broker_core.client.InvalidServiceUrl`, and :exc:`ValueError` for
-        wrong numbers.
+        """Make a client that is not connected yet. Raises :exc:`~broker_core.client.InvalidServiceUrl`, and
+        :exc:`ValueError` for wrong numbers.
         """
         for name, seconds in (
             ("operation_timeout", operation_timeout),

@@ -56,8 +56,8 @@ def opening_errors(shown: str, *, is_tls: bool) -> Iterator[None]:
 
 
 def connect_failure(refused: OSError, shown: str) -> str:
-    """The text of a socket that is not connected to the address ``shown``, in the system's words: those of asyncio have
-    the address once more, and are a list of exceptions if a host has several.
+    """The text of a socket that is not connected to the address ``shown``, in the system's words: asyncio's have the
+    address once more, and are a list of exceptions if a host has several.
     """
     numbers = [refused.errno] if refused.errno else [int(each) for each in _NUMBER.findall(str(refused))]
     words = dict.fromkeys(os.strerror(number) for number in numbers if number > 0)

@@ -124,7 +124,7 @@ class TopicsQuestion:
             import pyarrow.compute as pc
 
             fits = reduce(pc.or_, (pc.starts_with(names, prefix) for prefix in prefixes))
-            # Not the index at once: Arrow imports pandas, where it is installed, to make a scalar of Python's False. An
+            # Not the index at once: Arrow imports pandas, if it is installed, to make a scalar of Python's False. An
             # empty listing fits: of no values `all` is null unless min_count is 0.
             bad = (
                 None

@@ -13,7 +13,9 @@ __all__ = ["CacheState", "Caches"]
 
 @dataclass(frozen=True, slots=True)
 class CacheState:
-    """How much is kept, and ``limit`` bytes at the most; 0 is no bound. ``size`` counts its bytes, in any thread."""
+    """The number and the bytes of kept values, ``limit`` bytes at the most; 0 is no bound. ``size`` counts its bytes,
+    in any thread.
+    """
 
     entries: int
     size: Callable[[], int]

@@ -33,7 +33,7 @@ class Releasable(Protocol):
 
 
 class Leases:
-    """The permits of objects, by their identity. All methods are for one event loop, where permits are released.
+    """The permits of objects, by their identity. All methods are for one event loop, on which permits are released.
 
     An object may be freed in any thread and in the midst of any statement; its permits are released in the next turn of
     the loop, or at once by :meth:`settle`.

@@ -101,7 +101,7 @@ class PluginMetrics(Collector):
                     yield metric
 
     def describe(self) -> list[Metric]:
-        """Nothing yet: plugins register when they start."""
+        """No metrics yet: plugins register when they start."""
         return []
 
     def close(self) -> None:

@@ -201,7 +201,7 @@ class Acceptance:
             raise bad_topics(f"returned a bad topic: {error}") from None
         if key is not None and result.version is not None and surely_whole(listing.all(), request.page):
             if self._kept.put(key, result.version, listing, len(names), text=key.text):
-                return listing.all(), len(names), 0  # charged where it is kept
+                return listing.all(), len(names), 0  # charged to its keeper
         return listing.all(), len(names), data_of(listing).column_bytes
 
     async def _column(self, progress: ListingInProgress, topics: Any) -> pa.LargeStringArray:

@@ -67,7 +67,7 @@ class Answer:
 
     @property
     def names(self) -> pa.LargeStringArray:
-        """The full names: of a page in the order of pages, else in that of the hash."""
+        """The full names: of a page in the order of pages, else in the order of the hash."""
         if self.page_names is not None:
             return self.page_names
         return pa.array([], pa.large_string()) if self.selection is None else self.selection.names

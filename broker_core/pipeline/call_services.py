@@ -71,7 +71,7 @@ class CallServices:
 
     @property
     def wrong(self) -> str | None:
-        """The plugin's wrong use of these services, even where it caught the error."""
+        """The plugin's wrong use of these services, even if it caught the error."""
         return self.calls.wrong
 
     @property

@@ -35,7 +35,7 @@ class MasksInFlight:
         return len(self._runs)
 
     async def visible(self, key: Hashable, names: pa.LargeStringArray, ask: AsksMask) -> Seen:
-        """Which of the names may be seen (``None``: all), by the mask that ``ask`` returns for a column.
+        """The mask of visible names (``None``: all), by the mask that ``ask`` returns for a column.
 
         The answering call of ``ask`` begins after this call. Raises what ``ask`` raises.
         """

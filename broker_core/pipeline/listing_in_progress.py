@@ -38,7 +38,7 @@ class AcceptedAnswer:
     filtered: bool
     topics_hash: str | None
     claimed: bool = False
-    #: Bytes of a listing that was built for this request alone; a shared one is charged where it is kept.
+    #: Bytes of a listing that was built for this request alone; a shared listing is charged to its keeper.
     owned: int = 0
     said_hash: str | None = None
     #: The age in seconds, if this is a former answer in place of a failure.

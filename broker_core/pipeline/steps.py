@@ -98,7 +98,7 @@ def applied_pattern(request: ListingRequest, options: PipelineOptions) -> Topics
 def listing_plan(
     request: ListingRequest, pattern: TopicsPattern | None, *, filtered_by_lister: bool = False
 ) -> str:
-    """How the pattern is applied, in the words of ``explain`` and of the metrics."""
+    """The way in which the pattern is applied, in the words of ``explain`` and of the metrics."""
     if filtered_by_lister:
         return "lister"
     if pattern is not None:

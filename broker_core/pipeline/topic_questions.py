@@ -129,7 +129,7 @@ class TopicQuestions:
         return found
 
     async def visible(self, request: ListingRequest, names: pa.LargeStringArray) -> Seen:
-        """Which of ``names`` the masks show, for a question without properties; ``None``: all."""
+        """The mask of ``names`` that the plugins' masks show, for a question without properties; ``None``: all."""
         ask = partial(self._dispatcher.mask_hook.visible, request, by_name=True)
         while True:
             words = self._dispatcher.mask_hook.depends_on(request.namespace)

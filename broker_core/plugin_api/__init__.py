@@ -1,1 +1,1 @@
-"""What plugins implement and what they are given: hooks, requests, results."""
+"""The interface of plugins: hooks, requests, results."""

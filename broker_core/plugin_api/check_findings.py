@@ -1,4 +1,4 @@
-"""What `broker-core check` finds, one line each."""
+"""The findings of `broker-core check`, one line each."""
 
 from __future__ import annotations
 

@@ -110,7 +110,9 @@ class Asked(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AnswerKey:
-    """What an answer depends on, of one request; ``text`` is about how many bytes of the client's text it holds."""
+    """The values that an answer depends on, of one request; ``text`` is the approximate bytes of the client's text in
+    it.
+    """
 
     namespace: NamespaceName
     mode: Mode

@@ -1,4 +1,4 @@
-"""The question about some topics of a namespace by name, or by id: what is known of each besides its name?"""
+"""The question for details of some topics of a namespace, by name or by id."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["DescribeRequest"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DescribeRequest:
-    """Topics to describe; immutable, and the same for every plugin of the chain.
+    """Topics to describe; immutable, and shared by all plugins of the chain.
 
     Either ``names`` (full names without partition suffix) or ``ids`` (16 bytes each) is an Arrow column without nulls,
     made of a sequence of Python values too; the other is ``None``. ``wants`` are the columns of the

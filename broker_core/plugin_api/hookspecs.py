@@ -47,7 +47,7 @@ hookimpl = HookimplMarker(PROJECT)
 
 @dataclass(frozen=True, slots=True)
 class ListingOutcome:
-    """How one listing ended, as observers see it (``broker_core_listing_served``).
+    """The end of one listing, as observers see it (``broker_core_listing_served``).
 
     ``outcome`` is ``"served"``, ``"unchanged"`` or ``"error"``; ``lister`` the plugin that answered, ``"catalog"`` or
     ``"upstream"`` (``None`` if none did); ``topics`` how many names were sent; ``seconds`` from the request's arrival

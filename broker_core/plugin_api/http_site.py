@@ -76,7 +76,8 @@ class HttpScreen:
 
 
 class HttpSite:
-    """What a plugin serves over HTTP below ``prefix`` (``/``, or ``/name``): files of a folder, routes, screens.
+    """The site that a plugin serves over HTTP below ``prefix`` (``/``, or ``/name``): files of a folder, routes,
+    screens.
 
     ``files`` is a folder of the plugin's package, which is read when the server starts; ``index.html`` in it is what is
     at the prefix itself. With ``changes``, pages of this server may change something by the routes of the site, in the

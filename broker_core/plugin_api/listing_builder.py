@@ -82,10 +82,9 @@ class ListingBuilder:
     ) -> int:
         """Add names without ``domain://tenant/namespace/``; returns how many.
 
-        ``names`` is a list, an Arrow column, or UTF-8 bytes in which each name stands behind a slash (``/a/b/c``: a
-        local name has none), which is the quickest form that a database can give. Names of a domain that the request's
-        mode does not list are left out, and count as 0. Raises :exc:`~broker_core.errors.InvalidListing` for a bad
-        name.
+        ``names`` is a list, an Arrow column, or UTF-8 bytes in which each name follows a slash (``/a/b/c``: a local
+        name has none), which is the quickest form that a database can give. Names of a domain that the request's mode
+        does not list are left out, and count as 0. Raises :exc:`~broker_core.errors.InvalidListing` for a bad name.
         """
         if domain not in (PERSISTENT, NON_PERSISTENT):
             raise InvalidListing(f"{domain!r:.50} is no domain: write {PERSISTENT!r} or {NON_PERSISTENT!r}")
@@ -134,7 +133,7 @@ _made: Final[Callable[[ListingBuilder], _Making]] = _making.__get__
 
 
 def _page(names: pa.LargeStringArray) -> bytes:
-    """A column of local names as a page, each behind a slash."""
+    """A column of local names as a page, each after a slash."""
     if not len(names):
         return b""
     try:

@@ -126,7 +126,7 @@ class ListingRequest:
     def key(
         self, *, pattern: str | Same | None = SAME, properties: Mapping[str, str] | Same = SAME
     ) -> Hashable:
-        """What ``rest(...)`` with the same arguments depends on, to keep its answer by: equal keys, equal answers.
+        """The key by which to keep the answer of ``rest(...)`` with the same arguments: equal keys, equal answers.
 
         An answer of :meth:`rest` that is kept under less shows one client what is for another. The key has the fields
         that this plugin, all plugins after it and the default lister declare; the namespace and the mode; how often

@@ -57,7 +57,7 @@ class TopicListingResult:
     that was listed: equal versions mean equal answers to one question, and only an answer with a version is cached.
     ``owned`` says that ``topics`` is a listing made for this request alone, whose memory counts as this request's until
     its answer has left. ``details`` are what is known of the topics besides their names; ``next`` says that ``topics``
-    are the wanted page, and where the next page begins. ``refusal`` is the message for the client if the lister
+    are the wanted page, and gives the start of the next one. ``refusal`` is the message for the client if the lister
     refuses. ``why`` is why it passes, for ``explain``.
     """
 
@@ -340,7 +340,7 @@ def _nothing() -> None:
 
 
 class DefaultLister(Protocol):
-    """Where topics live when no plugin answers: the catalogue, or the brokers upstream."""
+    """The lister that answers if no plugin does: the catalogue, or the brokers upstream."""
 
     @property
     def name(self) -> str:
@@ -348,7 +348,7 @@ class DefaultLister(Protocol):
 
     @property
     def depends_on(self) -> frozenset[str]:
-        """What its answers depend on, in the words of :mod:`~broker_core.plugin_api.depends_on`."""
+        """The words of what its answers depend on; see :mod:`~broker_core.plugin_api.depends_on`."""
 
     def list_now(
         self, request: ListingRequest, applied: TopicsPattern | None = None

@@ -35,7 +35,7 @@ def _principal(text: str) -> str:
 
 
 def _pairs(value: object) -> object:
-    """In the environment, a table is written as JSON."""
+    """A table, which the environment has as JSON."""
     if isinstance(value, str):
         try:
             return read_json(value)

@@ -39,7 +39,7 @@ class SettingProblem:
 
 @dataclass(frozen=True, slots=True)
 class SettingInForce:
-    """One setting: its path, its value as it prints, and where it is from.
+    """One setting: its path, its value as it prints, and its source.
 
     ``origin`` is ``"default"``, ``"file"``, ``"env"`` or ``"option"``; ``source`` names the file, the variable or the
     option (empty for a default).

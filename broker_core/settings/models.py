@@ -302,7 +302,7 @@ class PluginsSettings(Table):
         return self.__pydantic_extra__ or {}
 
     def table(self, name: str) -> Mapping[str, Any]:
-        """The plugin's own table as it was written, empty where there is none."""
+        """The plugin's own table as it was written, empty if there is none."""
         return self.tables.get(name, {})
 
 

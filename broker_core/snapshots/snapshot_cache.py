@@ -96,7 +96,7 @@ class SnapshotCache(Generic[P, R]):
         return CacheState(len(self._kept), size, self._budget.maximum)
 
     def asked(self, place: P, listing: Listing) -> int:
-        """How often a kept listing was asked for, in any mode."""
+        """The number of times that a kept listing was asked for, in any mode."""
         places = (self._kept.get((place, mode)) for mode in Mode)
         return sum(kept.asked for kept in places if kept is not None and kept.snapshot.listing is listing)
 

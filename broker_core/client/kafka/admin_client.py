@@ -111,8 +111,8 @@ class AdminClient:
         max_answer: int = MAX_ANSWER,
         max_request_pagination_size_limit: int = MAX_PAGE,
     ) -> None:
-        """Nothing is connected yet. Raises :exc:`~broker_core.client.InvalidServiceUrl`, and :exc:`ValueError` for
-        wrong numbers.
+        """Make a client that is not connected yet. Raises :exc:`~broker_core.client.InvalidServiceUrl`, and
+        :exc:`ValueError` for wrong numbers.
         """
         for name, seconds in (
             ("request_timeout", request_timeout),

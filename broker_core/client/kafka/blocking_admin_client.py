@@ -75,7 +75,7 @@ class BlockingAdminClient:
         max_answer: int = MAX_ANSWER,
         max_request_pagination_size_limit: int = MAX_PAGE,
     ) -> None:
-        """Nothing is connected yet. Raises :exc:`~broker_core.client.InvalidServiceUrl`."""
+        """Make a client that is not connected yet. Raises :exc:`~broker_core.client.InvalidServiceUrl`."""
         self._client = AdminClient(
             bootstrap,
             sasl=sasl,

@@ -1,4 +1,4 @@
-"""Groups, their members and offsets, and transactions, as a Kafka cluster tells of them."""
+"""Groups, their members and offsets, and transactions, in answers of a Kafka cluster."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class TopicPartition(NamedTuple):
 
 
 class GroupListing(NamedTuple):
-    """A group in a listing; ``state`` and ``type`` are empty where the server is too old to tell them."""
+    """A group in a listing; ``state`` and ``type`` are empty if the server is too old to give them."""
 
     group_id: str
     protocol_type: str

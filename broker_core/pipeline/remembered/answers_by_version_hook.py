@@ -33,7 +33,7 @@ _KIND: Final = "version"
 
 @dataclass(frozen=True, slots=True)
 class _Versioned:
-    """``selection`` is ``None`` for a pass through; ``pattern`` (as the client sent it) matters where ``claimed``."""
+    """``selection`` is ``None`` for a pass through; ``pattern`` (as the client sent it) matters if ``claimed``."""
 
     version: str
     selection: Selection | None
@@ -214,7 +214,7 @@ class VersionedAnswersToQuestion:
         listing = None if selection is None else selection.listing
         kept = self._store.put((_KIND, key), self._request.namespace, new, listing, text)
         if kept and accepted is not None:
-            accepted.owned = 0  # charged where it is kept
+            accepted.owned = 0  # charged to its keeper
         return kept
 
     def _key(self, plugin: str) -> AnswerKey:

@@ -32,7 +32,7 @@ _HASH: Final = "last hash"
 
 @dataclass(slots=True)
 class _Last:
-    """``selection`` is ``None`` for a pass through; ``pattern`` (as the client sent it) matters where ``claimed``."""
+    """``selection`` is ``None`` for a pass through; ``pattern`` (as the client sent it) matters if ``claimed``."""
 
     selection: Selection | None
     filtered: bool

@@ -31,7 +31,7 @@ _SIZED = 64
 
 
 class VerifyFiltered(Enum):
-    """How much of a plugin's ``filtered=True`` is checked."""
+    """The policies of checking a plugin's ``filtered=True``."""
 
     ALWAYS = "always"
     SAMPLE = "sample"

@@ -1,4 +1,4 @@
-"""Checking the pages that plugins give, and telling a page from a whole listing."""
+"""Checking the pages that plugins give, and distinguishing a page from a whole listing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many connections there are, in all and from each address, and whether one more gets a place."""
+"""The numbers of connections, in all and from each address, and the decision whether one more gets a place."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ class RequestSlots:
 
     @property
     def limit(self) -> int:
-        """How many there are; 0: any number."""
+        """The number of places; 0: any number."""
         return max(self._limit, 0)
 
     @limit.setter

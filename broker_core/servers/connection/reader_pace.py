@@ -1,4 +1,4 @@
-"""How fast a large answer is written: as its peer reads, in pieces that a slow one cannot hold much memory with."""
+"""The pace of writing a large answer: as its peer reads, in pieces by which a slow one cannot hold much memory."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ class HttpServer:
 
     @property
     def connections(self) -> int:
-        """How many connections are open."""
+        """The number of open connections."""
         return len(self._open)
 
     @property

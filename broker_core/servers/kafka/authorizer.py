@@ -61,7 +61,7 @@ class Authorizer(Protocol):
 
 
 class AllowAll:
-    """There are no ACLs."""
+    """An authorizer without ACLs, which allows everything."""
 
     enabled = False
 
@@ -69,10 +69,10 @@ class AllowAll:
         return True
 
     async def refresh(self, _call: Caller) -> None:
-        """There is nothing to learn."""
+        """Do nothing."""
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing."""
 
     def bindings(self, _call: Caller) -> Sequence[AclBinding]:
         return ()

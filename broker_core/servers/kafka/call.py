@@ -66,7 +66,7 @@ class KafkaCall(Caller):
 
     @property
     def change_deadline(self) -> float:
-        """When no change of the request begins any more: its own time-out may come first."""
+        """The time after which no change of the request begins: its own time-out may come first."""
         timeout: int | None = self.body.get("timeout_ms")
         if timeout is None:
             return self.deadline

@@ -50,7 +50,7 @@ def not_this_broker(name: str, node_id: int, *, is_called: str, instead_of: str)
 
 
 def unauthorized(call: KafkaCall, kind: int, name: str, operation: Operation) -> RowError | None:
-    """Why the client may not do this with the configs of a resource that is no topic."""
+    """The error of a client that may not do this with the configs of a resource that is no topic."""
     if kind == ConfigResource.GROUP:
         allowed = call.services.authorizer.allows(call, operation, ResourceType.GROUP, name)
         return None if allowed else error_row(ErrorCode.GROUP_AUTHORIZATION_FAILED)

@@ -29,7 +29,7 @@ class NewTopic(NamedTuple):
 
     @property
     def records(self) -> int:
-        """How many records of Kafka's metadata log the topic would take."""
+        """The number of records of Kafka's metadata log that the topic would take."""
         return 1 + self.partitions + len(self.configs)
 
 

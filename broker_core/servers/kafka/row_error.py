@@ -1,4 +1,4 @@
-"""Why a row of an answer is an error: its code and its message."""
+"""Errors of rows of an answer: a code and a message."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class LookupQuestions:
         return found.brokerServiceUrl, found.brokerServiceUrlTls
 
     async def partitions(self, topic: TopicName, asker: Asker, missing: str, *, may_create: bool) -> int:
-        """How many partitions a topic has, 0 for one without; with ``may_create``, of one that brokers make for it."""
+        """The number of partitions of a topic, 0 for one without; with ``may_create``, brokers may create it."""
         command = BaseCommand(type=BaseCommand.PARTITIONED_METADATA)
         command.partitionMetadata.metadata_auto_creation_enabled = may_create
         return (await self._answer(command, topic, asker, missing)).partitionMetadataResponse.partitions

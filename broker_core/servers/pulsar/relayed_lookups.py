@@ -30,7 +30,7 @@ _GUESSED: Final = 64
 
 
 class RelayedLookups:
-    """In front of the ``brokers``, which get every lookup of a topic that no plugin has a say about."""
+    """Lookups before the ``brokers``, which get every lookup of a topic that no plugin is concerned with."""
 
     def __init__(self, pipeline: Pipeline, plugins: PluginTopics, brokers: LookupService) -> None:
         self._pipeline = pipeline

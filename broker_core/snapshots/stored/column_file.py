@@ -1,15 +1,12 @@
 """The format of a file of columns: a header with the checksum of each column, then the columns' bytes.
 
 =============  =====================================================================================================
-bytes          contents
-=============  =====================================================================================================
-0 to 8         ``BRKCOLS1``
-8 to 12        bytes of the header, little-endian
-12 to 16       CRC32C of the header, little-endian
-from 16        the header: JSON, with the rows, facts of the writer, and each column's name, place, bytes and CRC32C
-multiples      the columns, each at the first multiple of 64 behind what is in front of it; zeros between
-of 64
-=============  =====================================================================================================
+bytes          contents =============
+===================================================================================================== 0 to 8
+``BRKCOLS1`` 8 to 12        bytes of the header, little-endian 12 to 16       CRC32C of the header, little-endian from
+16        the header: JSON, with the rows, facts of the writer, and each column's name, place, bytes and CRC32C
+multiples      the columns, each at the first multiple of 64 after the one before; zeros between of 64 =============
+=====================================================================================================
 
 A file is named by its content (:attr:`FileReference.digest`), so that an existing one never needs to be written. A
 reader compares everything before it uses it: the reference with the header, the header with the size, each column with

@@ -28,7 +28,7 @@ def reason_of(error: Exception) -> str:
 
 
 class FileCounts:
-    """How often each of :data:`EVENTS` happened; for any thread."""
+    """Counts of each of :data:`EVENTS`; for any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -63,7 +63,7 @@ class Stored:
 
     @property
     def is_worth_it(self) -> bool:
-        """Whether reading it back would be quicker, and its version can be told from that of a restored catalogue."""
+        """Whether reading it back would be quicker, and its version differs from any of a restored catalogue."""
         return sum(chunk.size for chunk in self.chunks) >= LEAST_TOPICS and bool(self.version.stamp)
 
 

@@ -120,7 +120,7 @@ class KafkaCluster:
         self._places = FairPlaces(options.places)
         self._idle: list[_Idle] = []
         self._busy: set[ClusterConnections] = set()
-        #: Those of them that are of former options.
+        #: The connections of former options.
         self._former: set[ClusterConnections] = set()
         self._looking: asyncio.Task[Cluster] | None = None
         #: The number of looks until now, by the id of a node that number when it was last named, and the ids that
@@ -152,7 +152,7 @@ class KafkaCluster:
         await asyncio.gather(*(each.close() for each in [*self._busy, *(row.connections for row in idle)]))
 
     def use(self, options: ClusterOptions) -> None:
-        """Have other addresses and credentials from now on; what is asked already ends over the former connections.
+        """Use other addresses and credentials from now on; requests under way end over the former connections.
 
         What was listed before is not given any more: other credentials may see other topics.
         """

@@ -52,7 +52,7 @@ async def probe(
 ) -> LookupSession | None:
     """An idle connection; ``None`` if a broker answers but keeps no connection open that is for no client.
 
-    Raises :exc:`ClientError`: :exc:`RefusesGateway` where no client could be served for that reason.
+    Raises :exc:`ClientError`: :exc:`RefusesGateway` if no client could be served for that reason.
     """
 
     async def attempt(

@@ -76,7 +76,7 @@ class TopicStore(Protocol):
     ) -> ListedTopics:
         """The topics of one domain, as of some moment after this was called.
 
-        ``admit`` is awaited with the size of a large answer before that is read; what it raises is raised here.
+        ``admit`` is awaited with the size of a large answer before that is read; its errors are raised here.
         """
 
     async def watch(self, view: View, namespace: NamespaceName, watcher: Watcher) -> bool:

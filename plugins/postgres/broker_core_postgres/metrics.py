@@ -72,7 +72,7 @@ class PostgresMetrics(Collector):
             )
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing in advance: the metrics depend on the settings."""
+        """No metrics in advance: they depend on the settings."""
         return []
 
     def _of_pools(self, server_pools: ServerPools) -> Iterator[Metric]:

@@ -86,7 +86,7 @@ class PostgresService:
             on_other_server=self.history.start_anew,
             on_down=None if report_problems is None else partial(_report, report_problems),
             session_settings=SESSION,
-            # Only for the plugin's own table is it known that one plan fits all values.
+            # One plan fits all values of the plugin's own table; of another relation that is unknown.
             one_plan=self.relation is None,
         )
         self.lister = PostgresLister(

@@ -10,7 +10,7 @@ from broker_core.listing.topics_hash import utf16_key
 
 __all__ = ["DescribedPages"]
 
-#: Partitions of a page; servers give 2,000 at most, if they are not told to give more.
+#: Partitions of a page; servers give 2,000 at most, unless their settings say more.
 _PAGE: Final = 2000
 
 

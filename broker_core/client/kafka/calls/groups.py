@@ -132,7 +132,7 @@ def with_members(group: GroupDescription, more: GroupDescription) -> GroupDescri
 def with_offsets(
     former: tuple[OffsetAndMetadata, ...], more: tuple[OffsetAndMetadata, ...]
 ) -> tuple[OffsetAndMetadata, ...]:
-    """The committed offsets of a group with those of the next page, which has all offsets of a recreated topic."""
+    """The committed offsets of a group with the next page's, which has all offsets of a recreated topic."""
     if former and more and more[0].partition <= former[-1].partition:
         former = tuple(each for each in former if each.partition.topic != more[0].partition.topic)
     return former + more

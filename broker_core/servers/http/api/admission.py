@@ -35,12 +35,12 @@ class ApiAdmission:
 
     @property
     def taken(self) -> int:
-        """How many requests are under way."""
+        """The number of requests under way."""
         return self._slots.taken
 
     @property
     def most_waiting(self) -> int | None:
-        """How many requests of one quota's bucket may keep their connections waiting (``None``: any number)."""
+        """The number of requests of one quota's bucket that may keep connections waiting (``None``: any number)."""
         return max(1, self._limit // 8) if self._limit else None
 
     @contextmanager

@@ -1,4 +1,4 @@
-"""Which form of an answer a client prefers: ``Accept`` and ``Accept-Encoding`` with their q-values (RFC 9110, 12.5)."""
+"""The preferred form of an answer: ``Accept`` and ``Accept-Encoding`` with their q-values (RFC 9110, 12.5)."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ def number_parameter(
 
 
 def limit_parameter(description: str, most: int = MOST_ITEMS, default: int | None = 1000) -> Parameter:
-    """How many items of an answer are wanted."""
+    """The parameter with the wanted number of items of an answer."""
     return number_parameter("limit", description, 1, most, default)
 
 
@@ -163,7 +163,7 @@ _MODES: Final = {mode.name.lower(): mode for mode in Mode}
 
 
 def _mode(text: str) -> Mode:
-    """In small letters or, as answers and Pulsar's enum have it, in large ones."""
+    """A mode in small letters or, as answers and Pulsar's enum have it, in large ones."""
     return _MODES[one_of(_MODES)(text.lower() if text.isupper() else text)]
 
 

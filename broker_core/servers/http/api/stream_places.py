@@ -27,7 +27,7 @@ class StreamPlaces:
         self._ending: dict[ApiAdmission, asyncio.Task[None]] = {}
 
     def total(self) -> int:
-        """How many are open."""
+        """The number of open streams."""
         return self._of.total()
 
     @contextmanager

@@ -56,7 +56,7 @@ def _rows(version: int, asked: Sequence[Fields], found: Mapping[str | None, Name
 
 
 def _offset(version: int, topic: NamedTopic, asked: Fields) -> Fields:
-    """In the order of Kafka's checks."""
+    """The row of a partition, with the first error in the order of Kafka's checks."""
     if topic.error not in (ErrorCode.NONE, ErrorCode.INVALID_TOPIC_EXCEPTION):
         return {"error_code": topic.error}
     if topic.error or not 0 <= asked["partition_index"] < topic.partitions:

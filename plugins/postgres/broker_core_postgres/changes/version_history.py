@@ -28,7 +28,7 @@ _REMEMBERED: Final = 100_000
 class VersionHistory:
     """The versions that were read. ``went_back(namespace)`` is called for each namespace whose kept answers are void.
 
-    ``max_lag`` is how many versions a replica may be behind: a version smaller by no more is no step back.
+    ``max_lag`` is how many versions a replica may lag: a version smaller by no more is no step back.
     """
 
     def __init__(self, went_back: Callable[[NamespaceName], None] | None = None, *, max_lag: int = 0) -> None:

@@ -1,8 +1,8 @@
 """Choosing the server for a listing: a replica that does not lag too much, or the primary.
 
 The version of the namespace at the replica is compared with the version at the primary, by one index look-up at each.
-With ``max_lag`` 0 an answer has everything that was written before the request. The primary answers if a replica is
-behind, fails or has no version.
+With ``max_lag`` 0 an answer has everything that was written before the request. The primary answers if a replica lags,
+fails or has no version.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _VERSION: Final = "SELECT version FROM broker_core.namespaces WHERE namespace = 
 
 
 class ReplicaChooser:
-    """Chooses a server for each listing. ``max_lag`` is how many versions of a namespace a replica may be behind."""
+    """Chooses a server for each listing. ``max_lag`` is how many versions of a namespace a replica may lag."""
 
     def __init__(self, primary: PostgresPool, replicas: Sequence[PostgresPool], max_lag: int) -> None:
         #: Listings by their choice: ``primary``, ``replica``, ``replica_behind``, ``replica_failed``.
         self.choices: Counter[str] = Counter(dict.fromkeys(_CHOICES, 0))
         #: By the name of a replica's pool, the number of versions that it lagged at the last comparison.
         self.lags: dict[str, int] = {}
-        #: The versions that an answering replica may be behind; 0 without replicas.
+        #: The versions that an answering replica may lag; 0 without replicas.
         self.max_lag = max_lag if replicas else 0
         self._primary = primary
         self._replicas = tuple(replicas)

@@ -115,8 +115,8 @@ class ServerPools:
         """An ``asyncpg.Connection`` for the block, read-only.
 
         ``deadline``, on the loop's clock, bounds the wait for a connection. With ``namespace`` a replica may answer
-        that is not behind for this namespace. With ``snapshot`` all statements of the block see one state, none in
-        which a ``TRUNCATE`` and its new rows are half done. Errors of the driver and of the connection are raised as
+        that does not lag for this namespace. With ``snapshot`` all statements of the block see one state, none in which
+        a ``TRUNCATE`` and its new rows are half done. Errors of the driver and of the connection are raised as
         :exc:`~broker_core.errors.ListingFailed`.
         """
         pool, held = await self.chooser.acquire(deadline, namespace)

@@ -50,7 +50,7 @@ _BLOCK: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class LoadReport:
-    """What a load did, or would do, in listed names (each partition is one).
+    """The changes of a load, made or to be made, in listed names (each partition is one).
 
     ``version`` is the namespace's afterwards; ``None`` if it was never filled, nor by a dry run. ``ahead`` is the text
     of a dry run if the load would be refused. ``renewed_ids`` are new topics whose id in the file another topic has, or

@@ -55,7 +55,9 @@ class RowFilter:
 
     @property
     def kind(self) -> str:
-        """How rows are found, one of :data:`KINDS`: by properties or substrings, by ranges, or as a whole namespace."""
+        """The way in which rows are found, one of :data:`KINDS`: by properties or substrings, by ranges, or as a whole
+        namespace.
+        """
         if self.properties or self.like_patterns:
             return "search"
         return "range" if self.bounds else "namespace"

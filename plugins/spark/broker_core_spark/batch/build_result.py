@@ -125,12 +125,12 @@ class BuildResult:
 
     @property
     def times_covered(self) -> int:
-        """How often the precomputed questions were asked, of ``loaded.times_asked``."""
+        """The number of times that the precomputed questions were asked, of ``loaded.times_asked``."""
         return sum(self.loaded.times.get(question, 0) for question in self.totals.questions)
 
     @property
     def coverage(self) -> float | None:
-        """The share of what was asked that is precomputed, or ``None`` where nothing was asked.
+        """The share of asked questions that is precomputed, or ``None`` if nothing was asked.
 
         Refused patterns are not covered, nor are questions of namespaces that the catalogue does not have.
         """

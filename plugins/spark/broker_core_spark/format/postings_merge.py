@@ -93,5 +93,5 @@ def _merged(names: int, found: Sequence[StoredPostings], asked: SelectorKeys | N
 
 
 def _among(keys: bytes, asked: frozenset[bytes]) -> _Array:
-    """Which of these concatenated keys are asked for (bool)."""
+    """Whether each of these concatenated keys is in ``asked`` (bool)."""
     return np.fromiter((keys[at : at + 16] in asked for at in range(0, len(keys), 16)), bool, len(keys) // 16)

@@ -188,7 +188,7 @@ class RunPatch:
 
 @dataclass(frozen=True, slots=True)
 class SegmentPatch:
-    """How a segment became its successor: the former files, and the records of all runs of the successor."""
+    """The patch from a segment to its successor: the former files, and the records of all runs of the successor."""
 
     former: tuple[str, str]
     runs: tuple[Mapping[str, Any], ...]

@@ -105,7 +105,7 @@ class GenerationRefresher:
 
     @property
     def why_none(self) -> str:
-        """Why no generation is served."""
+        """The reason why no generation is served."""
         if self.refused is not None:
             return self.refused.words
         return self._nothing if self._empty else "the first generation is still being checked"

@@ -162,7 +162,7 @@ class Counted:
 
     @classmethod
     def of(cls, answer: Answer, start: Position | None = None) -> Counted:
-        """Of an answer that is the whole listing."""
+        """The fields of an answer that is the whole listing."""
         return cls(answer.topics, answer.topics_hash, answer.filtered, answer.warnings, start)
 
 

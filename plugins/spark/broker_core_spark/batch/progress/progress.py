@@ -60,10 +60,10 @@ class NoProgress:
     """Shows nothing."""
 
     def step(self, name: str) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def tasks(self, job: SparkJob, done: int, tasks: int, seconds: float) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 _CURRENT: ContextVar[Progress | None] = ContextVar("progress", default=None)

@@ -104,7 +104,7 @@ def parse_last_asked(place: str, row: object) -> datetime | None:
 
 
 def refusal_reason(pattern: str | None, max_length: int | None) -> str | None:
-    """Why brokers do not evaluate a pattern, or ``None`` if they do.
+    """The reason why brokers do not evaluate a pattern, or ``None`` if they do.
 
     ``max_length`` is the brokers' limit in UTF-16 code units, ``None`` for the default.
     """

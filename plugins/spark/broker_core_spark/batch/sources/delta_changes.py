@@ -78,7 +78,7 @@ def pin_delta(spark: SparkSession, name: str, version: int | None) -> _DeltaTabl
 
 
 def _commits(spark: SparkSession, name: str, most: int | None) -> dict[int, int]:
-    """When the last versions were committed, in milliseconds; ``None`` is for all that Delta knows."""
+    """The times in milliseconds at which the last versions were committed; ``None`` is for all that Delta knows."""
     from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
     history = spark.sql(f"DESCRIBE HISTORY {name}" + (f" LIMIT {most}" if most else ""))
