@@ -150,6 +150,12 @@ class RawRows(EncodedRows, Sequence[Any]):
         return starts[row + 1] if row + 1 < len(starts) else self.end
 
     @property
+    def size(self) -> int:
+        """Their own bytes."""
+        starts = self.levels[0].starts
+        return self.end - starts[0] if starts else 0
+
+    @property
     def nbytes(self) -> int:
         """Bytes that the rows and their places take."""
         places = [

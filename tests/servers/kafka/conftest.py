@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from broker_core.catalog import SqliteCatalog
+from broker_core.servers.kafka import page_parts
 from broker_core.service import Logins
 from tests.support.kafka_logins import StoredUsersOfTest, logins_of
 
@@ -22,3 +23,9 @@ def logins() -> Iterator[Logins]:
     logins = logins_of(StoredUsersOfTest(alice="pencil"))
     yield logins
     logins.close()
+
+
+@pytest.fixture(autouse=True)
+def as_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows stay bytes in tests too, where they are few."""
+    monkeypatch.setattr(page_parts, "FEW_ROWS", 0)

@@ -10,6 +10,7 @@ import pytest
 
 from broker_core.broker import Broker
 from broker_core.client.kafka import NewTopic
+from broker_core.servers.kafka import page_parts
 from broker_core.servers.kafka.page_shapes import Shape
 from broker_core.servers.kafka.raw_units import RawUnits
 from broker_core.upstream.kafka import KafkaCluster
@@ -131,8 +132,12 @@ async def test_the_page_behind_a_change_through_the_gateway_asks_again(
         assert asked[LIST_GROUPS] == 2
 
 
+@pytest.mark.parametrize("few", [0, 32], ids=["bytes", "decoded"])
 @pytest.mark.parametrize("limit", [1, 2, 7, 2000])
-async def test_members_of_consumer_groups_are_on_pages(front: Broker, limit: int) -> None:
+async def test_members_of_consumer_groups_are_on_pages(
+    front: Broker, limit: int, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page_parts, "FEW_ROWS", few)
     names = [*reversed(GROUPS), "none", GROUPS[3]]
     [whole] = await _pages(front, CONSUMER_GROUP_DESCRIBE, 1, 2000, group_ids=names)
     pages = await _pages(front, CONSUMER_GROUP_DESCRIBE, 1, limit, group_ids=names)
