@@ -12,10 +12,12 @@ import pytest
 
 from broker_core.broker import Broker
 from broker_core.cli.command_tree import run
+from broker_core.client import LookupClient
 from broker_core.client.kafka import AdminClient, NewTopic
+from broker_core.names import NamespaceName
 from broker_core_postgres.plugin import PostgresPlugin
 from broker_core_spark.plugin import SparkPlugin
-from tests.support.kafka_gateway import NAMESPACE, Cluster, address_of, gateway, small_cluster
+from tests.support.kafka_gateway import NAMESPACE, Cluster, Secrets, address_of, gateway, small_cluster
 from tests.support.postgres_server import Database, PostgresServer
 from tests.support.spark_catalogues import write_patterns
 
@@ -78,11 +80,26 @@ async def _served(
         ("postgres", PostgresPlugin(), {"dsn": database.dsn}),
         ("spark", SparkPlugin(), static),
     ):
-        tables = {"plugins": {"enabled": [name], name: {"namespaces": [NAMESPACE], **own}}}
+        tables: dict[str, Any] = {"plugins": {"enabled": [name], name: {"namespaces": [NAMESPACE], **own}}}
         async with gateway(folder, cluster.address, {name: plugin}, tables) as broker:
             assert await _listed(capsys, _http(broker)) == NAMES
             async with AdminClient(address_of(broker)) as client:
                 assert {row.name for row in await client.list_topics()} == {"orders", "secret.keys"}
+        # A mask hides from all clients what the index has.
+        tables["plugins"]["enabled"].append("secrets")
+        async with gateway(folder, cluster.address, {name: plugin, "secrets": Secrets()}, tables) as broker:
+            async with AdminClient(address_of(broker)) as client:
+                described = await client.describe_topics(["orders", "secret.keys"])
+                assert (list(described), list(described.errors)) == (
+                    ["orders", "secret.keys"],
+                    ["secret.keys"],
+                )
+                assert len(described["orders"].partitions) == 3
+                assert (await client.list_topics()).names() == ["orders"]
+            async with LookupClient("pulsar://{}:{}".format(*broker.pulsar_address)) as pulsar:
+                assert (
+                    list(await pulsar.get_topics_under_namespace(NamespaceName.parse(NAMESPACE))) == NAMES[:4]
+                )
 
 
 async def _listed(capsys: pytest.CaptureFixture[str], url: str) -> list[str]:
