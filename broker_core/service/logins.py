@@ -52,7 +52,7 @@ class StoredUsers(Protocol):
 
 
 class Logins:
-    """``users`` are the catalogue's; ``None`` before a cluster, where none are stored. ``elsewhere``, if given, alone
+    """``users`` are the catalogue's; ``None`` before a cluster, which stores none. ``elsewhere``, if given, alone
     verifies a method of authentication and its data, and returns the principal.
     """
 

@@ -326,7 +326,7 @@ class LogSettings(Table):
 
 
 class Settings(Table):
-    """All settings. Immutable; ``http``, ``kafka`` and ``upstream`` are ``None`` where their table is absent."""
+    """All settings. Immutable; ``http``, ``kafka`` and ``upstream`` are ``None`` if their table is absent."""
 
     live: ClassVar = frozenset({"quotas"})
 

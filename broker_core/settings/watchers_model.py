@@ -1,4 +1,4 @@
-"""``[watchers]``: clients that are told which topics come and go."""
+"""``[watchers]``: clients that follow the topics that come and go."""
 
 from __future__ import annotations
 

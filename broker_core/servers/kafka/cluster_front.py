@@ -1,4 +1,4 @@
-"""The Kafka cluster that clients of a gateway see: its nodes at ports of the gateway, asked for each client."""
+"""The Kafka cluster that clients of a gateway see: its nodes at ports of the gateway, asked in each client's name."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from broker_core.wire.kafka import METADATA, Api, Fields
 
 __all__ = ["ClusterFront"]
 
-#: The versions of Metadata that tell ids of topics by their names, and names by ids.
+#: The first versions of Metadata with ids of topics by names, and with names by ids.
 _WITH_IDS: Final = (10, 13)
 _BY_ID: Final = (12, 13)
 
 
 class ClusterFront:
-    """The cluster, its nodes at their ports, and the credentials that it is asked with.
+    """The cluster, its nodes at their ports, and the credentials for it.
 
     ``namespace`` has the cluster's topics. ``sessions`` has the credentials of clients, if the cluster is asked with
-    them; ``None``: with the gateway's own. ``max_age``: how many seconds an answer may be old that pages are made of.
-    ``topics`` gives the newest topics that a client may be given.
+    them; ``None``: with the gateway's own. ``max_age``: the greatest age in seconds of an answer that pages are made
+    of. ``topics`` gives the newest topics that a client may see.
     """
 
     def __init__(
@@ -51,11 +51,11 @@ class ClusterFront:
         topics: Callable[[Asker], Awaitable[ClusterTopics]] | None = None,
     ) -> None:
         self.cluster = cluster
-        #: What later pages of a pass are made of.
+        #: The answers that later pages of a pass are made of.
         self.answers = KeptAnswers[WholeAnswer](max_age)
-        #: By the connection of a client what it asks for page by page.
+        #: By the connection of a client the request that it asks page by page.
         self.requests = KeptAnswers[KeptRequest](max_age)
-        #: By API how many units each thing had that a page asked for last.
+        #: By API the number of units of each item that a page asked for last.
         self.units_each: dict[Api, float] = {}
         self.namespace = namespace
         self.ports = ports
@@ -64,12 +64,12 @@ class ClusterFront:
         cluster.on_nodes.append(self._fit)
 
     def keep(self, max_age: float) -> None:
-        """Keep what later pages are made of for other ``max_age`` seconds, and nothing that there is now."""
+        """Keep answers for later pages for ``max_age`` seconds from now on, and drop the present ones."""
         self.answers.max_age = self.requests.max_age = max_age
         self.forget()
 
     def forget(self) -> None:
-        """Keep nothing for later pages: memory is short, or this is the end."""
+        """Drop all answers for later pages: memory is short, or this is the end."""
         self.answers.clear()
         self.requests.clear()
 
@@ -85,7 +85,7 @@ class ClusterFront:
 
     @property
     def name(self) -> str:
-        """What clients are told that the cluster is called."""
+        """The name of the cluster for clients."""
         nodes = self.cluster.nodes
         return (
             "a Kafka cluster"
@@ -95,13 +95,13 @@ class ClusterFront:
 
     @property
     def node_ids(self) -> list[int]:
-        """The nodes that are known."""
+        """The ids of the known nodes."""
         return [] if self.cluster.nodes is None else list(self.cluster.nodes.nodes)
 
     def identity(self, asker: Asker) -> ClientIdentity | None:
-        """The identity that the cluster is asked with for a client; ``None``: the gateway's own.
+        """The identity by which the cluster is asked for a client; ``None``: the gateway's own.
 
-        Raises :exc:`~broker_core.client.CredentialsFailed` if there is nothing of the client's to pass on.
+        Raises :exc:`~broker_core.client.CredentialsFailed` if there are no credentials of the client to pass on.
         """
         if self._sessions is None:
             return None
@@ -115,7 +115,7 @@ class ClusterFront:
         return None if self._topics is None else await self._topics(asker)
 
     async def topic_id(self, asker: Asker, name: str) -> uuid.UUID:
-        """The id that a topic has now, as a node tells it; the zero id of one that it does not tell.
+        """The id that a topic has now at a node; the zero id if the node gives none.
 
         Raises :exc:`~broker_core.client.ClientError`.
         """
@@ -124,7 +124,7 @@ class ClusterFront:
         return found
 
     async def topic_names(self, asker: Asker, ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:
-        """The names of topics by their ids, of the snapshot and else as a node tells them, if there are such topics.
+        """The names of topics by their ids, from the snapshot and else from a node, if there are such topics.
 
         Raises :exc:`~broker_core.errors.ListingFailed` and :exc:`~broker_core.client.ClientError`.
         """

@@ -1,4 +1,4 @@
-"""The row of an API in the table of handlers: which versions are answered, by which functions, and what is audited."""
+"""The row of an API in the table of handlers: its versions, its functions, and its audit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from broker_core.wire.kafka import Api, ErrorCode, Fields, RawRows, Reader, erro
 
 __all__ = ["AnswerLater", "AnswerNow", "HandlerRow", "audited", "row_of"]
 
-#: Gives the answer at once, in less than a millisecond, or ``None`` where that takes waiting.
+#: Gives the answer at once, in less than a millisecond, or ``None`` if that takes waiting.
 AnswerNow: TypeAlias = Callable[[KafkaCall], "Fields | None"]
 #: Gives the answer within the deadline of the call.
 AnswerLater: TypeAlias = Callable[[KafkaCall], Awaitable[Fields]]
@@ -33,8 +33,8 @@ class HandlerRow:
     """One of ``now`` and ``later`` at least. Both give the fields of the response; they may raise
     :exc:`~.call.CloseClient`, and any other error closes the connection as an error of this server.
 
-    ``advertised`` says whether ApiVersions tells of it; ``shown_from`` is the first version that it tells of, where
-    that is not the first one that is understood.
+    ``advertised`` says whether ApiVersions lists it; ``shown_from`` is the first version in that list, if it is not the
+    first one that is understood.
     """
 
     api: Api
@@ -58,10 +58,10 @@ def audited(
     rows_of: Callable[[KafkaCall, _Answer], Iterable[AuditRow]],
     refused: Callable[[KafkaCall, RowError], _Answer],
 ) -> Callable[[KafkaCall], Awaitable[_Answer]]:
-    """A handler of requests that change something; ``rows_of`` reads from a request and its answer what became of each.
+    """A handler of requests that change something; ``rows_of`` reads the result of each from a request and its answer.
 
-    What is only validated has no line in the audit log. An exception that nobody foresaw is logged, and is the answer
-    of each row, as Kafka has it: ``refused`` gives an answer of one error.
+    A request that only validates has no line in the audit log. An unforeseen exception is logged, and is the answer of
+    each row, as Kafka has it: ``refused`` gives an answer of one error.
     """
 
     async def answer(call: KafkaCall) -> _Answer:
@@ -88,7 +88,7 @@ def audited(
 
 
 def row_of(target: str, code: int, fields: Mapping[str, int | str | None] = MappingProxyType({})) -> AuditRow:
-    """What became of a row of a request whose answer has this code."""
+    """The result of a row of a request whose answer has this code."""
     if not code:
         return AuditRow(target, fields=fields)
     return AuditRow(target, "failed" if code in FAILURES else "refused", error_name(code), fields)

@@ -1,5 +1,5 @@
-"""What later pages of a pass are made of, bounded by age and number, and by the permits that it holds: whole answers of
-a cluster, and requests that were read.
+"""Kept parts of later pages of a pass, bounded by age and number, and by the permits that it holds: whole answers of a
+cluster, and requests that were read.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class WholeAnswer:
 
 @dataclass(slots=True, eq=False)
 class KeptRequest:
-    """What a client's last large request asks for, as rows and as units: the next page's has the same bytes."""
+    """A client's last large request, as rows and as units: the next page's has the same bytes."""
 
     rows: RawRows
     permit: Permit = field(repr=False)
@@ -48,12 +48,12 @@ _Any = TypeVar("_Any", bound=_Kept)
 
 
 class KeptAnswers(Generic[_Any]):
-    """By any key the newest answer, for ``max_age`` seconds from the moment on at which it was asked for."""
+    """The newest answers by any key, for ``max_age`` seconds from the moment of the question."""
 
     def __init__(self, max_age: float) -> None:
         self.max_age = max_age
         self._kept: dict[Hashable, _Any] = {}
-        #: Another one after each change: what was asked for before it is not kept after it.
+        #: Differs after each change: an answer that was asked for before a change is not kept after it.
         self.mark = 0
 
     def get(self, key: Hashable) -> _Any | None:
@@ -76,7 +76,7 @@ class KeptAnswers(Generic[_Any]):
             self._let_go(oldest, self._kept[oldest])
 
     def clear(self) -> None:
-        """Keep none of them, nor any that is under way: something was changed, or memory is short."""
+        """Drop all answers, also the ones under way: something was changed, or memory is short."""
         self.mark += 1
         for key, answer in list(self._kept.items()):
             self._let_go(key, answer)

@@ -47,7 +47,7 @@ def are_many(names: Sequence[Any]) -> bool:
 
 
 class ListedTopics:
-    """``tables`` is ``None`` before a cluster: then all is what plugins and brokers tell."""
+    """Topics for callers; ``tables`` is ``None`` before a cluster: then all data is from plugins and brokers."""
 
     def __init__(
         self,
@@ -69,10 +69,10 @@ class ListedTopics:
         internal: bool = True,
         acls: bool = True,
     ) -> Encoded:
-        """All visible topics as elements of an array, or those of the page that is asked for; ``operations``: with the
+        """All visible topics as elements of an array, or the topics of the wanted page; ``operations``: with the
         authorized operations of this caller. ``acls`` false asks none.
 
-        ``internal`` false leaves out what Kafka keeps for itself. Raises :exc:`~broker_core.errors.ListingFailed`.
+        ``internal`` false leaves out Kafka's internal topics. Raises :exc:`~broker_core.errors.ListingFailed`.
         """
         visible = await self.of(caller, acls=acls)
         if not internal:
@@ -98,7 +98,7 @@ class ListedTopics:
     ) -> Encoded | None:
         """The page of the topics that a request names, each once.
 
-        ``None`` if the caller may not see all of them, and where they are few of many. Raises
+        ``None`` if the caller may not see all of them, or if they are few of many. Raises
         :exc:`~broker_core.errors.ListingFailed`.
         """
         visible = await self.of(caller)
@@ -119,7 +119,7 @@ class ListedTopics:
     ) -> tuple[Encoded, Sequence[str]] | None:
         """The topics of these names, each once, that the caller may see, in their order; and the other names.
 
-        ``None`` where they are few of many: looking at each of them is quicker then. Raises
+        ``None`` if they are few of many: looking at each of them is quicker then. Raises
         :exc:`~broker_core.errors.ListingFailed`.
         """
         visible = await self.of(caller)
@@ -134,7 +134,7 @@ class ListedTopics:
     async def _rendered(
         self, caller: Caller, visible: VisibleTopics, family: Family, *, operations: bool
     ) -> tuple[list[RenderedChunk], Operations]:
-        """Every chunk, encoded, and if they are asked for what the caller may do with each topic."""
+        """Every chunk, encoded, and if wanted the caller's operations on each topic."""
         bits = None
         if operations and self._authorizer.enabled:
             table = visible.table
@@ -147,7 +147,7 @@ class ListedTopics:
         return chunks, bits
 
     async def _settle(self, caller: Caller, visible: VisibleTopics) -> None:
-        """Count the memory of what was encoded: with the table, or, where that has no room, with this answer."""
+        """Count the memory of encoded topics: with the table, or, if that has no room, with this answer."""
         fresh = [
             (chunk, family, rendered)
             for chunk in visible.table.chunks
@@ -184,7 +184,7 @@ class ListedTopics:
 
 
 def rendered(visible: VisibleTopics, family: Family) -> list[RenderedChunk]:
-    """Every chunk, encoded; what is made is left with the chunks."""
+    """Every chunk, encoded; the bytes are kept with the chunks."""
     return [family.of(chunk) for chunk in visible.table.chunks]
 
 
@@ -207,9 +207,9 @@ def copied_bytes(
 def fragments(
     visible: VisibleTopics, family: Family, chunks: Sequence[RenderedChunk], operations: Operations = None
 ) -> Encoded:
-    """All of them as the elements of an array, of the chunks of :func:`rendered`.
+    """All visible topics as the elements of an array, of the chunks of :func:`rendered`.
 
-    ``operations`` are the bits of what the caller may do with each topic, by chunk; ``None``: those of the family.
+    ``operations`` are the bits of the caller's operations on each topic, by chunk; ``None``: the family's.
     """
     pieces = []
     for number, (chunk, mask) in enumerate(zip(chunks, visible.masks, strict=True)):
@@ -219,7 +219,7 @@ def fragments(
 
 
 def with_rows(api: Api, version: int, listed: Encoded, rows: Sequence[Fields]) -> Encoded:
-    """Topics, and behind them those of these rows of an answer, which may have errors."""
+    """Listed topics, followed by rows of an answer, which may have errors."""
     others = api.response_elements("topics", rows, version)
     error = next((row["error_code"] for row in rows if row["error_code"]), 0)
     return Encoded(listed.count + others.count, [*listed.pieces, *others.pieces], error)
@@ -233,7 +233,7 @@ def named_fragments(
     names: pa.LargeBinaryArray,
 ) -> tuple[Encoded, Sequence[str]]:
     """The topics of these names, each once, as the elements of an array in the order of the names; and the names of
-    those that are not among the visible ones.
+    invisible topics.
     """
     places = sorted_rows(names)
     in_order = names.take(pa.array(places))
@@ -261,7 +261,7 @@ def named_fragments(
 
 
 def _ranges(table: TopicTable, names: pa.LargeBinaryArray) -> Iterator[tuple[int, int]]:
-    """By chunk the names, of some in order, that may be in it."""
+    """By chunk the names that may be in it, of ordered names."""
     starts = [
         bisect_left(range(len(names)), chunk.name(0), key=lambda row: names[row].as_py())
         for chunk in table.chunks
@@ -270,7 +270,7 @@ def _ranges(table: TopicTable, names: pa.LargeBinaryArray) -> Iterator[tuple[int
 
 
 def _masks_of(table: TopicTable, rows: RawRows) -> list[_Array] | None:
-    """By chunk which topics have one of the names of rows; ``None`` for names out of the ordinary."""
+    """By chunk a mask of the topics with a name in rows; ``None`` for unusual names."""
     names = rows.column("name")
     if names is None:
         return None

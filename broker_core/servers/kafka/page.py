@@ -1,4 +1,4 @@
-"""A page of an answer: where it begins, how much may be on it, and where the next one begins."""
+"""A page of an answer: its start, its limit, and the start of the next one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ def without_page(body: Fields) -> Fields:
 
 
 class Place(NamedTuple):
-    """Where a unit is; ``topic_id`` is that of the topic that it names, zero where it names none or none is known."""
+    """The place of a unit; ``topic_id`` is the id of the topic that it names, zero if it names none or the id is
+    unknown.
+    """
 
     key: Key
     topic_id: uuid.UUID = ZERO_ID
@@ -32,8 +34,8 @@ class Place(NamedTuple):
 class Run(Protocol):
     """Units of an answer that are neighbours: ``size`` of them.
 
-    Rows of one unit are one run and others of size 0. A run of size 0 that ``stops`` begins the next page where this
-    one is full, as every larger one does.
+    Rows of one unit are one run and others of size 0. A run of size 0 that ``stops`` begins the next page if this one
+    is full, as every larger one does.
     """
 
     size: int
@@ -43,15 +45,15 @@ class Run(Protocol):
         """Put the first ``count`` units on the page; a run of size 0 as a whole."""
 
     def place(self, count: int) -> Place:
-        """Where the unit behind the first ``count`` is."""
+        """The place of the unit after the first ``count``."""
 
 
 class Page:
-    """A page that is asked for. ``start`` is the least place on it, ``None`` the beginning, whose key is ``beginning``.
+    """A wanted page. ``start`` is the least place on it, ``None`` the beginning, whose key is ``beginning``.
     ``as_kafka``: by Kafka's own rules (KIP-966) a topic of fewer partitions than the page begins with is on it, without
     any, and cursors have no ids of topics.
 
-    ``topic_ids`` are those of the topics that were looked up for it, and ``names`` their names by id.
+    ``topic_ids`` are the ids of topics that were looked up for it, and ``names`` their names by id.
     """
 
     __slots__ = (
@@ -81,12 +83,12 @@ class Page:
         self.beginning = beginning
         self.as_kafka = as_kafka
         self.limit = limit
-        #: Units that it had no more of when it was filled last.
+        #: The units that were still missing when it was last filled.
         self.left = limit
         self.start = start
-        #: Where the next page begins; ``None`` behind the last one.
+        #: The start of the next page; ``None`` after the last one.
         self.following: Place | None = None
-        #: Whether all topics of a namespace were asked for, and those of the page are there.
+        #: Whether all topics of a namespace were asked for, and the page's are there.
         self.is_filled = False
         self.topic_ids: dict[str, uuid.UUID] = {}
         self.names: dict[uuid.UUID, str] = {}
@@ -98,7 +100,7 @@ class Page:
         return None if self.whole is None or self.whole.fields is not fields else self.whole
 
     def note(self, name: str | None, topic_id: uuid.UUID) -> None:
-        """A topic was looked up for this page."""
+        """Note a topic that was looked up for this page."""
         if name is not None and topic_id != ZERO_ID:
             self.topic_ids[name] = topic_id
             self.names[topic_id] = name
@@ -120,7 +122,7 @@ class Page:
         self.left = left
 
     def for_node(self, names: Collection[str]) -> Fields:
-        """What asks a node, which has pages by Kafka's own rules, for this page of the topics of these names."""
+        """The fields that ask a node, which has pages by Kafka's own rules, for this page of the named topics."""
         start = self.start
         cursor = None
         if start is not None and start.key[0] in names:

@@ -1,6 +1,6 @@
-"""What a request for a page asks for by name: in order, from where the page begins, a part at a time.
+"""The names in a request for a page: in order, from the start of the page, a part at a time.
 
-What a node of a cluster is asked stays the bytes that the client sent, unless it is out of the ordinary.
+A node of a cluster gets the bytes that the client sent, unless they are unusual.
 """
 
 from __future__ import annotations
@@ -22,33 +22,33 @@ from broker_core.wire.kafka import ZERO_ID, Api, Fields, RawRows
 
 __all__ = ["Asked", "asked_of"]
 
-#: Of what may have any number of units, so much of a page is asked for first.
+#: The part of a page that is asked for first, of items with any number of units.
 _FIRST: Final = 16
 
 
 class Asked(Protocol):
-    """What is asked for. A part is given by what says what is in it."""
+    """The names in a request. The type of a part is the implementation's."""
 
     def __len__(self) -> int: ...
 
     def has(self, first: str) -> bool:
-        """Whether it names a thing of this first field of a cursor."""
+        """Whether it names an item with this first field of a cursor."""
 
     def parts(self) -> Iterator[Any]:
-        """What comes from the start of the page on, as much at a time as fills it if all of it is there."""
+        """The parts from the start of the page on, each of as many items as fill the page if all exist."""
 
     def answered(self, units: int) -> None:
-        """The parts until now had so many units."""
+        """Note that the parts until now had ``units`` units."""
 
     def filling(self) -> Any:
-        """Fill the page with one unit for each thing, and give the part that is on it."""
+        """Fill the page with one unit for each item, and return the part on it."""
 
     async def body(self, part: Any) -> Fields:
         """The request for a part."""
 
 
 async def asked_of(call: KafkaCall, api: Api, shape: Shape, page: Page) -> Asked:
-    """What a request asks for; nothing where that is all there is, or topics by their ids."""
+    """The names in a request; none if it asks for all, or for topics by their ids."""
     rows = call.body[shape.asked[0].array] if shape.asked else None
     front = call.services.front
     kept = None if front is None or not rows else front.kept_request(call.asker, rows)
@@ -61,7 +61,7 @@ async def asked_of(call: KafkaCall, api: Api, shape: Shape, page: Page) -> Asked
         units = await units_of(call, own, rows) if kept is None else kept.units
         start = None if page.start is None else _own_place(shape, own, page.start)
         if units is not None and (start is None or units.before(start) is not None):
-            # Whether a thing that is asked for may have any number of units.
+            # Whether an item of the request may have any number of units.
             is_open = units.is_open or len(own.answered) < len(shape.answered)
             if kept is None:
                 _keep(call, page, rows, units, is_open=is_open)
@@ -80,7 +80,7 @@ def are_by_id(shape: Shape, rows: Any) -> bool:
 
 
 def _keep(call: KafkaCall, page: Page, rows: RawRows, units: RawUnits, *, is_open: bool) -> None:
-    """Keep a large request of which there is room for some on the page alone, if there is memory."""
+    """Keep a large request of which the page has room for a part only, if there is memory."""
     front, size = call.services.front, KEPT * rows.nbytes
     if front is None or not call.size or (len(units) <= page.limit and not is_open):
         return
@@ -120,7 +120,9 @@ class _Decoded:
         return iter([list(chain(*units[low : low + most])) for low in range(0, len(units), most)] or [[]])
 
     def _known(self, item: Item, fields: Sequence[str]) -> int | None:
-        """How much of an order an element tells that asks for all that is in it: no more than it names itself."""
+        """The number of fields of an order that an element has which asks for all that is in it: only the ones that it
+        names.
+        """
         if not item.is_row:
             return None
         shape = self._shape
@@ -128,7 +130,7 @@ class _Decoded:
         return len(shape.order_of(item.place.key, item.place.topic_id, fields[:named]))
 
     def answered(self, units: int) -> None:
-        """What comes next does not depend on it."""
+        """Do nothing: the next part does not depend on it."""
 
     def filling(self) -> Sequence[Item]:
         taken: list[Any] = []
@@ -155,7 +157,7 @@ class _Bytes:
         self._is_open = is_open
         self._call = call
         self._api = api
-        #: Things that were asked for until now, and how many units each had.
+        #: The number of items that were asked for until now, and the units of each.
         self._count = 0
         self._each = 1.0
         self._shape = shape
@@ -192,7 +194,7 @@ class _Bytes:
             if high == end:
                 return
             low, step = high, most
-            if self._is_open:  # as many as fill the page, if each has as much as those until now
+            if self._is_open:  # as many as fill the page, if each has as much as the ones until now
                 step = min(int(page.left / self._each) + 1, most)
 
     def answered(self, units: int) -> None:
@@ -213,6 +215,6 @@ class _Bytes:
 
 
 def _own_place(shape: Shape, own: Shape, place: Place) -> Place:
-    """A place by the fields of what is asked for alone."""
+    """A place by the fields of the request alone."""
     values = dict(zip(shape.fields, place.key, strict=True))
     return Place(tuple(values[each] for each in own.fields))

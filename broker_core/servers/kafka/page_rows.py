@@ -12,14 +12,15 @@ from broker_core.wire.kafka import ZERO_ID, Api, ErrorCode, Fields, Numbered, Or
 
 __all__ = ["Item", "Taken", "item_runs", "items_of", "message_of", "refusal_of"]
 
-#: An item with its units from a first one on, without the last; ``None`` where it has no numbers.
+#: An item with its units from a first one on, without the last; ``None`` if it has no numbers.
 Taken: TypeAlias = "tuple[Item, tuple[int, int] | None]"
 
 
 class Item(NamedTuple):
-    """An element of the last array that there is, behind the elements that it is in, and its place.
+    """An element of the deepest array, after the elements that contain it, and its place.
 
-    Of ``numbered`` elements it is the row that has them. ``is_row`` says that an array in the last element is empty.
+    If elements are ``numbered``, it is the row that has them. ``is_row`` says that an array in the last element is
+    empty.
     """
 
     order: Order
@@ -32,7 +33,7 @@ class Item(NamedTuple):
 def items_of(
     shape: Shape, levels: Sequence[Level], message: Fields, page: Page, fields: Sequence[str] | None = None
 ) -> list[Item]:
-    """All of a message, in order: by all fields of the cursor, or by some."""
+    """All items of a message, in order: by all fields of the cursor, or by some."""
     found = dict(zip(shape.fields, page.beginning, strict=True))
 
     def of(keys: Mapping[str, Any], topic_id: uuid.UUID, path: tuple[Any, ...], **more: Any) -> Item:
@@ -56,7 +57,7 @@ def items_of(
             of_row = topic_id
             for name, inside in level.keys.items():
                 value = row.get(inside, keys[name]) if inside else row
-                # No cursor has a negative number: what is asked for by one is answered beside the first.
+                # No cursor has a negative number: an item with one is answered beside the first.
                 mine[name] = max(value, 0) if isinstance(value, int) else value
             if "topic_name" in level.keys:
                 of_row = row.get("topic_id", ZERO_ID)
@@ -72,7 +73,7 @@ def items_of(
 
 
 def message_of(message: Fields, levels: Sequence[Level], taken: Iterable[Taken]) -> Fields:
-    """The message with these items alone; nothing of the given one is changed."""
+    """The message with these items alone; the given one is not changed."""
     made: dict[tuple[int, int], Fields] = {}
     whole: Fields = {**message, levels[0].array: []}
     for item, numbers in taken:
@@ -95,7 +96,9 @@ def message_of(message: Fields, levels: Sequence[Level], taken: Iterable[Taken])
 
 
 class _ItemRun:
-    """One item, or one of a unit that has several; ``first`` is the number that its numbered elements begin with."""
+    """A run of one item, or of one item of a unit that has several; ``first`` is the number of its first numbered
+    element.
+    """
 
     __slots__ = ("_first", "_item", "_taken", "size", "stops")
 
@@ -123,7 +126,7 @@ class _ItemRun:
 def item_runs(
     shape: Shape, items: Iterable[Item], start: Place | None, taken: list[Taken], last: list[Taken]
 ) -> Iterator[_ItemRun]:
-    """The items from a start on. Those that a request by Kafka's own rules has behind all others go to ``last``."""
+    """The items from a start on. Items that come after all others by Kafka's own rules go to ``last``."""
     begin: Order = () if start is None else shape.order_of(start.key, start.topic_id)
     former: Order | None = None
     for item in items:
@@ -178,7 +181,7 @@ def refusal_of(api: Api, shape: Shape, body: Fields, error: ErrorCode, message: 
             if depth == deepest:
                 yield row | failed
             else:
-                # What names nothing below has a row there all the same: an error is never silent.
+                # An element that names nothing below still has a row there: an error is never silent.
                 yield row | {shape.answered[depth + 1].array: list(rows(element, depth + 1)) or [failed]}
 
     found = list(rows(body, 0)) or ([] if shape.lone is None else [{**shape.lone, **failed}])

@@ -1,4 +1,4 @@
-"""Which rows of requests and answers have pages, and what they are ordered by: a table of all APIs that have them.
+"""The rows of requests and answers that have pages, and their orders: a table of all APIs with pages.
 
 A row for each, as docs/reference/kafka.md#pages lists them; the fields of cursors are those of KIP-1062.
 """
@@ -38,13 +38,15 @@ __all__ = ["LOG_DIR", "Level", "Shape", "arrays_of", "shape_of"]
 LOG_DIR: Final = "/broker-core"
 #: The newest producer, which a partition without producers stands for.
 _NEWEST: Final = 2**63 - 1
-#: Where each field of a cursor begins; those of other names are texts, and begin with the empty one.
+#: The first value of each field of a cursor; other fields are texts, and begin with the empty one.
 _BEGINNINGS: Final[Mapping[str, int]] = {"partition_index": 0, "producer_id": _NEWEST, "resource_type": 0}
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """An ``array`` of structs, and by the fields of the cursor those of its elements; ``""`` is the element itself."""
+    """An ``array`` of structs, and by the fields of the cursor the fields of its elements; ``""`` is the element
+    itself.
+    """
 
     array: str
     keys: Mapping[str, str]
@@ -52,8 +54,8 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """``fields`` are those of the cursor. ``asked`` are the arrays of the request that name what is asked for, each in
-    the elements of the one before, and ``answered`` those of the answer; units are the elements of the last one.
+    """``fields`` are the cursor's. ``asked`` are the arrays of the request with the wanted names, each in the elements
+    of the one before, and ``answered`` the arrays of the answer; units are the elements of the last one.
 
     ``refused`` is the array whose rows have the error of a request that is refused, ``None``: the answer as a whole.
     """
@@ -64,9 +66,9 @@ class Shape:
     refused: int | None = None
     #: A field of the request that is the first one of all cursors.
     of_body: str = ""
-    #: Whether something that is asked for may have no row.
+    #: Whether an item of the request may have no row.
     sparse: bool = False
-    #: Whether all rows are one for each thing that is asked for, in this order: they may be encoded already.
+    #: Whether there is one row for each item of the request, in its order: rows may be encoded already.
     one_each: bool = False
     #: The row with the error of a request that asks for nothing by name.
     lone: Mapping[str, str] | None = None
@@ -74,13 +76,13 @@ class Shape:
     by_id: str = ""
     #: Whether the rows of topics have ids and no names.
     nameless: bool = False
-    #: KIP-966 as Kafka has it: errors are free, denied topics come last, and a page may begin behind a topic's end.
+    #: KIP-966 as Kafka has it: errors are free, denied topics come last, and a page may begin after a topic's end.
     as_kafka: bool = False
     #: The fields as they are compared.
     order: tuple[str, ...] = field(init=False)
     #: The place before all others.
     beginning: Key = field(init=False)
-    #: The fields that the request's arrays are ordered by as the answer is; ``None`` where they are not.
+    #: The fields by which the request's arrays have the answer's order; ``None`` if they do not.
     asked_fields: tuple[str, ...] | None = field(init=False)
 
     def __post_init__(self) -> None:
@@ -92,7 +94,7 @@ class Shape:
         object.__setattr__(self, "asked_fields", asked if fits else None)
 
     def order_of(self, key: Key, topic_id: uuid.UUID, fields: Sequence[str] | None = None) -> Order:
-        """What a key is compared by; with ``fields``, by these alone."""
+        """The value by which a key is compared; with ``fields``, by these alone."""
         values = dict(zip(self.fields, key, strict=True))
         return order_of(values, self.order if fields is None else fields, topic_id)
 
@@ -233,10 +235,10 @@ _SHAPES: Final[Mapping[Api, Sequence[tuple[int, Shape]]]] = {
 
 
 def shape_of(api: Api, version: int) -> Shape | None:
-    """The pages of a version of an API; ``None`` where it has none."""
+    """The pages of a version of an API; ``None`` if it has none."""
     return next((shape for first, shape in reversed(_SHAPES.get(api, ())) if first <= version), None)
 
 
 def arrays_of(api: Api, version: int) -> Shape:
-    """The arrays of a version of an API that has pages in some: those of the first one that has, before it."""
+    """The arrays of a version of an API that has pages in some; before the first such version, that version's."""
     return shape_of(api, version) or _SHAPES[api][0][1]

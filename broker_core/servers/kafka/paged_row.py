@@ -1,7 +1,7 @@
-"""Requests with pages: what is asked of a handler for one, and the page of what it answers.
+"""Requests with pages: the questions to a handler, and the page of its answers.
 
-A handler is asked for a part of what the request names, as long as the page is not full, and answers it as always. All
-topics of a namespace are a page already where they are listed (:mod:`.topic_pages`).
+A handler is asked for a part of the names in the request, as long as the page is not full, and answers as always. All
+topics of a namespace are cut into pages when they are listed (:mod:`.topic_pages`).
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class _Paging:
         self._page = page
 
     async def answer(self) -> Fields:
-        """The answer. Raises :exc:`_Refused` for a cursor that is none of this request."""
+        """The answer. Raises :exc:`_Refused` for a cursor of another request."""
         shape, page = self._shape, self._page
         asked = await asked_of(self._call, self._row.api, shape, page)
         self._check(asked)
@@ -142,13 +142,13 @@ class _Paging:
             self._page.start = start._replace(key=(first, start.key[1] + 1, ""))
 
     async def _filled(self, asked: Asked) -> Fields | None:
-        """The page, if the handler fills it of what is asked for by name."""
+        """The page, if the handler itself fills it with the named items."""
         fill = self._row.fill
         rows = None if fill is None or not len(asked) else self._call.body[self._shape.asked[0].array]
         return await fill(self._call, rows) if fill is not None and isinstance(rows, RawRows) else None
 
     async def _found(self, asked: Asked) -> Fields | None:
-        """The page; ``None`` where it has to begin anew, since its first topic was made anew meanwhile."""
+        """The page; ``None`` if it has to begin anew, since its first topic was recreated meanwhile."""
         shape, page = self._shape, self._page
         begun = page.start
         topics = await self._cluster_topics()
@@ -161,7 +161,7 @@ class _Paging:
                 fields, is_another = await _both(answer, self._has_another_id())
                 if is_another:
                     return None
-            if page.is_filled:  # where topics are listed
+            if page.is_filled:  # filled by the listing of topics
                 if shape.fields[-1] == "log_dir" and page.following is not None:
                     name, partition, _ = page.following.key
                     page.following = page.following._replace(key=(name, partition, LOG_DIR))
@@ -184,7 +184,7 @@ class _Paging:
     async def _cluster_topics(self) -> ClusterTopics | None:
         """Before a cluster, the topics of the snapshot, if its answers have no ids of topics beside their names.
 
-        They are those from before the answer: a topic that is made anew meanwhile has another id on the next page.
+        They are from before the answer: a topic that is recreated meanwhile has another id on the next page.
         """
         call, shape = self._call, self._shape
         front = call.services.front
@@ -196,9 +196,9 @@ class _Paging:
             raise CloseClient(str(failed)) from failed
 
     async def _has_another_id(self) -> bool:
-        """Whether the first topic is another one than the page before ended in; it begins at its beginning then.
+        """Whether the first topic is another one than the former page ended in; then it begins at its beginning.
 
-        It is asked for beside the page, which is made anew where it is.
+        This is asked beside the page, which is made anew if so.
         """
         start, front = self._page.start, self._call.services.front
         if front is None or start is None or start.topic_id == ZERO_ID:
@@ -219,7 +219,7 @@ class _Paging:
         return start._replace(key=(*start.key[:at], *self._shape.beginning[at:]))
 
     async def _note_names(self, fields: Fields) -> None:
-        """The page knows the names of the topics of an answer from now on."""
+        """Note the names of the topics of an answer for the page."""
         call = self._call
         assert call.services.front is not None
         ids = {row["topic_id"] for group in fields["groups"] for row in group["topics"]}
@@ -231,7 +231,7 @@ class _Paging:
             self._page.note(name, topic_id)
 
     def _with_id(self, place: Place, topics: ClusterTopics) -> Place:
-        """A place with the id of its topic: what the page began with, or that of the snapshot."""
+        """A place with the id of its topic: the one that the page began with, or the snapshot's."""
         start, at = self._page.start, self._shape.fields.index(_TOPIC)
         name = place.key[at]
         if start is not None and start.key[at] == name and start.topic_id != ZERO_ID:
@@ -239,11 +239,11 @@ class _Paging:
         return place._replace(topic_id=topics.id_of(name) if name else place.topic_id)
 
     async def _part(self, asked: Asked, part: Any) -> Fields:
-        """What the handler answers to a part of the request."""
+        """The handler's answer to a part of the request."""
         return await _answer(self._row, replace(self._call, body=await asked.body(part)))
 
     def _is_made_anew(self) -> bool:
-        """Whether the first topic is another one than the page before ended in; it begins at its beginning then."""
+        """Whether the first topic is another one than the former page ended in; then it begins at its beginning."""
         start = self._page.start
         if start is None or start.topic_id == ZERO_ID:
             return False
@@ -256,7 +256,7 @@ class _Paging:
 
 
 async def _both(answer: Coroutine[Any, Any, Fields], check: Coroutine[Any, Any, bool]) -> tuple[Fields, bool]:
-    """What both give, which are under way at the same time; the first error once both have ended."""
+    """The results of both, which run at the same time; the first error once both have ended."""
     fields, found = await asyncio.gather(answer, check, return_exceptions=True)
     for each in (fields, found):
         if isinstance(each, BaseException):

@@ -1,7 +1,6 @@
 """The rows of a node's answer as units of pages, which stay bytes: columns of their keys, and slices of the answer.
 
-What is out of the ordinary is left to those who decode it: names that are not ASCII, keys that come twice, and numbers
-below 0.
+Unusual rows have to be decoded: names that are not ASCII, keys that come twice, and numbers below 0.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _MOST: Final = 16 * 1024 * 1024
 _LONG: Final = 0x80
 #: Bytes of pieces, on average, that are copied.
 _SMALL: Final = 1024
-#: Before all bytes: where lengths of arrays are, less the numbers of their rows.
+#: Before all offsets: the places of lengths of arrays, less the numbers of their rows.
 _COUNT: Final = -2
 #: The fields of cursors that are numbers, as answers have them.
 _NUMBERS: Final = {"partition_index": ">i4", "producer_id": ">i8", "resource_type": ">i1"}
@@ -36,8 +35,8 @@ _NUMBERS: Final = {"partition_index": ">i4", "producer_id": ">i8", "resource_typ
 
 @lru_cache(maxsize=256)
 def raw_path(api: Api, version: int) -> RawPath | None:
-    """What is noted of the rows of an answer of an API with pages; ``None`` for a version whose rows lack some of what
-    keys are made of.
+    """The fields to note of the rows of an answer of an API with pages; ``None`` for a version whose rows lack parts of
+    keys.
     """
     levels = arrays_of(api, version).answered
     path = tuple((level.array, tuple(level.keys.values())) for level in levels)
@@ -46,7 +45,7 @@ def raw_path(api: Api, version: int) -> RawPath | None:
 
 @lru_cache(maxsize=256)
 def asked_shape(api: Api, version: int) -> Shape | None:
-    """What a request asks for by name as the units of a shape of their own; ``None`` where it names nothing."""
+    """The names in a request as the units of a shape of their own; ``None`` if it names nothing."""
     shape = arrays_of(api, version)
     if not shape.asked or shape.of_body or shape.as_kafka:
         return None
@@ -56,7 +55,7 @@ def asked_shape(api: Api, version: int) -> Shape | None:
 
 @lru_cache(maxsize=256)
 def asked_path(api: Api, version: int) -> RawPath | None:
-    """What is noted of what a request asks for; ``None`` for a version that asks in another way."""
+    """The fields to note of the names in a request; ``None`` for a version that asks in another way."""
     shape = asked_shape(api, version)
     if shape is None:
         return None
@@ -69,7 +68,7 @@ def asked_path(api: Api, version: int) -> RawPath | None:
 
 
 class RawUnits:
-    """The units of the rows of an answer, in order. Of all that are ``taken``, :meth:`encoded` makes the page."""
+    """The units of the rows of an answer, in order. :meth:`encoded` makes the page of ``taken`` ones."""
 
     def __init__(self, shape: Shape, rows: RawRows, columns: dict[str, _Array], slots: list[_Array]) -> None:
         keys = [-columns[each] if each == "producer_id" else columns[each] for each in shape.order]
@@ -88,7 +87,7 @@ class RawUnits:
 
     @classmethod
     def of(cls, shape: Shape, rows: RawRows) -> RawUnits | None:
-        """The units of rows; ``None`` for what is out of the ordinary."""
+        """The units of rows; ``None`` for unusual rows."""
         nested = [key for level in shape.answered for key in level.keys]
         is_other = tuple(nested) != shape.order and (len(shape.answered) > 1 and len(rows) != 1)
         if shape.of_body or is_other:
@@ -138,12 +137,12 @@ class RawUnits:
         return value.isascii() and bool((self._columns[self._shape.fields[0]] == value.encode()).any())
 
     def before(self, start: Place, *, open_rows: bool = False) -> int | None:
-        """How many units are before a place; ``None`` for a place that is out of the ordinary.
+        """The number of units before a place; ``None`` for an unusual place.
 
-        ``open_rows``: empty rows stand for all that there may be in them.
+        ``open_rows``: empty rows stand for any units in them.
         """
         depths = {name: depth for depth, level in enumerate(self._shape.answered) for name in level.keys}
-        low, high = 0, len(self)  # those with the values until now
+        low, high = 0, len(self)  # the units with the values until now
         values = dict(zip(self._shape.fields, start.key, strict=True))
         for name in self._shape.order:
             value = values[name]
@@ -160,13 +159,13 @@ class RawUnits:
         return low
 
     def place(self, unit: int) -> Place:
-        """Where a unit is."""
+        """The place of a unit."""
         columns = (self._columns[each] for each in self._shape.fields)
         values = (column[unit].item() for column in columns)
         return Place(tuple(value.decode() if isinstance(value, bytes) else value for value in values))
 
     def encoded(self, low: int, high: int) -> Encoded:
-        """The rows with the units from one on up to another, without that."""
+        """The rows with the units from ``low`` to ``high``, without the last."""
         data = memoryview(self.rows.data)
         count, ranges = self._whole(low, high) or self._ranges(low, high)
         pieces: list[Buffer] = [
@@ -178,7 +177,7 @@ class RawUnits:
         return Encoded(count, pieces)
 
     def _whole(self, low: int, high: int) -> tuple[int, Iterable[tuple[int, int]]] | None:
-        """As :meth:`_ranges`, if the units are those of whole rows that are neighbours in the answer."""
+        """As :meth:`_ranges`, if the units are of whole rows that are neighbours in the answer."""
         at = self._slots[0]
         if (
             not self._is_sorted
@@ -190,11 +189,11 @@ class RawUnits:
         return last - first + 1, ((self.rows.levels[0].starts[first], self.rows.end_of(last)),)
 
     def _ranges(self, low: int, high: int) -> tuple[int, Iterable[tuple[int, int]]]:
-        """How many rows have these units, and the ranges of their bytes; for the length of an array of ``n`` rows that
-        the answer does not have, one from ``_COUNT - n``.
+        """The number of rows with these units, and the ranges of their bytes; for the length of an array of ``n`` rows
+        that the answer does not have, one from ``_COUNT - n``.
 
         By unit a range for the head of each row that begins with it, and for the length of its array, then its own, and
-        one for what is behind the array of each row that ends with it. What is next to each other is one.
+        one for the bytes after the array of each row that ends with it. Adjacent ranges are joined.
         """
         if low == high:
             return 0, ()
@@ -231,7 +230,7 @@ class RawUnits:
 
     @cached_property
     def _behind_lengths(self) -> list[_Array]:
-        """By level but the last the bytes behind the lengths of the arrays in its rows."""
+        """By level but the last the offsets after the lengths of the arrays in its rows."""
         found = []
         for level, below in pairwise(self.rows.levels):
             counts = np.asarray(level.counts)

@@ -35,7 +35,7 @@ _FEW_PARTITIONS: Final = 100
 
 
 def _now(call: KafkaCall) -> Fields | None:
-    """The answer without topics, as clients ask for with each connection, and that of a few topics."""
+    """The answer without topics, as clients want with each connection, or with a few topics."""
     topics = call.body["topics"]
     if topics is None or (not topics and call.version == 0) or len(topics) > _FEW:
         return None
@@ -77,7 +77,7 @@ async def _later(call: KafkaCall) -> Fields:
 
 
 async def _listed(call: KafkaCall, names: Sequence[str]) -> tuple[Encoded | None, Sequence[str]]:
-    """Of many names, the topics that are listed, encoded, and the names of the others."""
+    """The listed topics of many names, encoded, and the names of the others."""
     if not are_many(names) or call.page is not None or not call.services.named.are_listed(call):
         return None, names
     told: bool = call.body["include_topic_authorized_operations"]
@@ -91,7 +91,7 @@ async def _listed(call: KafkaCall, names: Sequence[str]) -> tuple[Encoded | None
 
 
 class _Question(NamedTuple):
-    """The topics of a request, each once, by their ids or by their names; or why it is refused."""
+    """The topics of a request, each once, by their ids or by their names; or the reason why it is refused."""
 
     ids: Sequence[uuid.UUID] = ()
     names: Sequence[str] = ()
@@ -111,7 +111,7 @@ def _question(version: int, asked: Sequence[Mapping[str, Any]]) -> _Question:
 
 
 def _in_order(rows: Sequence[NamedTopic]) -> list[NamedTopic]:
-    """In Kafka's order: topics that are there, those that are not, and those that may not be known."""
+    """Rows in Kafka's order: existing topics, missing ones, and topics that the client may not know."""
     return sorted(rows, key=lambda row: (row.error in _UNTOLD, row.error is not ErrorCode.NONE))
 
 
@@ -135,7 +135,7 @@ def _answer(call: KafkaCall, topics: Sequence[Mapping[str, Any]] | Encoded) -> F
 
 
 def cluster_operations(call: KafkaCall) -> int:
-    """The bits of what the client may do with the cluster; none where it may not describe it."""
+    """The bits of the client's operations on the cluster; none if it may not describe it."""
     authorizer = call.services.authorizer
     if authorizer.allows(call, Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
         return authorizer.cluster_operations(call)
@@ -156,8 +156,8 @@ def _row(call: KafkaCall, topic: NamedTopic) -> Fields:
 
 
 def _refused(asked: Sequence[Mapping[str, Any]], error: ErrorCode) -> Fields:
-    """Ids where they are not understood, or a topic with neither id nor name: Kafka answers as for a request that it
-    cannot serve at all.
+    """The answer to ids in a version without them, or a topic with neither id nor name: as Kafka's for a request that
+    it cannot serve at all.
     """
     rows = [{"error_code": error, "name": row["name"] or "", "topic_id": row["topic_id"]} for row in asked]
     return {"topics": rows, "error_code": error}

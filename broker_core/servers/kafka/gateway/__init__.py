@@ -1,4 +1,4 @@
-"""The handlers of an admin gateway before a Kafka cluster: what it relays, joins, refuses, and says of its nodes."""
+"""The handlers of an admin gateway before a Kafka cluster: relays, joined answers, refusals, and its nodes."""
 
 from __future__ import annotations
 

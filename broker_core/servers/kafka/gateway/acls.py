@@ -1,4 +1,4 @@
-"""DeleteAcls before a cluster whose topics may be hidden: filters delete what DescribeAcls shows, and no more."""
+"""DeleteAcls before a cluster whose topics may be hidden: filters delete only ACLs that DescribeAcls shows."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ _EVERY: Final[Fields] = {
     "operation": Operation.ANY,
     "permission_type": Permission.ANY,
 }
-#: Filters that a node is asked to delete by, as many as ACLs that one request may delete.
+#: The most filters in one request to a node, as many as ACLs that one request may delete.
 _MOST: Final = 10_000
 
 
 def delete_shown(relay: AnswerLater) -> AnswerLater:
-    """A handler of DeleteAcls. A filter that may match the ACLs of a hidden topic becomes filters of the resources that
-    are shown, each by its name: what comes meanwhile is not deleted by them.
+    """A handler of DeleteAcls. A filter that may match the ACLs of a hidden topic becomes filters of the shown
+    resources, each by its name: ACLs that come meanwhile are not deleted.
     """
 
     async def answer(call: KafkaCall) -> Fields:
@@ -94,7 +94,7 @@ def _may_be_of_topics(row: Fields) -> bool:
 
 
 def _resource(row: Fields) -> AclBinding:
-    """A resource as what filters are compared with, whatever is allowed there."""
+    """A resource as a binding for comparison with filters, whatever is allowed there."""
     return AclBinding(
         known(ResourceType, row["resource_type"]),
         row["resource_name"],
@@ -107,7 +107,7 @@ def _resource(row: Fields) -> AclBinding:
 
 
 def _narrowed(shown: Sequence[AclBinding], filters: Sequence[Fields]) -> list[list[Fields] | Fields]:
-    """By filter those of the resources that it matches in its place, or its error."""
+    """By filter the filters of the matching resources in its place, or its error."""
     found = matched(shown, [filter_of({**_EVERY, **_of_resource(row)}) for row in filters])
     return [
         each
@@ -132,7 +132,7 @@ def _of_resource(row: Fields) -> Fields:
 
 
 def _joined(results: Sequence[Fields]) -> Fields:
-    """The results of the filters that stand for one; the first error of them."""
+    """The results of the filters that stand for one, or their first error."""
     failed = next((row for row in results if row["error_code"]), {"error_code": 0, "error_message": None})
     rows = [row for each in results for row in each["matching_acls"]]
     return {

@@ -1,4 +1,4 @@
-"""Changes of a cluster: rules, gates and masks come first, then the node that decides; the audit has a line of each."""
+"""Changes of a cluster: rules, gates and masks come first, then the deciding node; the audit has a line of each."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ _DELETED: Final = DELETE_TOPICS.response.struct_at("responses")
 
 
 def _without_text(row: Fields) -> Fields:
-    """A row of a topic that is there without the node's words, which may quote its configs and partitions."""
+    """A row of an existing topic without the node's texts, which may quote its configs and partitions."""
     return {**row, "error_message": MESSAGES.get(row["error_code"])} if row.get("error_message") else row
 
 
 def _without_configs(row: Fields) -> Fields:
-    """A row of a new topic without what it has, as a node answers clients that may not describe its configs."""
+    """A row of a new topic without its details, as a node answers clients that may not describe its configs."""
     if row["error_code"] or "configs" not in row:
         return row
     unknown = {"num_partitions": -1, "replication_factor": -1, "configs": []}
@@ -76,9 +76,9 @@ def _without_other(row: Fields) -> Fields:
 class _Change:
     """A request that changes the things of its array ``asked``, with a row of each in the array ``answered``.
 
-    ``topic`` gives the name of the topic that a thing is about, ``None`` for what is of no topic; ``row`` the row of a
-    thing that is refused, with the fields of its error, and ``told`` what the audit has for a row: its target, and its
-    code. ``code`` is that of what is of no topic, and may not be changed.
+    ``topic`` gives the name of a thing's topic, ``None`` for a thing of no topic; ``row`` the row of a refused thing,
+    with the fields of its error, and ``told`` the audit's data of a row: its target, and its code. ``code`` is for a
+    thing of no topic that may not be changed.
     """
 
     api: Api
@@ -89,15 +89,15 @@ class _Change:
     row: Callable[[Any, Fields], Fields]
     told: Callable[[Fields], tuple[str, int]]
     code: ErrorCode = _OF_CLUSTER
-    #: What asks the node that decides, with the things that are not refused; by default the controller.
+    #: Asks the deciding node, with the things that are not refused; by default the controller.
     relay: AnswerLater | None = None
-    #: Whether the things are there already, so that what is hidden is not.
+    #: Whether the things exist already, so that a hidden one counts as missing.
     are_there: bool = True
-    #: Why there can be no such thing, whatever the cluster says.
+    #: The error of an impossible thing, whatever the cluster says.
     wrong: Callable[[KafkaCall, Any], RowError | None] = lambda _call, _thing: None
-    #: What a row is for a client that rules do not let list its topic.
+    #: Makes the row for a client that rules do not let list its topic.
     unlisted: Callable[[Fields], Fields] = _without_text
-    #: What a row is if something may be hidden from clients.
+    #: Makes the row if anything may be hidden from clients.
     guarded: Callable[[Fields], Fields] = lambda row: row
     #: The path of the array whose elements have errors; empty: ``answered``.
     errors: str = ""
@@ -212,7 +212,7 @@ def _name(thing: Fields) -> str:
 
 
 def _wrong_name(call: KafkaCall, thing: Fields) -> RowError | None:
-    """Why listings could not have a new topic by its name; of what Kafka cannot have, the node says so."""
+    """The error of a name that listings could not have; for names that Kafka cannot have, the node gives the error."""
     name = new_name(_name(thing), call.namespace)
     return name if isinstance(name, RowError) and is_legal(_name(thing)) else None
 
@@ -323,7 +323,7 @@ _OFFSETS: Final = [
 
 
 async def _delete_topics(call: KafkaCall) -> Fields:
-    """By name and by id; what is known by its id alone is looked up, where something may hide it."""
+    """Delete topics by name and by id; a topic given by its id alone is looked up if it may be hidden."""
     by_id = call.version >= _BY_ID
     asked: list[Fields] = (
         call.body["topics"]

@@ -1,7 +1,7 @@
-"""What rules, gates, masks and plugins keep from a client of a cluster: topics, and the cluster as a whole.
+"""Hiding by rules, gates, masks and plugins from a client of a cluster: of topics, and of the cluster as a whole.
 
-The cluster itself knows nothing of it. A topic that is hidden is not asked for, and in an answer it is not there; where
-it was named, it has the row of a topic that does not exist, or may not be known.
+The cluster itself does not know of it. A hidden topic is not asked for, and is left out of answers; if it was named, it
+has the row of a topic that does not exist, or may not be known.
 """
 
 from __future__ import annotations
@@ -72,9 +72,9 @@ def are_some(call: KafkaCall) -> bool:
 async def hidden(
     call: KafkaCall, names: Iterable[str], *, action: str = "describe", rules: str | None = None
 ) -> Mapping[str, NamedTopic]:
-    """The topics of these that are hidden from the client, with the errors that it gets for them.
+    """The topics that are hidden from the client, with the errors that it gets for them.
 
-    Rules and gates are asked whether it may do ``action``, and rules ``rules`` in place of that, before a change.
+    Rules and gates are asked whether it may do ``action``, or rules ``rules`` instead, before a change.
     """
     if not are_some(call):
         return {}
@@ -87,9 +87,9 @@ async def hidden(
 async def left_out(
     call: KafkaCall, names: Iterable[str], *, action: str = "describe", rules: str | None = None
 ) -> dict[str, NamedTopic]:
-    """The topics of these that are hidden, to be in no answer, whose rows have no errors; see :func:`hidden`.
+    """The hidden topics to leave out of an answer whose rows have no errors; see :func:`hidden`.
 
-    Raises :exc:`~..call.CloseClient` if it cannot be told of each: without it an answer would be too short.
+    Raises :exc:`~..call.CloseClient` if that is unknown for any: without it an answer would be too short.
     """
     gone = await hidden(call, names, action=action, rules=rules)
     return _decided(gone)
@@ -98,7 +98,7 @@ async def left_out(
 async def hidden_ids(
     call: KafkaCall, ids: Iterable[uuid.UUID], *, rules: str | None = None
 ) -> frozenset[uuid.UUID]:
-    """The ids of these that are of topics hidden from the client; see :func:`left_out`."""
+    """The ids of topics that are hidden from the client; see :func:`left_out`."""
     if not are_some(call):
         return frozenset()
     wanted = list(dict.fromkeys(ids))
@@ -116,20 +116,22 @@ def _decided(gone: Mapping[_Key, NamedTopic]) -> dict[_Key, NamedTopic]:
 async def hidden_resources(
     call: KafkaCall, rows: Iterable[Fields], action: Action | None = None
 ) -> Callable[[Fields], bool]:
-    """Says of a row of these, each of a resource, whether it names a hidden topic.
+    """A function that says whether one of ``rows``, each of a resource, names a hidden topic.
 
     Rules are asked whether the client may do ``action``, if there is one. Raises :exc:`~..call.CloseClient`.
     """
     names = [name for name in map(_topic_of_resource, rows) if name]
     gone = await left_out(call, names, rules=action and right_to(action))
     if not call.services.pipeline.dispatcher.masks(call.namespace):
-        # Rules and gates decide by names; of a topic that is not there, masks are not asked.
+        # Rules and gates decide by names; masks are not asked about a missing topic.
         gone = {name: row for name, row in gone.items() if row.error != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     return lambda row: _topic_of_resource(row) in gone
 
 
 async def refusal(call: KafkaCall, code: ErrorCode, action: Action | None = None) -> RowError | None:
-    """Why the client may not look at, or with ``action`` change, what is of no topic; with ``code`` if it is denied."""
+    """The error of a client that may not look at, or with ``action`` change, things of no topic; with ``code`` if
+    denied.
+    """
     pipeline = call.services.pipeline
     if not pipeline.has_guards:
         return None
@@ -147,7 +149,7 @@ def guarded(
     none: Callable[[KafkaCall, RowError], Fields],
     action: Action | None = None,
 ) -> AnswerLater:
-    """A handler of what is of no topic: a client that :func:`refusal` is about gets ``none``."""
+    """A handler for things of no topic: a client that :func:`refusal` refuses gets ``none``."""
 
     async def answer(call: KafkaCall) -> Fields:
         refused = await refusal(call, code, action)
@@ -157,7 +159,7 @@ def guarded(
 
 
 async def denied(call: KafkaCall, action: Action, names: Iterable[str]) -> dict[str, RowError]:
-    """The topics of these that rules and gates do not let the client change, and why."""
+    """The errors of topics that rules and gates do not let the client change."""
     pipeline = call.services.pipeline
     if not pipeline.has_guards:
         return {}
@@ -172,13 +174,13 @@ async def denied(call: KafkaCall, action: Action, names: Iterable[str]) -> dict[
 
 
 def without_hidden(api: Api, later: AnswerLater) -> AnswerLater:
-    """A handler of requests and answers with topics, without those that are hidden."""
+    """A handler of requests and answers with topics, without the hidden ones."""
 
     async def answer(call: KafkaCall) -> Fields:
         if not are_some(call):
             return await later(call)
         shape = arrays_of(api, call.version)
-        # Arrays of requests by ids, whose pages have no topics, are called as those of the answer.
+        # Arrays of requests by ids, whose pages have no topics, have the names of the answer's.
         levels = shape.answered if shape.nameless else shape.asked
         names = await call.off_loop(_unread(levels, call.body), _topics_of, levels, call.body)
         asked = await _keys_of(call, names)
@@ -200,7 +202,7 @@ def without_hidden(api: Api, later: AnswerLater) -> AnswerLater:
 
 
 def without_hidden_resources(array: str, later: AnswerLater, action: Action | None = None) -> AnswerLater:
-    """A handler of answers whose ``array`` has rows of resources, without those that :func:`hidden_resources` tells."""
+    """A handler of answers whose ``array`` has rows of resources, without the ones of :func:`hidden_resources`."""
 
     async def answer(call: KafkaCall) -> Fields:
         fields = await later(call)
@@ -217,7 +219,7 @@ def without_hidden_resources(array: str, later: AnswerLater, action: Action | No
 
 
 def _topic_of_resource(row: Fields) -> str | None:
-    """The topic that a resource is by its whole name."""
+    """The topic of a resource that is one by its whole name."""
     name: str = row["resource_name"]
     if row["resource_type"] != ResourceType.TOPIC or not is_legal(name):  # * is every topic
         return None
@@ -284,7 +286,7 @@ async def hold_decoded(call: KafkaCall, fields: Fields) -> None:
 
 
 def _key(level: Level, row: Fields) -> Any:
-    """What a row calls its topic: the name, or the id."""
+    """The key of a row's topic: the name, or the id."""
     topic_id = row.get("topic_id", ZERO_ID)
     return row[level.keys["topic_name"]] if topic_id == ZERO_ID else topic_id
 
@@ -302,7 +304,7 @@ def _topics_of(levels: Sequence[Level], parent: Fields) -> list[Any]:
 
 
 def _unread(levels: Sequence[Level], parent: Fields) -> int:
-    """About how many topics are decoded to be named: those of bytes of which deeper rows were not noted."""
+    """The approximate number of topics to decode for their names: in bytes whose deeper rows were not noted."""
     rows = parent.get(levels[0].array) if levels else None
     if not isinstance(rows, RawRows) or len(rows.levels) == len(levels):
         return 0
@@ -310,7 +312,7 @@ def _unread(levels: Sequence[Level], parent: Fields) -> int:
 
 
 async def _keys_of(call: KafkaCall, keys: Iterable[Any]) -> dict[Any, ErrorCode]:
-    """The topics among these that are hidden, by their names or ids, with their errors."""
+    """The hidden topics, by their names or ids, with their errors."""
     wanted = list(keys)
     names = await left_out(call, [key for key in wanted if isinstance(key, str)])
     ids = await hidden_ids(call, [key for key in wanted if not isinstance(key, str)])
@@ -332,7 +334,7 @@ def _part(levels: Sequence[Level], parent: Fields, keys: Mapping[Any, object], *
 def topics_of_member(data: bytes, *, with_partitions: bool) -> list[str] | None:
     """The topics in a subscription or an assignment of Kafka's consumers; ``None`` for bytes that are neither.
 
-    ``with_partitions``: numbers of partitions are behind each name.
+    ``with_partitions``: numbers of partitions follow each name.
     """
     if not data:
         return []

@@ -43,7 +43,7 @@ from broker_core.wire.kafka.topic_fragments import Family, placed_described_fami
 
 __all__ = ["NODE_ROWS"]
 
-#: The first version of FindCoordinator that has several, and of Metadata that tells of the cluster.
+#: The first version of FindCoordinator with several keys, and of Metadata with facts of the cluster.
 _SEVERAL: Final = 4
 _WITH_CLUSTER: Final = 2
 #: The error of each kind of key: of a group, of a transactional id, of a group of shares.
@@ -67,14 +67,16 @@ async def _metadata(call: KafkaCall) -> Fields:
     rows = answer["topics"]
     if rows and are_some(call):
         rows = await _shown(call, rows)
-    if call.page is not None:  # what the node tells is newer than the snapshot
+    if call.page is not None:  # the node's answer is newer than the snapshot
         for row in rows:
             call.page.note(row["name"], row["topic_id"])
     return answer | {"brokers": brokers(call, answer["brokers"], "node_id"), "topics": rows}
 
 
 async def _many_topics(call: KafkaCall) -> Fields | None:
-    """Topics by many names, of the snapshot if they are there, and else of a node; ``None`` if that says not all."""
+    """Topics by many names, from the snapshot if they are in it, and else from a node; ``None`` if that cannot give
+    all.
+    """
     rows = call.body["topics"]
     names = None if are_some(call) else await call.off_loop(len(rows), _names_of, call, rows)
     if names is None:
@@ -97,17 +99,17 @@ async def _many_topics(call: KafkaCall) -> Fields | None:
 
 
 def _names_of(call: KafkaCall, rows: RawRows) -> pa.LargeBinaryArray | None:
-    """The names of the topics that are asked for; ``None``, if one has none, or is asked for by its id."""
+    """The names of the topics of the request; ``None``, if one has none, or is asked for by its id."""
     return None if are_by_id(arrays_of(METADATA, call.version), rows) else rows.column("name")
 
 
 async def _page_of_named(call: KafkaCall, rows: RawRows) -> Fields | None:
-    """The page of topics by many names, of the snapshot if all are there."""
+    """The page of topics by many names, from the snapshot if it has all."""
     told: bool = call.body["include_topic_authorized_operations"]
     if not are_many(rows) or are_some(call) or (told and front_of(call).forwards):
         return None
     kept = front_of(call).kept_request(call.asker, rows)
-    if kept is None:  # a name comes twice, or there is no room for what is found of them
+    if kept is None:  # a name comes twice, or there is no room for the found topics
         return None
     assert call.page is not None
     family = placed_metadata_family(call.version, TOPIC_OPERATIONS if told else NOT_ASKED)
@@ -119,7 +121,7 @@ async def _page_of_named(call: KafkaCall, rows: RawRows) -> Fields | None:
 
 
 async def _all_topics(call: KafkaCall) -> Fields:
-    """All topics, of the snapshot of the cluster; and the nodes as one of them tells of them now."""
+    """All topics, from the snapshot of the cluster; and the nodes that one of them names now."""
     told: bool = call.body["include_topic_authorized_operations"]
     family = placed_metadata_family(call.version, TOPIC_OPERATIONS if told else NOT_ASKED)
     topics = await _listed(call, family)
@@ -131,7 +133,7 @@ async def _all_topics(call: KafkaCall) -> Fields:
 
 
 async def _with_nodes(call: KafkaCall, topics: Encoded) -> Fields:
-    """An answer with these topics, and the nodes as one of them tells of them now, or at the first page of a pass."""
+    """An answer with these topics, and the nodes that one of them names now, or named at the first page of a pass."""
     nothing = {**call.body, "topics": [], "allow_auto_topic_creation": False}
     answer = await _nodes_of_pass(replace(call, body=nothing, size=0))
     if call.version >= _WITH_CLUSTER and not answer["error_code"]:
@@ -147,7 +149,7 @@ _nodes_of_pass: Final = of_pass(METADATA, _asked_nodes)
 
 
 async def _partitions(call: KafkaCall) -> Fields:
-    """DescribeTopicPartitions: all topics are those of the snapshot, and those that are named the node's."""
+    """DescribeTopicPartitions: all topics are from the snapshot, and named ones from the node."""
     if not call.body["topics"]:
         # What a client may do with each topic, the cluster alone knows if it is asked as the client.
         told = NOT_ASKED if front_of(call).forwards else TOPIC_OPERATIONS
@@ -162,7 +164,7 @@ async def _partitions(call: KafkaCall) -> Fields:
 
 
 async def _listed(call: KafkaCall, family: Family) -> Encoded:
-    """All topics that the client may list, of the snapshot, or those of the page that is asked for."""
+    """All topics that the client may list, from the snapshot, or the topics of the wanted page."""
     try:
         return await call.services.topics.all_encoded(call, family, operations=True)
     except ListingFailed as failure:
@@ -170,9 +172,9 @@ async def _listed(call: KafkaCall, family: Family) -> Encoded:
 
 
 async def _shown(call: KafkaCall, rows: list[Fields]) -> list[Fields]:
-    """The rows of topics without those that are hidden; those that were named have an error.
+    """The rows of topics without the hidden ones; named hidden ones have an error.
 
-    Of all topics a client sees those that it may list: to look one up takes its name.
+    Of all topics a client sees the ones that it may list: to look one up takes its name.
     """
     asked = call.body["topics"] or ()
     ids = {row.get("topic_id", ZERO_ID) for row in asked} - {ZERO_ID}

@@ -1,4 +1,4 @@
-"""Passes of pages over all that a cluster has of something: each costs the cluster one listing, and not one a page."""
+"""Passes of pages over everything of one kind in a cluster: each costs the cluster one listing, and not one a page."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ __all__ = ["of_pass"]
 
 
 def of_pass(api: Api, later: AnswerLater) -> AnswerLater:
-    """A handler of requests for all that there is. The first page of a pass asks the cluster, and those behind it are
-    made of the same answer, for the same role, as long as it is kept.
+    """A handler of requests for everything. The first page of a pass asks the cluster, and later pages are made of the
+    same answer, for the same role, while it is kept.
     """
 
     async def answer(call: KafkaCall) -> Fields:
@@ -40,7 +40,7 @@ def of_pass(api: Api, later: AnswerLater) -> AnswerLater:
         began, mark = asyncio.get_running_loop().time(), front.answers.mark
         fields = await later(call)
         if not fields.get("error_code"):
-            # Rows that stay bytes are kept with what pages of them need; small ones hold no permits before.
+            # Rows that stay bytes are kept with the data for their pages; small ones hold no permits before.
             raw = sum(KEPT * rows.nbytes for rows in fields.values() if isinstance(rows, RawRows))
             size = max(sum(permit.count for permit in call.held), raw, LARGE_ANSWER)
             try:

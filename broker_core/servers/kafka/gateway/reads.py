@@ -1,7 +1,7 @@
-"""What a cluster is asked and does not change by: relayed to the node of a port, or to the one that has the answer.
+"""Requests that change nothing in a cluster: relayed to the node of a port, or to the node that has the answer.
 
-The listener's own port is no node's. There groups and transactions are those of all nodes, and what one node keeps is
-asked of that node; log directories are asked at the ports of nodes alone.
+The listener's own port is no node's. There groups and transactions are of all nodes, and a request for things that one
+node keeps goes to that node; log directories are asked for at the ports of nodes alone.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ _TOPIC: Final = 2
 
 
 def _refused(api: Api, call: KafkaCall, error: RowError) -> Fields:
-    """The answer to a client that may not ask it."""
+    """The answer to a client without the right."""
     if api not in _PAGED:
         return error.fields_of(api.response)
     if api is OFFSET_FETCH and call.version < _SEVERAL and not api.has_error_code(call.version):
@@ -99,7 +99,7 @@ def _gone(refused: Refused, code: ErrorCode, call: KafkaCall) -> Fields:
 
 
 def _merged(api: Api, array: str, key: str) -> AnswerLater:
-    """What all nodes answer together, at the listener's own port: an error if one of them has none."""
+    """The joined answer of all nodes, at the listener's own port: an error if one of them has none."""
 
     async def answer(call: KafkaCall) -> Fields:
         if call.node.of_cluster is not None:
@@ -116,7 +116,7 @@ def _merged(api: Api, array: str, key: str) -> AnswerLater:
         raw = await joined(call, parts, lambda rows: rows.texts(key))
         if raw is not None and len(set(raw.names)) == len(raw.names):
             return found[0] | {array: raw.rows}
-        # What has just gone from one node to another, both may tell.
+        # A thing that has just moved from one node to another may be in both answers.
         rows: dict[str, Fields] = {}
         for row in chain.from_iterable(parts):
             rows.setdefault(row[key], row)
@@ -126,8 +126,8 @@ def _merged(api: Api, array: str, key: str) -> AnswerLater:
 
 
 class Kept(NamedTuple):
-    """What one node each keeps: the array that names them in a request, the field of their names in its elements
-    (``""``: the element itself), the array of the answer and the field there, and the kind of coordinator.
+    """The things that are kept by one node each: the array that names them in a request, the field of their names in
+    its elements (``""``: the element itself), the array of the answer and the field there, and the kind of coordinator.
     """
 
     asked: str
@@ -144,7 +144,7 @@ class Kept(NamedTuple):
 def by_coordinator(
     api: Api, kept: Kept, refused: Refused | None = None, *, again: bool = True
 ) -> AnswerLater:
-    """A handler of requests about several things: at the listener's own port each node is asked for what it keeps.
+    """A handler of requests about several things: at the listener's own port each node is asked for its own things.
 
     ``refused`` makes the part of a node that does not answer.
     """
@@ -164,7 +164,7 @@ def by_coordinator(
         nodes: dict[int | None, list[Any]] = {}
         for name, thing in zip(names, things, strict=True):
             nodes.setdefault(keepers.get(name), []).append(thing)
-        # What no node keeps, any has an error for.
+        # Any node has an error for a thing that no node keeps.
         parts = await beside(
             part_of(call, api, node, {**call.body, kept.asked: some}, gone, again=again)
             for node, some in nodes.items()
@@ -189,7 +189,7 @@ def by_coordinator(
 def of_one_group(api: Api, refused: Refused, *, again: bool = True) -> AnswerLater:
     """A handler of requests about one group, whose coordinator is asked at the listener's own port.
 
-    ``refused`` makes the answer if that does not answer.
+    ``refused`` makes the answer if the coordinator does not answer.
     """
     gone = partial(_gone, refused, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
@@ -201,14 +201,14 @@ def of_one_group(api: Api, refused: Refused, *, again: bool = True) -> AnswerLat
 
 
 async def _offsets(call: KafkaCall) -> Fields:
-    """OffsetFetch: before version 8 of one group alone."""
+    """OffsetFetch, which before version 8 is for one group alone."""
     if call.version >= _SEVERAL:
         return await _offsets_of_groups(call)
     return await _offsets_of_group(call)
 
 
 def _by_leader(api: Api) -> AnswerLater:
-    """A handler of requests about partitions, each of which its leader answers for."""
+    """A handler of requests about partitions, for each of which its leader answers."""
     gone = partial(_gone, partial(_refused, api), ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     async def answer(call: KafkaCall) -> Fields:
@@ -225,7 +225,7 @@ def _by_leader(api: Api) -> AnswerLater:
                 parts.setdefault(leaders.get((row["name"], number)), []).append(each)
             for node, some in parts.items() or [(None, [])]:
                 nodes.setdefault(node, []).append({**row, indexes: some})
-        # What has no leader, any node has an error for.
+        # Any node has an error for a partition without leader.
         found = await beside(
             part_of(call, api, node, {**call.body, "topics": some}, gone) for node, some in nodes.items()
         )
@@ -314,12 +314,12 @@ async def _configs(call: KafkaCall) -> Fields:
 
 
 def _resource(row: Fields) -> tuple[int, str]:
-    """What a resource of configs is called."""
+    """The key of a resource of configs."""
     return row["resource_type"], row["resource_name"]
 
 
 def _node_of(call: KafkaCall, row: Fields) -> int | None:
-    """The node to ask for the configs of a resource; ``None``: any, which has an error for a node that is none."""
+    """The node to ask for the configs of a resource; ``None``: any, which has an error for an unknown node."""
     if call.node.of_cluster is not None or row["resource_type"] not in (_BROKER, _BROKER_LOGGER):
         return None
     number = broker_id(row["resource_name"])
@@ -366,7 +366,7 @@ async def _consumer_groups(call: KafkaCall) -> Fields:
 
 
 async def _groups(call: KafkaCall) -> Fields:
-    """The bytes of a member of a classic group of consumers name topics: with a hidden one they are left out."""
+    """Classic groups of consumers, whose members' bytes name topics: with a hidden one they are left out."""
     answer = await _of_groups(call)
     if not are_some(call):
         return answer
@@ -399,7 +399,9 @@ async def _config_resources(call: KafkaCall) -> Fields:
 
 
 def _for_operators(api: Api) -> HandlerRow:
-    """A relay of what Kafka guards by rights on the cluster: a right to list topics is none to users and quotas."""
+    """A relay of requests that Kafka guards by rights on the cluster: a right to list topics is none to users and
+    quotas.
+    """
 
     async def later(call: KafkaCall) -> Fields:
         return await ask(call, api)
@@ -442,7 +444,7 @@ def _row(api: Api, later: AnswerLater, code: ErrorCode | None = None) -> Handler
 
 
 def _of_decoded(later: AnswerLater) -> AnswerLater:
-    """A handler that gets rows decoded, beside the event loop if they are many, unless a node gets them as they are."""
+    """A handler that gets decoded rows, beside the event loop if they are many, unless a node gets them as bytes."""
 
     async def answer(call: KafkaCall) -> Fields:
         rows = {name: each for name, each in call.body.items() if isinstance(each, EncodedRows)}

@@ -1,4 +1,4 @@
-"""What producers and consumers ask of a gateway: refused at once, with codes that their clients give up at.
+"""Requests of producers and consumers to a gateway: refused at once, with codes at which their clients give up.
 
 Messages are the cluster's: a client that produces or consumes has to connect to it, and not to its admin gateway.
 """

@@ -63,12 +63,12 @@ _LENGTH: Final = 4
 _MOST_MS: Final = 15_000
 #: Their answers name topics, which are noted.
 _LOOKED_AT: Final = frozenset({METADATA, DESCRIBE_TOPIC_PARTITIONS})
-#: Topics are named inside of their rows, where some may be hidden.
+#: Topics are named inside their rows, in which some may be hidden.
 _LOOKED_INTO: Final = frozenset({CONSUMER_GROUP_DESCRIBE, DESCRIBE_GROUPS, DESCRIBE_TRANSACTIONS})
 
 
 def front_of(call: KafkaCall) -> ClusterFront:
-    """The cluster of a call that is for one."""
+    """The cluster that a call is for."""
     front = call.services.front
     assert front is not None
     return front
@@ -84,8 +84,8 @@ async def ask(
 ) -> Fields:
     """The answer of the node at whose port the client is, or else of ``target``, to a request of the call's version.
 
-    ``again`` false: it is asked once, before a change. Raises :exc:`~..call.CloseClient` if it does not answer: a
-    client sees what it sees of a node that is gone.
+    ``again`` false: it is asked once, before a change. Raises :exc:`~..call.CloseClient` if it does not answer: the
+    client sees the same as with a node that is gone.
     """
     node = call.node.of_cluster
     try:
@@ -143,8 +143,8 @@ async def part_of(
     *,
     again: bool = True,
 ) -> Fields:
-    """The part of an answer that is a node's, ``None``: any node's; ``gone`` makes the one of a node that does not
-    answer. Raises :exc:`~..call.CloseClient` if the client is not let in there, and if no node answers.
+    """The part of an answer from a node, ``None``: from any; ``gone`` makes the part of a node that does not answer.
+    Raises :exc:`~..call.CloseClient` if the client is not let in there, and if no node answers.
     """
     if node is None:
         return await ask(call, api, body, again=again)
@@ -155,7 +155,7 @@ async def part_of(
     except ClientError:
         pass
     fields = gone(call if body is None else replace(call, body=body))
-    # As bytes, if those of the other nodes stay bytes.
+    # As bytes, if the other nodes' parts stay bytes.
     message = b"".join(response_frame(api, call.version, 0, fields))[_LENGTH:]
     return _reader(call, api)(api, call.version, message)[1]
 
@@ -170,13 +170,13 @@ async def beside(parts: Iterable[Coroutine[Any, Any, Fields]]) -> list[Fields]:
 
 
 class Joined(NamedTuple):
-    """The rows of several answers as bytes, and what each is called."""
+    """The rows of several answers as bytes, and the name of each."""
 
     rows: RawRows
     names: Sequence[Hashable]
 
     def in_order(self, wanted: Iterable[Hashable], others: Mapping[Hashable, Encoded]) -> EncodedRows:
-        """The rows with the names that are wanted, or the ``others`` of them, each as often as it is wanted."""
+        """The rows with the wanted names, or their rows in ``others``, each as often as it is wanted."""
         places: dict[Hashable, list[int]] = {}
         for place, name in reversed([*enumerate(self.names)]):
             places.setdefault(name, []).append(place)
@@ -191,7 +191,7 @@ class Joined(NamedTuple):
 async def joined(
     call: KafkaCall, parts: Sequence[Any], names: Callable[[RawRows], Sequence[Hashable]]
 ) -> Joined | None:
-    """The rows of answers, if all of them are bytes; ``names`` gives those of rows."""
+    """The rows of answers, if all of them are bytes; ``names`` gives the names of rows."""
     if not parts or not all(isinstance(each, RawRows) for each in parts):
         return None
 
@@ -203,7 +203,7 @@ async def joined(
 
 
 def _passed_on(call: KafkaCall, api: Api) -> RawPath | None:
-    """The rows of an answer that stay bytes; of topics, the gateway knows something itself."""
+    """The rows of an answer that stay bytes; not of topics, of which the gateway knows something itself."""
     if api in _LOOKED_AT or shape_of(api, api.versions.last) is None:
         return None
     return None if api in _LOOKED_INTO and are_some(call) else raw_path(api, call.version)
@@ -215,7 +215,7 @@ def _reader(call: KafkaCall, api: Api) -> ReadAnswer:
 
 
 def reader_of_rows(api: Api) -> Callable[[Reader, int], Fields] | None:
-    """What reads requests whose rows stay bytes, so that a node is asked for slices of them."""
+    """A reader of requests whose rows stay bytes, so that a node is asked for slices of them."""
     if shape_of(api, api.versions.last) is None:
         return None
 
@@ -229,7 +229,7 @@ def reader_of_rows(api: Api) -> Callable[[Reader, int], Fields] | None:
 
 
 def at_port(call: KafkaCall, node_id: int) -> tuple[str, int]:
-    """Where the client finds a node. Raises :exc:`~..call.CloseClient` if it has no port."""
+    """The host and port of a node for the client. Raises :exc:`~..call.CloseClient` if it has no port."""
     address = front_of(call).ports.address(node_id, tls=call.node.tls)
     if address is None:
         raise CloseClient(f"node {node_id} of the cluster has no port of kafka.upstream.ports")
@@ -237,12 +237,12 @@ def at_port(call: KafkaCall, node_id: int) -> tuple[str, int]:
 
 
 async def learn(call: KafkaCall, answer: Fields) -> None:
-    """Take the nodes that an answer of Metadata names for some that there are."""
+    """Note the nodes that an answer of Metadata names."""
     await front_of(call).cluster.name(Cluster.of_metadata(answer).nodes)
 
 
 async def nodes_now(call: KafkaCall) -> Cluster:
-    """The nodes as one of them tells of them now. Raises :exc:`~..call.CloseClient`."""
+    """The nodes that one of them names now. Raises :exc:`~..call.CloseClient`."""
     try:
         return await front_of(call).cluster.refresh()
     except ClientError as failed:
@@ -252,7 +252,7 @@ async def nodes_now(call: KafkaCall) -> Cluster:
 def brokers(call: KafkaCall, rows: list[Fields], key: str) -> list[Fields]:
     """Rows of nodes, at the ports of this gateway; ``key`` is the field of their ids.
 
-    What is fenced has no port: nobody can reach it.
+    A fenced node has no port: nobody can reach it.
     """
     found = []
     for row in rows:
