@@ -1,4 +1,4 @@
-"""Rules that decide nothing: an earlier rule always decides first, or they match no namespace or topic."""
+"""Rules that decide nothing: other settings always decide first, or they match no namespace or topic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a page is made of: the answers to the parts of a request, as units in order, taken until the page is full."""
+"""The parts of a page: the answers to the parts of a request, as units in order, taken until the page is full."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ __all__ = ["FEW_ROWS", "PageParts", "UnitRange", "size_of", "units_of"]
 #: Rows that are decoded, with up to so many bytes on average: columns of any number cost half a millisecond.
 FEW_ROWS: Final = 32
 _FEW_BYTES: Final = 256
-#: Elements that are looked at as bytes in the time that one takes which is decoded.
+#: Elements that are looked at as bytes in the time of decoding one.
 _QUICKER: Final = 50
 
 
 def size_of(rows: Any) -> int:
-    """About how many elements rows have."""
+    """The approximate number of elements of rows."""
     return sum(1 + (len(row) if isinstance(row, list) else 0) for row in rows)
 
 
 async def units_of(call: KafkaCall, shape: Shape, rows: RawRows, *, few: bool = False) -> RawUnits | None:
-    """The units of rows that stay bytes; ``None`` for what is out of the ordinary, and, but with ``few``, for rows that
-    are so few that they are sooner decoded than put into columns.
+    """The units of rows that stay bytes; ``None`` for unusual rows, and unless ``few``, for rows so few that decoding
+    is quicker than columns.
     """
     leaves = len(rows.levels[-1].starts)
     if not few and max(leaves, len(rows)) < FEW_ROWS and rows.size < FEW_ROWS * _FEW_BYTES:
@@ -38,9 +38,9 @@ async def units_of(call: KafkaCall, shape: Shape, rows: RawRows, *, few: bool = 
 
 
 class PageParts:
-    """The answers to parts of one request, each about what comes behind the part before it.
+    """The answers to parts of one request, each about the units after the part before it.
 
-    Rows that a node of a cluster answered stay bytes, unless they are out of the ordinary.
+    Rows that a node of a cluster answered stay bytes, unless they are unusual.
     """
 
     def __init__(self, call: KafkaCall, shape: Shape, page: Page) -> None:
@@ -56,7 +56,7 @@ class PageParts:
         self._last: list[Taken] = []
 
     async def add(self, fields: Fields) -> None:
-        """Fill the page with what the answers have until now, and this one."""
+        """Fill the page with the units of the answers until now, and of this one."""
         self._answers.append(fields)
         self._are_bytes = self._are_bytes and await self._has_bytes(fields)
         if self._are_bytes:
@@ -76,7 +76,7 @@ class PageParts:
         return sum(map(len, self._units)) if self._are_bytes else len(self._items)
 
     async def message(self) -> Fields:
-        """The answer with what the page has of them."""
+        """The answer with the units on the page."""
         first, shape = self._answers[0], self._shape
         if self._are_bytes:
             parts = [each.encoded() for each in self._ranges]
@@ -99,7 +99,7 @@ class PageParts:
             return False
         start = self._page.start
         low = 0 if start is None else units.before(start)
-        # What is an error as a whole is told with each part.
+        # An error of the whole answer comes with each part.
         follows = all(not units.before(each.place(len(each) - 1)) for each in self._units if len(each))
         twice = bool(self._units and len(units) and len(self._units[-1])) and (
             self._units[-1].place(len(self._units[-1]) - 1) == units.place(0)
@@ -120,7 +120,7 @@ class PageParts:
             more = await self._call.off_loop(size, items_of, shape, shape.answered, fields, self._page)
             if whole is not None:
                 whole.units = more
-        # What is an error as a whole is told with each part.
+        # An error of the whole answer comes with each part.
         items = [
             *self._items,
             *(each for each in more if not self._items or each.order > self._items[-1].order),
@@ -132,7 +132,9 @@ class PageParts:
         self._items = items
 
     def _cut(self, fields: Fields) -> Place | None:
-        """Where a node has cut its answer, if it is asked for pages of its own (:meth:`~.page.Page.for_node`)."""
+        """The place where a node has cut its answer, if it is asked for pages of its own
+        (:meth:`~.page.Page.for_node`).
+        """
         cursor = fields.get("next_cursor")
         return Place(tuple(cursor[each] for each in self._shape.fields)) if cursor else None
 
@@ -155,5 +157,5 @@ class UnitRange:
         return self._units.place(self._low + count)
 
     def encoded(self) -> Encoded:
-        """The rows of what was taken."""
+        """The rows of the taken units."""
         return self._units.encoded(self._low, self._low + self.count)

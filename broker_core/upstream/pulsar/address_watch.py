@@ -209,7 +209,7 @@ class AddressWatch:
         """Wait until a connection breaks or cannot be made, or for a while if none is kept open."""
         pause = self._options.probe_pause * random.uniform(0.5, 1.0)  # noqa: S311  # only spreads attempts
         if client is not None and not client.is_open:
-            return  # before the callback was set
+            return  # it broke before it could set `doubt`
         try:
             async with asyncio.timeout(pause if client is None else None):
                 await doubt.wait()

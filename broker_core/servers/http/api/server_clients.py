@@ -35,7 +35,7 @@ _ORDERS: Final[Mapping[str, Callable[[Client], float]]] = {
     "memory": lambda client: client.memory,
 }
 _OCTET: Final = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
-#: An address, with its port or as a network; of IPv6 too, for which there is no short pattern.
+#: An address, with its port or as a network; IPv6 addresses have no pattern.
 _IPV4: Final = rf"^{_OCTET}(\.{_OCTET}){{3}}(:[0-9]{{1,5}}|/([12]?[0-9]|3[0-2]))?$"
 _TEXT: Final[Schema] = {"type": "string"}
 _OR_NULL: Final[Schema] = {"type": ["string", "null"]}

@@ -261,7 +261,7 @@ async def _said(
 
 
 async def _is_shown(request: ApiRequest, topic: TopicName) -> bool:
-    """Whether the client may list a topic. Only the rules are asked, without a count: nobody wanted to read it."""
+    """Whether the client may list a topic. If the rules deny it, nothing more is asked."""
     if not request.services.pipeline.authorization.may_list(request.asker, topic):
         return False
     (found,) = await request.services.find.by_name(asked_by(request), [topic])
