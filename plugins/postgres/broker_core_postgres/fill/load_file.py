@@ -166,7 +166,7 @@ async def load_topics(
 async def _undo(transaction: Any) -> None:
     try:
         await transaction.rollback()
-    except Exception:  # noqa: BLE001 - the connection is gone, and the transaction with it: the first error tells
+    except Exception:  # noqa: BLE001 - the connection is gone, and the transaction with it: the first error counts
         return
 
 

@@ -98,7 +98,7 @@ def cut_levels(
     A name of level ``n`` would begin a segment of an average size of ``target / 2**n``: names of level 0 do begin one.
     """
     hashes, limits, sizes = _hashes_and_limits(namespace, domain, names, target)
-    # hash < limit * 2**n where hash // limit < 2**n, so n is the length in bits of the quotient.
+    # hash < limit * 2**n if hash // limit < 2**n, so n is the length in bits of the quotient.
     _, levels = np.frexp((hashes // np.maximum(limits, np.uint64(1))).astype(np.float64))
     return levels.astype(np.int64), sizes
 
