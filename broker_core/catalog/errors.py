@@ -6,15 +6,15 @@ CatalogError
 |-- CatalogReadOnly      this process may read the file and not write it
 |-- CatalogFull          the disk has no room for a change
 |-- TopicInvalid         properties or a number of partitions that no topic can have
-|-- TopicExists          create() of what is there already
-|-- NameCollides         a new name that Kafka does not tell from that of another topic
-|-- TopicMissing         delete(), set_properties() of what is not there
+|-- TopicExists          create() of an existing topic
+|-- NameCollides         a new name that Kafka does not distinguish from another topic's
+|-- TopicMissing         delete(), set_properties() of a missing topic
 |-- PartitionRefused     a partition's name that no partitioned topic has room for
 |-- PartitionCountRefused  a number of partitions that a topic cannot change to
 |-- PartitionedRefused   a partitioned topic instead of a plain one or a partition, or the reverse
 |-- PreconditionFailed   the topic is not what a change of it relies on
 |-- PairRefused          a topic beside a partition of its name, with different properties
-|-- ImportRefused        a line of an imported file is wrong; nothing of the file was taken
+|-- ImportRefused        a line of an imported file is invalid; nothing of the file was taken
 |-- ExportRefused        a name that the plain format cannot carry
 """
 

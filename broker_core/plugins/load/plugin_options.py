@@ -66,7 +66,7 @@ class CommonOptions(BaseModel):
     on_failure: Literal["error", "next", "stale"] = "error"
     #: How old that last answer may be; without one, ``stale`` refuses the request.
     max_stale: PositiveDuration = 60.0
-    #: Which names are checked against the pattern where the plugin says that it filtered.
+    #: The names that are checked against the pattern if the plugin claims to have filtered.
     verify_filtered: Literal["always", "sample", "never"] = "always"
 
 

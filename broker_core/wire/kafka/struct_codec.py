@@ -44,7 +44,7 @@ def struct_codec(
 ) -> Codec:
     """A struct's codec. ``absent`` are the fields that the version lacks: their defaults are read and never written.
 
-    ``read`` raises :exc:`~.reader.MalformedMessage`. ``write`` raises :exc:`KeyError` for a name that is no field.
+    ``read`` raises :exc:`~.reader.MalformedMessage`. ``write`` raises :exc:`KeyError` for an unknown name.
     """
     unread = {**absent, **{part.name: part.start for part in tagged.values()}}
     constant = {name: start for name, start in unread.items() if not isinstance(start, _MUTABLE)}
