@@ -26,10 +26,14 @@ _FORBIDDEN = {
     "a path of one machine": r"(?<![\w./-])/" + r"(?:work|root|home/\w+|Users/\w+|tmp/\w+|opt/wheels)/",
     "a conflict": r"^(?:<{7}|>{7}) ",
 }
-# A pronoun names nothing, and "who" asks: a first line names the thing by a noun or a verb of the field.
+# A pronoun names nothing, "who" asks, "told" hides what is sent: a first line names the thing by a noun or a verb of
+# the field.
 _UNNAMED = re.compile(
     r"^(?:(?:The )?[Ss]ame|It|They|Them|Those|That|Whom?|Whoever|Someone)\b|\b[Ww]ho(?:m|ever)?\b"
+    r"|(?<!`)\btold\b(?!`)|\b[Tt]hose of (?:these|those)\b|\bthat one(?=[.,)])"
 )
+# "Where" is for places: a condition is said with "if" or "when".
+_CONDITION = re.compile(r"(?:``None``,?|\b[Ee]mpty|\bfalse|:exc:`[^`]+`,?)\s+(?:#:?\s+)?where\b")
 _FIRST_LINES = re.compile(r'^ *r?"""(\S.*?)(?:"""|\n\n)', re.MULTILINE | re.DOTALL)
 _TEXT = {
     "",
@@ -131,6 +135,16 @@ def test_a_first_line_names_its_thing() -> None:
         if path.suffix == ".py"
         for first in _FIRST_LINES.findall(path.read_text(encoding="utf-8"))
         if _UNNAMED.search(first)
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_a_condition_is_said_with_if() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}: {match[0]}"
+        for path in FILES
+        if path.suffix == ".py" and path != Path(__file__)
+        for match in _CONDITION.finditer(path.read_text(encoding="utf-8"))
     ]
     assert not found, "\n".join(found)
 
