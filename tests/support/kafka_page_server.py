@@ -86,11 +86,14 @@ class PageServer:
         """The ids of the topics that the asker may see."""
         return {name: topic_id for name, topic_id in self.ids.items() if not name.startswith("x")}
 
-    def ask(self, api: Api, version: int, body: Fields) -> Fields:
-        """What a client reads."""
+    def ask(self, api: Api, version: int, body: Fields, *, unreadable: bool = False) -> Fields:
+        """What a client reads; ``unreadable``: its cursor is."""
         writer = Writer()
-        api.write_request(writer, body, version)
-        read = api.read_request(Reader(writer.joined()), version)
+        api.write_request(writer, body | ({"cursor": None} if unreadable else {}), version)
+        message = writer.joined()
+        if unreadable:  # one tag, of one byte that is no cursor
+            message = message[:-1] + b"\x01\x91\x4e\x01\x7f"
+        read = api.read_request(Reader(message), version)
         call = call_of(api, version, read, role="ann", services=self.services)
         row = self._handlers[api.key]
 

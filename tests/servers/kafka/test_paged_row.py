@@ -26,8 +26,10 @@ from broker_core.wire.kafka import (
     DESCRIBE_LOG_DIRS,
     DESCRIBE_PRODUCERS,
     DESCRIBE_TRANSACTIONS,
+    LIST_GROUPS,
     LIST_OFFSETS,
     LIST_PARTITION_REASSIGNMENTS,
+    LIST_TRANSACTIONS,
     METADATA,
     OFFSET_FETCH,
     ZERO_ID,
@@ -171,6 +173,64 @@ PAGED: Final = [
     for version in range(api.versions.first, api.versions.last + 1)
     if version >= api.flexible
 ]
+
+
+_NAMED: Final = [{"name": "a"}]
+_INDEXED: Final = [{"name": "a", "partition_indexes": [0]}]
+#: Of each request the first version of a place at which 42 stands, what is asked, and the arrays above it.
+STANDS: Final[list[tuple[Api, int, Fields, tuple[str, ...]]]] = [
+    (METADATA, 9, {"topics": _NAMED}, ("topics",)),
+    (METADATA, 13, {"topics": _NAMED}, ()),
+    (
+        LIST_OFFSETS,
+        6,
+        {"topics": [{"name": "a", "partitions": [{"partition_index": 0}]}]},
+        ("topics", "partitions"),
+    ),
+    (LIST_PARTITION_REASSIGNMENTS, 0, {"topics": _INDEXED}, ()),
+    (DESCRIBE_LOG_DIRS, 2, {"topics": None}, ("results",)),
+    (DESCRIBE_LOG_DIRS, 3, {"topics": None}, ()),
+    (OFFSET_FETCH, 6, {"group_id": "g", "topics": _INDEXED}, ()),
+    (OFFSET_FETCH, 8, {"groups": [{"group_id": "g", "topics": None}]}, ("groups",)),
+    (DESCRIBE_PRODUCERS, 0, {"topics": _INDEXED}, ("topics", "partitions")),
+    (LIST_TRANSACTIONS, 0, {}, ()),
+    (DESCRIBE_TRANSACTIONS, 0, {"transactional_ids": ["a"]}, ("transaction_states",)),
+    (LIST_GROUPS, 3, {}, ()),
+    (DESCRIBE_GROUPS, 5, {"groups": ["a"]}, ("groups",)),
+    (CONSUMER_GROUP_DESCRIBE, 0, {"group_ids": ["a"]}, ("groups",)),
+    (
+        DESCRIBE_ACLS,
+        2,
+        dict.fromkeys(("resource_type_filter", "pattern_type_filter", "operation", "permission_type"), 1),
+        (),
+    ),
+    (DESCRIBE_CONFIGS, 4, {"resources": [{"resource_type": 2, "resource_name": "a"}]}, ("results",)),
+]
+
+
+def errors_in(answer: Fields, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], int]]:
+    """The errors of an answer, each with the arrays that it is in."""
+    if answer.get("error_code"):
+        yield above, answer["error_code"]
+    for name, rows in answer.items():
+        for row in rows if isinstance(rows, list) else ():
+            if isinstance(row, dict):
+                yield from errors_in(row, (*above, name))
+
+
+@pytest.mark.parametrize(("api", "version"), PAGED, ids=lambda each: getattr(each, "name", str(each)))
+def test_42_stands_where_the_table_of_the_kip_says(api: Api, version: int, server: PageServer) -> None:
+    of_api = [row for row in STANDS if row[0] is api and row[1] <= version]
+    _, _, body, above = of_api[-1]
+    numbers = {"partition_index": -1, "producer_id": -1, "resource_type": -1}
+    negative = {each.name: numbers.get(each.name, "a") for each in cursor_fields(api)}
+    pages: list[Fields] = [{"response_pagination_limit": -1}, {"cursor": {}}]
+    if not set(numbers).isdisjoint(negative):
+        pages.append({"cursor": negative | ({"group_id": "g"} if api is OFFSET_FETCH else {})})
+    for page in pages:
+        answer = server.ask(api, version, body | page, unreadable=page.get("cursor") == {})
+        assert list(errors_in(answer)) == [(above, 42)]
+        assert answer["next_cursor"] is None
 
 
 def test_thirteen_requests_have_pages() -> None:
