@@ -104,8 +104,6 @@ declare global {
     /** Seconds between two. */
     interval: number;
     format: (value: number) => string;
-    /** How many the width is for. */
-    samples?: number;
   }
   interface PartOf {
     title: string;

@@ -73,6 +73,7 @@ from broker_core import HttpSite, hookimpl
 def broker_core_http_routes():
     site = HttpSite("/stock", Path(__file__).parent)
     site.route("GET", "/status", lambda request: {"shelves": 3, "name": "<b>shelf</b>"}, needs="monitor")
+    site.screen("broken", "W" * 60, "broken.js")
     site.screen("stock", "Stock", "screen.js")
     return site
 """
@@ -111,10 +112,12 @@ class Says(NamedTuple):
 
 
 _SAME: Final = "You may not see this screen"
+_UNKNOWN: Final = "No such namespace is known"
 SCREENS: Final = {
     "namespaces": Says("1 namespace", "This server has no topics yet", "not counted"),
-    "topics/public/default": Says("orders-12", "No persistent topics here", "orders-12"),
-    "topics/public/default?q=orders-(.*)&p=region=eu": Says("orders-12", "No topic matches", "orders-12"),
+    "topics/public/default": Says("orders-12", _UNKNOWN, "orders-12"),
+    "topics/public/default?q=orders-(.*)&p=region=eu": Says("orders-12", _UNKNOWN, "orders-12"),
+    "topics/public/default?q=none": Says("No topic matches", _UNKNOWN, "No topic matches"),
     "topics/public/default?q=a(?!b)": Says(*["RE2 does not take this pattern"] * 3),
     "topics/public/default?as=1": Says(
         "As the role", "As the role", "To ask as somebody else you need the right"
@@ -125,7 +128,7 @@ SCREENS: Final = {
     "topic/public/default/orders-7": Says(
         "Full name", "There is no such topic now", "To change it you need the right admin"
     ),
-    "live/public/default": Says(*["Nothing has changed yet"] * 3),
+    "live/public/default": Says("Nothing has changed yet", _UNKNOWN, "Nothing has changed yet"),
     "plugins": Says("broker-core-explorer", "broker-core-explorer", "You may not see the plugins"),
     "server": Says("Memory under permits", "Memory under permits", "You may not see the last hour"),
     "screen/kafka": Says("No Kafka client has asked", "No Kafka client has asked", _SAME),
@@ -133,7 +136,8 @@ SCREENS: Final = {
     "screen/held": Says(*["No listing is held"] * 3),
     "screen/postgres": Says("Pools of connections", "Pools of connections", _SAME),
     "screen/spark": Says("No generation is served", "No generation is served", _SAME),
-    "screen/stock": Says("", "<b>shelf</b>", ""),  # of one server alone
+    "screen/broken": Says("", "The screen of the plugin failed", ""),  # of one server alone, as the next one
+    "screen/stock": Says("", "<b>shelf</b>", ""),
     "help/patterns": Says(*["What RE2 refuses"] * 3),
     "nowhere": Says(*["The address names no screen."] * 3),
 }
@@ -242,10 +246,10 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A server that asks for the password `secret`, with rules, a gate and a mask: `reader` may list, `chief` may do
-    everything.
+    everything, `stranger` nothing.
     """
     folder = tmp_path_factory.mktemp("guarded")
-    users = write_htpasswd(folder / "users", reader="secret", chief="secret")
+    users = write_htpasswd(folder / "users", reader="secret", chief="secret", stranger="secret")
     tables: dict[str, Mapping[str, Any]] = {
         "authentication": {"methods": ["basic"], "basic": {"file": str(users)}},
         "authorization": {
@@ -278,7 +282,9 @@ def walked(tmp_path_factory: pytest.TempPathFactory, database: str) -> Iterator[
         "postgres": {"dsn": database, **elsewhere},
         "spark": {"store": str(store), **elsewhere},
     }
-    site = plugin_site(folder, "stock", {"__init__.py": STOCK, "screen.js": STOCK_SCREEN})
+    site = plugin_site(
+        folder, "stock", {"__init__.py": STOCK, "screen.js": STOCK_SCREEN, "broken.js": "export const x = 1;"}
+    )
     plugin_site(folder, "hider", {"__init__.py": HIDER})
     users = write_htpasswd(folder / "users", reader="secret", chief="secret")
     rule = {"roles": ["reader"], "namespaces": ["public/*"], "actions": ["list"]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from base64 import b64encode
 from collections.abc import Callable
 from pathlib import Path
@@ -42,7 +43,7 @@ def test_links_of_attackers_and_what_is_copied_of_their_names(page_of: Open, gua
     for path in ("a/../b", "a/%2e%2E", "a/..%2Fb", "//other/x", "/https://other/x", ".", "a\\..\\b"):
         assert gives("page.js", "address", path).startswith("Error Addresses lose parts"), path
     for name in ("a'b\x1b[31m\\\n\u0085\u202e", "it's", "plain", "x \x00\x03f"):
-        shell = gives("format.js", "quoted", name)
+        shell = gives("page.js", "quoted", name)
         assert shell.isprintable()
         told = subprocess.run(["bash", "-c", f"printf %s {shell}"], capture_output=True, check=True)
         assert told.stdout == name.partition("\0")[0].encode()
@@ -73,18 +74,26 @@ def test_what_was_shown_goes_with_the_one_who_signs_out(page_of: Open, guarded: 
     page.page.keyboard.press("Escape")
     page.page.get_by_role("button", name="Nobody yet").click()
     page.see("Nobody has signed in.")
+    page.page.get_by_role("dialog").get_by_role("button", name="Sign in").click()
+    signed_in(page, "stranger")
+    page.holds("document.activeElement.tagName === 'H1'")
+    page.go("namespaces")
+    page.see("You may not see the topics of any namespace")
+    assert "Make the first one" not in page.page.inner_text("main")
 
 
 def test_a_token_that_no_header_can_have(
     page_of: Open, explored: Callable[..., Served], tmp_path: Path
 ) -> None:
     key = {"key": data_url(SECRET), "algorithms": ["HS256"]}
-    given = token({"sub": "chief"}, key=SECRET, by="HS256").decode()
+    claims = {"sub": "chief", "exp": int(time.time()) + 3600}
+    given = token(claims, key=SECRET, by="HS256").decode()
     guard: dict[str, Any] = {
         "authentication": {"methods": ["token"], "token": key},
         "authorization": {"super_roles": ["chief"]},
     }
     page = page_of(explored(tmp_path, TOPICS, guard))
+    page.page.clock.install()
     dialog = page.page.get_by_role("dialog", name="Sign in")
     dialog.wait_for()
     assert dialog.get_by_role("radio").count() == 0
@@ -95,6 +104,8 @@ def test_a_token_that_no_header_can_have(
     dialog.get_by_role("button", name="Sign in").click()
     dialog.wait_for(state="hidden")
     page.see("1 namespace")
+    with page.page.expect_request("**/v1/namespaces*"):  # when the token ends
+        page.page.clock.fast_forward(3_601_000)
 
 
 def test_finding_by_many_words(page_of: Open, served: Served) -> None:

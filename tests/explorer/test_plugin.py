@@ -19,7 +19,9 @@ def files() -> list[Path]:
 
 
 def test_it_is_small() -> None:
-    assert sum(len(gzip.compress(path.read_bytes(), 9)) for path in files()) <= 60_000
+    """By what a browser is sent: small files as they are, and the hash of the files in the addresses of the first."""
+    sent = [path.read_bytes().replace(b"@files/", b"@0123456789abcdef/") for path in files()]
+    assert sum(min(len(each), len(gzip.compress(each, 9))) for each in sent) <= 60_000
 
 
 def test_it_names_no_other_host_and_needs_no_build() -> None:

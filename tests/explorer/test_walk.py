@@ -132,6 +132,8 @@ def test_each_screen_by_keyboard_alone(page_of: Open, walked: Callable[[str], Se
         if command == "Live in":
             tabbed(page, "topic")
         opened(page, f"{command} public/default", "public/default")
+        if command == "Live in":  # which may be connecting
+            page.see(getattr(SCREENS["live/public/default"], state))
         page.settled()
         tabbed(page, command)
 
@@ -145,6 +147,7 @@ def test_each_screen_without_rights(page_of: Open, walked: Callable[[str], Serve
     page.page.get_by_role("dialog").wait_for(state="hidden")
     others = {
         "topics/internal/audit": "You may not see the topics",
+        "topics/public/nothing": "No such namespace is known",
         "live/internal/audit": "You may not see the changes",
         "topic/internal/audit/log": "You may not see this topic",
         "topic/public/default/sensor-00": "There is no such topic now",

@@ -1,15 +1,13 @@
-// The page: who asks, where it is, the screen of that place; the list of namespaces, which is the first one, and help.
-import { Api, Fragment, PageContext, ROOT, go, html, link, linkIn, render, useCallback, useEffect, useErrorBoundary, useGet, useId, useMemo, usePage, usePlace, useRef, useSettled, useState } from './page.js';
-import { Answer, Command, Dialog, Empty, Facts, Field, Table, TextInput } from './parts.js';
-import { save, savedQuestions } from './question.js';
-import { ago, counted, number, time } from './format.js';
+// The page: who asks, the screen of its place; the list of namespaces, and help.
+import { Api, PageContext, ROOT, ago, counted, date, go, html, link, linkIn, number, render, time, useAsk, useCallback, useEffect, useErrorBoundary, useGet, useId, useMemo, usePage, usePlace, useRef, useSettled, useState } from './page.js';
+import { Answer, Command, Dialog, Empty, Facts, Failure, Field, Table, TextInput } from './parts.js';
+import { save, savedQuestions, stored } from './question.js';
 import { Topics, Why } from './screens/topics.js';
 import { Live, Topic } from './screens/topic.js';
 import { PluginScreen, Plugins, Server } from './screens/server.js';
 
-/** @type {Record<string, {screen: any, title: (path: string[]) => string, named?: boolean}>} */
 const SCREENS = {
-  __proto__: /** @type {any} */ (null), // `#/constructor` is no screen
+  __proto__: null, // `#/constructor` is no screen
   namespaces: { screen: Namespaces, title: () => 'Namespaces' },
   topics: { screen: Topics, title: (path) => path.join('/'), named: true },
   why: { screen: Why, title: (path) => `Why not? ${path.join('/')}`, named: true },
@@ -25,14 +23,10 @@ const THEMES = ['auto', 'light', 'dark'];
 
 /** The field, its text, and the scheme of a 401. */
 const SIGNS = [['token', 'By a token', 'bearer'], ['password', 'By a password', 'basic']];
-/** Of a question for namespaces. */
 const MOST_WORDS = 8;
 
 const api = new Api();
-/** Of the server that the page is from. @type {string} */
-let version;
 
-/** @param {string} text */
 const wordsOf = (text) => [...new Set(text.split(/\s+/).filter(Boolean))];
 
 function App() {
@@ -42,7 +36,11 @@ function App() {
   const [signing, sign] = useState(/** @type {any} */ (null));
   const [away, setAway] = useState(false);
   const [said, setSaid] = useState('');
-  const again = useCallback(() => setEpoch((before) => before + 1), []);
+  const dismissed = useRef(false);
+  const again = useCallback(() => {
+    dismissed.current = false;
+    setEpoch((before) => before + 1);
+  }, []);
   const saying = useRef(0);
   const say = useCallback((text) => {
     clearTimeout(saying.current);
@@ -50,12 +48,12 @@ function App() {
     saying.current = setTimeout(() => setSaid(''), 6000);
   }, []);
   useEffect(() => {
-    api.onUnauthenticated = (error) => sign((before) => before || { error, first: !api.signedIn });
+    // More of them come when the dialog is closed.
+    api.onUnauthenticated = (error) => dismissed.current || sign((before) => before || { error, first: !api.signedIn });
     api.onReached = (answered) => setAway(!answered);
     addEventListener('ask-again', again);
     return () => removeEventListener('ask-again', again);
   }, []);
-  // When the server is back, every screen asks again.
   useEffect(() => {
     if (!away) return undefined;
     const timer = setInterval(async () => {
@@ -71,47 +69,58 @@ function App() {
   }, [away]);
   const shared = useMemo(() => ({ api, me: null, epoch, say, screens: [], brought: null }), [epoch]);
   return html`<${PageContext.Provider} value=${shared}>
-    <${Shell} key=${asker} renew=${() => setAsker(asker + 1)} place=${place} away=${away} said=${said} signing=${signing} sign=${sign} again=${again} />
+    <${Shell} key=${asker} first=${!asker} renew=${() => {
+      again();
+      setAsker(asker + 1);
+    }} dismiss=${() => sign((before) => {
+      dismissed.current ||= before !== null;
+      return null;
+    })} place=${place} away=${away} said=${said} signing=${signing} sign=${sign} again=${again} />
   <//>`;
 }
 
 /** What one asker sees; the next one begins with nothing of it. */
-function Shell({ renew, place, away, said, signing, sign, again }) {
+function Shell({ first, renew, dismiss, place, away, said, signing, sign, again }) {
   const page = usePage();
   const namespace = SCREENS[place.screen]?.named ? place.path.slice(0, 2).join('/') : '';
   const me = useGet('me', { namespace });
-  const brought = useGet('screens');
+  const brought = useAsk((signal) => api.get('screens', {}, signal), [namespace]);
   const [open, setOpen] = useState('');
-  const [theme, setTheme] = useState(rememberedTheme);
+  const [theme, setTheme] = useState(() => THEMES.find((each) => each === stored('theme')) || 'auto');
   const main = useRef(/** @type {HTMLElement | null} */ (null));
-  const server = me.data?.server;
-  if (server) version ??= server.version;
-  const renewed = server && version !== server.version;
   const seen = me.error?.status === 401 ? undefined : me.data;
   const screens = brought.data?.items || [];
+  // The addresses of files have a hash of all of them.
+  const now = screens.find((each) => each.plugin === 'explorer')?.module;
+  const renewed = now && new URL(now, ROOT).href !== new URL('screens/server.js', import.meta.url).href;
   const known = SCREENS[place.screen];
   const where = `${place.screen}/${place.path.join('/')}`;
   const title = !known ? 'Nothing here' : place.screen === 'screen' ? screens.find((each) => each.id === place.path[0])?.title : known.title(place.path);
 
   useEffect(() => {
     document.documentElement.dataset.theme = theme;
-    try {
-      localStorage.setItem('broker-core.theme', theme);
-    } catch { /* a browser without storage */ }
+    stored('theme', theme);
   }, [theme]);
-  const before = useRef('');
+  const before = useRef(first ? '' : 'another asker');
   useEffect(() => {
     document.title = title ? `${title} · broker-core` : 'broker-core';
   }, [title]);
   useEffect(() => {
     // As a new page would: the heading has the focus.
     if (before.current) {
+      setOpen('');
       main.current?.querySelector('h1')?.focus();
       main.current?.scrollTo?.(0, 0);
       scrollTo(0, 0);
     }
     before.current = where;
   }, [where]);
+  useEffect(() => {
+    const left = Number(date(seen?.until)?.getTime()) - Date.now();
+    if (!(left < 2 ** 31)) return undefined; // no timer waits longer
+    const timer = setTimeout(again, Math.max(0, left) + 500);
+    return () => clearTimeout(timer);
+  }, [seen?.until]);
   useEffect(() => {
     let led = 0;
     const key = (event) => {
@@ -139,13 +148,12 @@ function Shell({ renew, place, away, said, signing, sign, again }) {
     return () => removeEventListener('keydown', key);
   }, []);
 
-  /** @type {[string[], string][]} */
   const nav = [
-    [['namespaces'], 'Namespaces'], [['plugins'], 'Plugins'], [['server'], 'Server'],
-    ...screens.map((each) => /** @type {[string[], string]} */ ([['screen', each.id], each.title])), [['help'], 'Help'],
+    ...['Namespaces', 'Plugins', 'Server'].map((text) => ({ to: text.toLowerCase(), text })),
+    ...screens.map((each) => ({ to: `screen/${each.id}`, text: each.title })), { to: 'help', text: 'Help' },
   ];
   const commands = [
-    ...nav.map(([to, text]) => ({ text, run: () => go(link(to)) })),
+    ...nav.map(({ to, text }) => ({ text, run: () => go(`#/${to}`) })),
     ...(namespace ? [['topics', 'Topics of'], ['why', 'Why not? in'], ['live', 'Live in']].map(([to, text]) => ({ text: `${text} ${namespace}`, run: () => go(linkIn(to, namespace)) })) : []),
     ...THEMES.map((each) => ({ text: `Colours: ${each}`, run: () => setTheme(each) })),
     { text: 'Patterns: what RE2 takes', run: () => go(link(['help', 'patterns'])) },
@@ -167,7 +175,7 @@ function Shell({ renew, place, away, said, signing, sign, again }) {
     }}>To the content</a>
     <header class="top">
       <a class="brand" href="#/namespaces"><svg viewBox="0 0 32 32" aria-hidden="true"><rect width="32" height="32" rx="7" /><path d="M8 10h16M8 16h11M8 22h6" /></svg><span>broker-core</span></a>
-      <nav aria-label="Screens">${nav.map(([to, text]) => html`<a href=${link(to)} aria-current=${current === to.join('/') ? 'page' : undefined}><bdi>${text}</bdi></a>`)}</nav>
+      <nav aria-label="Screens">${nav.map(({ to, text }) => html`<a href=${`#/${to}`} aria-current=${current === to ? 'page' : undefined}><bdi>${text}</bdi></a>`)}</nav>
       <div class="tools">
         <button type="button" class="quiet palette-button" onClick=${() => setOpen('palette')}>Go to… <kbd>Ctrl K</kbd></button>
         <button type="button" class="quiet" aria-label=${`Colours: ${theme}`} title=${`Colours: ${theme}`} onClick=${() => setTheme(THEMES[(THEMES.indexOf(theme) + 1) % 3])}>${{ auto: '◐', light: '☀', dark: '☾' }[theme]}</button>
@@ -175,14 +183,14 @@ function Shell({ renew, place, away, said, signing, sign, again }) {
       </div>
     </header>
     ${away ? html`<p class="notice bad wide" role="alert">The server does not answer. The page asks again every two seconds; what you see may be old.</p>` : null}
-    ${renewed ? html`<p class="notice warn wide" role="status">The server is now broker-core ${server.version}, and this page is of ${version}. <button type="button" class="link" onClick=${() => location.reload()}>Load the new page</button></p>` : null}
-    <main ref=${main} id="main"><${Guard} key=${place.screen}>
-      ${complete ? html`<${Screen} key=${known.named ? where : `${place.screen} ${place.screen === 'screen' ? place.path[0] : ''}`} place=${place} />`
+    ${renewed ? html`<p class="notice warn wide" role="status">The server has a newer page than this one. <button type="button" class="link" onClick=${() => location.reload()}>Load the new page</button></p>` : null}
+    <main ref=${main} id="main"><${Guard} key=${known?.named ? where : current}>
+      ${complete ? html`<${Screen} place=${place} />`
         : html`<div class="head"><h1 tabindex="-1">Nothing is here</h1></div><p>The address names no screen. <a href="#/namespaces">All namespaces</a></p>`}
     <//></main>
     <p class="said" role="status" aria-live="polite">${said}</p>
     ${open === 'palette' ? html`<${Palette} commands=${commands} close=${() => setOpen('')} />` : null}
-    ${signing ? html`<${SignIn} why=${signing} me=${seen} close=${() => sign(null)} done=${(role) => {
+    ${signing ? html`<${SignIn} why=${signing} me=${seen} close=${dismiss} done=${(role) => {
       sign(null);
       (me.data?.role === role ? again : renew)();
     }} />` : null}
@@ -226,14 +234,14 @@ function Palette({ commands, close }) {
       }} />
     <ul id=${list} role="listbox" aria-label="What there is" class="options">${found.slice(0, 30).map((each, at) => html`<li key=${each.text} id=${`${list}-${at}`} role="option"
       aria-selected=${at === index} onClick=${() => run(at)} onPointerMove=${() => setActive(at)}><bdi>${each.text}</bdi></li>`)}</ul>
-    ${found.length ? null : html`<p class="muted" role="status">${many ? `At most ${MOST_WORDS} words.` : 'Nothing has this in its name.'}</p>`}
+    <p class="muted" role="status">${found.length ? '' : many ? `At most ${MOST_WORDS} words.` : 'Nothing has this in its name.'}</p>
   <//>`;
 }
 
 /** A screen that fails leaves the others as they are. */
 function Guard({ children }) {
   const [error, reset] = useErrorBoundary((found) => console.error(found));
-  if (!error) return html`<${Fragment}>${children}<//>`;
+  if (!error) return children;
   return html`<div class="state failed" role="alert"><h1 tabindex="-1">This screen failed</h1><p>${String(error.message || error)}</p><button type="button" onClick=${reset}>Draw it again</button></div>`;
 }
 
@@ -293,14 +301,6 @@ function SignIn({ why, me, close, done }) {
   </form><//>`;
 }
 
-function rememberedTheme() {
-  try {
-    return THEMES.find((each) => each === localStorage.getItem('broker-core.theme')) || 'auto';
-  } catch {
-    return 'auto';
-  }
-}
-
 const KEYS = [
   ['/', 'to the search of the screen'], ['Ctrl K', 'the palette: any screen, namespace or command'], ['?', 'this help'], ['r', 'asks again for all that is shown'],
   ['↑ ↓ Page Up Page Down Home End', 'in a list, once it has the focus'], ['Enter', 'opens the row'], ['Esc', 'closes a dialog'],
@@ -323,14 +323,13 @@ function Help({ place }) {
   const keys = html`<section><h2>Keys</h2><${Table} caption="Keys" head=${['key', 'does']} rows=${KEYS.map(([key, does]) => [html`<kbd>${key}</kbd>`, does])} /></section>`;
   return html`<div class="head"><h1 tabindex="-1">Help</h1></div>
     <div class="prose">${place.path[0] === 'patterns' ? html`${patterns}${keys}` : html`${keys}${patterns}`}
-    <section><h2>What this page does</h2><p>It asks this server, by <code>/v1</code>, with your rights, and no other host. What you ask is in the address after <code>#</code>, which reaches no server: a link shows the same question to others, with their rights.</p></section></div>`;
+    <section><h2>What this page does</h2><p>It asks this server, by <code>/v1</code>, with your rights, and no other host. What you ask is in the address after <code>#</code>, which reaches no server: a link asks the same with the rights of others.</p></section></div>`;
 }
 
 const NAMESPACES = 100;
 const MOST_NAMESPACES = 10_000;
 
 function Namespaces({ place }) {
-  const { me } = usePage();
   const find = place.query.get('find') || '';
   const settled = useSettled(find, 60);
   const [limit, setLimit] = useState(NAMESPACES);
@@ -354,28 +353,28 @@ function Namespaces({ place }) {
       <//>
     </form></div>
   <${Saved} />
-  ${behind ? null : html`<${Answer} ask=${ask} what="the namespaces" rights="list">${(data) => (data.items.length === 0
-    ? html`<${None} find=${find} writes=${me?.server?.writes} />`
-    : html`<p class="muted" role="status">${data.total === null || data.total === undefined ? counted(data.items.length, 'namespace') : counted(data.total, 'namespace')}</p>
-      <ul class="cards">${data.items.map((each) => html`<li key=${each.namespace}>
-        <a class="card" href=${linkIn('topics', each.namespace)}>
-          <span class="name"><bdi>${each.namespace}</bdi></span>
-          <span class="figure">${each.counts ? counted(each.counts.all, 'name') : html`<small>not counted</small>`}</span>
-          <span class="muted small">${[
-            each.counts?.non_persistent ? `${number(each.counts.non_persistent)} non-persistent` : '',
-            each.source && each.source !== 'catalog' ? `from ${each.source}` : each.source ? 'from the catalogue' : '',
-          ].filter(Boolean).join(', ')}${each.changed ? html`<span title=${time(each.changed)}>, changed ${ago(each.changed)}</span>` : null}</span>
-        </a></li>`)}</ul>
+  ${behind ? null : html`<p class="muted" role="status">${ask.data && !ask.error && (find || ask.data.items.length) ? counted(ask.data.total ?? ask.data.items.length, 'namespace') : ''}</p>
+    <${Answer} ask=${ask} what="the namespaces" rights="list">${(data) => (data.items.length === 0
+    ? html`<${None} find=${find} gated=${data.total === null} />`
+    : html`<${Table} caption="Namespaces" numeric=${[1, 2, 3]} head=${['namespace', 'names', 'not persistent', 'changed', 'from']} rows=${data.items.map(({ namespace, counts, changed, source }) => [
+        html`<a href=${linkIn('topics', namespace)}><bdi>${namespace}</bdi></a>`, counts ? number(counts.all) : html`<span class="muted">not counted</span>`,
+        counts?.non_persistent ? number(counts.non_persistent) : '', changed ? html`<span title=${time(changed)}>${ago(changed)}</span>` : '',
+        source === 'catalog' ? 'the catalogue' : html`<bdi>${source}</bdi>`])} />
       ${!data.next ? null : limit < MOST_NAMESPACES ? html`<p><button type="button" onClick=${() => setLimit(Math.min(MOST_NAMESPACES, limit * 5))}>Show more</button></p>`
     : html`<p class="muted">No more are shown: find the others by their names.</p>`}`)}<//>`}`;
 }
 
-function None({ find, writes }) {
+function None({ find, gated }) {
+  const { me } = usePage();
+  const may = (right, where) => !me || me.super || me.rights[where].includes(right);
+  if (!may('list', 'somewhere')) return html`<${Failure} error=${{ status: 403 }} what="the topics of any namespace" rights="list" />`;
   if (find) return html`<${Empty} title="No namespace has this in its name"><p>Only namespaces that hold topics, and that you may list, are here.</p><//>`;
+  if (gated || !may('list', 'everywhere')) return html`<${Empty} title="No topics that you may see"><p>There may be others: ${gated ? 'plugins decide about each namespace.' : 'you may list some namespaces alone.'}</p><//>`;
+  const local = me?.server?.writes === false || !may('admin', 'somewhere');
   const url = new URL('v1/namespaces/public/default/topics/orders', ROOT).href;
   return html`<${Empty} title="This server has no topics yet">
-    <p>Make the first one${writes === false ? ', on the machine of the server' : ''}:</p>
-    <${Command} text=${writes === false ? 'broker-core topics create public/default orders'
+    <p>Make the first one${local ? ', on the machine of the server' : ''}:</p>
+    <${Command} text=${local ? 'broker-core topics create public/default orders'
       : `curl -sS -X PUT -H 'Content-Type: application/json' -d '{"partitions": 3}' \\\n  ${url}`} />
     <p class="muted">It shows here as soon as you look again. Many topics at once: <code>broker-core topics import</code>.</p><//>`;
 }

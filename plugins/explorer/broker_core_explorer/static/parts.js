@@ -1,7 +1,6 @@
 // The parts that screens are built of: states of a question, copies, dialogs, fields, tables.
 import { UNASKABLE, html, linkIn, useEffect, useId, useLayoutEffect, usePage, useRef, useState } from './page.js';
 
-/** The states of a question. @param {{ask: Asked<any>, what: string, children: (data: any) => any, rights?: string}} props */
 export function Answer({ ask, what, children, rights }) {
   const { data, error, loading, slow, again } = ask;
   if (error !== null && !loading) return html`<${Failure} error=${error} what=${what} again=${again} rights=${rights} />`;
@@ -23,10 +22,10 @@ export function Failure({ error, what, again, rights }) {
       <button type="button" onClick=${() => dispatchEvent(new Event('ask-again'))}>Sign in</button></div>`;
   }
   if (error.status === 403) {
-    const role = me?.role;
-    return html`<div class="state denied">
-      <h2>${error.problem?.as ? html`The role <bdi>${error.problem?.as}</bdi>` : 'You'} may not see ${what}</h2>
-      <p>${error.problem?.as ? '' : role ? html`The role <b>${role}</b> lacks the right.` : 'You lack the right.'}
+    const as = error.problem?.as;
+    return html`<div class="state denied" role="alert">
+      <h2>${as ? html`The role <bdi>${as}</bdi>` : 'You'} may not see ${what}</h2>
+      <p>${as ? '' : me?.role ? html`The role <b>${me.role}</b> lacks the right.` : 'You lack the right.'}
         ${rights ? html` It needs <b>${rights}</b>, which an operator gives by a rule in <code>[authorization]</code>.` : null}</p>
       <p class="muted">${error.message}</p>
     </div>`;
@@ -44,7 +43,7 @@ export function Failure({ error, what, again, rights }) {
     <p>${error.status === 0 ? 'It may be restarting. The page asks again by itself as soon as it is there.' : error.message}</p>
     ${error.status !== 0 && error.cause_ ? html`<p class="muted">Cause ${error.cause_}, status ${error.status}</p>` : null}
     ${held ? html`<a href="#/screen/held">Held listings</a>` : null}
-    ${again ? html`<button type="button" onClick=${again}>Try again</button>` : null}
+    ${again && error.status !== 400 ? html`<button type="button" onClick=${again}>Try again</button>` : null}
   </div>`;
 }
 
@@ -54,12 +53,11 @@ export function Command({ text, label = 'Copy' }) {
   return html`<div class="command"><pre tabindex="0"><code>${text}</code></pre><${Copy} text=${text} label=${label} /></div>`;
 }
 
-/** @param {{text: string | (() => string | Promise<string>), label: string, said?: string}} props */
-export function Copy({ text, label, said = 'Copied' }) {
+export function Copy({ text, label }) {
   const { say } = usePage();
   const copy = async () => {
     const copied = typeof text === 'function' ? await text() : text;
-    say((await toClipboard(copied)) ? said : 'This browser lets no page copy here: mark the text and copy it by hand');
+    say((await toClipboard(copied)) ? 'Copied' : 'This browser lets no page copy here: mark the text and copy it by hand');
   };
   return html`<button type="button" class="quiet" onClick=${copy}>${label}</button>`;
 }
@@ -72,7 +70,7 @@ export async function toClipboard(text) {
   } catch {
     const area = document.createElement('textarea');
     area.value = text;
-    area.className = 'unseen';
+    area.className = 'hidden-text';
     document.body.append(area);
     area.select();
     const copied = document.execCommand('copy');
@@ -81,7 +79,6 @@ export async function toClipboard(text) {
   }
 }
 
-/** @param {string} name @param {string[]} chunks @param {string} type */
 export function download(name, chunks, type) {
   const url = URL.createObjectURL(new Blob(chunks, { type }));
   const anchor = document.createElement('a');
@@ -91,10 +88,6 @@ export function download(name, chunks, type) {
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 
-/**
- * A modal dialog.
- * @param {{title: string, close: () => void, children: any, wide?: boolean, bare?: boolean}} props
- */
 export function Dialog({ title, close, children, wide, bare }) {
   const ref = useRef(/** @type {HTMLDialogElement | null} */ (null));
   const id = useId();
@@ -118,7 +111,6 @@ export function Dialog({ title, close, children, wide, bare }) {
   </dialog>`;
 }
 
-/** @param {{label: any, hint?: any, children: any, class?: string, bad?: any}} props */
 export function Field({ label, hint, children, class: className = '', bad }) {
   const id = useId();
   const box = useRef(/** @type {HTMLElement | null} */ (null));
@@ -131,10 +123,7 @@ export function Field({ label, hint, children, class: className = '', bad }) {
     ${said ? html`<span id=${id} class=${bad ? 'bad' : 'hint'}>${said}</span>` : null}</div>`;
 }
 
-/**
- * A text field whose state is in the address.
- * @param {{value: string, set: (value: string) => void, [name: string]: any}} props
- */
+/** A text field whose state is in the address. */
 export function TextInput({ value, set, ...rest }) {
   const [typed, setTyped] = useState(value);
   // What was typed comes back by the address, late: only another value is somebody else's.
@@ -153,10 +142,10 @@ export function TextInput({ value, set, ...rest }) {
     spellcheck=${false} dir="auto" ...${rest} />`;
 }
 
-/** @param {{caption: string, head: any[], rows: any[][], numeric?: number[]}} props `numeric`: columns to the right */
+/** `numeric`: columns to the right. */
 export function Table({ caption, head, rows, numeric = [] }) {
   const kind = (index) => (numeric.includes(index) ? 'number' : '');
-  return html`<div class="scrolls" tabindex="0" role="region" aria-label=${caption}><table>
+  return html`<div class="scrolls" tabindex="0" role="group" aria-label=${caption}><table>
     <caption class="hidden-text">${caption}</caption>
     <thead><tr>${head.map((cell, index) => html`<th scope="col" class=${kind(index)}>${cell}</th>`)}</tr></thead>
     <tbody>${rows.map((row) => html`<tr>${row.map((cell, index) => (index === 0
@@ -176,7 +165,6 @@ export const Pairs = ({ of }) => {
     : html`<span class="muted">none</span>`;
 };
 
-/** The topics of a question that somebody asks. @param {{of: any}} props */
 export function QuestionLink({ of }) {
   const pairs = Object.entries(of.properties || {});
   const mode = String(of.mode).toLowerCase();

@@ -1,6 +1,5 @@
 // The question of a listing: in the address, to the API, as others write it; its form; its pattern.
-import { ROOT, address, go, html, linkIn, ofNamespace, params, part, split, useGet, usePage, useState } from './page.js';
-import { counted, quoted, unseen } from './format.js';
+import { ROOT, address, counted, go, html, linkIn, ofNamespace, params, part, quoted, split, unseen, useGet, usePage, useState } from './page.js';
 import { Field, TextInput } from './parts.js';
 
 export const MODES = [['persistent', 'Persistent'], ['non_persistent', 'Non-persistent'], ['all', 'All']];
@@ -93,30 +92,34 @@ export function formsOf(question, { signedIn, user }) {
   return [['curl', curl.join(' \\\n  ')], ['broker-core list', command.join(' \\\n  ')], ['Python', python.join('\n')]];
 }
 
-/** As Python writes it. @param {any} value */
+/** As Python writes it. */
 const text = (value) => unseen(JSON.stringify(value), (each) => `\\U${Number(each.codePointAt(0)).toString(16).padStart(8, '0')}`);
 
-const SAVED = 'broker-core.saved';
-
-/** Kept in this browser, newest first. @returns {{name: string, hash: string}[]} */
-export function savedQuestions() {
+/** What this browser keeps, or is to keep; undefined of one without storage. @param {string} name @param {string} [value] */
+export function stored(name, value) {
   try {
-    const found = JSON.parse(localStorage.getItem(SAVED) || '[]');
-    return Array.isArray(found) ? found.filter((each) => typeof each?.name === 'string' && /^#\//.test(each?.hash)) : [];
+    if (value !== undefined) localStorage.setItem(`broker-core.${name}`, value);
+    return localStorage.getItem(`broker-core.${name}`);
   } catch {
-    return []; // a browser without storage
+    return undefined;
   }
+}
+
+/** Newest first. @returns {{name: string, hash: string}[]} */
+export function savedQuestions() {
+  let found;
+  try {
+    found = JSON.parse(stored('saved') || '[]');
+  } catch {
+    // somebody else wrote it
+  }
+  return Array.isArray(found) ? found.filter((each) => typeof each?.name === 'string' && /^#\//.test(each?.hash)) : [];
 }
 
 /** @param {string} name @param {string | null} hash `null`: forget it */
 export function save(name, hash) {
   const others = savedQuestions().filter((each) => each.name !== name);
-  try {
-    localStorage.setItem(SAVED, JSON.stringify(hash === null ? others : [{ name, hash }, ...others].slice(0, 50)));
-    return true;
-  } catch {
-    return false;
-  }
+  return stored('saved', JSON.stringify(hash === null ? others : [{ name, hash }, ...others].slice(0, 50)));
 }
 
 /** @param {FormOf} props */
@@ -135,7 +138,7 @@ export function QuestionForm({ screen, question, error, more = {}, asks = true }
   };
   const others = properties.filter(([key]) => !known.includes(key));
   const { full } = fullPattern(typed, namespace);
-  const refused = error?.cause_ === 'PATTERN' ? error : null;
+  const refused = isRefused(error) ? error : null;
   const doubt = DOUBTS.map(([found, better, says]) => [says, typed.replace(found, better)]).find(([, better]) => better !== typed);
   return html`<form class="question" role="search" onSubmit=${(event) => event.preventDefault()}>
     <div class="line">
@@ -209,13 +212,16 @@ function MoreOfQuestion({ question, set, asks }) {
   </details>`;
 }
 
+/** Whether RE2 refuses the pattern; it is not asked of one that is too long. @param {any} error */
+export const isRefused = (error) => error?.cause_ === 'PATTERN' && error.problem.error;
+
 function Refused({ error, question }) {
-  const { reason, offset, length } = error.problem.error || {};
+  const { reason, offset, length } = error.problem.error;
   const { shift } = fullPattern(question.typed, question.namespace);
   const help = html`<a href="#/help/patterns">What RE2 takes</a>`;
   const symbols = [...question.typed];
   const start = typeof offset === 'number' ? offset - shift : -1;
-  if (start < 0 || start >= symbols.length) return html`${reason || error.message} ${help}`;
+  if (start < 0 || start >= symbols.length) return html`${reason} ${help}`;
   const end = start + Math.max(1, length || 1);
   return html`<span>${reason}, at character ${start + 1}: <code class="refused"><bdi>${symbols.slice(0, start).join('')}<mark class="wrong">${symbols.slice(start, end).join('')}</mark>${symbols.slice(end).join('')}</bdi></code> ${help}</span>`;
 }
@@ -225,11 +231,10 @@ const META = /[\\^$.*+?()[\]{}|]/;
 export const PARTITION = /-partition-\d+$/;
 const SCHEME = /^(?:non-)?persistent:\/\//;
 
-/** @param {string} text */
 export const literal = (text) => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
 
 export const SPACE = 'It begins or ends with a space.';
-/** What may be a mistake, what is meant then, and why. @type {[RegExp, string, string][]} */
+/** Mistakes, what is meant, and why. @type {[RegExp, string, string][]} */
 const DOUBTS = [
   [/^\s+|\s+$/g, '', `${SPACE} Without it:`],
   [PARTITION, '', 'A pattern is asked of names without -partition-N:'],
@@ -330,7 +335,6 @@ export function marker(full) {
 }
 
 function compiled(parts, open) {
-  /** @type {{text: string, plain: boolean}[]} */
   const runs = [];
   for (const part of parts) {
     const last = runs.at(-1);
@@ -360,7 +364,6 @@ function compiled(parts, open) {
     const match = /** @type {any} */ (expression.exec(name.slice(shift).replace(PARTITION, '')));
     dear = performance.now() - before > LONGEST_MS;
     if (match === null) return [];
-    /** @type {[number, number, boolean][]} */
     const marks = [];
     runs.forEach((run, index) => {
       const at = match.indices[ours[index]];

@@ -1,12 +1,10 @@
 // The server; its plugins and their screens; Kafka, followed questions and held listings, as such screens.
-import { Fragment, ROOT, go, h, html, link, linkIn, ofNamespace, useAsk, useEffect, useErrorBoundary, useGet, useId, useMemo, usePage, useRef, useState } from '../page.js';
+import { Fragment, ROOT, ago, anything, clockTime, counted, date, duration, go, h, html, link, linkIn, number, ofNamespace, percent, size, time, useAsk, useEffect, useErrorBoundary, useGet, useMemo, usePage, useRef, useState } from '../page.js';
 import { Answer, Badge, Empty, Facts, Failure, Field, QuestionLink, Table, TextInput, Waiting } from '../parts.js';
-import { ago, anything, clockTime, counted, date, duration, number, percent, size, time } from '../format.js';
-import * as text from '../format.js';
 
 const EVERY = { every: 10_000 };
 const MONITOR = 'monitor in all namespaces';
-/** What clients notice is first. @type {[string, string, (value: number) => string][]} */
+/** What clients notice is first. @type {any[][]} */
 const SERIES = [
   ['listings_per_s', 'Listings a second', anything],
   ['listing_ms', 'Time of a listing', (value) => duration(value / 1000)],
@@ -44,7 +42,7 @@ function Hour({ data }) {
   const shown = SERIES.filter(([name]) => data.series[name]?.some((each) => each !== null));
   const others = Object.keys(data.series).filter((name) => !SERIES.some(([known]) => known === name));
   if (!shown.length) return html`<p class="muted">The first values come ${duration(data.interval_s)} after the start.</p>`;
-  return html`<div class="charts">${[...shown, ...others.map((name) => /** @type {[string, string, any]} */ ([name, name, anything]))].map(([name, title, format]) => html`<${Chart}
+  return html`<div class="charts">${[...shown, ...others.map((name) => [name, name, anything])].map(([name, title, format]) => html`<${Chart}
     key=${name} title=${title} values=${data.series[name]} until=${until} interval=${data.interval_s} format=${format} />`)}</div>
     <p class="muted small">A value each ${duration(data.interval_s)}, up to ${time(until)}.</p>`;
 }
@@ -100,11 +98,9 @@ function Check() {
       <p class="muted small">Checked ${time(data.checked)}.</p>`}<//>`;
 }
 
-const Permits = () => html`<${Part} title="Memory under permits" path="server/permits" what="the permits">${(data) => html`<ul class="meters">${data.items.map((each) => html`<li>
-      <span class="name">${each.name}</span>
-      ${each.limit_bytes ? html`<meter min="0" max=${each.limit_bytes} high=${each.limit_bytes * 0.85} value=${each.used_bytes} aria-label=${`${each.name}: used`}></meter>` : html`<span class="muted">no bound</span>`}
-      <span>${size(each.used_bytes)}${each.limit_bytes ? html` <span class="muted">of ${size(each.limit_bytes)}</span>` : null}</span>
-      <span class="muted small">${each.waiting ? `${number(each.waiting)} waiting` : ''}</span></li>`)}</ul>`}<//>`;
+const Permits = () => html`<${Part} title="Memory under permits" path="server/permits" what="the permits">${(data) => html`<${Table} caption="Each permit" numeric=${[1, 2, 4]}
+  head=${['permit', 'used', 'at most', 'part', 'waiting']} rows=${data.items.map(({ name, used_bytes: used, limit_bytes: limit, waiting }) => [name, size(used), limit ? size(limit) : 'no bound',
+    limit ? html`<meter max=${limit} high=${limit * 0.85} value=${used} aria-label=${`${name}: used`}></meter>` : '', number(waiting)])} />`}<//>`;
 
 function Clients({ order }) {
   const [all, showAll] = useState(false);
@@ -133,7 +129,7 @@ function Clients({ order }) {
 }
 
 function Questions({ order }) {
-  return html`<${Part} title="Questions" path="server/questions" query=${{ order, limit: 25 }} what="the questions" rights=${MONITOR} tools=${() => html`<${Choice} label="First"
+  return html`<${Part} title="Questions" path="server/questions" query=${{ order, limit: 25 }} what="the questions" tools=${() => html`<${Choice} label="First"
       name="questions" value=${order} options=${[['count', 'the most frequent'], ['seconds', 'those that took longest']]} />`}>${(data) => (data.items.length === 0 ? html`<p class="muted">Nobody has asked yet.</p>`
       : html`<${Table} caption="Each question" numeric=${[2, 3, 4]} head=${['namespace', 'question', 'asked', 'mean', 'in all', 'last']}
         rows=${data.items.map((each) => [html`<bdi>${each.namespace}</bdi>`,
@@ -144,14 +140,14 @@ function Questions({ order }) {
 
 const WIDTH = 600;
 const HEIGHT = 120;
+const SAMPLES = 360;
 
-function Chart({ title, values, until, interval, format, samples = 360 }) {
-  const id = useId();
+function Chart({ title, values, until, interval, format }) {
   const svg = useRef(/** @type {SVGElement | null} */ (null));
   const [at, setAt] = useState(-1);
   const known = values.filter((each) => each !== null);
   const most = Math.max(...known.map(Number), 0) || 1;
-  const x = (index) => ((samples - values.length + index) / (samples - 1)) * WIDTH;
+  const x = (index) => ((SAMPLES - values.length + index) / (SAMPLES - 1)) * WIDTH;
   const y = (value) => HEIGHT - 4 - (value / most) * (HEIGHT - 12);
   let line = '';
   let pen = false;
@@ -169,12 +165,12 @@ function Chart({ title, values, until, interval, format, samples = 360 }) {
   const when = (of) => clockTime(until - (last - of) * interval * 1000);
   const moved = (event) => {
     const box = svg.current?.getBoundingClientRect();
-    if (box) setAt(Math.round(((event.clientX - box.left) / box.width) * (samples - 1)) - (samples - values.length));
+    if (box) setAt(Math.round(((event.clientX - box.left) / box.width) * (SAMPLES - 1)) - (SAMPLES - values.length));
   };
   return html`<figure class="chart">
-    <figcaption id=${id}><span>${title}</span> <b>${value === null || value === undefined ? '–' : format(value)}</b>
+    <figcaption><span>${title}</span> <b>${value === null || value === undefined ? '–' : format(value)}</b>
       <span class="muted small">${at >= 0 && at <= last ? when(index) : `most ${known.length ? format(Math.max(...known.map(Number))) : '–'}`}</span></figcaption>
-    <svg ref=${svg} role="img" aria-labelledby=${id} viewBox=${`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none"
+    <svg ref=${svg} aria-hidden="true" viewBox=${`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none"
         onPointerMove=${moved} onPointerLeave=${() => setAt(-1)}>
       <path class="grid" d=${`M0 ${HEIGHT - 4}H${WIDTH}M0 ${HEIGHT / 2}H${WIDTH}`} />
       <path class="curve" d=${line} />
@@ -227,37 +223,35 @@ export function PluginScreen({ place }) {
   const closing = useRef(new AbortController());
   useEffect(() => () => closing.current.abort(), []);
   useEffect(() => {
-    if (!screen?.allowed || loaded?.module) return;
+    if (!screen?.allowed || loaded?.Screen) return;
     const url = new URL(screen.module, ROOT);
     // Browsers keep that a module did not come.
     if (loaded) url.search = `${epoch}`;
-    import(url.href).then((module) => set({ module }), async (error) => {
-      set({ error: await api.get('me').then(() => error, (away) => away) });
-    });
-  }, [screen?.module, screen?.allowed, epoch]);
-  const Screen = useMemo(() => {
-    if (!loaded?.module) return null;
     // Only what a screen may lean on is given: this object is its contract.
-    return loaded.module.default({
-      screen, h, html, Fragment, useState, useEffect, useMemo, useRef, useAsk, text,
-      parts: { Answer, Badge, Empty, Facts, Table, Waiting, Failure },
-      api: { get: (path, query) => api.get(`/${path.replace(/^\//, '')}`, query, closing.current.signal) },
-    });
-  }, [loaded]);
+    import(url.href).then((module) => {
+      const Screen = module.default({
+        screen, h, html, Fragment, useState, useEffect, useMemo, useRef, useAsk, text: { ago, anything, clockTime, counted, date, duration, number, percent, size, time },
+        parts: { Answer, Badge, Empty, Facts, Table, Waiting, Failure },
+        api: { get: (path, query) => api.get(`/${path.replace(/^\//, '')}`, query, closing.current.signal) },
+      });
+      if (!Screen) throw new TypeError('The module gives no screen.');
+      set({ Screen });
+    }).catch(async (error) => set({ error: await api.get('me').then(() => error, (away) => away) }));
+  }, [screen?.module, screen?.allowed, epoch]);
   if (!screen) {
     return html`<div class="head"><h1 tabindex="-1"><bdi>${id}</bdi></h1></div><${Answer} ask=${brought} what="the screen">${() => html`
       <${Empty} title="No plugin brings this screen"><p>The plugin may have been disabled since.</p><//>`}<//>`;
   }
   const title = html`<div class="head"><h1 tabindex="-1"><bdi>${screen.title}</bdi></h1>${screen.plugin === 'explorer' ? null : html`<p class="muted">A screen of the plugin <bdi>${screen.plugin}</bdi></p>`}</div>`;
-  if (!screen.allowed) return html`${title}<div class="state denied"><h2>You may not see this screen</h2><p>It needs <b>${screen.needs === 'monitor' ? MONITOR : screen.needs}</b>.</p></div>`;
+  if (!screen.allowed) return html`${title}<${Failure} error=${{ status: 403 }} what="this screen" rights=${screen.needs === 'monitor' ? MONITOR : screen.needs} />`;
   const failed = crash || loaded?.error;
   if (failed?.status !== undefined) return html`${title}<${Failure} error=${failed} what="the screen" />`;
   if (failed) return html`${title}<div class="state failed" role="alert"><h2>The screen of the plugin failed</h2><p>${String(failed.message || failed)}</p><button type="button" onClick=${() => {
     reset();
     dispatchEvent(new Event('ask-again'));
   }}>Try again</button></div>`;
-  if (!Screen) return html`${title}<${Waiting} slow=${false} what="the screen" />`;
-  return html`${title}<${Screen} params=${{ path: place.path.slice(1), query: place.query, epoch }} />`;
+  if (!loaded?.Screen) return html`${title}<${Waiting} slow=${false} what="the screen" />`;
+  return html`${title}<${loaded.Screen} params=${{ path: place.path.slice(1), query: place.query, epoch }} />`;
 }
 
 const of = (namespace) => html`<a href=${linkIn('topics', namespace)}><bdi>${namespace}</bdi></a>`;

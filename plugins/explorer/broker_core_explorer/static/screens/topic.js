@@ -1,11 +1,9 @@
 // One topic, its history, and changes of it; topics as they come and go.
-import { go, html, linkIn, ofNamespace, part, useAsk, useEffect, useGet, usePage, useRef, useSettled, useState, useVisible } from '../page.js';
+import { ago, anything, clockTime, counted, go, html, linkIn, number, ofNamespace, part, shortName, time, useAsk, useEffect, useGet, usePage, useRef, useSettled, useState, useVisible } from '../page.js';
 import { Answer, Badge, Command, Copy, Dialog, Empty, Facts, Failure, Field, Pairs, Table, TextInput } from '../parts.js';
-import { ago, anything, clockTime, counted, number, shortName, time } from '../format.js';
-import { QuestionForm, commandOf, parametersOf, queryOf, questionOf } from '../question.js';
-import { Head, STEPS, topicLink } from './topics.js';
+import { QuestionForm, commandOf, isRefused, parametersOf, queryOf, questionOf } from '../question.js';
+import { Head, Known, STEPS, topicLink } from './topics.js';
 
-/** @param {{place: Place}} props */
 export function Topic({ place }) {
   const { api, me } = usePage();
   const namespace = place.path.slice(0, 2).join('/');
@@ -26,7 +24,7 @@ export function Topic({ place }) {
     history.again();
   };
   return html`<nav class="crumbs" aria-label="Where it is"><a href=${linkIn('topics', namespace)}><bdi>${namespace}</bdi></a></nav>
-    <div class="head"><h1 tabindex="-1"><bdi class="breaks">${name}</bdi></h1>
+    <div class="head"><h1 tabindex="-1"><bdi>${name}</bdi></h1>
       <div class="line"><${Copy} text=${() => ask.data?.name || `persistent://${namespace}/${name}`} label="Copy the full name" />
         <a class="button quiet" href=${linkIn('why', namespace, { topic: name, mode: name.startsWith('non-') ? 'all' : '' })}>Why is it not listed?</a></div></div>
     ${gone ? html`<${Empty} title="There is no such topic now"><p>It may have been deleted, or you may not see it. What is known of it stands below.</p><//>`
@@ -34,7 +32,7 @@ export function Topic({ place }) {
         ${shortName(namespace, topic.name) === name ? null : html`<p class="notice">A partition of <a href=${topicLink(namespace, topic.name)}><bdi>${topic.name}</bdi></a>, shown here.</p>`}
         <div class="columns">
           <section class="panel"><h2>What it is</h2><${Facts} items=${[
-            ['Full name', html`<code class="breaks">${topic.name}</code>`],
+            ['Full name', html`<code>${topic.name}</code>`],
             ['Partitions', topic.partitions ? number(topic.partitions) : 'none: it is not partitioned'],
             ['Id', topic.topic_id ? html`<code>${topic.topic_id}</code>` : 'none'],
             ['Made', topic.created ? html`<span title=${time(topic.created)}>${time(topic.created)} (${ago(topic.created)})</span>` : 'not known'],
@@ -82,7 +80,7 @@ function Changing({ may, me, set }) {
 
 function History({ found }) {
   if (!found.items.length) return html`<p class="muted">The change log knows nothing of this name${found.complete ? '' : ' since it begins'}.</p>`;
-  const words = /** @type {Record<string, [string, string]>} */ ({ create: ['Made', 'good'], update: ['Changed', 'plain'], delete: ['Deleted', 'bad'] });
+  const words = { create: ['Made', 'good'], update: ['Changed', 'plain'], delete: ['Deleted', 'bad'] };
   return html`<ol class="history">${found.items.map((each, index) => {
     const [word, kind] = words[each.operation] || [each.operation, 'plain'];
     const again = each.operation === 'create' && found.items.slice(index + 1).some((older) => older.operation === 'delete');
@@ -93,17 +91,22 @@ function History({ found }) {
   })}</ol>${found.complete ? null : html`<p class="muted">Older changes are no longer in the log.</p>`}`;
 }
 
+/** A property may be named as a member of each object is. */
+const own = (object, key) => (object && Object.hasOwn(object, key) ? object[key] : undefined);
+
 function Difference({ before, after }) {
   if (!before || !after) {
     const state = after || before;
     return state ? html`<p class="small">${counted(state.names, 'name')}, properties <${Pairs} of=${state.properties} /></p>` : null;
   }
-  /** @type {[string, any, any][]} */
   const rows = [];
   if (before.names !== after.names) rows.push(['listed names', before.names, after.names]);
   for (const part_ of ['properties', 'configs']) {
     const keys = new Set([...Object.keys(before[part_] || {}), ...Object.keys(after[part_] || {})]);
-    for (const key of keys) if (before[part_]?.[key] !== after[part_]?.[key]) rows.push([key, before[part_]?.[key], after[part_]?.[key]]);
+    for (const key of keys) {
+      const [old, now] = [before, after].map((state) => own(state[part_], key));
+      if (old !== now) rows.push([key, old, now]);
+    }
   }
   if (!rows.length) return html`<p class="small muted">No difference that a topic shows.</p>`;
   return html`<ul class="difference">${rows.map(([key, old, now]) => html`<li><bdi>${key}</bdi>: ${old === undefined ? html`<i>none</i>` : html`<del><bdi>${anything(old)}</bdi></del>`} → ${now === undefined ? html`<i>none</i>` : html`<ins><bdi>${anything(now)}</bdi></ins>`}</li>`)}</ul>`;
@@ -126,13 +129,12 @@ function Names({ namespace, name, me }) {
 }
 
 function Change({ topic, name, ...rest }) {
-  const [pairs, setPairs] = useState(/** @type {[string, string][]} */ (Object.entries(topic.properties || {})));
+  const [pairs, setPairs] = useState(Object.entries(topic.properties || {}));
   const [partitions, setPartitions] = useState(String(topic.partitions));
   const keys = pairs.map(([key]) => key);
   const twice = keys.find((key, at) => key && keys.indexOf(key) < at);
-  /** @type {Record<string, string | null>} */
-  const properties = {};
-  for (const [key, value] of pairs) if (key && topic.properties?.[key] !== value) properties[key] = value;
+  const properties = Object.create(null);
+  for (const [key, value] of pairs) if (key && own(topic.properties, key) !== value) properties[key] = value;
   for (const key of Object.keys(topic.properties || {})) if (!keys.includes(key)) properties[key] = null;
   const more = Number(partitions) > topic.partitions;
   const body = { ...(Object.keys(properties).length ? { properties } : {}), ...(more ? { partitions: Number(partitions) } : {}) };
@@ -140,7 +142,7 @@ function Change({ topic, name, ...rest }) {
   const set = (index, pair) => setPairs(pairs.map((each, at) => (at === index ? pair : each)));
   return html`<${Doing} title=${`Change ${name}`} button="Change the topic" kind="primary" ready=${changed && twice === undefined} said=${`${name} is changed`}
       topic=${topic} name=${name} ask=${['PATCH', { body, type: 'application/merge-patch+json' }]} ...${rest}>
-    <fieldset><legend>Properties</legend>${pairs.map(([key, value], index) => html`<div class="line" key=${index}>
+    <fieldset><legend>Properties</legend>${pairs.map(([key, value], index) => html`<div class="line" role="group" aria-label=${key || 'New'} key=${index}>
       <${Field} label="Name"><${TextInput} value=${key} set=${(text) => set(index, [text, value])} /><//>
       <${Field} label="Value" class="grows"><${TextInput} value=${value} set=${(text) => set(index, [key, text])} /><//>
       <button type="button" class="quiet" aria-label=${`Take ${key || 'it'} away`} onClick=${() => setPairs(pairs.filter((_, at) => at !== index))}>✕</button></div>`)}
@@ -155,7 +157,7 @@ function Delete({ topic, name, ...rest }) {
   const [typed, setTyped] = useState('');
   return html`<${Doing} title="Delete a topic" button="Delete the topic" kind="danger" ready=${typed === name}
       said=${`${name} is deleted`} topic=${topic} name=${name} ask=${['DELETE', {}]} ...${rest}>
-    <p><b><bdi class="breaks">${topic.name}</bdi></b> leaves the catalogue with ${topic.partitions ? `its ${number(topic.partitions)} partitions` : 'all that is known of it'}. Consumers by pattern unsubscribe from it. One that is made anew is another topic.</p>
+    <p><b><bdi>${topic.name}</bdi></b> leaves the catalogue with ${topic.partitions ? `its ${number(topic.partitions)} partitions` : 'all that is known of it'}. Consumers by pattern unsubscribe from it. One that is made anew is another topic.</p>
     <${Field} label=${html`Type <b><bdi>${name}</bdi></b> to delete it`}><${TextInput} value=${typed} set=${setTyped} /><//>
   <//>`;
 }
@@ -188,7 +190,6 @@ const KEPT = 500;
 const SHOWN = 60;
 const AGAIN_MS = 3000;
 
-/** @param {{place: Place}} props */
 export function Live({ place }) {
   const { api, epoch } = usePage();
   const question = { ...questionOf(place), as: null };
@@ -196,7 +197,7 @@ export function Live({ place }) {
   const visible = useVisible();
   const [paused, pause] = useState(false);
   const [state, setState] = useState(/** @type {any} */ ({ connected: false, error: null, total: null }));
-  const [events, setEvents] = useState(/** @type {{id: number, kind: string, name: string, at: number}[]} */ ([]));
+  const [events, setEvents] = useState(/** @type {any[]} */ ([]));
   const [counts, setCounts] = useState({ added: 0, removed: 0 });
   const waiting = useRef(/** @type {any[]} */ ([]));
   const last = useRef({ key: '', id: '' });
@@ -235,7 +236,7 @@ export function Live({ place }) {
         const at = Date.now();
         for (const each of items) waiting.current.push({ id: (serial.current += 1), kind: name, name: each, at });
         if (waiting.current.length > KEPT) waiting.current.splice(0, waiting.current.length - KEPT);
-        setCounts((before) => ({ ...before, [name]: before[/** @type {'added'} */ (name)] + items.length }));
+        setCounts((before) => ({ ...before, [name]: before[name] + items.length }));
         if (!held.current && !frame) frame = requestAnimationFrame(() => {
           frame = 0;
           flush();
@@ -277,11 +278,11 @@ export function Live({ place }) {
       <button type="button" aria-pressed=${paused} onClick=${() => pause(!paused)}>${paused ? 'Go on' : 'Pause'}</button>
       <button type="button" disabled=${!events.length} onClick=${clear}>Clear</button>
     </div>
-    ${state.error && state.error.status !== 0 && state.error.cause_ !== 'PATTERN' ? html`<${Failure} error=${state.error} what="the changes" rights="list" />` : null}
+    ${state.error && state.error.status !== 0 && !isRefused(state.error) ? html`<${Failure} error=${state.error} what="the changes" rights="list" />` : null}
     ${shown.length ? html`<ol class="events" aria-label="Changes, newest first">${shown.map((each) => html`<li key=${each.id} class=${each.kind}>
       <time datetime=${new Date(each.at).toISOString()}>${clockTime(each.at)}</time>
       <span class="sign" aria-hidden="true">${each.kind === 'added' ? '+' : '−'}</span><span class="hidden-text">${each.kind === 'added' ? 'came' : 'went'}</span>
       <a href=${topicLink(question.namespace, each.name)}><bdi>${each.name}</bdi></a></li>`)}</ol>
       ${events.length > SHOWN ? html`<p class="muted">${number(events.length - SHOWN)} older changes are kept but not shown.</p>` : null}`
-      : state.connected && !state.error ? html`<${Empty} title="Nothing has changed yet"><p>Topics that come and go in this filter show here at once. Leave the page open; a hidden tab closes the stream, and goes on where it was.</p><//>` : null}`;
+      : state.connected && !state.error ? html`<${Known} namespace=${question.namespace}><${Empty} title="Nothing has changed yet"><p>Topics that come and go in this filter show here at once. Leave the page open; a hidden tab closes the stream, and goes on where it was.</p><//><//>` : null}`;
 }

@@ -1,8 +1,7 @@
 // The listing of a namespace: a question, what matches, and why a topic does not.
-import { ApiError, go, html, link, linkIn, ofNamespace, part, useAsk, useEffect, useLayoutEffect, useMemo, usePage, useRef, useSettled, useState } from '../page.js';
-import { Answer, Badge, Command, Copy, Dialog, Empty, Facts, Field, TextInput, download } from '../parts.js';
-import { QuestionForm, PARTITION, SPACE, bodyOf, commandOf, formsOf, marker, parametersOf, patternOf, queryOf, questionOf, save, useValues } from '../question.js';
-import { counted, duration, number, shortName } from '../format.js';
+import { ApiError, counted, duration, go, html, link, linkIn, number, ofNamespace, part, shortName, useAsk, useEffect, useGet, useLayoutEffect, useMemo, usePage, useRef, useSettled, useState } from '../page.js';
+import { Answer, Badge, Command, Copy, Dialog, Empty, Facts, Field, TextInput, Waiting, download } from '../parts.js';
+import { QuestionForm, PARTITION, SPACE, bodyOf, commandOf, formsOf, isRefused, literal, marker, parametersOf, patternOf, queryOf, questionOf, save, useValues } from '../question.js';
 
 /** Rows of a request, and what is said of each besides its name. */
 const PAGE = 200;
@@ -10,7 +9,6 @@ const DETAIL = 'partitions,properties';
 const RENEWED_MS = 5000;
 const AS_NAMES = 1000;
 
-/** @param {{place: Place}} props */
 export function Topics({ place }) {
   const { api } = usePage();
   const question = questionOf(place);
@@ -26,13 +24,13 @@ export function Topics({ place }) {
   }, [question.namespace, key], { every: renewed ? RENEWED_MS : 0 });
   const { data, error, loading } = ask;
   const view = (changed) => go(linkIn('topics', question.namespace, queryOf(question, { ...shown, ...changed })), { replace: true });
-  const refused = error?.cause_ === 'PATTERN' && !loading;
+  const refused = isRefused(error) && !loading;
   return html`<${Head} question=${question} now="topics" />
     <${QuestionForm} screen="topics" question=${question} more=${shown} error=${loading ? null : error} />
     <div class="split">
       <section class="main" aria-label="Topics that match">
         <div class="bar">
-          <p class="result" role="status">${refused ? html`<span class="hidden-text">RE2 refuses this: ${error.problem.error?.reason}</span>` : error && !loading ? '' : data === undefined ? 'Asking…' : html`<b>${number(data.total)}</b> ${data.total === 1 ? 'name' : 'names'}${
+          <p class="result" role="status">${refused ? html`<span class="hidden-text">RE2 refuses this: ${error.problem.error.reason}</span>` : error && !loading ? '' : data === undefined ? 'Asking…' : html`<b>${number(data.total)}</b> ${data.total === 1 ? 'name' : 'names'}${
             data.plan?.looked_at > data.total ? html` <span class="muted">of ${number(data.plan.looked_at)}</span>` : null}${
             data.question.as ? html` <span class="muted">for <bdi>${data.question.as.role || 'somebody'}</bdi></span>` : null}${
             loading ? html` <span class="muted">${ask.slow ? 'The server is slow…' : ''}</span>` : null}`}</p>
@@ -90,7 +88,7 @@ function Listing({ found, load, stale, last, turn }) {
     ${moved === found ? html`<p class="notice">Topics have changed since: the rows below may be of two states.${' '}
       <button type="button" class="link" onClick=${() => dispatchEvent(new Event('ask-again'))}>Look again</button></p>` : null}
     ${total < found.total ? html`<p class="notice">These are the first ${number(total)} of ${number(found.total)}.</p>` : null}
-    <div class="row columns"><button type="button" class="link" onClick=${turn}>Name <span aria-hidden="true">${last ? '▼' : '▲'}</span><span class="hidden-text">${last ? ', descending' : ', ascending'}</span></button>${load ? html`<span class="number">Partitions</span><span>Properties</span>` : null}</div>
+    <div class="row columns"><button type="button" class="link" aria-label=${`Name, ${last ? 'descending' : 'ascending'}`} onClick=${turn}>Name ${last ? '▼' : '▲'}</button>${load ? html`<span aria-hidden="true" class="number">Partitions</span><span aria-hidden="true">Properties</span>` : null}</div>
     <p class="hint narrow">Properties: on the page of a topic, or a wider screen.</p>
     <${Rows} label=${`Topics of ${question.namespace}`} of=${`${question.namespace}?${found.key} ${last}`} state=${found.topics_hash} last=${last} total=${total} first=${found.items} load=${fetchPage}
       href=${(item) => topicLink(question.namespace, item.name || item)}
@@ -99,7 +97,7 @@ function Listing({ found, load, stale, last, turn }) {
   </div>`;
 }
 
-/** @param {string} namespace @param {string} name @returns {string} the page of a topic */
+/** The page of a topic. */
 export function topicLink(namespace, name) {
   return link(['topic', ...namespace.split('/'), shortName(namespace, name)]);
 }
@@ -124,11 +122,24 @@ function Name({ name, namespace, marks }) {
 function NoTopics({ question }) {
   const narrowed = question.typed || question.properties.length || question.mode !== 'persistent' || question.as;
   const all = linkIn('topics', question.namespace, { mode: 'all' });
-  return narrowed ? html`<${Empty} title="No topic matches">
+  return html`<${Known} namespace=${question.namespace}>${narrowed ? html`<${Empty} title="No topic matches">
       ${question.as ? null : question.properties.map(([key, value]) => html`<${ValuesOf} key=${key} name=${key} value=${value} question=${question} />`)}
       <p>Is there one that should be here? Type its name under “Why not?”, and the server says which step takes it away.</p>
       <p><a href=${all}>Show all topics of the namespace</a></p><//>`
-    : html`<${Empty} title="No persistent topics here"><p>A namespace is there while it has topics, and you may see none of this one. <a href=${all}>Show non-persistent ones too</a></p><//>`;
+    : html`<${Empty} title="No persistent topics here"><p><a href=${all}>Show non-persistent ones too</a></p><//>`}<//>`;
+}
+
+/** What stands for no topics, unless the server knows no such namespace. */
+export function Known({ namespace, children }) {
+  const { api } = usePage();
+  const { data, loading } = useAsk(async (signal) => {
+    const { counts } = await api.get(ofNamespace(namespace), {}, signal);
+    const { items } = counts.all ? { items: [{ namespace }] } : await api.get('namespaces', { prefix: namespace, limit: 1 }, signal);
+    return { is: items[0]?.namespace === namespace };
+  }, [namespace]);
+  if (loading) return html`<${Waiting} what="the namespace" />`;
+  return data?.is !== false ? children : html`<${Empty} title="No such namespace is known"><p>A namespace is there while it has topics, and you may see none of <bdi>${namespace}</bdi>.${' '}
+    <a href=${link(['namespaces'], { find: namespace.split('/')[0] })}>Namespaces like it</a></p><//>`;
 }
 
 /** The values of a property, if no topic has the one that is asked. */
@@ -151,7 +162,7 @@ function WhyBox({ question }) {
     <button type="submit" class="primary">Why not?</button></div></form>`;
 }
 
-const HOW = /** @type {Record<string, string>} */ ({
+const HOW = {
   none: 'No name can match: nothing was looked at.',
   all: 'All names: there is no pattern to run.',
   literal: 'One name, looked up.',
@@ -159,19 +170,19 @@ const HOW = /** @type {Record<string, string>} */ ({
   scan: 'The pattern was run over all names.',
   unsupported: 'RE2 does not take the pattern.',
   lister: 'A plugin selected the topics.',
-});
+};
 
 function Cost({ data }) {
   const { plan, explained } = data;
   return html`<section class="panel"><h2>How it was found</h2>
     <p>${HOW[plan?.how === 'none' && data.total ? 'all' : plan?.how] || plan?.how || ''}</p>
-    <${Facts} items=${/** @type {any} */ ([
+    <${Facts} items=${[
       ['Server', duration(typeof plan?.ms === 'number' ? plan.ms / 1000 : undefined)],
       ['Until shown', duration(data.took)],
       ...(plan?.required?.length ? [['Must have', plan.required.map((each) => html`<code>${each}</code> `)]] : []),
       ...(explained ? [['Listed by', explained.lister || 'the catalogue']] : []),
       ...(data.topics_hash ? [['Hash', html`<code>${data.topics_hash}</code>`]] : []),
-    ])} /></section>`;
+    ]} /></section>`;
 }
 
 function Keep({ question, total, close }) {
@@ -180,14 +191,15 @@ function Keep({ question, total, close }) {
   const [progress, setProgress] = useState('');
   const here = location.href;
   const csv = async () => {
-    const chunks = ['name\r\n'];
-    /** @type {string | null} */
+    // No cell is taken for a formula: names begin with their domain, properties are an object of JSON.
+    const chunks = ['name,partitions,properties\r\n'];
     let cursor = '';
     let rows = 0;
     try {
       do {
-        const page = await api.get(`${ofNamespace(question.namespace)}/topics`, { ...parametersOf(question), limit: 10_000, cursor });
-        chunks.push(page.items.map((each) => (/[",\r\n]/.test(each) ? `"${each.replaceAll('"', '""')}"` : each) + '\r\n').join(''));
+        const page = await api.get(`${ofNamespace(question.namespace)}/topics`, { ...parametersOf(question), limit: 10_000, cursor, detail: DETAIL });
+        chunks.push(page.items.map(({ name: of, partitions, properties }) => [of, partitions, JSON.stringify(properties)]
+          .map((each) => (/[",\r\n]/.test(each) ? `"${each.replaceAll('"', '""')}"` : each)).join() + '\r\n').join(''));
         rows += page.items.length;
         cursor = page.next;
         setProgress(`${number(rows)} of ${number(total)}`);
@@ -214,13 +226,11 @@ function Keep({ question, total, close }) {
   <//>`;
 }
 
-
-export const STEPS = /** @type {Record<string, string>} */ ({
+export const STEPS = {
   rules: 'Rules', gates: 'Gates of plugins', exists: 'Existence', mode: 'Mode', properties: 'Properties', plugins: 'Plugins',
   pattern: 'Pattern', masks: 'Masks of plugins', held: 'Held listings', listing: 'The listing itself',
-});
+};
 
-/** @param {{place: Place}} props */
 export function Why({ place }) {
   const { api } = usePage();
   const question = questionOf(place);
@@ -239,12 +249,19 @@ export function Why({ place }) {
           linkIn('why', question.namespace, queryOf(question, { topic: text })), { replace: true },
         )} /><//>
     </form>
+    <p class="hidden-text" role="status">${ask.data ? `${shortName(question.namespace, ask.data.topic)} is ${ask.data.listed ? '' : 'not '}listed` : ''}</p>
     <${QuestionForm} screen="why" question=${question} more=${{ topic }} error=${ask.loading ? null : ask.error} />
     ${topic === '' ? html`<${Empty} title="Which topic?"><p>Type its name above. The server asks each step that could take it away, with the question as it stands.</p><//>`
       : elsewhere ? html`<${Empty} title="It is of another namespace"><p><a href=${linkIn('why', other, { topic: scheme ? settled : local })}>Ask in <bdi>${other}</bdi></a></p><//>`
-      : ask.error?.cause_ === 'PATTERN' && !ask.loading ? html`<${NotTaken} />`
+      : isRefused(ask.error) && !ask.loading ? html`<${NotTaken} />`
       : html`<${Answer} ask=${ask} what="why a topic is not listed" rights="admin in this namespace">${(found) => html`
         <${Verdict} found=${found} question=${question} />`}<//>`}`;
+}
+
+/** Names that contain one that is not there, in whatever case. */
+function Alike({ name, question }) {
+  const { data } = useGet(`${ofNamespace(question.namespace)}/topics`, { pattern: patternOf({ ...question, typed: `(?i).*${literal(name)}.*` }), mode: 'all', limit: 5 });
+  return data?.items.length ? html`<p>Is it one of these?${data.items.map((each) => html` <a href=${linkIn('why', question.namespace, queryOf(question, { topic: shortName(question.namespace, each) }))}><bdi>${shortName(question.namespace, each)}</bdi></a>`)}</p>` : null;
 }
 
 const NotTaken = () => html`<${Empty} title="RE2 does not take this pattern"><p>What is wrong stands below the pattern. Clients filter by themselves then, at the price of all names.</p><//>`;
@@ -252,11 +269,20 @@ const NotTaken = () => html`<${Empty} title="RE2 does not take this pattern"><p>
 function Verdict({ found, question }) {
   const { api, me } = usePage();
   const name = shortName(question.namespace, found.topic);
-  const missing = found.steps.some((each) => each.step === 'exists' && each.passes === false && !PARTITION.test(name));
-  const properties = bodyOf(question).properties;
+  const { properties } = bodyOf(question);
+  const writes = me?.server?.writes && me.server.topics !== 'upstream';
+  // What a step needs, as a change of the topic.
+  const change = ({ step, passes, needs }) => {
+    if (!writes || passes !== false) return null;
+    const partition = /^partition (\d+) of the topic must be made/.exec(needs);
+    const [method, body] = /^the topic must be made/.test(needs) ? ['PUT', { properties }]
+      : partition ? ['PATCH', { partitions: Number(partition[1]) + 1 }] : step === 'properties' ? ['PATCH', { properties }] : [];
+    return method && html`<${Command} text=${commandOf(api, method, `${ofNamespace(question.namespace)}/topics/${part(name.replace(PARTITION, ''))}`,
+      { body, type: method === 'PATCH' ? 'application/merge-patch+json' : undefined })} />`;
+  };
   const asks = question.as?.role ? html`the role <b><bdi>${question.as.role}</bdi></b>` : question.as ? 'this client' : 'you';
   return html`<section aria-label="The answer">
-    <div class=${`verdict ${found.listed ? 'good' : 'bad'}`} role="status">
+    <div class=${`verdict ${found.listed ? 'good' : 'bad'}`}>
       <h2><bdi>${name}</bdi> is ${found.listed ? '' : 'not '}listed for ${asks}</h2>
       <p>${found.listed ? 'No step takes it away.' : html`Taken away by: <b>${STEPS[found.blocked_by] || found.blocked_by || 'a step that is not known'}</b>.`}
         ${found.steps.some((each) => each.step === 'exists' && each.passes) ? html` <a href=${topicLink(question.namespace, found.topic)}>Look at the topic</a>` : null}</p>
@@ -268,19 +294,16 @@ function Verdict({ found, question }) {
         ${each.by ? html`<span class="muted"><bdi>${each.by}</bdi></span>` : null}</div>
       <p>${each.says}</p>
       ${each.needs ? html`<p class="needs"><b>What it would take:</b> ${each.needs}</p>` : null}
-      ${each.step === 'exists' && missing && me?.server?.writes && me.server.topics !== 'upstream'
-        ? html`<${Command} text=${commandOf(api, 'PUT', `${ofNamespace(question.namespace)}/topics/${part(name)}`, { body: { properties } })} />` : null}
+      ${each.step === 'exists' && each.passes === false ? html`<${Alike} name=${name.trim()} question=${question} />` : null}${change(each)}
     </li>`)}</ol></section>`;
 }
-
-
 
 // A list of any length: what is seen of it is fetched and drawn.
 
 const ROW = 30; // pixels, as in app.css
 const MOST_PAGES = 40;
 const BEYOND = 6; // rows around what is seen
-/** Milliseconds: a page that is scrolled past is not asked for. */
+/** Milliseconds: a page that is scrolled past is not asked. */
 const PAUSE_MS = 30;
 
 /** Pixels that a list may be high: Firefox stops at 17 million, others at 33. */
@@ -386,7 +409,7 @@ function Rows({ label, of, state, last, total, first, load, row, href }) {
     if (event.altKey || event.ctrlKey || event.metaKey) return;
     if (event.key in moves) {
       event.preventDefault();
-      show(Math.max(0, Math.min(total - 1, moves[/** @type {keyof typeof moves} */ (event.key)])));
+      show(Math.max(0, Math.min(total - 1, moves[event.key])));
     } else if (event.key === 'Enter' && active >= 0 && item(active) !== undefined) {
       event.preventDefault();
       location.hash = href(item(active));
