@@ -57,11 +57,11 @@ check: $(TEST_STAMP)
 unit: $(STAMP)
 	$(BIN)/pytest --unit --processes 2 -q $(ARGS)
 
-# Four processes: with three, the waits for servers leave two processors idle for a quarter of the time. Files are
-# taken in the order of tests/conftest.py, long ones first.
+# Six processes: with four, the waits for servers leave two processors idle for a fifth of the time. Files are taken in
+# the order of tests/conftest.py, long ones first.
 # `make test ARGS="-k permits --processes 0"` passes options on.
 test: $(TEST_STAMP)
-	$(BIN)/pytest -m "not interop and not long" --processes 4 $(ARGS)
+	$(BIN)/pytest -m "not interop and not long" --processes 6 $(ARGS)
 
 # Three processes, since scenes wait for their brokers. Scenes are a run of their own: some need a PySpark of their own,
 # and the others import ours.

@@ -16,6 +16,7 @@ import structlog
 from hypothesis import settings
 
 from broker_core.concurrency import loop_turn
+from tests.support.forked_programs import start_programs
 from tests.support.forked_run import ForkedRun
 from tests.support.fresh_environment import built_distributions
 from tests.support.left_behind import Running, note_cancelled_tasks
@@ -63,7 +64,11 @@ def pytest_collection(session: pytest.Session) -> None:
     make_caches(session.config, session.config.getoption("--processes"))
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: pytest.Session) -> None:
+    options = session.config.option
+    if options.processes and not options.collectonly:
+        if not all(is_unit_tests(file, ROOT / "tests") for file in {item.path for item in session.items}):
+            start_programs()  # for all processes
     _freeze()
     gc.enable()
 

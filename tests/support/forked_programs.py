@@ -25,7 +25,7 @@ from typing import IO, Final, Self
 
 from tests.support.left_behind import Running
 
-__all__ = ["ForkServer", "ForkedProcess", "forked_program", "server_of_the_run"]
+__all__ = ["ForkServer", "ForkedProcess", "forked_program", "server_of_the_run", "start_programs"]
 
 _SERVER: Final = Path(__file__).with_name("fork_server.py")
 _NUMBER: Final = struct.Struct("=i")
@@ -201,3 +201,9 @@ def forked_program(name: str) -> str:
     that `broker-core` needs."""
     server = server_of_the_run()
     return str(server.write_program(server.folder, name))
+
+
+def start_programs() -> None:
+    """Start the server of the run, and write its programs, before processes are forked that share them."""
+    for name in ("broker-core", "python"):
+        forked_program(name)

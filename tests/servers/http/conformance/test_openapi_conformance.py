@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from structlog.testing import capture_logs
 
 from tests.support.api_serving import ApiServed, api_served
+from tests.support.forked_programs import forked_program
 from tests.support.htpasswd import write_htpasswd
 
 HERE = Path(__file__).parent
@@ -66,7 +66,13 @@ async def test_answers_are_those_of_the_document(
 async def check(served: ApiServed, folder: Path, *options: str) -> None:
     """Let schemathesis ask; :exc:`AssertionError` with its whole output if an answer is wrong."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "schemathesis.cli", "--config-file", str(HERE / "schemathesis.toml")),
+        *(
+            forked_program("python"),
+            "-m",
+            "schemathesis.cli",
+            "--config-file",
+            str(HERE / "schemathesis.toml"),
+        ),
         # All checks, without `--checks all`: that would have more weight than what the file says of one operation.
         *("run", f"{served.url}/v1/openapi.json", "--seed", "14", "--no-color"),
         *("--max-examples", str(EXAMPLES), "--continue-on-failure", *options),
