@@ -20,14 +20,15 @@ from tests.support.plugins import asked
 async def test_a_hook_that_blocks_the_loop_beyond_its_deadline_has_failed() -> None:
     async def function() -> str:
         await asyncio.sleep(0)
-        time.sleep(0.15)  # noqa: ASYNC251 - it is what this is about
+        time.sleep(0.25)  # noqa: ASYNC251 - it is what this is about
         return "too late"
 
-    ask = caller(function, deadline="50ms")
+    # Before the function goes on, others may take nearly so much time of the processor: that is not its fault.
+    ask = caller(function, deadline="200ms")
     with capture_logs() as logs:
         failures = [await fails(ask) for _ in range(5)]
     assert {failure.reason for failure in failures} == {"plugin_deadline"}
-    assert str(failures[0]).startswith("plugin 'p' did not answer within 0.05 s, and held the event loop: ")
+    assert str(failures[0]).startswith("plugin 'p' did not answer within 0.2 s, and held the event loop: ")
     assert (ask.loop_time.blocked, ask.breaker.state) == (5, BreakerState.OPEN)
     assert [entry["hook"] for entry in logs if "blocks the event loop" in entry["event"]] == ["list_topics"]
     assert ask.describe()["loop"]["blocked"] == 5
