@@ -138,7 +138,7 @@ def cursors(draw: st.DrawFn, api: Api) -> Fields | None:
         if each.name == "log_dir":
             found[each.name] = draw(st.sampled_from(["", LOG_DIR, "/z"]))
         elif each.name == "producer_id":
-            found[each.name] = draw(st.sampled_from([-1, 0, 7, 2**63 - 1]))
+            found[each.name] = draw(st.sampled_from([-(2**63), -1, 0, 7, 2**63 - 1]))
         elif each.name == "resource_type":
             found[each.name] = draw(st.sampled_from([-1, 0, 2, 3, 32, 127]))
         else:
@@ -244,7 +244,7 @@ def test_a_page_is_the_part_of_the_whole(
     api: Api, version: int, server: PageServer, data: st.DataObject
 ) -> None:
     body = data.draw(bodies(api, version, server.ids))
-    limit = data.draw(st.sampled_from([None, -1, 0, 1, 2, 7, 10**9]))
+    limit = data.draw(st.sampled_from([None, -1, 0, 1, 2, 7, 10**9, 2**31 - 1]))
     cursor = data.draw(cursors(api))
     if limit is None and cursor is None:
         return
@@ -288,6 +288,25 @@ def test_a_topic_made_anew_between_two_pages_begins_at_its_first_partition(serve
         )
         assert parts(server.ask(METADATA, 13, {**asked, "cursor": at("again", 2)}))[0] == ("again", [2])
         server.delete("again")
+
+
+def test_unknown_ids_come_first_one_by_one_and_cursors_say_which(server: PageServer) -> None:
+    unknown = [uuid.UUID(int=2**127), uuid.UUID(int=5), uuid.UUID(int=9)]
+    asked = [{"name": None, "topic_id": each} for each in (unknown[0], server.ids["a"], *unknown[1:])]
+    found: list[tuple[uuid.UUID, int, int]] = []
+    cursors: list[Any] = []
+    cursor = None
+    while not found or cursor is not None:
+        page = server.ask(METADATA, 13, {"topics": asked, "response_pagination_limit": 1, "cursor": cursor})
+        found += [(row["topic_id"], row["error_code"], len(row["partitions"])) for row in page["topics"]]
+        cursor = page["next_cursor"]
+        cursors.append(cursor and tuple(cursor.values()))
+    of_a = server.ids["a"]
+    assert found == [*((each, 100, 0) for each in sorted(unknown)), *[(of_a, 0, 1)] * TOPICS["a"]]
+    named = [(each, "", 0) for each in sorted(unknown)[1:]]
+    assert [sorted(map(str, each or ())) for each in cursors] == [
+        sorted(map(str, each)) for each in [*named, *((of_a, "a", index) for index in range(3)), ()]
+    ]
 
 
 def at(topic: str, partition: int) -> Fields:

@@ -60,11 +60,13 @@ def _answer(api: Api, version: int, chance: random.Random) -> bytes:
     def keyed(rows: list[Fields], depth: int) -> None:
         level = shape.answered[depth]
         # Up to a tenth of all answers have a key twice.
-        distinct = chance.random() < 0.9
+        distinct, is_last = chance.random() < 0.9, chance.random() < 0.2
         names = chance.sample(range(40), len(rows)) if distinct else chance.choices(range(40), k=len(rows))
         for row, number in zip(rows, names, strict=True):
             for name, inside in level.keys.items():
-                row[inside] = f"{'n' * (number % 5)}{number}" if isinstance(row[inside], str) else number
+                most = 2**63 - 1 if name == "producer_id" else 2**31 - 1
+                value = most - number if is_last else number
+                row[inside] = f"{'n' * (number % 5)}{number}" if isinstance(row[inside], str) else value
                 if name == "resource_type":
                     row[inside] = number % 3
             if depth + 1 < len(shape.answered):
