@@ -312,8 +312,12 @@ def walked(tmp_path_factory: pytest.TempPathFactory, database: str) -> Iterator[
 
 
 def places(state: str) -> dict[str, str]:
-    """Each place of this state, and what it says there."""
-    found = {place: getattr(says, state) for place, says in SCREENS.items()}
+    """Each place of this state, and what it says there; without topics those alone that say something else then."""
+    found = {
+        place: getattr(says, state)
+        for place, says in SCREENS.items()
+        if state != "none" or says.none != says.full
+    }
     return {place: said for place, said in found.items() if said}
 
 

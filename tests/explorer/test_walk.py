@@ -122,7 +122,12 @@ def opened(page: WatchedPage, command: str, heading: str) -> None:
 def test_each_screen_by_keyboard_alone(page_of: Open, walked: Callable[[str], Served], state: str) -> None:
     page = page_of(walked(state))
     page.page.locator("nav[aria-label=Screens] a", has_text="Held").wait_for()
-    for title in page.page.locator("nav[aria-label=Screens] a").all_text_contents():
+    titles: dict[str, str] = page.page.evaluate(
+        "Object.fromEntries([...document.querySelectorAll('nav[aria-label=Screens] a')]"
+        ".map((each) => [each.hash.slice(2), each.textContent]))"
+    )
+    seen = SCREENS.keys() - places("none").keys() if state == "none" else set()
+    for title in (titles[place] for place in titles if place not in seen):
         opened(page, title, title)
         page.settled()
         tabbed(page, title)
@@ -154,7 +159,8 @@ def test_each_screen_without_rights(page_of: Open, walked: Callable[[str], Serve
     }
     for place, said in (places("denied") | others).items():
         show(page, place, said)
-        assert not page.axe(), place
+        if place in others or said != SCREENS[place].full:
+            assert not page.axe(), place
         page.page.evaluate("document.querySelector('h1').focus()")
         tabbed(page, place)
 
