@@ -52,37 +52,38 @@ class KeptAnswers(Generic[_Any]):
 
     def __init__(self, max_age: float) -> None:
         self.max_age = max_age
-        self._kept: dict[Hashable, _Any] = {}
+        #: Each answer, and what ends its time, which would hold it if it were let go before.
+        self._kept: dict[Hashable, tuple[_Any, asyncio.TimerHandle]] = {}
         #: Differs after each change: an answer that was asked for before a change is not kept after it.
         self.mark = 0
 
     def get(self, key: Hashable) -> _Any | None:
         """The answer of a key."""
         found = self._kept.pop(key, None)
-        if found is not None:
-            self._kept[key] = found
-        return found
+        if found is None:
+            return None
+        self._kept[key] = found
+        return found[0]
 
     def keep(self, key: Hashable, answer: _Any, began: float, mark: int) -> None:
         """Keep an answer that was asked for at ``began``, in loop time, after the change of ``mark``."""
         if mark != self.mark:
             answer.permit.release()
             return
-        self._let_go(key, self._kept.get(key))
-        self._kept[key] = answer
-        asyncio.get_running_loop().call_at(began + self.max_age, self._let_go, key, answer)
+        self._let_go(key)
+        end = asyncio.get_running_loop().call_at(began + self.max_age, self._let_go, key)
+        self._kept[key] = answer, end
         while len(self._kept) > _MOST:
-            oldest = next(iter(self._kept))
-            self._let_go(oldest, self._kept[oldest])
+            self._let_go(next(iter(self._kept)))
 
     def clear(self) -> None:
         """Drop all answers, also the ones under way: something was changed, or memory is short."""
         self.mark += 1
-        for key, answer in list(self._kept.items()):
-            self._let_go(key, answer)
+        for key in list(self._kept):
+            self._let_go(key)
 
-    def _let_go(self, key: Hashable, answer: _Any | None) -> None:
-        if answer is not None:
+    def _let_go(self, key: Hashable) -> None:
+        if (kept := self._kept.pop(key, None)) is not None:
+            answer, end = kept
+            end.cancel()
             answer.permit.release()
-            if self._kept.get(key) is answer:
-                del self._kept[key]

@@ -234,7 +234,7 @@ class _Paging:
         """A place with the id of its topic: the one that the page began with, or the snapshot's."""
         start, at = self._page.start, self._shape.fields.index(_TOPIC)
         name = place.key[at]
-        if start is not None and start.key[at] == name and start.topic_id != ZERO_ID:
+        if name and start is not None and start.key[at] == name and start.topic_id != ZERO_ID:
             return place._replace(topic_id=start.topic_id)
         return place._replace(topic_id=topics.id_of(name) if name else place.topic_id)
 

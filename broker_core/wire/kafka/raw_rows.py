@@ -123,7 +123,7 @@ class RawRows(EncodedRows, Sequence[Any]):
         return (
             scan is self._scan
             and reader.left >= size
-            and reader.data[reader.at : reader.at + size] == self.data[self._begin : self.end]
+            and reader.data.startswith(self.data[self._begin : self.end], reader.at)
         )
 
     def skip(self, reader: Reader) -> None:

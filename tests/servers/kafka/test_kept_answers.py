@@ -1,10 +1,15 @@
 from __future__ import annotations
 
 import asyncio
+import weakref
 
 from broker_core.memory.permit_budget import PermitBudget
 from broker_core.servers.kafka.kept_answers import KeptAnswers, WholeAnswer
 from tests.support.eventually import eventually
+
+
+class _Units:
+    """What an answer holds, as something that a weak reference can be to."""
 
 
 async def test_an_answer_is_kept_for_its_age_with_its_permits() -> None:
@@ -22,6 +27,10 @@ async def test_an_answer_is_kept_for_its_age_with_its_permits() -> None:
     kept.clear()
     assert kept.get("a") is None
     assert budget.acquired == 0
+    second.units = units = _Units()
+    gone = weakref.ref(units)
+    del second, units
+    assert gone() is None  # though its time is not over
 
 
 async def test_what_was_asked_for_before_a_change_is_not_kept_after_it() -> None:

@@ -304,6 +304,22 @@ EVERY: dict[str, tuple[Api, int, Fields]] = {
         9,
         {"groups": [{"group_id": each, "topics": _parts("name", "partition_indexes", int)} for each in "gh"]},
     ),
+    "committed of none": (  # rows without a name, in the order of the ids
+        OFFSET_FETCH,
+        10,
+        {
+            "groups": [
+                {
+                    "group_id": group,
+                    "topics": [
+                        {"topic_id": uuid.UUID(int=(each << 120) + 1), "partition_indexes": [0]}
+                        for each in ids
+                    ],
+                }
+                for group, ids in (("g", (1, 5)), ("h", (2, 3, 7)))
+            ]
+        },
+    ),
     "committed 6": (
         OFFSET_FETCH,
         6,
