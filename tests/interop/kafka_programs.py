@@ -6,17 +6,27 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
 from tests.interop.foreign import node_modules, python_of
+from tests.interop.java_programs import JavaProgram, java_program
 from tests.interop.kafka_clients.python.case_lines import Server, normal
 from tests.interop.kafka_peer import kafka_jars
-from tests.support.quick_java import QUICK_JAVA
 
-__all__ = ["CLIENTS", "DIFFERENT", "canonical", "cases", "differences", "java_command", "java_properties"]
+__all__ = [
+    "CLIENTS",
+    "DIFFERENT",
+    "canonical",
+    "cases",
+    "differences",
+    "java_properties",
+    "kafka_program",
+    "kafka_tools",
+]
 
 _HERE: Final = Path(__file__).resolve().parent / "kafka_clients"
 _ROOT: Final = _HERE.parents[2]
@@ -82,8 +92,8 @@ def cases(client: str, server: Server, folder: Path) -> dict[str, dict[str, Any]
 def _command(client: str, server: Server, folder: Path) -> list[str]:
     kind, file = CLIENTS[client]
     if kind == "java":
-        source = _HERE / "java" / ("DataCases.java" if server.data else file)
-        command = [*java_command(), str(source), str(java_properties(server, folder))]
+        program = kafka_program(_HERE / "java" / ("DataCases.java" if server.data else file))
+        command = [*program, str(java_properties(server, folder))]
         return command if server.data else [*command, str(int(server.settle * 1000))]
     if kind == "node":
         modules = node_modules(_HERE / "node")
@@ -95,11 +105,24 @@ def _command(client: str, server: Server, folder: Path) -> list[str]:
     return [python, str(_HERE / "python" / file), json.dumps(asdict(server))]
 
 
-def java_command() -> list[str]:
-    """What runs a Java program with Kafka's jars."""
+def kafka_program(source: Path) -> list[str]:
+    """What runs the Java program of a source file with Kafka's jars."""
     logging = _HERE.parent / "java" / "log4j2.xml"
-    options = ["-Xmx256m", f"-Dlog4j2.configurationFile={logging}"]
-    return ["java", *QUICK_JAVA, *options, "-cp", f"{kafka_jars()}/*"]
+    return java_program(source, kafka_jars(), "-Xmx256m", f"-Dlog4j2.configurationFile={logging}")
+
+
+@contextmanager
+def kafka_tools() -> Iterator[Callable[..., list[str]]]:
+    """Runs tools by their classes, one after the other in one JVM; gives the lines that a tool has printed."""
+    with JavaProgram.running(kafka_program(_HERE / "java" / "ToolCases.java")) as program:
+
+        def run(name: str, *arguments: str) -> list[str]:
+            done = program.ask({"main": name, "arguments": arguments})
+            assert done["exit"] == 0, done
+            lines: list[str] = done["said"]
+            return lines
+
+        yield run
 
 
 def java_properties(server: Server, folder: Path) -> Path:

@@ -13,8 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from tests.interop.java_programs import java_program
 from tests.support.program_lines import ProgramLines
-from tests.support.quick_java import QUICK_JAVA
 
 __all__ = [
     "AdminTool",
@@ -221,9 +221,8 @@ class JavaConsumers(DrivenConsumers):
     ) -> None:
         source = _HERE / "java" / "RegexConsumers.java"
         logging = _HERE / "java" / "log4j2.xml"
-        command = ["java", *QUICK_JAVA, "-Xmx256m", f"-Dlog4j2.configurationFile={logging}"]
-        command += ["-cp", f"{jars}/*", str(source), service_url]
-        super().__init__([*command, *_files(token, ca)], log)
+        command = java_program(source, jars, "-Xmx256m", f"-Dlog4j2.configurationFile={logging}")
+        super().__init__([*command, service_url, *_files(token, ca)], log)
 
 
 class GoConsumers(DrivenConsumers):
@@ -259,8 +258,7 @@ class AdminTool(_Program):
 
     def __init__(self, log: Path, jars: Path) -> None:
         source = _HERE / "java" / "PulsarAdminCommands.java"
-        command = ["java", *QUICK_JAVA, "-Xmx256m", "-cp", f"{jars}/*"]
-        super().__init__([*command, str(source)], log)
+        super().__init__(java_program(source, jars, "-Xmx256m"), log)
         self._lines.wait_for(lambda line: json.loads(line)["event"] == "ready", 120.0, what="pulsar-admin")
         self._commands = 0
 
@@ -292,8 +290,8 @@ class LibraryListing:
     def topics(self, url: str, namespace: str, properties: Mapping[str, str]) -> list[str]:
         """The topics of a namespace that have these properties."""
         source = _HERE / "java" / "ListByProperties.java"
-        command = ["java", *QUICK_JAVA, f"-Dlog4j2.configurationFile={_HERE / 'java' / 'log4j2.xml'}"]
-        command += ["-cp", f"{self._jars}/*", str(source), url, namespace, json.dumps(properties)]
+        logging = f"-Dlog4j2.configurationFile={_HERE / 'java' / 'log4j2.xml'}"
+        command = [*java_program(source, self._jars, logging), url, namespace, json.dumps(properties)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
         topics: list[str] = json.loads(done.stdout.splitlines()[-1])
         return topics

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -56,7 +55,7 @@ from broker_core.wire.kafka import (
     Fields,
 )
 from tests.interop.kafka_peer import KafkaBroker, unsigned_token
-from tests.interop.kafka_programs import java_command
+from tests.interop.kafka_programs import kafka_tools
 from tests.interop.maven import PeerUnavailable
 from tests.support.eventually import eventually
 from tests.support.htpasswd import write_htpasswd
@@ -344,21 +343,14 @@ def test_tools_print_what_they_print_at_the_cluster(broker: KafkaBroker, filled:
         (_TOOLS + "reassign.ReassignPartitionsCommand", "--list"),
         ("kafka.admin.ConfigCommand", "--describe", "--entity-type", "topics"),
     ]
-    for name, *arguments in commands:
-        printed = []
-        for address in (broker.address, filled):
-            where = ["--bootstrap-server", address]
-            done = subprocess.run(
-                [*java_command(), name, *where, *arguments],
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=120,
+    with kafka_tools() as run:
+        for name, *arguments in commands:
+            direct, through = (
+                sorted(run(name, "--bootstrap-server", address, *arguments))
+                for address in (broker.address, filled)
             )
-            assert done.returncode == 0, done.stderr + done.stdout
-            printed.append(sorted(done.stdout.splitlines()))
-        assert printed[0] == printed[1], name
-        assert printed[0] or "Group" in name
+            assert through == direct, name
+            assert direct or "Group" in name
 
 
 @pytest.fixture(scope="module")

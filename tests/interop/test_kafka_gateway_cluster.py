@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -20,7 +19,7 @@ from broker_core.client.kafka import AdminClient
 from broker_core.wire.kafka import DESCRIBE_CLUSTER, FIND_COORDINATOR, LIST_GROUPS, METADATA, Fields
 from tests.benchmarks.kafka.relays import Question, questions
 from tests.interop.kafka_peer import Contents, KafkaBroker, KafkaCluster, fill, unsigned_token
-from tests.interop.kafka_programs import java_command
+from tests.interop.kafka_programs import kafka_tools
 from tests.interop.maven import PeerUnavailable
 from tests.support.eventually import eventually
 from tests.support.kafka_page_units import in_order, units_of
@@ -155,15 +154,14 @@ def test_tools_print_moves_and_open_transactions(place: Place) -> None:
         (_TOOLS + "reassign.ReassignPartitionsCommand", "--list", "topic-000000-0"),
         (_TOOLS + "TransactionsCommand", "list", "transaction-0"),
     ]
-    for name, argument, expected in commands:
-        printed = []
-        for address in (place.cluster.addresses[0], place.gateway.ready["kafka"]):
-            command = [*java_command(), name, "--bootstrap-server", address, argument]
-            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-            assert done.returncode == 0, done.stderr + done.stdout
-            printed.append(sorted(done.stdout.splitlines()))
-        assert printed[0] == printed[1], name
-        assert expected in "\n".join(printed[0]), printed[0]
+    with kafka_tools() as run:
+        for name, argument, expected in commands:
+            direct, through = (
+                sorted(run(name, "--bootstrap-server", address, argument))
+                for address in (place.cluster.addresses[0], place.gateway.ready["kafka"])
+            )
+            assert through == direct, name
+            assert expected in "\n".join(direct), direct
 
 
 async def test_a_pass_goes_on_at_a_gateway_that_was_restarted(place: Place) -> None:
@@ -236,13 +234,9 @@ async def _groups_of(brokers: Sequence[KafkaBroker]) -> set[str]:
 
 def _controller(place: Place) -> int:
     """The node that leads the quorum, as Kafka's own tool tells it."""
-    tool = [
-        *java_command(),
-        _TOOLS + "MetadataQuorumCommand",
-        "--bootstrap-server",
-        place.cluster.addresses[0],
-    ]
-    done = subprocess.run([*tool, "describe", "--status"], capture_output=True, text=True, check=True)
-    found = re.search(r"^LeaderId:\s+(\d+)", done.stdout, re.MULTILINE)
-    assert found is not None, done.stdout
+    where = ("--bootstrap-server", place.cluster.addresses[0])
+    with kafka_tools() as run:
+        said = "\n".join(run(_TOOLS + "MetadataQuorumCommand", *where, "describe", "--status"))
+    found = re.search(r"^LeaderId:\s+(\d+)", said, re.MULTILINE)
+    assert found is not None, said
     return int(found[1])

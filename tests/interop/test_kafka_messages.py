@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from broker_core.wire.kafka import Api
 from scripts.kafka_tables import DEFINITIONS
 from tests.interop.kafka_peer.jars import HERE, kafka_jars
-from tests.interop.kafka_programs import java_command
+from tests.interop.kafka_programs import kafka_program
 from tests.interop.maven import PeerUnavailable
 from tests.scripts.test_kafka_tables import EACH
 from tests.support.kafka_oracles import DIRECTIONS
@@ -46,9 +46,12 @@ def test_the_definitions_are_kafkas(jars: Path) -> None:
 
 @pytest.fixture(scope="module")
 def codec(jars: Path) -> Iterator[subprocess.Popen[str]]:
-    command = [*java_command(), str(HERE / "MessageCodec.java")]
     with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+        kafka_program(HERE / "MessageCodec.java"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        bufsize=1,
     ) as java:
         yield java
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from broker_core.cli.command_tree import run
 from broker_core.settings import Algorithm
+from tests.interop.java_programs import JavaProgram, java_program
 from tests.interop.maven import PeerUnavailable
 from tests.interop.pulsar_peer.jars import peer_jars
 
 pytestmark = pytest.mark.interop
 
 Ours = Callable[..., str]
+Theirs = Callable[..., str]
 
 
 @pytest.fixture
@@ -30,43 +31,43 @@ def ours(capfd: pytest.CaptureFixture[str]) -> Ours:
 
 
 @pytest.fixture(scope="module")
-def jars() -> Path:
+def theirs() -> Iterator[Theirs]:
+    """What `pulsar tokens` prints, one command after the other in one JVM."""
+    source = Path(__file__).parent / "java" / "PulsarTokens.java"
     try:
-        return peer_jars()
+        command = java_program(source, peer_jars())
     except PeerUnavailable as error:
         pytest.skip(str(error))
+    with JavaProgram.running(command) as program:
 
+        def run_it(*arguments: str | Path) -> str:
+            done = program.ask([*map(str, arguments)])
+            assert done["exit"] == 0, done
+            printed: str = done["out"].strip()
+            return printed
 
-def pulsar_tokens(jars: Path, *arguments: str | Path) -> str:
-    command = [
-        "java",
-        "-cp",
-        f"{jars}/*",
-        "org.apache.pulsar.utils.auth.tokens.TokensCliUtils",
-        *map(str, arguments),
-    ]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        yield run_it
 
 
 @pytest.mark.parametrize("ours_makes", [True, False])
-def test_secrets(jars: Path, ours: Ours, tmp_path: Path, ours_makes: bool) -> None:
+def test_secrets(ours: Ours, theirs: Theirs, tmp_path: Path, ours_makes: bool) -> None:
     secret, file = tmp_path / "secret", tmp_path / "token"
     if ours_makes:
         ours("create-secret-key", "-o", secret)
     else:
-        pulsar_tokens(jars, "create-secret-key", "-o", secret)
-    theirs = pulsar_tokens(jars, "create", "-s", "bob", "-sk", secret)
-    assert ours("create", "-s", "bob", "-sk", secret) == theirs
-    file.write_text(theirs + "\n", encoding="utf-8")
+        theirs("create-secret-key", "-o", secret)
+    made = theirs("create", "-s", "bob", "-sk", secret)
+    assert ours("create", "-s", "bob", "-sk", secret) == made
+    file.write_text(made + "\n", encoding="utf-8")
     assert ours("validate", "-sk", secret, "-f", file) == "{sub=bob}"
-    assert pulsar_tokens(jars, "validate", "-sk", secret, theirs) == "{sub=bob}"
+    assert theirs("validate", "-sk", secret, made) == "{sub=bob}"
 
 
 @pytest.mark.parametrize("algorithm", ["RS256", "ES256", "ES384"])
 @pytest.mark.parametrize("ours_makes", [True, False])
 def test_key_pairs(
-    jars: Path,
     ours: Ours,
+    theirs: Theirs,
     tmp_path: Path,
     algorithm: Algorithm,
     ours_makes: bool,
@@ -84,11 +85,9 @@ def test_key_pairs(
     if ours_makes:
         ours(*making)
     else:
-        pulsar_tokens(jars, *making)
+        theirs(*making)
     token = ours("create", "-s", "bob", "-pk", private, "-hs", "kid=k", "-e", "1h")
-    shown = pulsar_tokens(jars, "validate", "-a", algorithm, "-pk", public, token)
+    shown = theirs("validate", "-a", algorithm, "-pk", public, token)
     assert shown.startswith("{sub=bob, exp=")
-    file.write_text(
-        pulsar_tokens(jars, "create", "-a", algorithm, "-s", "bob", "-pk", private), encoding="utf-8"
-    )
+    file.write_text(theirs("create", "-a", algorithm, "-s", "bob", "-pk", private), encoding="utf-8")
     assert ours("validate", "-pk", public, "-f", file) == "{sub=bob}"

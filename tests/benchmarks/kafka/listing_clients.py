@@ -18,7 +18,8 @@ from typing import Final
 
 from tests.benchmarks.processes import machine
 from tests.interop.foreign import node_modules, python_of
-from tests.interop.kafka_programs import java_command
+from tests.interop.kafka_peer import kafka_jars
+from tests.support.quick_java import QUICK_JAVA
 
 __all__ = ["measure"]
 
@@ -83,7 +84,15 @@ def _rows(command: list[str]) -> list[tuple[float, int]]:
 
 
 def _tool(address: str) -> list[tuple[float, int]]:
-    tool = [*java_command(), "org.apache.kafka.tools.TopicCommand", "--bootstrap-server", address, "--list"]
+    tool = [
+        "java",
+        *QUICK_JAVA,
+        "-Xmx256m",
+        "-cp",
+        f"{kafka_jars()}/*",
+        "org.apache.kafka.tools.TopicCommand",
+    ]
+    tool += ["--bootstrap-server", address, "--list"]
     begun = time.perf_counter()
     done = subprocess.run(tool, capture_output=True, text=True, check=True, timeout=300)
     return [(time.perf_counter() - begun, len(done.stdout.splitlines()))]

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.interop.java_programs import java_program
 from tests.interop.pulsar_peer.admin import Admin
 from tests.interop.pulsar_peer.jars import HERE, peer_jars
 from tests.interop.pulsar_peer.security import ADMIN, Security
@@ -102,7 +103,13 @@ class PulsarBroker:
             arguments += [namespace, str(listed)]
         metadata = self.folder / "data" / "metadata"
         metadata.parent.mkdir(parents=True, exist_ok=True)
-        self._run_java([f"-Xmx{heap}"], [str(HERE / "Populate.java"), str(metadata), *arguments])
+        options = (f"-Xmx{heap}", f"-Dlog4j2.configurationFile={HERE / 'log4j2.xml'}")
+        command = java_program(HERE / "Populate.java", self.jars, *options)
+        done = subprocess.run(
+            [*command, str(metadata), *arguments], capture_output=True, text=True, check=False
+        )
+        if done.returncode != 0:
+            raise RuntimeError(f"Populate.java failed:\n{(done.stdout + done.stderr)[-4000:]}")
 
     def start(self) -> None:
         """Start and wait until it serves; ports that somebody took meanwhile are replaced by others."""
@@ -193,16 +200,3 @@ class PulsarBroker:
             return {}
         self.tls_port = self.tls_port or free_ports(1)[0]
         return self._security.broker_settings(self.tls_port)
-
-    def _run_java(self, options: list[str], arguments: list[str]) -> None:
-        command = [
-            "java",
-            *self._options,
-            *options,
-            "-cp",
-            f"{self.jars}/*",
-            f"-Dlog4j2.configurationFile={HERE / 'log4j2.xml'}",
-        ]
-        done = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise RuntimeError(f"{arguments[0]} failed:\n{(done.stdout + done.stderr)[-4000:]}")

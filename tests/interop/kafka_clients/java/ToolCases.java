@@ -1,7 +1,10 @@
 import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.BufferedReader;
 import java.io.ByteArrayOutputStream;
+import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.io.Reader;
+import java.lang.reflect.InvocationTargetException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -11,15 +14,14 @@ import java.util.Map;
 import java.util.Properties;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.common.utils.Exit;
-import org.apache.kafka.tools.AclCommand;
-import org.apache.kafka.tools.ClusterTool;
-import org.apache.kafka.tools.TopicCommand;
 
 /**
- * The commands of kafka-topics.sh, kafka-configs.sh, kafka-acls.sh and kafka-cluster.sh, one after the other in one JVM:
+ * The commands of kafka-topics.sh, kafka-configs.sh and kafka-acls.sh, one after the other in one JVM:
  * a line of JSON for each, {"case": COMMAND, "result": {"exit": STATUS, "said": [LINES]}}.
  *
  * Usage: ToolCases FILE SETTLE: a file of the clients' properties, and how many milliseconds to wait after a command.
+ * Without arguments it takes commands from standard input, a line of JSON for each, {"main": CLASS, "arguments": [...]},
+ * and answers it by {"exit": STATUS, "said": [LINES]}.
  */
 public class ToolCases {
     /** Thrown where a tool would end the JVM; tools catch it, and end once more. */
@@ -84,23 +86,19 @@ public class ToolCases {
         }
     }
 
-    static void main(String tool, String[] arguments) throws Exception {
-        switch (tool) {
-            case "topics" -> TopicCommand.main(arguments);
-            case "configs" -> kafka.admin.ConfigCommand.main(arguments);
-            case "acls" -> AclCommand.main(arguments);
-            case "cluster" -> ClusterTool.main(arguments);
-            default -> throw new IllegalArgumentException(tool);
-        }
-    }
+    static final Map<String, String> TOOLS = Map.of(
+        "topics", "org.apache.kafka.tools.TopicCommand",
+        "configs", "kafka.admin.ConfigCommand",
+        "acls", "org.apache.kafka.tools.AclCommand");
+    static final ObjectMapper JSON = new ObjectMapper();
+    // What is logged goes to where the first tool printed.
+    static final ByteArrayOutputStream said = new ByteArrayOutputStream();
+    static final PrintStream captured = new PrintStream(said, true, StandardCharsets.UTF_8);
 
-    public static void main(String[] args) throws Exception {
-        Properties p = new Properties();
-        try (Reader file = Files.newBufferedReader(Path.of(args[0]))) {
-            p.load(file);
-        }
+    /** The status and the lines of a tool, which would end the JVM. */
+    static Map<String, Object> run(String name, String[] arguments) throws Exception {
         int[] status = new int[1];
-        var said = new ByteArrayOutputStream();
+        said.reset();
         String[] text = new String[1];
         Exit.setExitProcedure((code, message) -> {
             if (text[0] == null) {
@@ -109,40 +107,54 @@ public class ToolCases {
             }
             throw new Exited();
         });
+        System.setOut(captured);
+        System.setErr(captured);
+        var main = Class.forName(name).getMethod("main", String[].class);
+        scala.Console.withOut(captured, () -> {
+            try {
+                main.invoke(null, (Object) arguments);
+            } catch (InvocationTargetException error) {
+                // Of a tool that has ended, its status and what it said until then are kept.
+                if (!(error.getCause() instanceof Exited)) {
+                    throw new RuntimeException(error.getCause());
+                }
+            } catch (IllegalAccessException error) {
+                throw new RuntimeException(error);
+            }
+            return null;
+        });
+        List<String> lines = (text[0] == null ? said.toString(StandardCharsets.UTF_8) : text[0]).lines()
+            .map(line -> line.replaceAll("^\\[?[0-9-]+ [0-9:,]+\\]? ", "").strip())
+            // Where an error was raised, inside of the tool and its client.
+            .filter(line -> !line.matches("at \\S+\\(.*\\)|\\.\\.\\. \\d+ more|.*with args '.*"))
+            .toList();
+        return Map.of("exit", status[0], "said", lines);
+    }
+
+    public static void main(String[] args) throws Exception {
         PrintStream output = System.out;
+        if (args.length == 0) {
+            var input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+            for (String line = input.readLine(); line != null; line = input.readLine()) {
+                var order = JSON.readTree(line);
+                String[] arguments = JSON.convertValue(order.get("arguments"), String[].class);
+                output.println(JSON.writeValueAsString(run(order.get("main").asText(), arguments)));
+                output.flush();
+            }
+            System.exit(0);
+        }
+        Properties p = new Properties();
+        try (Reader file = Files.newBufferedReader(Path.of(args[0]))) {
+            p.load(file);
+        }
         int number = 0;
         for (String command : COMMANDS) {
             List<String> words = new ArrayList<>(List.of(command.split(" ")));
-            String tool = words.remove(0);
+            String tool = TOOLS.get(words.remove(0));
             words.replaceAll(word -> word.equals("ID") ? id(p, "tool-plain") : word);
             words.addAll(0, List.of("--bootstrap-server", p.getProperty("bootstrap.servers"), "--command-config", args[0]));
-            said.reset();
-            text[0] = null;
-            status[0] = 0;
-            var captured = new PrintStream(said, true, StandardCharsets.UTF_8);
-            System.setOut(captured);
-            System.setErr(captured);
-            try {
-                scala.Console.withOut(captured, () -> {
-                    try {
-                        main(tool, words.toArray(String[]::new));
-                    } catch (Exited ended) {
-                        throw ended;
-                    } catch (Exception error) {
-                        throw new RuntimeException(error);
-                    }
-                    return null;
-                });
-            } catch (Exited ended) {
-                // Its status and what it said until then are kept.
-            }
-            List<String> lines = (text[0] == null ? said.toString(StandardCharsets.UTF_8) : text[0]).lines()
-                .map(line -> line.replaceAll("^\\[?[0-9-]+ [0-9:,]+\\]? ", "").strip())
-                // Where an error was raised, inside of the tool and its client.
-                .filter(line -> !line.matches("\\s+at .*|\\s+\\.\\.\\. \\d+ more|.*with args '.*"))
-                .toList();
-            output.println(new ObjectMapper().writeValueAsString(Map.of(
-                "case", ++number + " " + command, "result", Map.of("exit", status[0], "said", lines))));
+            var result = run(tool, words.toArray(String[]::new));
+            output.println(JSON.writeValueAsString(Map.of("case", ++number + " " + command, "result", result)));
             output.flush();
             Thread.sleep(Long.parseLong(args[1]));
         }
