@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+import aiohttp
 import pytest
 
 from broker_core.client.kafka import (
+    AclBinding,
     AclFilter,
     AdminClient,
     KafkaException,
@@ -59,6 +62,8 @@ from tests.interop.kafka_programs import kafka_tools
 from tests.interop.maven import PeerUnavailable
 from tests.support.eventually import eventually
 from tests.support.htpasswd import write_htpasswd
+from tests.support.kafka_gateway import Secrets, address_of
+from tests.support.kafka_gateway import gateway as masked_gateway
 from tests.support.kafka_serving import raw_client
 from tests.support.ports import free_ports
 from tests.support.served import Served
@@ -68,6 +73,8 @@ pytestmark = pytest.mark.interop
 _TOPICS: Final = {"orders": 3, "payments": 2, "audit": 1}
 _GROUPS: Final = [f"group-{number}" for number in range(5)]
 _TRANSACTIONS: Final = [f"transaction-{number}" for number in range(4)]
+#: Topics that are made for one test; a mask hides the first one.
+_MASKED: Final = ("secret.keys", "open.door")
 _TOOLS: Final = "org.apache.kafka.tools."
 
 
@@ -422,3 +429,38 @@ async def test_what_rules_hide_is_in_no_answer(broker: KafkaBroker, filled: str,
                 assert not said.get("entries")
     async with AdminClient(broker.address) as client:
         assert {row.name for row in await client.list_topics()} == set(_TOPICS)
+
+
+async def test_acls_of_a_topic_that_a_mask_hides_are_not_deleted(
+    broker: KafkaBroker, filled: str, tmp_path: Path
+) -> None:
+    async with AdminClient(broker.address) as direct:
+        (await direct.create_topics([NewTopic("secret.keys"), NewTopic("open.door")])).all()
+        ids = {name: row.topic_id for name, row in (await direct.describe_topics(_MASKED)).all().items()}
+        bindings = [
+            AclBinding(kind, name, pattern, "User:masked", "*", Operation.READ, Permission.ALLOW)
+            for kind in (ResourceType.TOPIC, ResourceType.GROUP)
+            for name in _MASKED
+            for pattern in (PatternType.LITERAL, PatternType.PREFIXED)
+        ]
+        (await direct.create_acls(bindings)).all()
+        hidden = next(row for row in bindings if row[:3] == (ResourceType.TOPIC, "secret.keys", 3))
+        mine = AclFilter(principal="User:masked")
+        await eventually(partial(_has, direct, mine, set(bindings)))
+        masked = masked_gateway(tmp_path, broker.address, {"secrets": Secrets()})
+        async with masked as front, AdminClient(address_of(front)) as client:
+            shown = set(bindings) - {hidden}
+            assert set(await client.describe_acls(mine)) == shown
+            assert set((await client.delete_acls([mine]))[mine].keys()) == shown
+            await eventually(partial(_has, direct, mine, {hidden}))
+            url = "http://{}:{}/v1/topics/by-id".format(*(front.http_address or ()))
+            async with aiohttp.ClientSession() as http:
+                for name, status in (("secret.keys", 404), ("open.door", 204), ("open.door", 404)):
+                    async with http.delete(f"{url}/{ids[name]}") as answer:
+                        assert answer.status == status
+        (await direct.delete_acls([mine])).all()
+        (await direct.delete_topics(["secret.keys"])).all()
+
+
+async def _has(client: AdminClient, wanted: AclFilter, bindings: set[AclBinding]) -> bool:
+    return set(await client.describe_acls(wanted)) == bindings
