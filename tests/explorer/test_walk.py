@@ -171,7 +171,10 @@ def test_each_screen_while_the_server_is_away(page_of: Open, walked: Callable[[s
     page.see(re.compile("^60 names"))
     page.page.get_by_role("link", name="Held listings").wait_for()
     port = running.ready["http"].rpartition(":")[2]
+    live = page_of(running, "live/public/default?q=other-.*")
+    live.see("Nothing has changed yet")
     running.kill()
+    live.see("not connected, trying again")
     page.page.get_by_label("Pattern of names").fill("orders-1.*")
     page.see("The server does not answer. The page asks again")
     assert not page.axe()
@@ -188,4 +191,5 @@ def test_each_screen_while_the_server_is_away(page_of: Open, walked: Callable[[s
     running.config.write_text(text.replace(f'{http}0"', f'{http}{port}"'), encoding="utf-8")
     running.start()
     page.see(re.compile("^11 names"))
+    live.see("Nothing has changed yet")
     page.page.get_by_text("The server does not answer").wait_for(state="hidden")

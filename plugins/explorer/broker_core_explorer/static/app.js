@@ -296,7 +296,7 @@ function SignIn({ why, me, close, done }) {
     ${kind === 'token' ? html`<${Field} label="Token" hint="A JSON Web Token, as clients of this server have."><textarea name="token" rows="4" required autofocus spellcheck=${false} autocomplete="off" class="code"></textarea><//>`
       : html`<${Field} label="User"><input name="user" required autofocus autocomplete="username" /><//><${Field} label="Password"><input name="password" type="password" required autocomplete="current-password" /><//>`}
     ${error ? html`<p class="notice bad" role="alert">${error}</p>` : null}
-    <p class="hint">It stays in the memory of this page, and goes to this server alone. After a reload the page asks again.</p>
+    <p class="hint">It stays in the memory of this page, until a reload, and goes to this server alone.</p>
     <div class="line end"><button type="button" onClick=${close}>Cancel</button><button type="submit" class="primary" disabled=${busy}>${busy ? 'Asking…' : 'Sign in'}</button></div>
   </form><//>`;
 }

@@ -22,7 +22,6 @@ function placeOf(hash) {
   return { screen: parts[0] || 'namespaces', path: parts.slice(1).filter((each) => each !== ''), query: new URLSearchParams(query) };
 }
 
-/** @param {string} text */
 function decoded(text) {
   try {
     return decodeURIComponent(text);
@@ -43,7 +42,7 @@ export function link(parts, query = {}) {
   return `#/${parts.map(encodeURIComponent).join('/')}${text && `?${text}`}`;
 }
 
-/** A link to a screen of a namespace. @param {string} screen @param {string} namespace @param {Values} [query] */
+/** A link to a screen of a namespace. */
 export const linkIn = (screen, namespace, query) => link([screen, ...namespace.split('/')], query);
 
 /** Values for an address: empty ones are left out, an array is a repeated parameter. @param {Values} values */
@@ -97,7 +96,7 @@ export const ROOT = new URL(
 
 export const part = (text) => encodeURIComponent(text);
 
-/** The path of a namespace below `/v1`. @param {string} namespace */
+/** The path of a namespace below `/v1`. */
 export function ofNamespace(namespace) {
   const [tenant, name = ''] = split(namespace, '/');
   return `namespaces/${part(tenant)}/${part(name)}`;
@@ -169,13 +168,12 @@ export class Api {
     } catch (error) {
       throw this.#lost(error);
     }
-    // A proxy says 502 and 504 for a server that is away, without a body of ours.
     if (response.ok || response.status === 304) {
       this.onReached(true);
       return response;
     }
     const failure = await failed(response);
-    this.onReached(!(failure.status >= 502 && !failure.cause_));
+    this.onReached(!(failure.status >= 502 && !failure.cause_)); // a proxy says 502 and 504 of a server that is away
     if (failure.status === 401) {
       this.schemes = failure.schemes;
       this.onUnauthenticated(failure);
@@ -215,6 +213,7 @@ export class Api {
     if (last) headers['Last-Event-ID'] = last;
     const response = await this.request('GET', path, { query, headers, signal });
     if (response.body === null) return;
+    if (last) event('resumed', '', last); // what changes next is all that it will say
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     let rest = '';
     /** @type {{name: string, data: string[], id: string}} */
@@ -249,7 +248,6 @@ export class Api {
   }
 }
 
-/** @param {Response} response */
 async function failed(response) {
   let problem;
   try {
@@ -328,7 +326,7 @@ export function useGet(path, query, options) {
   return useAsk(path === null ? null : (signal) => api.get(path, query, signal), [path, String(params(query || {}))], options);
 }
 
-/** A value after a pause of typing. @template T @param {T} value @param {number} ms @returns {T} */
+/** A value after a pause of typing. */
 export function useSettled(value, ms) {
   const [settled, set] = useState(value);
   useEffect(() => {
@@ -359,7 +357,7 @@ const plurals = new Intl.PluralRules('en');
 
 export const number = (value) => (typeof value === 'number' && Number.isFinite(value) ? whole.format(value) : '–');
 
-/** @param {number} value @param {string} one @param {string} [many] the texts of the page are English */
+/** The texts of the page are English. */
 export const counted = (value, one, many = `${one}s`) => `${number(value)} ${plurals.select(value) === 'one' ? one : many}`;
 
 export function size(bytes) {
@@ -412,16 +410,16 @@ export function anything(value) {
   return JSON.stringify(value);
 }
 
-/** A name without its namespace; a topic that is not persistent keeps its full one. @param {string} namespace @param {string} name */
+/** A name without its namespace; a topic that is not persistent keeps its full one. */
 export function shortName(namespace, name) {
   const before = `persistent://${namespace}/`;
   return name.startsWith(before) ? name.slice(before.length) : name;
 }
 
-/** A text whose controls and the like are as `how` writes them. @param {string} text @param {(each: string) => string} how */
+/** A text whose controls and the like are as `how` writes them. */
 export const unseen = (text, how) => text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, how);
 
-/** For a shell; a terminal may run what is not escaped. @param {string} text */
+/** For a shell; a terminal may run what is not escaped. */
 export function quoted(text) {
   if (/^[\w@%+=:,./-]+$/.test(text)) return text;
   const escaped = (each) => unseen(each, (one) => encodeURIComponent(one).replaceAll('%', '\\x'));

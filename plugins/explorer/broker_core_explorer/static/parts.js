@@ -40,7 +40,7 @@ export function Failure({ error, what, again, rights }) {
     : `The server could not show ${what}`;
   return html`<div class="state failed" role="alert">
     <h2>${title}</h2>
-    <p>${error.status === 0 ? 'It may be restarting. The page asks again by itself as soon as it is there.' : error.message}</p>
+    <p>${error.status === 0 ? 'The page asks again by itself.' : error.message}</p>
     ${error.status !== 0 && error.cause_ ? html`<p class="muted">Cause ${error.cause_}, status ${error.status}</p>` : null}
     ${held ? html`<a href="#/screen/held">Held listings</a>` : null}
     ${again && error.status !== 400 ? html`<button type="button" onClick=${again}>Try again</button>` : null}
@@ -57,7 +57,7 @@ export function Copy({ text, label }) {
   const { say } = usePage();
   const copy = async () => {
     const copied = typeof text === 'function' ? await text() : text;
-    say((await toClipboard(copied)) ? 'Copied' : 'This browser lets no page copy here: mark the text and copy it by hand');
+    say((await toClipboard(copied)) ? 'Copied' : 'Not copied: mark the text, and copy it by hand');
   };
   return html`<button type="button" class="quiet" onClick=${copy}>${label}</button>`;
 }

@@ -62,11 +62,11 @@ export function bodyOf(question) {
 /** What `curl` authenticates with. */
 const credentialsOf = ({ signedIn, user }) => (user ? [`-u ${quoted(user)}`] : signedIn ? ['-H "Authorization: Bearer $TOKEN"'] : []);
 
-/** The command of a change on the server that runs. @param {Api} api @param {string} method @param {string} path @param {{body?: any, type?: string}} [options] */
-export const commandOf = (api, method, path, { body, type = 'application/json' } = {}) => [`curl -sS -X ${method}`, ...credentialsOf(api),
+/** The command of a change on the server that runs. */
+export const commandOf = (api, method, path, /** @type {any} */ { body, type = 'application/json' }) => [`curl -sS -X ${method}`, ...credentialsOf(api),
   ...(body ? [`-H 'Content-Type: ${type}'`, `-d ${quoted(JSON.stringify(body))}`] : []), quoted(address(path).href)].join(' \\\n  ');
 
-/** @param {Question} question @param {Api} api @returns {[string, string][]} the name of a form, and its text */
+/** Names of forms, and their texts. @returns {string[][]} */
 export function formsOf(question, { signedIn, user }) {
   const path = `${ofNamespace(question.namespace)}/topics`;
   const url = address(path).href;
@@ -87,7 +87,7 @@ export function formsOf(question, { signedIn, user }) {
     `question = [${pairs.map((pair) => `(${pair.map(text).join(', ')})`).join(', ')}]`,
     `request = Request(${text(url)} + "?" + urlencode(question))`,
     ...(signedIn ? ['request.add_header("Authorization", os.environ["AUTHORIZATION"])  # Bearer TOKEN, or Basic with USER:PASSWORD in base64'] : []),
-    'with urlopen(request) as answer:', '    topics = json.load(answer)["items"]', 'print(*topics, sep="\\n")',
+    'with urlopen(request) as answer:', '    for topic in json.load(answer)["items"]:', '        print(topic)',
   ];
   return [['curl', curl.join(' \\\n  ')], ['broker-core list', command.join(' \\\n  ')], ['Python', python.join('\n')]];
 }
@@ -95,7 +95,7 @@ export function formsOf(question, { signedIn, user }) {
 /** As Python writes it. */
 const text = (value) => unseen(JSON.stringify(value), (each) => `\\U${Number(each.codePointAt(0)).toString(16).padStart(8, '0')}`);
 
-/** What this browser keeps, or is to keep; undefined of one without storage. @param {string} name @param {string} [value] */
+/** What this browser keeps, or is to keep. @param {string} name @param {string} [value] */
 export function stored(name, value) {
   try {
     if (value !== undefined) localStorage.setItem(`broker-core.${name}`, value);
@@ -105,7 +105,7 @@ export function stored(name, value) {
   }
 }
 
-/** Newest first. @returns {{name: string, hash: string}[]} */
+/** Newest first. */
 export function savedQuestions() {
   let found;
   try {
@@ -116,7 +116,7 @@ export function savedQuestions() {
   return Array.isArray(found) ? found.filter((each) => typeof each?.name === 'string' && /^#\//.test(each?.hash)) : [];
 }
 
-/** @param {string} name @param {string | null} hash `null`: forget it */
+/** `hash` null: forget it. */
 export function save(name, hash) {
   const others = savedQuestions().filter((each) => each.name !== name);
   return stored('saved', JSON.stringify(hash === null ? others : [{ name, hash }, ...others].slice(0, 50)));
@@ -139,6 +139,7 @@ export function QuestionForm({ screen, question, error, more = {}, asks = true }
   const others = properties.filter(([key]) => !known.includes(key));
   const { full } = fullPattern(typed, namespace);
   const refused = isRefused(error) ? error : null;
+  const [, other] = /^\^?(?:(?:non-)?persistent:\/\/)?([\w=:.-]+\/[\w=:.-]+)\//.exec(typed) || [];
   const doubt = DOUBTS.map(([found, better, says]) => [says, typed.replace(found, better)]).find(([, better]) => better !== typed);
   return html`<form class="question" role="search" onSubmit=${(event) => event.preventDefault()}>
     <div class="line">
@@ -156,6 +157,7 @@ export function QuestionForm({ screen, question, error, more = {}, asks = true }
       ${known.map((key) => html`<${PropertyField} key=${key} name=${key} question=${question}
         value=${valueOf(key)} set=${(value) => setProperty(key, value)} />`)}
     </div>
+    ${other && other !== namespace ? html`<p class="hint">It names another namespace. <a href=${linkIn(screen, other, queryOf(question, more))}>Ask in <bdi>${other}</bdi></a></p>` : null}
     ${doubt && !refused ? html`<p class="hint">${doubt[0]} <button type="button" class="link" onClick=${() => set({ typed: doubt[1] })}><bdi>${doubt[1]}</bdi></button></p>` : null}
     ${others.length ? html`<p class="hint">Also asked with ${others.map(([key, value]) => html`<span class="pair"><bdi>${key}</bdi>=<bdi>${value}</bdi>
       <button type="button" class="quiet icon" aria-label=${`Take ${key} away`} onClick=${() => setProperty(key, '')}>✕</button></span> `)}</p>` : null}
@@ -163,7 +165,7 @@ export function QuestionForm({ screen, question, error, more = {}, asks = true }
   </form>`;
 }
 
-/** The values of a property by the rest of the question. @param {Question} question @param {string} name @param {string | null} prefix */
+/** The values of a property by the rest of the question. */
 export const useValues = (question, name, prefix) => useGet(prefix === null ? null : `${ofNamespace(question.namespace)}/properties/${part(name)}`,
   { ...parametersOf({ ...question, properties: question.properties.filter(([key]) => key !== name) }), prefix, limit: 50 });
 
@@ -212,7 +214,7 @@ function MoreOfQuestion({ question, set, asks }) {
   </details>`;
 }
 
-/** Whether RE2 refuses the pattern; it is not asked of one that is too long. @param {any} error */
+/** Whether RE2 refuses the pattern; it is not asked of one that is too long. */
 export const isRefused = (error) => error?.cause_ === 'PATTERN' && error.problem.error;
 
 function Refused({ error, question }) {
@@ -237,6 +239,7 @@ export const SPACE = 'It begins or ends with a space.';
 /** Mistakes, what is meant, and why. @type {[RegExp, string, string][]} */
 const DOUBTS = [
   [/^\s+|\s+$/g, '', `${SPACE} Without it:`],
+  [/^non-persistent:\/\//, '', 'The domain in a pattern selects nothing, “Topics” does. Without it:'],
   [PARTITION, '', 'A pattern is asked of names without -partition-N:'],
   [/\|\^/g, '|', 'A ^ after | matches no name:'],
   [/(^|[^\\.)\]}*+?])\*/g, '$1.*', '* repeats what stands before it. Did you mean'],

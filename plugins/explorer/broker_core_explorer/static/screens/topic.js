@@ -241,7 +241,8 @@ export function Live({ place }) {
           frame = 0;
           flush();
         });
-      } else if (name === 'error') {
+      } else if (name === 'resumed') setState((before) => ({ ...before, connected: true }));
+      else if (name === 'error') {
         const problem = JSON.parse(data);
         setState((before) => ({ ...before, error: { status: problem.status, message: problem.detail, cause_: problem.cause, problem } }));
       }
@@ -254,9 +255,8 @@ export function Live({ place }) {
         });
       } catch (error) {
         if (controller.signal.aborted) return;
-        const failed = error;
-        setState({ connected: false, error: failed });
-        if (failed.status === 0 || failed.status >= 429) timer = setTimeout(run, AGAIN_MS);
+        setState({ connected: false, error });
+        if (error.status === 0 || error.status >= 429) timer = setTimeout(run, AGAIN_MS);
       }
     };
     run();
@@ -284,5 +284,5 @@ export function Live({ place }) {
       <span class="sign" aria-hidden="true">${each.kind === 'added' ? '+' : '−'}</span><span class="hidden-text">${each.kind === 'added' ? 'came' : 'went'}</span>
       <a href=${topicLink(question.namespace, each.name)}><bdi>${each.name}</bdi></a></li>`)}</ol>
       ${events.length > SHOWN ? html`<p class="muted">${number(events.length - SHOWN)} older changes are kept but not shown.</p>` : null}`
-      : state.connected && !state.error ? html`<${Known} namespace=${question.namespace}><${Empty} title="Nothing has changed yet"><p>Topics that come and go in this filter show here at once. Leave the page open; a hidden tab closes the stream, and goes on where it was.</p><//><//>` : null}`;
+      : state.connected && !state.error ? html`<${Known} namespace=${question.namespace}><${Empty} title="Nothing has changed yet"><p>Topics that come and go show here at once. A hidden tab closes the stream, and goes on where it was.</p><//><//>` : null}`;
 }

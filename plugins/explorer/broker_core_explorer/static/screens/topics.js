@@ -164,7 +164,7 @@ function WhyBox({ question }) {
 
 const HOW = {
   none: 'No name can match: nothing was looked at.',
-  all: 'All names: there is no pattern to run.',
+  all: 'There is no pattern to run.',
   literal: 'One name, looked up.',
   range: 'A range of names with the same beginning.',
   scan: 'The pattern was run over all names.',
@@ -191,7 +191,7 @@ function Keep({ question, total, close }) {
   const [progress, setProgress] = useState('');
   const here = location.href;
   const csv = async () => {
-    // No cell is taken for a formula: names begin with their domain, properties are an object of JSON.
+    // No cell begins as a formula does.
     const chunks = ['name,partitions,properties\r\n'];
     let cursor = '';
     let rows = 0;
@@ -219,7 +219,7 @@ function Keep({ question, total, close }) {
       }}>Keep</button>
     </div>
     <div class="line"><${Copy} text=${here} label="Copy the link" />
-      ${question.as ? null : html`<button type="button" class="quiet" onClick=${csv}>CSV of all ${number(total)} names</button>`}
+      ${question.as || total === undefined ? null : html`<button type="button" class="quiet" onClick=${csv}>CSV of all ${number(total)} names</button>`}
       <span class="muted" role="status">${progress}</span></div>
     ${question.as ? html`<p class="muted">The commands below ask as yourself.</p>` : null}
     ${formsOf(question, api).map(([title, text]) => html`<h3>${title}</h3><${Command} text=${text} label=${`Copy ${title}`} />`)}
@@ -249,7 +249,7 @@ export function Why({ place }) {
           linkIn('why', question.namespace, queryOf(question, { topic: text })), { replace: true },
         )} /><//>
     </form>
-    <p class="hidden-text" role="status">${ask.data ? `${shortName(question.namespace, ask.data.topic)} is ${ask.data.listed ? '' : 'not '}listed` : ''}</p>
+    <p class="hidden-text" role="status">${ask.data ? `${shortName(question.namespace, ask.data.topic)} ${verdictOf(ask.data)[1]}` : ''}</p>
     <${QuestionForm} screen="why" question=${question} more=${{ topic }} error=${ask.loading ? null : ask.error} />
     ${topic === '' ? html`<${Empty} title="Which topic?"><p>Type its name above. The server asks each step that could take it away, with the question as it stands.</p><//>`
       : elsewhere ? html`<${Empty} title="It is of another namespace"><p><a href=${linkIn('why', other, { topic: scheme ? settled : local })}>Ask in <bdi>${other}</bdi></a></p><//>`
@@ -264,12 +264,16 @@ function Alike({ name, question }) {
   return data?.items.length ? html`<p>Is it one of these?${data.items.map((each) => html` <a href=${linkIn('why', question.namespace, queryOf(question, { topic: shortName(question.namespace, each) }))}><bdi>${shortName(question.namespace, each)}</bdi></a>`)}</p>` : null;
 }
 
-const NotTaken = () => html`<${Empty} title="RE2 does not take this pattern"><p>What is wrong stands below the pattern. Clients filter by themselves then, at the price of all names.</p><//>`;
+const NotTaken = () => html`<${Empty} title="RE2 does not take this pattern"><p>What is wrong stands below the pattern.</p><//>`;
+
+const verdictOf = ({ listed, steps }) => (listed === null ? ['warn', 'is in a listing that fails'] : !listed ? ['bad', 'is not listed']
+  : steps.some((each) => each.step === 'pattern' && each.passes === null) ? ['warn', 'is sent, and may be listed,'] : ['good', 'is listed']);
 
 function Verdict({ found, question }) {
   const { api, me } = usePage();
   const name = shortName(question.namespace, found.topic);
   const { properties } = bodyOf(question);
+  const [kind, said] = verdictOf(found);
   const writes = me?.server?.writes && me.server.topics !== 'upstream';
   // What a step needs, as a change of the topic.
   const change = ({ step, passes, needs }) => {
@@ -282,8 +286,8 @@ function Verdict({ found, question }) {
   };
   const asks = question.as?.role ? html`the role <b><bdi>${question.as.role}</bdi></b>` : question.as ? 'this client' : 'you';
   return html`<section aria-label="The answer">
-    <div class=${`verdict ${found.listed ? 'good' : 'bad'}`}>
-      <h2><bdi>${name}</bdi> is ${found.listed ? '' : 'not '}listed for ${asks}</h2>
+    <div class=${`verdict ${kind}`}>
+      <h2><bdi>${name}</bdi> ${said} for ${asks}</h2>
       <p>${found.listed ? 'No step takes it away.' : html`Taken away by: <b>${STEPS[found.blocked_by] || found.blocked_by || 'a step that is not known'}</b>.`}
         ${found.steps.some((each) => each.step === 'exists' && each.passes) ? html` <a href=${topicLink(question.namespace, found.topic)}>Look at the topic</a>` : null}</p>
     </div>
