@@ -16,7 +16,7 @@ from tests.interop.programs import (
     GoConsumers,
     JavaConsumers,
     PropertyConsumer,
-    PythonConsumer,
+    PythonConsumers,
 )
 from tests.interop.pulsar_peer import GATEWAY, PulsarBroker, Security
 from tests.support.eventually import eventually_sync
@@ -60,13 +60,11 @@ class SecuredStage:
         stack.enter_context(served)
         return cls(broker, security, served, gate, folder)
 
-    def python_consumer(self, name: str, role: str, pattern: str) -> PythonConsumer:
-        """Start the Python client of a role; ``name`` is its subscription."""
-        log = self.folder / f"python-{name}.log"
+    def python(self, role: str) -> DrivenConsumers:
+        """Start the Python client of a role."""
+        log = self.folder / f"python-{role}.log"
         token = self.security.token_file(role)
-        return PythonConsumer(
-            log, self.gateway.tls_service_url, pattern, name, token=token, ca=self.security.ca
-        )
+        return PythonConsumers(log, self.gateway.tls_service_url, token=token, ca=self.security.ca)
 
     def property_consumer(
         self, name: str, role: str, pattern: str, properties: Mapping[str, str]

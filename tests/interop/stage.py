@@ -9,7 +9,7 @@ from pathlib import Path
 import pulsar
 
 from tests.interop.gate import Gate
-from tests.interop.programs import JavaConsumers, PropertyConsumer, PythonConsumer
+from tests.interop.programs import JavaConsumers, PropertyConsumer, PythonConsumer, PythonConsumers
 from tests.interop.pulsar_peer import PulsarBroker
 
 __all__ = ["Stage", "partitions_of", "publish"]
@@ -65,6 +65,10 @@ class Stage:
     def python_consumer(self, name: str, pattern: str) -> PythonConsumer:
         """Start the Python client; ``name`` is its subscription."""
         return PythonConsumer(self.folder / f"python-{name}.log", self.service_url, pattern, name)
+
+    def python_consumers(self, name: str) -> PythonConsumers:
+        """Start a program with the Python client, whose period of discovery can be set."""
+        return PythonConsumers(self.folder / f"python-{name}.log", self.service_url)
 
     def property_consumer(self, name: str, pattern: str, properties: Mapping[str, str]) -> PropertyConsumer:
         """Start a consumer of `broker_core.consumer`; ``name`` is its subscription."""

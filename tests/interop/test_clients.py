@@ -1,6 +1,6 @@
 """The official clients, unmodified, with the gateway as their service URL and a real broker behind it.
 
-The Python client looks for new topics once a minute. All scenes play at the same time, so that this is waited for once.
+All scenes play at the same time, so that what their clients wait for is waited for once.
 """
 
 from __future__ import annotations
