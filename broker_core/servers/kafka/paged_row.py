@@ -16,7 +16,7 @@ from broker_core.errors import ListingFailed
 from broker_core.listing.topics_hash import utf16_key
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.handler_row import HandlerRow
-from broker_core.servers.kafka.page import Page, Place
+from broker_core.servers.kafka.page import Page, Place, without_page
 from broker_core.servers.kafka.page_asked import Asked, asked_of
 from broker_core.servers.kafka.page_parts import PageParts
 from broker_core.servers.kafka.page_rows import refusal_of
@@ -28,6 +28,7 @@ from broker_core.wire.kafka import ZERO_ID, ErrorCode, Fields, RawRows
 __all__ = ["with_pages"]
 
 _TOPIC: Final = "topic_name"
+_DIRECTORY: Final = {"log_dir": LOG_DIR}
 _UNUSABLE: Final = "The page that is asked for cannot be: {}."
 
 
@@ -52,9 +53,19 @@ def with_pages(row: HandlerRow) -> HandlerRow:
             page = _page(call, shape)
             return await _Paging(row, call, shape, page).answer()
         except _Refused as refused:
-            return refusal_of(api, shape, call.body, ErrorCode.INVALID_REQUEST, _UNUSABLE.format(refused))
+            fields = refusal_of(api, shape, call.body, ErrorCode.INVALID_REQUEST, _UNUSABLE.format(refused))
+            return await _in_each_directory(row, call, fields) if shape.lone == _DIRECTORY else fields
 
     return replace(row, now=None if row.now is None else now, later=later)
+
+
+async def _in_each_directory(row: HandlerRow, call: KafkaCall, fields: Fields) -> Fields:
+    """A refusal that stands in directories, in each of those of the node whose port it is."""
+    if "error_code" in fields or call.services.front is None or call.node.of_cluster is None:
+        return fields
+    (failed,) = fields["results"]
+    answer = await _answer(row, replace(call, body=without_page({**call.body, "topics": []})))
+    return {"results": [{**failed, "log_dir": each["log_dir"]} for each in answer["results"]]}
 
 
 def _shape(call: KafkaCall, row: HandlerRow) -> Shape | None:

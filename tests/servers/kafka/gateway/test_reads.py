@@ -14,6 +14,7 @@ from broker_core.wire.kafka import (
     DESCRIBE_ACLS,
     DESCRIBE_CONFIGS,
     DESCRIBE_GROUPS,
+    DESCRIBE_LOG_DIRS,
     FIND_COORDINATOR,
     LEAVE_GROUP,
     LIST_GROUPS,
@@ -43,6 +44,8 @@ async def test_groups_are_those_of_all_nodes(through: AdminClient, cluster: Clus
     assert list(await through.list_groups()) == list(await cluster.list_groups()) == []
 
 
+#: A cursor of directories that cannot be.
+_BEHIND: Fields = {"topic_name": "a", "partition_index": -1, "log_dir": ""}
 #: By group, topic and broker the node that has them.
 KEPT: Mapping[str, int] = {"a": 1, "b": 2, "c": 1, "d": 2, "1": 1, "2": 2}
 
@@ -108,6 +111,7 @@ def _handlers(nodes: list[ScriptedKafka], groups: Mapping[int, list[str]]) -> di
                 CREATE_ACLS,
                 DELETE_GROUPS,
                 DESCRIBE_ACLS,
+                DESCRIBE_LOG_DIRS,
                 LEAVE_GROUP,
                 LIST_PARTITION_REASSIGNMENTS,
                 OFFSET_COMMIT,
@@ -266,6 +270,23 @@ async def test_a_node_that_lags_takes_no_port_from_another(
             for client in (there, again):
                 groups = (await client.ask(LIST_GROUPS, 5, {}))["groups"]
                 assert [group["group_id"] for group in groups] == ["b", "d"]
+
+
+async def test_a_page_that_cannot_be_is_an_error_in_each_directory_of_the_node(
+    two_nodes: RawKafkaClient, nodes: list[ScriptedKafka]
+) -> None:
+    row = (await two_nodes.ask(FIND_COORDINATOR, 4, {"key_type": 0, "coordinator_keys": ["b"]}))[
+        "coordinators"
+    ][0]
+    nodes[1].handlers[DESCRIBE_LOG_DIRS] = lambda _: {"results": [{"log_dir": "/d1"}, {"log_dir": "/d2"}]}
+    async with raw_client((row["host"], row["port"])) as there:
+        for page in ({"response_pagination_limit": -1}, {"cursor": _BEHIND}):
+            found = await there.ask(DESCRIBE_LOG_DIRS, 2, {"topics": None, **page})
+            assert [(each["log_dir"], each["error_code"]) for each in found["results"]] == [
+                ("/d1", 42),
+                ("/d2", 42),
+            ]
+            assert (await there.ask(DESCRIBE_LOG_DIRS, 3, {"topics": None, **page}))["error_code"] == 42
 
 
 async def test_no_text_of_an_error_names_the_address_of_a_node(
