@@ -35,9 +35,10 @@ def test_what_starts_programs_and_servers(file: str) -> None:
 
 def test_the_longest_files_come_first_and_units_last() -> None:
     files = ["names/test_mode.py", "docs/test_docs_run_spark.py", "test_broker.py", "docs/test_docs_cli.py"]
-    files += ["spark/test_plugin.py", "spark/batch/test_job.py"]
+    files += ["spark/test_plugin.py", "spark/batch/test_job.py", "interop/test_watch_steps.py"]
     assert sorted(files, key=lambda file: turn_of_tests(TESTS / file, TESTS)) == [
         "spark/batch/test_job.py",
+        "interop/test_watch_steps.py",
         "docs/test_docs_run_spark.py",
         "docs/test_docs_cli.py",
         "test_broker.py",

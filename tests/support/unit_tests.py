@@ -19,6 +19,19 @@ _FOLDERS = frozenset(
 )
 #: Folders whose files take longest, each for a minute or more: pages, examples, benchmarks, scenes with real brokers.
 _LONGEST = frozenset({"benchmarks", "docs", "examples", "interop"})
+#: Files of a minute or more by themselves, most of which they wait for real brokers and clusters.
+_LONG_SCENES = frozenset(
+    f"test_{name}.py"
+    for name in (
+        "kafka_random",
+        "secured",
+        "spark_clusters",
+        "spark_tables",
+        "spark_versions",
+        "watch_scenes",
+        "watch_steps",
+    )
+)
 #: What starts programs, or listens.
 _STARTS = re.compile(
     r"""Popen|sys\.executable|multiprocessing|pytester
@@ -46,11 +59,11 @@ def shares_spark(file: Path) -> bool:
 
 @cache
 def turn_of_tests(file: Path, tests: Path) -> int:
-    """When the tests of a file are run: those with Spark first (0), then those of the longest files, units last (3).
+    """When the tests of a file are run: with Spark and long scenes first (0), then other long files, units last (3).
 
     So no process of a run is alone with a long file at the end.
     """
-    if shares_spark(file):
+    if shares_spark(file) or file.name in _LONG_SCENES:
         return 0
     if file.relative_to(tests).parts[0] in _LONGEST:
         return 1
