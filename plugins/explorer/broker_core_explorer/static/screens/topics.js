@@ -67,7 +67,7 @@ async function asSomebody(api, question, signal) {
   const found = await api.post(`${ofNamespace(question.namespace)}/explain`, { ...bodyOf(question), names: AS_NAMES }, signal);
   if (found.error) {
     throw /denied/i.test(found.cause) ? new ApiError(403, { detail: found.error, as: question.as.role || 'none' })
-      : new ApiError(400, { detail: found.error, cause: found.cause });
+      : new ApiError(502, { detail: found.error, cause: found.cause });
   }
   return { ...found, items: found.names, total: found.topics, plan: { how: found.plan, ms: found.ms }, explained: found };
 }
