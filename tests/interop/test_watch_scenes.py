@@ -80,7 +80,8 @@ class Scene:
         (port,) = free_ports(1)
         self.settings = Settings.model_validate(
             {
-                "pulsar": {"listen": f"127.0.0.1:{port}", "drain_timeout": "0s"},
+                # A watcher here answers no PING while a broker starts again, which may take minutes.
+                "pulsar": {"listen": f"127.0.0.1:{port}", "drain_timeout": "0s", "keep_alive": "1h"},
                 "upstream": {
                     "service_url": broker.service_url,
                     "snapshots": {"max_age": f"{MAX_AGE:g}s"},

@@ -90,7 +90,7 @@ class Admin:
         data = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": content, **self._headers}
         request = urllib.request.Request(f"{self.url}/{path}", data, headers, method=method)
-        with urllib.request.urlopen(request, timeout=30) as response:
+        with urllib.request.urlopen(request, timeout=120) as response:
             answer = response.read()
         return json.loads(answer) if answer else None
 
