@@ -73,23 +73,26 @@ def measure(
 def _figure(
     ours: Callable[[], float] | None, theirs: Callable[[], float] | None, turns: int, pid: int
 ) -> Figure:
-    """In turns, of which the first two are not counted: so many at least, and more of what is quick."""
+    """In turns, of which the first two are not counted: so many at least, and more of what is quick.
+
+    Of the CPU time it is the mean of all turns: the clock of another process stands still while that runs, so the one
+    of a single turn may be none.
+    """
     seconds: list[float] = []
-    cpu: list[float] = []
+    clock: list[float] = []
     others: list[float] = []
     end = time.perf_counter() + _AT_LEAST
     for turn in count():
         if turn >= turns + 2 and time.perf_counter() >= end:
             break
         if ours is not None:
-            before = cpu_seconds(pid)
             seconds.append(ours())
-            cpu.append(cpu_seconds(pid) - before)
+            clock.append(cpu_seconds(pid))
         if theirs is not None:
             others.append(theirs())
     return Figure(
         statistics.median(seconds[2:]) if seconds else None,
-        statistics.median(cpu[2:]) if cpu else 0.0,
+        (clock[-1] - clock[1]) / (len(clock) - 2) if clock else 0.0,
         statistics.median(others[2:]) if others else None,
     )
 
