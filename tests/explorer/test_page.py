@@ -161,7 +161,11 @@ def test_what_a_new_user_asks(page_of: Open, served: Served) -> None:
     step = page.page.locator(".steps li.bad")
     assert "Properties" in step.text_content()
     assert "region=eu" in step.locator(".needs").text_content()
-    page.go("why/public/default?p=region=eu&topic=orders-77")
+    for none in ("p=region=eu&topic=%20orders-77", "mode=non_persistent&topic=orders-77"):
+        page.go(f"why/public/default?{none}")
+        page.see("the topic must be made")
+        assert page.page.locator(".steps code").count() == 0  # it would make another topic
+    page.go("why/public/default?p=region=eu&p=nothing=selects&topic=orders-77")
     page.see("the topic must be made, with region=eu")
     command = page.page.locator(".steps code").text_content()
     said = subprocess.run(["bash", "-c", command], check=True, capture_output=True, text=True).stdout

@@ -42,7 +42,6 @@ export function link(parts, query = {}) {
   return `#/${parts.map(encodeURIComponent).join('/')}${text && `?${text}`}`;
 }
 
-/** A link to a screen of a namespace. */
 export const linkIn = (screen, namespace, query) => link([screen, ...namespace.split('/')], query);
 
 /** Values for an address: empty ones are left out, an array is a repeated parameter. @param {Values} values */
@@ -96,7 +95,6 @@ export const ROOT = new URL(
 
 export const part = (text) => encodeURIComponent(text);
 
-/** The path of a namespace below `/v1`. */
 export function ofNamespace(namespace) {
   const [tenant, name = ''] = split(namespace, '/');
   return `namespaces/${part(tenant)}/${part(name)}`;

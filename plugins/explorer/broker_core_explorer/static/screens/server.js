@@ -47,7 +47,6 @@ function Hour({ data }) {
     <p class="muted small">A value each ${duration(data.interval_s)}, up to ${time(until)}.</p>`;
 }
 
-/** What one path of the API says of the server, below its heading. */
 function Part({ title, path, query, what, every = EVERY, rights = MONITOR, tools, children }) {
   const ask = useGet(path, query, every);
   return html`<section aria-label=${title}><div class="bar"><h2>${title}</h2>${tools?.(ask)}</div>

@@ -97,7 +97,6 @@ function Listing({ found, load, stale, last, turn }) {
   </div>`;
 }
 
-/** The page of a topic. */
 export function topicLink(namespace, name) {
   return link(['topic', ...namespace.split('/'), shortName(namespace, name)]);
 }
@@ -272,12 +271,13 @@ const verdictOf = ({ listed, steps }) => (listed === null ? ['warn', 'is in a li
 function Verdict({ found, question }) {
   const { api, me } = usePage();
   const name = shortName(question.namespace, found.topic);
-  const { properties } = bodyOf(question);
+  const { properties: asked } = bodyOf(question);
   const [kind, said] = verdictOf(found);
-  const writes = me?.server?.writes && me.server.topics !== 'upstream';
-  // What a step needs, as a change of the topic.
+  const writes = me?.server?.writes && me.server.topics !== 'upstream' && name === name.trim() && found.steps.every((each) => each.step !== 'mode' || each.passes);
+  // What a step needs, as a change: of properties those that select.
   const change = ({ step, passes, needs }) => {
     if (!writes || passes !== false) return null;
+    const properties = Object.fromEntries(Object.entries(asked).filter((each) => needs?.includes(` ${each.join('=')}`)));
     const partition = /^partition (\d+) of the topic must be made/.exec(needs);
     const [method, body] = /^the topic must be made/.test(needs) ? ['PUT', { properties }]
       : partition ? ['PATCH', { partitions: Number(partition[1]) + 1 }] : step === 'properties' ? ['PATCH', { properties }] : [];
@@ -312,7 +312,6 @@ const PAUSE_MS = 30;
 
 /** Pixels that a list may be high: Firefox stops at 17 million, others at 33. */
 const TALLEST = CSS.supports('-moz-appearance', 'none') ? 15e6 : 32e6;
-/** The list as it was left. */
 let left = { of: '', top: 0, active: -1 };
 
 function Rows({ label, of, state, last, total, first, load, row, href }) {
