@@ -7,7 +7,7 @@ TEST_STAMP := .venv/.ready-to-test
 # Without compiled files each program that the tests start compiles all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup wheels run check unit test interop scenes long differential fuzz bench bench-growth bench-kafka bench-postgres bench-spark bench-watch docs lint types format proto kafka-tables lock statements mutants clean-setup
+.PHONY: help setup wheels run check unit test interop differential fuzz bench bench-growth bench-kafka bench-postgres bench-spark bench-watch docs lint types format proto kafka-tables lock statements mutants clean-setup
 
 help:
 	@echo "make run      serve a demo catalogue on loopback"
@@ -63,16 +63,11 @@ unit: $(STAMP)
 test: $(TEST_STAMP)
 	$(BIN)/pytest -m "not interop and not long" --processes 6 $(ARGS)
 
-# Both parts beside each other: scenes wait for their brokers and clients for half of their time. They are runs of their
-# own, since some scenes need a PySpark of their own, and the others import ours.
+# Three processes, since scenes wait for their brokers. Scenes are a run of their own: some need a PySpark of their own,
+# and the others import ours.
 interop: $(TEST_STAMP)
 	@scripts/setup-interop.sh
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target scenes long
-
-scenes: $(TEST_STAMP)
 	$(BIN)/pytest -m interop -rs --processes 3 tests/interop $(ARGS)
-
-long: $(TEST_STAMP)
 	SPARK_CHAIN_TURNS=25 KAFKA_EXAMPLES=100 SCHEMATHESIS_EXAMPLES=200 $(BIN)/pytest -m "long or many" -rs --processes 3 \
 	  $$(grep -rlE --include='test_*.py' 'mark\.(long|many)\b' tests)
 
