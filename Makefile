@@ -57,11 +57,11 @@ check: $(TEST_STAMP)
 unit: $(STAMP)
 	$(BIN)/pytest --unit --processes 2 -q $(ARGS)
 
-# Six processes: with four, the waits for servers leave two processors idle for a fifth of the time. Files are taken in
-# the order of tests/conftest.py, long ones first.
+# Four processes: tests wait for servers, and with more of them a slow machine keeps bounds of time badly. Files are taken
+# in the order of tests/conftest.py, long ones first.
 # `make test ARGS="-k permits --processes 0"` passes options on.
 test: $(TEST_STAMP)
-	$(BIN)/pytest -m "not interop and not long" --processes 6 $(ARGS)
+	$(BIN)/pytest -m "not interop and not long" --processes 4 $(ARGS)
 
 # Three processes, since scenes wait for their brokers. Scenes are a run of their own: some need a PySpark of their own,
 # and the others import ours.
