@@ -50,17 +50,14 @@ class VisibleTopics:
                 masks[number][row] = False
         return VisibleTopics(self.table, masks, self.is_kept)
 
-    def among(self, masks: Sequence[_Array]) -> VisibleTopics:
+    def among(self, masks: Sequence[_Array | None]) -> VisibleTopics:
         """The topics that these masks, one for each chunk, have as well."""
         both = [_both(mine, mask) for mine, mask in zip(self.masks, masks, strict=True)]
         return VisibleTopics(self.table, both, self.is_kept)
 
     def allowed(self, allowed: Allowed) -> VisibleTopics:
         """The topics that are allowed."""
-        masks = [
-            _both(mask, allowed(chunk)) for chunk, mask in zip(self.table.chunks, self.masks, strict=True)
-        ]
-        return VisibleTopics(self.table, masks, self.is_kept)
+        return self.among([allowed(chunk) for chunk in self.table.chunks])
 
 
 def names_of(table: TopicTable) -> pa.LargeBinaryArray:

@@ -76,7 +76,7 @@ READ_ONLY: Final = RowError(
 )
 
 
-#: The most topics or resources that one request may change, as many as records of Kafka's metadata log.
+#: The most topics, resources or ACLs that one request may change, as many as records of Kafka's metadata log.
 MOST_CHANGES: Final = 10_000
 #: The answer to each row of a larger one.
 TOO_LARGE: Final = RowError(

@@ -247,8 +247,7 @@ class KafkaCluster:
 
         ``again`` false: it is not asked again if the connection is lost meanwhile, since a change may have been made.
         ``hold`` is awaited with the size of a large answer before it is read; ``read`` makes the answer of its bytes.
-        Raises
-        :exc:`~broker_core.client.ClientError`.
+        Raises :exc:`~broker_core.client.ClientError`.
         """
         least, most = version if isinstance(version, tuple) else (version or 0, version)
         async with self._connections(identity) as connections:

@@ -36,17 +36,17 @@ _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 class WebPages:
     """The rules for requests of browsers.
 
-    ``hosts`` are the hosts of ``[http] hosts``. ``has_pages`` says whether the server has pages at all, ``may_change``
-    whether they may change anything; without pages, browsers only read. To a browser all pages of a server are one
-    origin, so not the page decides, but the path of the request: the site at ``/`` says whether pages may change what
-    the server has itself, and each site whether they may by its own routes.
+    ``hosts`` are the hosts of ``[http] hosts``, in lower case. ``has_pages`` says whether the server has pages at all,
+    ``may_change`` whether they may change anything; without pages, browsers only read. To a browser all pages of a
+    server are one origin, so not the page decides, but the path of the request: the site at ``/`` says whether pages
+    may change what the server has itself, and each site whether they may by its own routes.
     """
 
     def __init__(
         self, hosts: Iterable[str] = (), *, has_pages: bool = False, may_change: bool = False
     ) -> None:
         self.hosts = tuple(hosts)
-        self._names = {"localhost", *(host.lower() for host in self.hosts)}
+        self._names = {"localhost", *self.hosts}
         self.has_pages = has_pages
         self.may_change = may_change
 

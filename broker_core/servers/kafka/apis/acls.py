@@ -29,7 +29,14 @@ from broker_core.kafka.acls.bindings import (
 )
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.handler_row import HandlerRow, audited, row_of
-from broker_core.servers.kafka.row_error import TOO_LARGE, ChangeRefused, RowError, code_of, error_of
+from broker_core.servers.kafka.row_error import (
+    MOST_CHANGES,
+    TOO_LARGE,
+    ChangeRefused,
+    RowError,
+    code_of,
+    error_of,
+)
 from broker_core.service import AuditRow, right_to
 from broker_core.wire.kafka import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS, ErrorCode, Fields
 
@@ -45,8 +52,6 @@ __all__ = [
 
 _Result = TypeVar("_Result")
 
-#: The most ACLs that one request may create, or delete, as in Kafka.
-_MOST: Final = 10_000
 #: ACLs that the filters of one request are compared with, all together: some seconds.
 _MOST_LOOKS: Final = 3_000_000
 #: The same on the event loop.
@@ -89,10 +94,10 @@ def _described(stored: Sequence[AclBinding], asked: AclFilter) -> Fields:
 
 async def _create(call: KafkaCall) -> Fields:
     creations = call.body["creations"]
-    for row in creations[: _MOST + 1]:
+    for row in creations[: MOST_CHANGES + 1]:
         _check_known(row, "resource_type", "resource_pattern_type", "operation", "permission_type")
     refused = await _refusal(call, Operation.ALTER, "No Authorizer is configured.")
-    if refused is not None or len(creations) > _MOST:
+    if refused is not None or len(creations) > MOST_CHANGES:
         raise ChangeRefused(refused or TOO_LARGE)
     bindings = [_binding_of(row) for row in creations]
     faults = [binding_fault(binding) for binding in bindings]
@@ -111,10 +116,10 @@ async def _create(call: KafkaCall) -> Fields:
 
 async def _delete(call: KafkaCall) -> Fields:
     filters = call.body["filters"]
-    for row in filters[: _MOST + 1]:
+    for row in filters[: MOST_CHANGES + 1]:
         _check_known(row, "resource_type_filter", "pattern_type_filter", "operation", "permission_type")
     refused = await _refusal(call, Operation.ALTER, "No Authorizer is configured.")
-    if refused is not None or len(filters) > _MOST:
+    if refused is not None or len(filters) > MOST_CHANGES:
         raise ChangeRefused(refused or TOO_LARGE)
     results = await _off_loop(len(filters), call, matched, [filter_of(row) for row in filters])
     gone = {row for result in results if isinstance(result, list) for row in result}
@@ -146,7 +151,7 @@ def _failure(error: RowError) -> Fields:
 def matched(stored: Sequence[AclBinding], filters: Sequence[AclFilter]) -> list[list[AclBinding] | Fields]:
     """The matches of each filter, or its error; all is bounded, though each filter may match everything."""
     results: list[list[AclBinding] | Fields] = []
-    left, looks = _MOST, _MOST_LOOKS
+    left, looks = MOST_CHANGES, _MOST_LOOKS
     for asked in filters:
         looks -= len(stored)
         if asked.has_unknown:

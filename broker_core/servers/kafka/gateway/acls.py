@@ -20,7 +20,7 @@ from broker_core.servers.kafka.call import KafkaCall
 from broker_core.servers.kafka.gateway.hidden import are_some, hidden_resources, hold_decoded
 from broker_core.servers.kafka.gateway.relay import ask
 from broker_core.servers.kafka.handler_row import AnswerLater
-from broker_core.servers.kafka.row_error import TOO_LARGE, RowError
+from broker_core.servers.kafka.row_error import MOST_CHANGES, TOO_LARGE, RowError
 from broker_core.wire.kafka import DESCRIBE_ACLS, ErrorCode, Fields
 
 __all__ = ["delete_shown"]
@@ -37,8 +37,6 @@ _EVERY: Final[Fields] = {
     "operation": Operation.ANY,
     "permission_type": Permission.ANY,
 }
-#: The most filters in one request to a node, as many as ACLs that one request may delete.
-_MOST: Final = 10_000
 
 
 def delete_shown(relay: AnswerLater) -> AnswerLater:
@@ -74,7 +72,7 @@ def delete_shown(relay: AnswerLater) -> AnswerLater:
         parts = iter(await call.off_loop(len(wanted) * len(shown), _narrowed, shown, wanted))
         narrow = [next(parts) if is_wide else [row] for row, is_wide in zip(filters, wide, strict=True)]
         some = [row for each in narrow if isinstance(each, list) for row in each]
-        if len(some) > _MOST:
+        if len(some) > MOST_CHANGES:
             return none_deleted(call, TOO_LARGE)
         results: list[Fields] = []
         if some:

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from broker_core.access.access import Access
 from broker_core.errors import ListingFailed
@@ -52,8 +52,6 @@ __all__ = [
     "without_hidden_resources",
 ]
 
-_Key = TypeVar("_Key")
-
 #: Bytes of memory for each byte of a large answer that is decoded.
 DECODED: Final = 8
 #: The row of a partition for which no offset was committed.
@@ -86,13 +84,14 @@ async def hidden(
 
 async def left_out(
     call: KafkaCall, names: Iterable[str], *, action: str = "describe", rules: str | None = None
-) -> dict[str, NamedTopic]:
+) -> Mapping[str, NamedTopic]:
     """The hidden topics to leave out of an answer whose rows have no errors; see :func:`hidden`.
 
     Raises :exc:`~..call.CloseClient` if that is unknown for any: without it an answer would be too short.
     """
     gone = await hidden(call, names, action=action, rules=rules)
-    return _decided(gone)
+    _check_decided(gone.values())
+    return gone
 
 
 async def hidden_ids(
@@ -103,14 +102,14 @@ async def hidden_ids(
         return frozenset()
     wanted = list(dict.fromkeys(ids))
     found = await call.services.named.by_id(call, wanted, operation=None, rules=rules)
-    return frozenset(_decided({each: row for each, row in zip(wanted, found, strict=True) if row.error}))
+    _check_decided(found)
+    return frozenset(each for each, row in zip(wanted, found, strict=True) if row.error)
 
 
-def _decided(gone: Mapping[_Key, NamedTopic]) -> dict[_Key, NamedTopic]:
-    for row in gone.values():
+def _check_decided(found: Iterable[NamedTopic]) -> None:
+    for row in found:
         if row.error in FAILURES:
             raise CloseClient(f"it cannot be told which topics are hidden: {row.message or row.error.name}")
-    return dict(gone)
 
 
 async def hidden_resources(

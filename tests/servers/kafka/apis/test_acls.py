@@ -185,7 +185,7 @@ async def test_a_change_of_acls_changes_the_next_listing(catalog: SqliteCatalog)
 
 async def test_large_requests_are_bounded(catalog: SqliteCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
     """Overlapping filters each answer what they match: without a bound they would answer any amount."""
-    monkeypatch.setattr("broker_core.servers.kafka.apis.acls._MOST", 3)
+    monkeypatch.setattr("broker_core.servers.kafka.apis.acls.MOST_CHANGES", 3)
     put_acls(catalog, *(acl(f"t-{number}", "READ") for number in range(3)))
     every, one = filter_of((2, None, 1, *_ALL[3:])), filter_of((2, "t-1", 3, *_ALL[3:]))
     creation = creation_of((2, "t", 3, "User:eve", "*", 3, 2))
