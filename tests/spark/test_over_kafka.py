@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import ExitStack
+import json
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,29 +46,44 @@ def test_commands_read_a_cluster_through_its_gateway(
     spark: SparkSession, database: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert spark.version
-    names = tmp_path / "kafka.names"
-    with asyncio.Runner() as runner, ExitStack() as stack:
-        cluster = small_cluster(tmp_path)
-        client = runner.run(cluster.__aenter__())
-        stack.callback(lambda: runner.run(cluster.__aexit__(None, None, None)))
-        names.write_text(runner.run(_indexed(client, database, tmp_path, capsys)))
-        patterns: list[dict[str, Any]] = [{"namespace": NAMESPACE}]
-        asked = write_patterns(tmp_path / "patterns.jsonl", patterns)
-        where = ["--catalogue", str(names), "--namespace", NAMESPACE, "--patterns", str(asked)]
-        assert run(["spark", "build", *where, "--out", str(tmp_path / "store")]) == 0
-        runner.run(_served(client, database, tmp_path, capsys))
+    asked = write_patterns(tmp_path / "patterns.jsonl", [{"namespace": NAMESPACE}])
+    out = ("--patterns", str(asked), "--out", str(tmp_path / "store"))
+    # The session of Spark is of this thread.
+    with _loop_beside() as there, _entered(there, small_cluster(tmp_path)) as client:
+        with _entered(there, gateway(tmp_path, client.address)) as broker:
+            url = _http(broker)
+            common = ("--admin-url", url, "--dsn", database.dsn, "--namespace", NAMESPACE)
+            assert run(["postgres", "sync", *common]) == 0
+            assert run(["postgres", "verify", *common]) == 0
+            capsys.readouterr()
+            assert run(["spark", "build", "--broker", url, "--namespace", NAMESPACE, *out]) == 0
+            result = json.loads(capsys.readouterr().out.splitlines()[-1])
+            assert (result["topics"], result["catalogue"]) == (len(NAMES), url)
+        there(_served(client, database, tmp_path, capsys))
 
 
-async def _indexed(
-    cluster: Cluster, database: Database, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> str:
-    """Mirror the topics that the gateway lists into the database. Gives their names."""
-    async with gateway(folder, cluster.address) as broker:
-        url = _http(broker)
-        common = ("--admin-url", url, "--dsn", database.dsn, "--namespace", NAMESPACE)
-        await _run(capsys, "postgres", "sync", *common)
-        await _run(capsys, "postgres", "verify", *common)
-        return "\n".join(await _listed(capsys, url))
+@contextmanager
+def _loop_beside() -> Iterator[Callable[[Coroutine[Any, Any, Any]], Any]]:
+    """Gives a function that runs a coroutine in an event loop of another thread, which runs until the end."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    try:
+        yield lambda work: asyncio.run_coroutine_threadsafe(work, loop).result()
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+@contextmanager
+def _entered(there: Callable[[Coroutine[Any, Any, Any]], Any], context: Any) -> Iterator[Any]:
+    """The result of an asynchronous context, which is left at the end."""
+    value = there(context.__aenter__())
+    try:
+        yield value
+    finally:
+        there(context.__aexit__(None, None, None))
 
 
 async def _served(

@@ -28,3 +28,5 @@ def test_values_that_are_none(capsys: pytest.CaptureFixture[str], option: str, v
 def test_what_is_required(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["spark", "build", *REQUIRED[:-2]]) == 2
     assert "--out" in capsys.readouterr().err
+    assert run(["spark", "build", *REQUIRED[-4:]]) == 2
+    assert "of which topics" in capsys.readouterr().err

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from broker_core.errors import BrokerCoreError
+from broker_core.plugin_cli import RunningBroker
 from broker_core.quantities import counted
 from broker_core_spark.batch.build_record import build_record
 from broker_core_spark.batch.build_result import BuildResult, OutputFailed
@@ -95,7 +96,7 @@ class _Clock:
 def build(
     spark: SparkSession,
     *,
-    catalogue: str | DataFrame | Sequence[str | DataFrame],
+    catalogue: str | DataFrame | RunningBroker | Sequence[str | DataFrame | RunningBroker],
     patterns: str | DataFrame,
     store: str,
     namespace: str | None = None,
@@ -123,19 +124,20 @@ def build(
     """Build a generation of ``catalogue`` for ``patterns`` and publish it in ``store``.
 
     ``catalogue`` and ``patterns`` are addresses or DataFrames for :func:`~.sources.open_catalogue.open_catalogue` and
-    :func:`~.questions.load_questions.load_questions`, the catalogue also several of them. ``namespace`` is for local
-    names. ``partitions`` is the largest number of tasks of a stage, by default a task has some seconds of work.
-    ``segment_bytes`` and ``largest_segment_bytes`` are the average and the largest size of segments in bytes of names,
-    the largest by default twice the average. The bytes of a generation do not depend on the tasks. ``property_keys``
-    are the keys of selecting properties; ``None`` is an error if questions have properties. ``always`` is one more
-    source of questions. With ``strict`` a question with another property is an error. Learned questions of earlier
-    builds are built for ``keep_learned`` seconds after they were last asked. ``gates`` are the gates of publishing, by
-    default :class:`~.publish_gates.PublishGates`. ``incremental`` keeps unchanged segments of the last generation.
-    ``report`` is the address of the HTML report, ``export_parquet`` of the table of counts and hashes,
-    ``export_matches`` of the folder with the topics of each question. ``history`` is the folder of tables to which the
-    build appends a row, with ``history_questions`` also one for each question. ``where`` is a condition in SQL that
-    leaves other rows of a table out, ``changes`` its column of versions. ``store_options`` are for every bucket here.
-    ``progress`` is notified of the work, ``run`` gets the result.
+    :func:`~.questions.load_questions.load_questions`, the catalogue also a
+    :class:`~broker_core.plugin_cli.RunningBroker`, or several of these. ``namespace`` is for local names, and the one
+    that a server lists. ``partitions`` is the largest number of tasks of a stage, by default a task has some seconds of
+    work. ``segment_bytes`` and ``largest_segment_bytes`` are the average and the largest size of segments in bytes of
+    names, the largest by default twice the average. The bytes of a generation do not depend on the tasks.
+    ``property_keys`` are the keys of selecting properties; ``None`` is an error if questions have properties.
+    ``always`` is one more source of questions. With ``strict`` a question with another property is an error. Learned
+    questions of earlier builds are built for ``keep_learned`` seconds after they were last asked. ``gates`` are the
+    gates of publishing, by default :class:`~.publish_gates.PublishGates`. ``incremental`` keeps unchanged segments of
+    the last generation. ``report`` is the address of the HTML report, ``export_parquet`` of the table of counts and
+    hashes, ``export_matches`` of the folder with the topics of each question. ``history`` is the folder of tables to
+    which the build appends a row, with ``history_questions`` also one for each question. ``where`` is a condition in
+    SQL that leaves other rows of a table out, ``changes`` its column of versions. ``store_options`` are for every
+    bucket here. ``progress`` is notified of the work, ``run`` gets the result.
 
     Raises :exc:`~.publish_gates.PublishRefused` if a gate is closed, :exc:`BatchError`,
     :exc:`~broker_core_spark.errors.StoreFailed` and other errors of the package. Nothing is published then, except for
@@ -318,10 +320,10 @@ def _history(address: str | None) -> tuple[str, ...]:
     return part_of_history(address, "builds"), part_of_history(address, "questions")
 
 
-def _shown(source: str | DataFrame | Sequence[str | DataFrame]) -> str:
+def _shown(source: str | DataFrame | RunningBroker | Sequence[str | DataFrame | RunningBroker]) -> str:
     if not isinstance(source, str) and isinstance(source, Sequence):
         return ", ".join(map(_shown, source))
-    return redacted_source(source) if isinstance(source, str) else FRAME
+    return redacted_source(source) if isinstance(source, str | RunningBroker) else FRAME
 
 
 @contextmanager

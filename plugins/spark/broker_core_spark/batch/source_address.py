@@ -40,6 +40,8 @@ def path_of(source: str) -> Path:
     """The path of a file, from a path or ``file://``. Raises :exc:`InvalidCatalogue` for other addresses."""
     if source.startswith("file:"):
         return Path(unquote(urlsplit(source).path))
+    if source.startswith(("http://", "https://")):
+        raise InvalidCatalogue("a running server is read by --broker URL, with --namespace")
     if "://" in source:
         raise InvalidCatalogue(
             f"No catalogue of the kind {source.partition('://')[0]!r}: use a path, postgresql://, table:NAME, "

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from broker_core.plugin_cli import RunningBroker
+
 __all__ = ["redacted_message", "redacted_source"]
 
 _HIDDEN: Final = "..."
@@ -28,8 +30,10 @@ _PASSWORD: Final = re.compile(r"password\s*=", re.IGNORECASE)
 _CONDITION: Final = re.compile(r"\[[A-Z0-9_.]+\]")
 
 
-def redacted_source(source: str) -> str:
+def redacted_source(source: str | RunningBroker) -> str:
     """An address without user, password and options. Paths and tables as they are."""
+    if not isinstance(source, str):
+        source = source.url
     scheme, separator, rest = source.partition("://")
     if not separator:
         name, colon, _ = source.partition(":")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 
 from broker_core.errors import BrokerCoreError
-from broker_core.plugin_cli import broker_settings, examples, plugin_settings, print_json, say
+from broker_core.plugin_cli import RunningBroker, broker_settings, examples, plugin_settings, print_json, say
 from broker_core.quantities import counted
 from broker_core_spark.commands.build_options import (
     AllowShrinkOption,
@@ -72,14 +72,17 @@ EXAMPLES: Final = examples(
     "# a file of names; four workers with memory of their own",
     "broker-core spark build --catalogue names.txt --namespace public/default --patterns patterns.jsonl "
     "--out generations --master local[4] --conf spark.driver.memory=2g",
+    "# what a running server lists, such as a gateway before a Kafka cluster",
+    "broker-core spark build --broker http://gateway:8080 --namespace acme/kafka --patterns patterns.jsonl "
+    "--out generations",
 )
 
 
 def build(
     *,
-    catalogue: CatalogueOption,
     patterns: PatternsOption,
     out: OutOption,
+    catalogue: CatalogueOption = None,
     namespace: NamespaceOption = None,
     partitions: PartitionsOption = None,
     largest_segment: LargestSegmentOption = 16 * 1024 * 1024,
@@ -105,6 +108,7 @@ def build(
     master: MasterOption = None,
     conf: ConfOption = None,
     store_options: StoreOptions = None,
+    broker: RunningBroker,
 ) -> None:
     """Match all patterns over all topics and publish the answers as one verified generation.
 
@@ -147,9 +151,10 @@ def build(
                 )
                 spark_settings = parse_pairs("--conf", conf)
                 always = settings.always if always is None else always
+                sources = _sources(catalogue, broker, namespace)
                 _check_places(
                     out,
-                    (catalogue, namespace, where, changes),
+                    (sources, namespace, where, changes),
                     (patterns, always),
                     (report, _metrics_file(metrics)),
                     (export_parquet, export_matches, history),
@@ -168,7 +173,7 @@ def build(
                 shown = stack.enter_context(_progress(progress))
                 result = job.build(
                     spark,
-                    catalogue=catalogue,
+                    catalogue=sources,
                     patterns=patterns,
                     store=out,
                     namespace=namespace,
@@ -230,9 +235,24 @@ def _tell(result: BuildResult) -> None:
     print_json(result.record())
 
 
+def _sources(
+    catalogue: list[str] | None, broker: RunningBroker, namespace: str | None
+) -> list[str | RunningBroker]:
+    """The catalogues: those that are named, and the running server if it is given, or if none is named."""
+    if not catalogue and broker.given is None and namespace is None:
+        raise typer.BadParameter(
+            "of which topics? Give it, or --namespace of a running server (--broker)",
+            param_hint="--catalogue",
+        )
+    sources: list[str | RunningBroker] = [*(catalogue or ())]
+    if not sources or broker.given is not None:
+        sources.append(replace(broker, given=broker.url))  # the settings say it to this thread alone
+    return sources
+
+
 def _check_places(
     out: str,
-    catalogue: tuple[Sequence[str], str | None, str | None, str | None],
+    catalogue: tuple[Sequence[str | RunningBroker], str | None, str | None, str | None],
     patterns: Iterable[str | None],
     files: Iterable[str | None],
     tables: Iterable[str | None],

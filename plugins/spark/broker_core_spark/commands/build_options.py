@@ -51,12 +51,13 @@ class ShownProgress(StrEnum):
 
 
 CatalogueOption: TypeAlias = Annotated[
-    list[str],
+    list[str] | None,
     typer.Option(
         "--catalogue",
         metavar="SOURCE",
         help="The topics: broker-core.sqlite, postgresql://USER@HOST/DATABASE, a .parquet file or folder, "
-        "table:NAME of the session, or a file of names (with --namespace). Repeat it for the topics of several.",
+        "table:NAME of the session, or a file of names (with --namespace). Repeat it for the topics of several. "
+        "Without it, what a running server lists (--broker) of --namespace.",
         show_default=False,
     ),
 ]
@@ -84,7 +85,7 @@ NamespaceOption: TypeAlias = Annotated[
     typer.Option(
         "--namespace",
         metavar="NAMESPACE",
-        help="tenant/namespace of local names in a file or table.",
+        help="tenant/namespace of local names in a file or table, and the one that a running server lists.",
         show_default=False,
     ),
 ]

@@ -21,7 +21,7 @@ def test_a_file_of_names_has_the_rules_of_an_import(tmp_path: Path) -> None:
     place = staging_area(tmp_path, "k")
     with NamesSource(path, "a/b").snapshot() as snapshot:
         assert (snapshot.catalogue_id, snapshot.version("t/n")) == (STATIC_ID, None)
-        assert snapshot.unversioned == "a file of names has no versions"
+        assert snapshot.unversioned == "a list of names has no versions"
         found = staged_names(place, snapshot.read(place, None))
     assert found == {
         ("a/b", "persistent", "t-partition-0"): "v",

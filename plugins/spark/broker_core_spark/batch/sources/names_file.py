@@ -19,13 +19,14 @@ __all__ = ["NamesSource"]
 class NamesSource:
     """A static catalogue: a file of names, one a line, or of JSON lines with properties.
 
-    The rules are as in ``broker-core topics import``.
+    The rules are as in ``broker-core topics import``. Errors name it by ``shown``, its path by default.
     """
 
     static = True
 
-    def __init__(self, path: Path, namespace: str) -> None:
+    def __init__(self, path: Path, namespace: str, *, shown: str | None = None) -> None:
         self._path = path
+        self._shown = shown or str(path)
         self._namespace = NamespaceName.parse(namespace)
 
     @contextmanager
@@ -37,8 +38,8 @@ class NamesSource:
                     with self._path.open("rb") as lines:
                         repeats = import_topics(catalog, self._namespace, lines).repeats
                     with catalog.state() as state:
-                        yield EmbeddedSnapshot(state, STATIC_ID, "a file of names has no versions", repeats)
+                        yield EmbeddedSnapshot(state, STATIC_ID, "a list of names has no versions", repeats)
             except CatalogError as error:
-                raise InvalidCatalogue(f"{self._path}: {error}") from error
+                raise InvalidCatalogue(f"{self._shown}: {error}") from error
             except OSError as error:
-                raise InvalidCatalogue(f"Cannot read {self._path}: {error.strerror}") from error
+                raise InvalidCatalogue(f"Cannot read {self._shown}: {error.strerror}") from error
