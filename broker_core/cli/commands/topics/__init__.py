@@ -16,40 +16,40 @@ _HELP: Final = "Import, export, create, change, delete and show topics of the ca
 
 class _TopicsCommands(DeferredGroup):
     deferred = deferred_commands(
-        "broker_core.cli.commands",
+        "broker_core.cli.commands.topics",
         {
             "import": (
-                "topics_import:import_file",
+                "import_file:import_file",
                 "Add the topics of a file to a namespace: all of them, or none if a line is wrong.",
             ),
             "delete": (
-                "topics_delete:delete_topics",
+                "delete:delete_topics",
                 (
                     "Remove topics with all their partitions or, by the name of a partition, that one; all of them or "
                     "none."
                 ),
             ),
             "set-properties": (
-                "topics_set_properties:set_topic_properties",
+                "set_properties:set_topic_properties",
                 (
                     "Set or take away properties of a topic with all its partitions, or of all topics that match a "
                     "pattern."
                 ),
             ),
             "export": (
-                "topics_export:export_namespace",
+                "export:export_namespace",
                 "Write the topics of a namespace as a file that `topics import` takes.",
             ),
-            "create": ("topics_create:create_topics", "Add topics to the catalogue, each with a new id."),
+            "create": ("create:create_topics", "Add topics to the catalogue, each with a new id."),
             "describe": (
-                "topics_describe:describe_topics",
+                "describe:describe_topics",
                 (
                     "Show all that the catalogue has of topics, by their names or ids: properties, Kafka's configs, "
                     "replicas."
                 ),
             ),
             "show": (
-                "topics_show:show_topics",
+                "show:show_topics",
                 "Show topics with their ids, partitions and properties; or namespaces with their versions.",
             ),
         },

@@ -16,19 +16,19 @@ _HELP: Final = "Make keys and tokens for clients, as `pulsar tokens` does; show 
 
 class _TokensCommands(DeferredGroup):
     deferred = deferred_commands(
-        "broker_core.cli.commands",
+        "broker_core.cli.commands.tokens",
         {
             "create-secret-key": (
-                "tokens_make:create_secret_key",
+                "make:create_secret_key",
                 "Make a secret that signs and verifies tokens.",
             ),
             "create-key-pair": (
-                "tokens_make:create_key_pair",
+                "make:create_key_pair",
                 "Make a private key, which signs tokens, and its public key, which verifies them.",
             ),
-            "create": ("tokens_make:create_token", "Make a token of a role, signed by a key."),
-            "show": ("tokens_read:show_token", "Print what a token says, unverified."),
-            "validate": ("tokens_read:validate_token", "Verify a token by a key, and print its claims."),
+            "create": ("make:create_token", "Make a token of a role, signed by a key."),
+            "show": ("read:show_token", "Print what a token says, unverified."),
+            "validate": ("read:validate_token", "Verify a token by a key, and print its claims."),
         },
     )
 

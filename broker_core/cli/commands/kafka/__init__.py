@@ -9,7 +9,7 @@ import typer
 from broker_core.cli.common_options import command
 from broker_core.cli.deferred_commands import DeferredGroup, deferred_commands
 
-__all__ = ["acls", "app", "cluster", "configs", "groups", "topics", "users"]
+__all__ = ["acls_app", "app", "cluster_app", "configs_app", "groups_app", "topics_app", "users_app"]
 
 _HELP: Final = "Topics, configs and nodes of a Kafka server; users and access control lists of Kafka clients."
 _TOPICS: Final = "List, create, describe, delete and extend topics of a Kafka server, which may be this one."
@@ -24,39 +24,39 @@ class _KafkaCommands(DeferredGroup):
     deferred = deferred_commands(
         "broker_core.cli.commands",
         {
-            "topics": ("kafka:topics", _TOPICS),
-            "configs": ("kafka:configs", _CONFIGS),
-            "acls": ("kafka:acls", _ACLS),
-            "groups": ("kafka:groups", _GROUPS),
-            "users": ("kafka:users", _USERS),
-            "cluster": ("kafka:cluster", _CLUSTER),
+            "topics": ("kafka:topics_app", _TOPICS),
+            "configs": ("kafka:configs_app", _CONFIGS),
+            "acls": ("kafka:acls_app", _ACLS),
+            "groups": ("kafka:groups_app", _GROUPS),
+            "users": ("kafka:users_app", _USERS),
+            "cluster": ("kafka:cluster_app", _CLUSTER),
         },
     )
 
 
 class _TopicsCommands(DeferredGroup):
     deferred = deferred_commands(
-        "broker_core.cli.commands",
+        "broker_core.cli.commands.kafka",
         {
-            "list": ("kafka_topics_list:list_topics", "List the topics that the asker may see."),
-            "create": ("kafka_topics_create:create_topics", "Create topics."),
-            "describe": ("kafka_topics_describe:describe_topics", "Show topics with their partitions."),
-            "delete": ("kafka_topics_delete:delete_topics", "Delete topics, by name or by id."),
-            "alter": ("kafka_topics_alter:alter_topics", "Let topics have more partitions."),
+            "list": ("topics_list:list_topics", "List the topics that the asker may see."),
+            "create": ("topics_create:create_topics", "Create topics."),
+            "describe": ("topics_describe:describe_topics", "Show topics with their partitions."),
+            "delete": ("topics_delete:delete_topics", "Delete topics, by name or by id."),
+            "alter": ("topics_alter:alter_topics", "Let topics have more partitions."),
         },
     )
 
 
 class _ConfigsCommands(DeferredGroup):
     deferred = deferred_commands(
-        "broker_core.cli.commands",
+        "broker_core.cli.commands.kafka",
         {
             "describe": (
-                "kafka_configs_describe:describe_configs",
+                "configs_describe:describe_configs",
                 "Show the configs of topics, or of a node.",
             ),
             "alter": (
-                "kafka_configs_alter:alter_configs",
+                "configs_alter:alter_configs",
                 "Change some configs of topics, or of a node, and leave the others.",
             ),
         },
@@ -65,10 +65,10 @@ class _ConfigsCommands(DeferredGroup):
 
 class _ClusterCommands(DeferredGroup):
     deferred = deferred_commands(
-        "broker_core.cli.commands",
+        "broker_core.cli.commands.kafka",
         {
             "describe": (
-                "kafka_cluster_describe:describe_cluster",
+                "cluster_describe:describe_cluster",
                 "Show the id of the cluster, its nodes and its controller.",
             )
         },
@@ -77,32 +77,32 @@ class _ClusterCommands(DeferredGroup):
 
 class _GroupsCommands(DeferredGroup):
     deferred = deferred_commands(
-        "broker_core.cli.commands",
+        "broker_core.cli.commands.kafka",
         {
-            "list": ("kafka_groups_list:list_groups", "List the groups of all nodes that the asker may see."),
-            "describe": ("kafka_groups_describe:describe_groups", "Show groups with their members."),
+            "list": ("groups_list:list_groups", "List the groups of all nodes that the asker may see."),
+            "describe": ("groups_describe:describe_groups", "Show groups with their members."),
         },
     )
 
 
 class _UsersCommands(DeferredGroup):
     deferred = deferred_commands(
-        "broker_core.cli.commands",
+        "broker_core.cli.commands.kafka",
         {
-            "add": ("kafka_users:add_user", "Add a user, or give it a new password."),
-            "list": ("kafka_users:list_users", "List users with their mechanisms."),
-            "remove": ("kafka_users:remove_user", "Remove a user."),
+            "add": ("users:add_user", "Add a user, or give it a new password."),
+            "list": ("users:list_users", "List users with their mechanisms."),
+            "remove": ("users:remove_user", "Remove a user."),
         },
     )
 
 
 class _AclsCommands(DeferredGroup):
     deferred = deferred_commands(
-        "broker_core.cli.commands",
+        "broker_core.cli.commands.kafka",
         {
-            "add": ("kafka_acls:add_acls", "Allow or deny principals something in a namespace."),
-            "list": ("kafka_acls:list_acls", "List the access control lists of a namespace."),
-            "remove": ("kafka_acls:remove_acls", "Remove access control lists of a namespace."),
+            "add": ("acls:add_acls", "Allow or deny principals something in a namespace."),
+            "list": ("acls:list_acls", "List the access control lists of a namespace."),
+            "remove": ("acls:remove_acls", "Remove access control lists of a namespace."),
         },
     )
 
@@ -119,9 +119,10 @@ def _group(name: str, kind: type[DeferredGroup], text: str) -> typer.Typer:
 
 
 app = _group("kafka", _KafkaCommands, _HELP)
-users = _group("users", _UsersCommands, _USERS)
-acls = _group("acls", _AclsCommands, _ACLS)
-topics = _group("topics", _TopicsCommands, _TOPICS)
-configs = _group("configs", _ConfigsCommands, _CONFIGS)
-groups = _group("groups", _GroupsCommands, _GROUPS)
-cluster = _group("cluster", _ClusterCommands, _CLUSTER)
+# Modules of this package have the names without `_app`.
+users_app = _group("users", _UsersCommands, _USERS)
+acls_app = _group("acls", _AclsCommands, _ACLS)
+topics_app = _group("topics", _TopicsCommands, _TOPICS)
+configs_app = _group("configs", _ConfigsCommands, _CONFIGS)
+groups_app = _group("groups", _GroupsCommands, _GROUPS)
+cluster_app = _group("cluster", _ClusterCommands, _CLUSTER)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
-from broker_core.cli.commands import plugins_new
+from broker_core.cli.commands.plugins import new
 from broker_core.cli.common_options import Invocation, command
 from broker_core.cli.error_line import one_line
 from broker_core.cli.help_examples import examples
@@ -210,4 +210,4 @@ def _add_warnings_of_the_chain(plugins: list[dict[str, Any]], settings: PluginsS
 
 app = typer.Typer(name="plugins", cls=HelpGroup, pretty_exceptions_enable=False)
 app.callback(invoke_without_command=True, epilog=EXAMPLES)(command(show_plugins))
-app.command("new", cls=HelpCommand, epilog=plugins_new.EXAMPLES)(command(plugins_new.write_new_plugin))
+app.command("new", cls=HelpCommand, epilog=new.EXAMPLES)(command(new.write_new_plugin))
