@@ -1,5 +1,5 @@
 // The page: who asks, the screen of its place; the list of namespaces, and help.
-import { Api, PageContext, ROOT, ago, counted, date, go, html, link, linkIn, number, render, time, useAsk, useCallback, useEffect, useErrorBoundary, useGet, useId, useMemo, usePage, usePlace, useRef, useSettled, useState } from './page.js';
+import { Api, PageContext, ROOT, ago, counted, date, go, html, link, linkIn, number, render, time, useAsk, useCallback, useEffect, useErrorBoundary, useGet, useId, useLayoutEffect, useMemo, usePage, usePlace, useRef, useSettled, useState } from './page.js';
 import { Answer, Command, Dialog, Empty, Facts, Failure, Field, Table, TextInput } from './parts.js';
 import { save, savedQuestions, stored } from './question.js';
 import { Topics, Why } from './screens/topics.js';
@@ -105,8 +105,8 @@ function Shell({ first, renew, dismiss, place, away, said, signing, sign, again 
   useEffect(() => {
     document.title = title ? `${title} · broker-core` : 'broker-core';
   }, [title]);
-  useEffect(() => {
-    // As a new page would: the heading has the focus.
+  useLayoutEffect(() => {
+    // As a new page would: the heading has the focus. At once, or a key that was pressed since would be undone.
     if (before.current) {
       setOpen('');
       main.current?.querySelector('h1')?.focus();
