@@ -16,7 +16,7 @@ from broker_core.service.following.follower import Change, ChangeEvent, Follower
 from broker_core.service.following.listing_feed import ListingFeed
 from broker_core.service.following.listing_feeds import FollowedQuestion, ListingFeeds
 from broker_core.service.following.watcher import Outlet, Watcher
-from broker_core.service.listing_reasons import why_listed
+from broker_core.service.listing_reasons import TopicChange, why_listed
 from broker_core.service.live_sessions import Ended, LiveSession
 from broker_core.service.namespace_version import read_version, version_text
 from broker_core.service.plugin_topics import Known, PluginTopics, partition_names
@@ -80,6 +80,7 @@ __all__ = [
     "QuotaTurn",
     "Quotas",
     "Renderer",
+    "TopicChange",
     "TopicTables",
     "VisibleTopics",
     "Watcher",

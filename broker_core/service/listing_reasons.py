@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from broker_core.access.asker import Asker
 from broker_core.counted import counted
 from broker_core.errors import ListingFailed
 from broker_core.names import NON_PERSISTENT, PERSISTENT, TopicName
+from broker_core.names.listed_names import MAX_PARTITIONS
 from broker_core.patterns import compile_pattern
 from broker_core.pipeline import Pipeline
 from broker_core.plugin_api.listing_request import ListingRequest
@@ -27,19 +28,30 @@ from broker_core.service.find import Asked, Find
 from broker_core.service.plugin_topics import Known
 from broker_core.shrink_guard import HELD
 
-__all__ = ["Step", "Why", "why_listed"]
+__all__ = ["Step", "TopicChange", "Why", "why_listed"]
 
 #: Names of a topic that masks are asked about: of its first partitions.
 _MOST_NAMES: Final = 1000
+_MOST_PARTITIONS: Final = f"a topic has at most {MAX_PARTITIONS} partitions"
 _OTHER: Final = {PERSISTENT: NON_PERSISTENT, NON_PERSISTENT: PERSISTENT}
 _WANTS: Final = frozenset({"partitions", "properties"})
+
+
+@dataclass(frozen=True, slots=True)
+class TopicChange:
+    """A change of the catalogue that lets a topic pass: it is made, or gets partitions or properties."""
+
+    makes: bool = False
+    partitions: int | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """The effect of one step on the topic: it ``passes``, or is removed; ``None`` if unknown.
 
-    ``by`` names the part that decides, ``says`` its decision, and ``needs`` what would make the topic pass.
+    ``by`` names the part that decides, ``says`` its decision, and ``needs`` what would make the topic pass; ``change``
+    is the change that does, if one does and no other step removes the topic then too.
     """
 
     step: str
@@ -47,6 +59,7 @@ class Step:
     by: str | None
     says: str
     needs: str | None = None
+    change: TopicChange | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +93,7 @@ async def why_listed(pipeline: Pipeline, find: Find, question: ListingRequest, t
     except ListingFailed as failure:
         known = Known(exists=False)
         steps.append(_failed("exists", failure))
-    steps.append(_mode(question, base))
+    steps.append(_mode(question, base, known))
     if question.properties:
         steps.append(_properties(pipeline, question, known))
     if question.pattern is not None:
@@ -90,7 +103,23 @@ async def why_listed(pipeline: Pipeline, find: Find, question: ListingRequest, t
     listed, last = await _listing(pipeline, question, topic)
     if last.passes is not False or all(each.passes is not False for each in steps):
         steps.append(last)
+    if not _lets_change(pipeline, topic, listed, last, steps):
+        steps = [replace(each, change=None) for each in steps]
     return Why(topic, listed, tuple(steps))
+
+
+def _lets_change(
+    pipeline: Pipeline, topic: TopicName, listed: bool | None, last: Step, steps: list[Step]
+) -> bool:
+    """Whether changes of the topic would get it listed: not in a listing that fails, and not if a plugin lists the
+    namespace, or if a step removes it that no change mends. A name with blanks around it is a mistake.
+    """
+    return (
+        listed is False
+        and last.by not in pipeline.dispatcher.lister_hook.plugins(topic.namespace)
+        and topic.local == topic.local.strip()
+        and all(each.change is not None for each in steps if each.passes is False)
+    )
 
 
 def _rules(pipeline: Pipeline, asker: Asker, topic: TopicName) -> Iterator[Step]:
@@ -140,11 +169,7 @@ def _existence(
         says = f"there is no topic {topic.partitioned_name}, but {twin} is there"
         return Step("exists", False, by, says, f"its full name, {twin}")
     if not known.exists:
-        asked = " and ".join(
-            f"{key}={value}" for key, value in sorted(_selecting(pipeline, question).items())
-        )
-        needs = f"the topic must be made{asked and f', with {asked}'}"
-        return Step("exists", False, by, f"there is no topic {topic.partitioned_name}", needs)
+        return _missing(pipeline, question, topic, by)
     partitions = counted(known.partitions, "partition") if known.partitions else ""
     number = topic.partition
     if number < 0:
@@ -153,23 +178,41 @@ def _existence(
     if number < known.partitions if record is None else number in record.listed:
         return Step("exists", True, by, f"{base} is there, and has a partition {number}")
     has = f"it has {partitions}, counted from 0" if partitions else "it is not partitioned"
-    needs = f"partition {number} of the topic must be made" if partitions else f"the name {base}"
-    return Step("exists", False, by, f"{base} has no partition {number}: {has}", needs)
+    says = f"{base} has no partition {number}: {has}"
+    if not partitions:
+        return Step("exists", False, by, says, f"the name {base}")
+    if number >= MAX_PARTITIONS:
+        return Step("exists", False, by, says, f"the name {base}: {_MOST_PARTITIONS}")
+    grown = max(known.partitions, number + 1)
+    needs = f"partition {number} must be made: the topic has {grown} partitions then, and they only grow"
+    return Step("exists", False, by, says, needs, TopicChange(partitions=grown))
 
 
-def _mode(question: ListingRequest, topic: TopicName) -> Step:
+def _missing(pipeline: Pipeline, question: ListingRequest, topic: TopicName, by: str) -> Step:
+    """The step of a topic that must be made, for a partition with partitions."""
+    says = f"there is no topic {topic.partitioned_name}"
+    if topic.partition >= MAX_PARTITIONS:
+        return Step("exists", False, by, says, f"another name: {_MOST_PARTITIONS}")
+    properties = _selecting(pipeline, question)
+    partitions = topic.partition + 1 or None
+    having = [counted(partitions, "partition")] if partitions else []
+    having += [f"{key}={value}" for key, value in sorted(properties.items())]
+    needs = ", with ".join(
+        ["the topic must be made", " and ".join(having)] if having else ["the topic must be made"]
+    )
+    return Step("exists", False, by, says, needs, TopicChange(True, partitions, properties))
+
+
+def _mode(question: ListingRequest, topic: TopicName, known: Known) -> Step:
     mode, domain = question.mode.name.lower(), topic.domain
     if topic.is_system:
         return Step("mode", False, None, "it is a system topic, which no listing has", None)
     if question.mode.lists(domain):
         return Step("mode", True, None, f"the mode {mode} has {domain} topics")
-    return Step(
-        "mode",
-        False,
-        None,
-        f"the mode {mode} has no {domain} topics",
-        "the mode all, or that of its domain",
-    )
+    needs = "the mode all, or that of its domain"
+    if not known.exists:
+        needs += f"; {_OTHER[domain]}://{topic.namespace}/{topic.local} is another topic"
+    return Step("mode", False, None, f"the mode {mode} has no {domain} topics", needs)
 
 
 def _selecting(pipeline: Pipeline, question: ListingRequest) -> dict[str, str]:
@@ -199,7 +242,8 @@ def _properties(pipeline: Pipeline, question: ListingRequest, known: Known) -> S
         for key, value in sorted(others.items())
     ]
     needs = " and ".join(f"the property {key}={value} of the topic" for key, value in sorted(others.items()))
-    return Step("properties", False, None, "; ".join(texts) + said, f"{needs}, or another question")
+    change = None if known.record is None else TopicChange(properties=others)
+    return Step("properties", False, None, "; ".join(texts) + said, f"{needs}, or another question", change)
 
 
 def _pattern(question: ListingRequest, topic: TopicName) -> Step:

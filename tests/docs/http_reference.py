@@ -141,7 +141,7 @@ $ curl -sS {_TOPICS}/orders/history
 """,
     "whyListed": f"""\
 $ curl -sS -H 'Content-Type: application/json' -d '{{"pattern": "public/default/b.*"}}' {_TOPICS}/orders:why
-{{"topic":"persistent://public/default/orders","listed":false,"blocked_by":"pattern","steps":[...{{"step":"pattern","passes":false,"by":null,"says":"it does not match public/default/orders","needs":"a pattern that matches public/default/orders as a whole"}}],"rules":[]}}
+{{"topic":"persistent://public/default/orders","listed":false,"blocked_by":"pattern","steps":[...{{"step":"pattern","passes":false,"by":null,"says":"it does not match public/default/orders","needs":"a pattern that matches public/default/orders as a whole","change":null}}],"rules":[]}}
 """,
     "showServerPlugins": """\
 $ curl -sS http://127.0.0.1:8080/v1/server/plugins

@@ -103,6 +103,9 @@ def topic_in_namespace(namespace: NamespaceName, text: str) -> TopicName:
     """The topic of a local or full name in a namespace; raises :exc:`~broker_core.errors.InvalidName`."""
     if "/" not in text:
         return TopicName(PERSISTENT, namespace, text)
+    if "://" not in text:
+        expected = "expected domain://tenant/namespace/topic, or a local name, in which a '/' is written %2F"
+        raise InvalidName(f"Invalid topic name {_shown(text)}: {expected}")
     topic = TopicName.parse(text)
     if topic.namespace != namespace:
         raise InvalidName(f"Topic {_shown(text)} is not in namespace {namespace}")

@@ -110,6 +110,7 @@ def test_any_names_come_through_in_any_chunks(names: set[str], step: int) -> Non
         (b"/", "Invalid topic name '/'"),
         (b"persistent://a/b/", "the local name is empty"),
         (b"persistent://a/b/c/d", "a local name has no '/'"),
+        (b"c/d", "or a local name, in which a '/' is written %2F"),
         (b"persistent://a/c/x", "Topic 'persistent://a/c/x' is not in namespace a/b"),
         (b"topic://a/b/x", "Invalid topic domain 'topic'"),
         (b"nul\0", "NUL"),

@@ -29,7 +29,7 @@ from broker_core.service import Catalog, Changes, Find, ListingFeeds, Quotas
 from broker_core.settings import HttpSettings, Settings
 from broker_core.upstream.pulsar import KnownNamespaces
 
-__all__ = ["ApiServices", "Checked", "holds", "needs_catalog", "needs_changes"]
+__all__ = ["ApiServices", "Checked", "holds", "needs_catalog", "needs_changes", "takes_changes"]
 
 
 class Cluster(Protocol):
@@ -131,6 +131,12 @@ def needs_changes(services: ApiServices, namespace: NamespaceName | None = None)
 def holds(services: ApiServices, namespace: NamespaceName) -> bool:
     """Whether the catalogue or a Kafka cluster holds the topics of a namespace, and not Pulsar's brokers."""
     return services.changes is not None and services.changes.are_of(namespace)
+
+
+def takes_changes(services: ApiServices, namespace: NamespaceName | None) -> bool:
+    """Whether topics of a namespace, or of any, can be changed over HTTP."""
+    there = services.changes is not None if namespace is None else holds(services, namespace)
+    return there and services.http.writes
 
 
 def _no_catalog() -> RequestRefused:

@@ -15,7 +15,7 @@ from broker_core.redaction.quoted import quoted
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import JsonObject, time_text
 from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right
-from broker_core.servers.http.api.services import ApiServices
+from broker_core.servers.http.api.services import ApiServices, takes_changes
 from broker_core.servers.http.http_access import CREDENTIALS_END
 
 __all__ = ["operations"]
@@ -119,12 +119,6 @@ def operations(services: ApiServices, version: str) -> list[Operation]:
     ]
 
 
-def _changes(services: ApiServices, namespace: NamespaceName | None) -> bool:
-    """Whether this server changes topics of a namespace; ``None``: of any namespace."""
-    changes = services.changes
-    return changes is not None and (namespace is None or changes.are_of(namespace))
-
-
 def _shown(services: ApiServices, request: ApiRequest, version: str) -> _Me:
     rules, asker, pipeline = services.pipeline.authorization, request.asker, services.pipeline
     namespace: NamespaceName | None = request.values["namespace"]
@@ -147,7 +141,7 @@ def _shown(services: ApiServices, request: ApiRequest, version: str) -> _Me:
         server=_Server(
             version=version,
             topics=pipeline.lister.name,
-            writes=_changes(services, namespace) and services.http.writes,
+            writes=takes_changes(services, namespace),
             page_changes=services.pages.may_change,
             questions=services.http.questions,
             property_keys=sorted(pipeline.options.selecting_keys),

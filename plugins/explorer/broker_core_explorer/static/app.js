@@ -106,7 +106,7 @@ function Shell({ first, renew, dismiss, place, away, said, signing, sign, again 
     document.title = title ? `${title} · broker-core` : 'broker-core';
   }, [title]);
   useLayoutEffect(() => {
-    // As a new page would: the heading has the focus. At once, or a key that was pressed since would be undone.
+    // The heading has the focus, as of a new page; before a key is pressed.
     if (before.current) {
       setOpen('');
       main.current?.querySelector('h1')?.focus();

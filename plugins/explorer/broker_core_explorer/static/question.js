@@ -2,7 +2,7 @@
 import { ROOT, address, counted, go, html, linkIn, ofNamespace, params, part, quoted, split, unseen, useGet, usePage, useState } from './page.js';
 import { Field, TextInput } from './parts.js';
 
-export const MODES = [['persistent', 'Persistent'], ['non_persistent', 'Non-persistent'], ['all', 'All']];
+const MODES = [['persistent', 'Persistent'], ['non_persistent', 'Non-persistent'], ['all', 'All']];
 const AS = /** @type {const} */ (['role', 'address', 'client_version']);
 
 /** @param {Place} place @returns {Question} */
@@ -139,7 +139,7 @@ export function QuestionForm({ screen, question, error, more = {}, asks = true }
   const others = properties.filter(([key]) => !known.includes(key));
   const { full } = fullPattern(typed, namespace);
   const refused = isRefused(error) ? error : null;
-  const [, other] = /^\^?(?:(?:non-)?persistent:\/\/)?([\w=:.-]+\/[\w=:.-]+)\//.exec(typed) || [];
+  const [, other] = /^\^?(?:(?:non-)?persistent:\/\/)?([\w=:.-]+\/[\w=:.-]+)\/[^|]*$/.exec(typed) || [];
   const doubt = DOUBTS.map(([found, better, says]) => [says, typed.replace(found, better)]).find(([, better]) => better !== typed);
   return html`<form class="question" role="search" onSubmit=${(event) => event.preventDefault()}>
     <div class="line">
@@ -230,7 +230,7 @@ function Refused({ error, question }) {
 
 const META = /[\\^$.*+?()[\]{}|]/;
 /** What a pattern is not asked of. */
-export const PARTITION = /-partition-\d+$/;
+const PARTITION = /-partition-\d+$/;
 const SCHEME = /^(?:non-)?persistent:\/\//;
 
 export const literal = (text) => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
@@ -252,7 +252,7 @@ const DOUBTS = [
  * @param {string} namespace
  * @returns {{full: string, shift: number}}
  */
-export function fullPattern(typed, namespace) {
+function fullPattern(typed, namespace) {
   if (typed === '') return { full: '', shift: 0 };
   const body = typed.replace(/^\^/, '').replace(SCHEME, '');
   const before = `${literal(namespace)}/`;

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal
 
 from aiohttp import web
 from pydantic import Field
 
+from broker_core.names import TopicName
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import JsonObject
 from broker_core.servers.http.api.namespaces.asked_as import AskedQuestion, body_of, read_asked
 from broker_core.servers.http.api.operation import Operation, Reply, Right
 from broker_core.servers.http.api.pattern_problems import refused_parts_shown
-from broker_core.servers.http.api.services import ApiServices
-from broker_core.servers.http.api.topic_path import TOPIC, TOPIC_PATH, topic_of
-from broker_core.service import why_listed
+from broker_core.servers.http.api.services import ApiServices, takes_changes
+from broker_core.servers.http.api.topic_path import TOPIC, TOPIC_PATH, path_of, topic_of
+from broker_core.service import TopicChange, why_listed
 
 __all__ = ["operations"]
+
+
+class _Change(JsonObject):
+    """A request that changes the catalogue."""
+
+    method: Literal["PUT", "PATCH"]
+    path: str
+    body: dict[str, int | dict[str, str]]
 
 
 class _Step(JsonObject):
@@ -27,6 +36,10 @@ class _Step(JsonObject):
     by: str | None = Field(description="What decides: a rule, plugins, what lists.")
     says: str
     needs: str | None = Field(description="What it would take, where it does not pass.")
+    change: _Change | None = Field(
+        description="The request that makes it pass; null if none does, if the topic would not be listed then "
+        "either, or if this server takes no changes of it."
+    )
 
 
 class _Why(JsonObject):
@@ -35,7 +48,9 @@ class _Why(JsonObject):
         description="Whether the answer has a name of the topic; null where it is an error."
     )
     blocked_by: str | None = Field(description="The first step that takes it away, or that fails.")
-    steps: list[_Step] = Field(description="In the order of a listing.")
+    steps: list[_Step] = Field(
+        description="In the order of a listing; `change` is the request that lets the topic pass, if one does."
+    )
     rules: list[str] = Field(
         description="The rules of the settings about the topic, for whatever role and action; super roles need none."
     )
@@ -57,6 +72,7 @@ _EXAMPLE: Final = {
             "by": "catalog",
             "says": "the topic is there with 4 partitions",
             "needs": None,
+            "change": None,
         },
         {
             "step": "properties",
@@ -64,6 +80,11 @@ _EXAMPLE: Final = {
             "by": None,
             "says": "region=eu is asked, and the topic has region=us",
             "needs": "the property region=eu of the topic, or another question",
+            "change": {
+                "method": "PATCH",
+                "path": "/v1/namespaces/public/default/topics/orders-7",
+                "body": {"properties": {"region": "eu"}},
+            },
         },
     ],
     "rules": ["rule 1: team-a may list in public/*"],
@@ -98,10 +119,29 @@ async def _why(request: ApiRequest) -> web.StreamResponse:
     services = request.services
     why = await why_listed(services.pipeline, services.find, question, topic)
     steps = [
-        _Step(step=each.step, passes=each.passes, by=each.by, says=each.says, needs=each.needs)
+        _Step(
+            step=each.step,
+            passes=each.passes,
+            by=each.by,
+            says=each.says,
+            needs=each.needs,
+            change=_change(services, topic.partitioned_name, each.change),
+        )
         for each in why.steps
     ]
     rules = services.pipeline.authorization.rules_about(str(topic.namespace), topic.partitioned_name.local)
     return _Why(
         topic=str(topic), listed=why.listed, blocked_by=why.blocked_by, steps=steps, rules=rules
     ).response()
+
+
+def _change(services: ApiServices, topic: TopicName, change: TopicChange | None) -> _Change | None:
+    """The request for a change of a topic, if this server takes any."""
+    if change is None or not takes_changes(services, topic.namespace):
+        return None
+    body: dict[str, int | dict[str, str]] = {}
+    if change.partitions is not None:
+        body["partitions"] = change.partitions
+    if change.properties:
+        body["properties"] = dict(change.properties)
+    return _Change(method="PUT" if change.makes else "PATCH", path=path_of(topic), body=body)

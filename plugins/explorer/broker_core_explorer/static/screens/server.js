@@ -136,7 +136,6 @@ function Questions({ order }) {
           number(each.count), duration(typeof each.mean_ms === 'number' ? each.mean_ms / 1000 : undefined), duration(each.seconds), time(each.last_asked)])} />`)}<//>`;
 }
 
-
 const WIDTH = 600;
 const HEIGHT = 120;
 const SAMPLES = 360;

@@ -14,6 +14,8 @@ export function Topic({ place }) {
     return { ...(await api.read(response)), etag: response.headers.get('ETag') };
   }, [path]);
   const history = useGet(`${path}/history`, { limit: 100 });
+  const why = useAsk((signal) => api.post(`${path}:why`, { mode: 'all' }, signal), [path]);
+  const hidden = why.data?.steps.some((each) => each.step === 'masks' && each.passes === false);
   const [doing, set] = useState('');
   const gone = ask.error?.status === 404 && !ask.loading;
   const rights = me?.rights?.namespace;
@@ -27,7 +29,8 @@ export function Topic({ place }) {
     <div class="head"><h1 tabindex="-1"><bdi>${name}</bdi></h1>
       <div class="line"><${Copy} text=${() => ask.data?.name || `persistent://${namespace}/${name}`} label="Copy the full name" />
         <a class="button quiet" href=${linkIn('why', namespace, { topic: name, mode: name.startsWith('non-') ? 'all' : '' })}>Why is it not listed?</a></div></div>
-    ${gone ? html`<${Empty} title="There is no such topic now"><p>It may have been deleted, or you may not see it. What is known of it stands below.</p><//>`
+    ${gone ? html`<${Known} namespace=${namespace}>${hidden ? html`<${Empty} title="This topic is hidden from you"><p>What hides it stands below.</p><//>`
+      : html`<${Empty} title="There is no such topic now"><p>It may have been deleted, or you may not see it. What is known of it stands below.</p><//>`}<//>`
       : html`<${Answer} ask=${ask} what="this topic" rights="list">${(topic) => html`
         ${shortName(namespace, topic.name) === name ? null : html`<p class="notice">A partition of <a href=${topicLink(namespace, topic.name)}><bdi>${topic.name}</bdi></a>, shown here.</p>`}
         <div class="columns">
@@ -47,10 +50,10 @@ export function Topic({ place }) {
         ${doing ? html`<${doing === 'change' ? Change : Delete} topic=${topic} namespace=${namespace} name=${shortName(namespace, topic.name)} close=${close}
           done=${doing === 'change' ? close : () => go(linkIn('topics', namespace))} />` : null}
       `}<//>`}
-    <section aria-label="History"><h2>History</h2>
+    ${gone && hidden ? null : html`<section aria-label="History"><h2>History</h2>
       ${history.error?.status === 409 ? html`<p class="muted">Not shown here: ${history.error.message}.</p>`
-        : html`<${Answer} ask=${history} what="the history of this topic" rights="list">${(found) => html`<${History} found=${found} />`}<//>`}</section>
-    <${Names} namespace=${namespace} name=${name} me=${me} />`;
+        : html`<${Answer} ask=${history} what="the history of this topic" rights="list">${(found) => html`<${History} found=${found} />`}<//>`}</section>`}
+    <${Names} namespace=${namespace} name=${name} me=${me} why=${why} />`;
 }
 
 function Configs({ path }) {
@@ -112,9 +115,7 @@ function Difference({ before, after }) {
   return html`<ul class="difference">${rows.map(([key, old, now]) => html`<li><bdi>${key}</bdi>: ${old === undefined ? html`<i>none</i>` : html`<del><bdi>${anything(old)}</bdi></del>`} → ${now === undefined ? html`<i>none</i>` : html`<ins><bdi>${anything(now)}</bdi></ins>`}</li>`)}</ul>`;
 }
 
-function Names({ namespace, name, me }) {
-  const { api } = usePage();
-  const why = useAsk((signal) => api.post(`${ofNamespace(namespace)}/topics/${part(name)}:why`, { mode: 'all' }, signal), [namespace, name]);
+function Names({ namespace, name, me, why }) {
   const acls = useGet(me?.super && me?.authentication?.length ? `access/kafka/acls/${namespace.split('/').map(part).join('/')}` : null,
     { resource_type: 'TOPIC', name, pattern: 'MATCH' });
   const steps = (why.data?.steps || []).filter((each) => ['rules', 'gates', 'masks', 'held'].includes(each.step) && each.passes !== null);

@@ -1,7 +1,7 @@
 // The listing of a namespace: a question, what matches, and why a topic does not.
-import { ApiError, counted, duration, go, html, link, linkIn, number, ofNamespace, part, shortName, useAsk, useEffect, useGet, useLayoutEffect, useMemo, usePage, useRef, useSettled, useState } from '../page.js';
-import { Answer, Badge, Command, Copy, Dialog, Empty, Facts, Field, TextInput, Waiting, download } from '../parts.js';
-import { QuestionForm, PARTITION, SPACE, bodyOf, commandOf, formsOf, isRefused, literal, marker, parametersOf, patternOf, queryOf, questionOf, save, useValues } from '../question.js';
+import { ApiError, counted, duration, go, html, link, linkIn, number, ofNamespace, part, shortName, useAsk, useEffect, useLayoutEffect, useMemo, usePage, useRef, useSettled, useState } from '../page.js';
+import { Answer, Badge, Command, Copy, Dialog, Empty, Facts, Field, TextInput, download } from '../parts.js';
+import { QuestionForm, SPACE, bodyOf, commandOf, formsOf, isRefused, literal, marker, parametersOf, patternOf, queryOf, questionOf, save, useValues } from '../question.js';
 
 /** Rows of a request, and what is said of each besides its name. */
 const PAGE = 200;
@@ -30,7 +30,7 @@ export function Topics({ place }) {
     <div class="split">
       <section class="main" aria-label="Topics that match">
         <div class="bar">
-          <p class="result" role="status">${refused ? html`<span class="hidden-text">RE2 refuses this: ${error.problem.error.reason}</span>` : error && !loading ? '' : data === undefined ? 'Asking…' : html`<b>${number(data.total)}</b> ${data.total === 1 ? 'name' : 'names'}${
+          <p class="result" role="status">${refused ? html`<span class="hidden-text">The pattern is refused: ${error.problem.error.reason}</span>` : error && !loading ? '' : data === undefined ? 'Asking…' : html`<b>${number(data.total)}</b> ${data.total === 1 ? 'name' : 'names'}${
             data.plan?.looked_at > data.total ? html` <span class="muted">of ${number(data.plan.looked_at)}</span>` : null}${
             data.question.as ? html` <span class="muted">for <bdi>${data.question.as.role || 'somebody'}</bdi></span>` : null}${
             loading ? html` <span class="muted">${ask.slow ? 'The server is slow…' : ''}</span>` : null}`}</p>
@@ -49,7 +49,7 @@ export function Topics({ place }) {
         ${data && !refused && !error ? html`<${Cost} data=${data} />` : null}
       </aside>
     </div>
-    ${keeping ? html`<${Keep} question=${question} total=${data?.total} close=${() => keep(false)} />` : null}`;
+    ${keeping ? html`<${Keep} question=${question} total=${data?.total} refused=${refused} close=${() => keep(false)} />` : null}`;
 }
 
 export const Head = ({ question, now }) => html`<div class="head"><h1 tabindex="-1"><bdi>${question.namespace}</bdi></h1>
@@ -63,11 +63,11 @@ async function listing(api, question, signal, known) {
   return response.status === 304 ? known : { ...(await api.read(response)), etag: response.headers.get('ETag') };
 }
 
-async function asSomebody(api, question, signal) {
-  const found = await api.post(`${ofNamespace(question.namespace)}/explain`, { ...bodyOf(question), names: AS_NAMES }, signal);
+async function asSomebody(api, question, signal, names = AS_NAMES) {
+  const found = await api.post(`${ofNamespace(question.namespace)}/explain`, { ...bodyOf(question), names }, signal);
   if (found.error) {
     throw /denied/i.test(found.cause) ? new ApiError(403, { detail: found.error, as: question.as.role || 'none' })
-      : new ApiError(502, { detail: found.error, cause: found.cause });
+      : new ApiError(502, { detail: found.error, cause: found.cause.toUpperCase() });
   }
   return { ...found, items: found.names, total: found.topics, plan: { how: found.plan, ms: found.ms }, explained: found };
 }
@@ -131,14 +131,17 @@ function NoTopics({ question }) {
 /** What stands for no topics, unless the server knows no such namespace. */
 export function Known({ namespace, children }) {
   const { api } = usePage();
-  const { data, loading } = useAsk(async (signal) => {
+  const ask = useAsk(async (signal) => {
     const { counts } = await api.get(ofNamespace(namespace), {}, signal);
-    const { items } = counts.all ? { items: [{ namespace }] } : await api.get('namespaces', { prefix: namespace, limit: 1 }, signal);
-    return { is: items[0]?.namespace === namespace };
-  }, [namespace]);
-  if (loading) return html`<${Waiting} what="the namespace" />`;
-  return data?.is !== false ? children : html`<${Empty} title="No such namespace is known"><p>A namespace is there while it has topics, and you may see none of <bdi>${namespace}</bdi>.${' '}
-    <a href=${link(['namespaces'], { find: namespace.split('/')[0] })}>Namespaces like it</a></p><//>`;
+    if (counts.all) return true;
+    const { items } = await api.get('namespaces', { prefix: namespace, limit: 1 }, signal).catch((error) => {
+      if (error.status === 501) return { items: [{ namespace }] }; // brokers hold the topics
+      throw error;
+    });
+    return items[0]?.namespace === namespace;
+  }, [namespace], { keep: false });
+  return html`<${Answer} ask=${ask} what="the namespace" rights="list">${(known) => known ? children : html`<${Empty} title="No such namespace is known"><p>A namespace is there while it has topics, and you may see none of <bdi>${namespace}</bdi>.${' '}
+    <a href=${link(['namespaces'], { find: namespace.split('/')[0] })}>Namespaces like it</a></p><//>`}<//>`;
 }
 
 /** The values of a property, if no topic has the one that is asked. */
@@ -184,7 +187,7 @@ function Cost({ data }) {
     ]} /></section>`;
 }
 
-function Keep({ question, total, close }) {
+function Keep({ question, total, refused, close }) {
   const { api, say } = usePage();
   const [name, setName] = useState(question.typed || question.namespace);
   const [progress, setProgress] = useState('');
@@ -220,7 +223,7 @@ function Keep({ question, total, close }) {
     <div class="line"><${Copy} text=${here} label="Copy the link" />
       ${question.as || total === undefined ? null : html`<button type="button" class="quiet" onClick=${csv}>CSV of all ${number(total)} names</button>`}
       <span class="muted" role="status">${progress}</span></div>
-    ${question.as ? html`<p class="muted">The commands below ask as yourself.</p>` : null}
+    ${question.as || refused ? html`<p class="muted">The commands below ${refused ? 'are refused too' : 'ask as yourself'}.</p>` : null}
     ${formsOf(question, api).map(([title, text]) => html`<h3>${title}</h3><${Command} text=${text} label=${`Copy ${title}`} />`)}
   <//>`;
 }
@@ -259,46 +262,41 @@ export function Why({ place }) {
 
 /** Names that contain one that is not there, in whatever case. */
 function Alike({ name, question }) {
-  const { data } = useGet(`${ofNamespace(question.namespace)}/topics`, { pattern: patternOf({ ...question, typed: `(?i).*${literal(name)}.*` }), mode: 'all', limit: 5 });
+  const { api } = usePage();
+  const like = { ...question, typed: `(?i).*${literal(name)}.*`, properties: [] };
+  const { data } = useAsk((signal) => like.as ? asSomebody(api, like, signal, 5)
+    : api.get(`${ofNamespace(question.namespace)}/topics`, { ...parametersOf(like), limit: 5 }, signal), [queryOf(like).toString()]);
   return data?.items.length ? html`<p>Is it one of these?${data.items.map((each) => html` <a href=${linkIn('why', question.namespace, queryOf(question, { topic: shortName(question.namespace, each) }))}><bdi>${shortName(question.namespace, each)}</bdi></a>`)}</p>` : null;
 }
 
-const NotTaken = () => html`<${Empty} title="RE2 does not take this pattern"><p>What is wrong stands below the pattern.</p><//>`;
+const NotTaken = () => html`<${Empty} title="The server refuses this pattern"><p>What is wrong stands below the pattern.</p><//>`;
 
 const verdictOf = ({ listed, steps }) => (listed === null ? ['warn', 'is in a listing that fails'] : !listed ? ['bad', 'is not listed']
-  : steps.some((each) => each.step === 'pattern' && each.passes === null) ? ['warn', 'is sent, and may be listed,'] : ['good', 'is listed']);
+  : steps.some((each) => each.step === 'pattern' && each.passes === null) ? ['warn', 'is sent'] : ['good', 'is listed']);
 
 function Verdict({ found, question }) {
-  const { api, me } = usePage();
+  const { api } = usePage();
+  const box = useRef(/** @type {HTMLElement | null} */ (null));
+  // What had the focus goes when it is asked anew.
+  useLayoutEffect(() => () => box.current?.contains(document.activeElement) && document.querySelector('h1')?.focus(), []);
   const name = shortName(question.namespace, found.topic);
-  const { properties: asked } = bodyOf(question);
   const [kind, said] = verdictOf(found);
-  const writes = me?.server?.writes && me.server.topics !== 'upstream' && name === name.trim() && found.steps.every((each) => each.step !== 'mode' || each.passes);
-  // What a step needs, as a change: of properties those that select.
-  const change = ({ step, passes, needs }) => {
-    if (!writes || passes !== false) return null;
-    const properties = Object.fromEntries(Object.entries(asked).filter((each) => needs?.includes(` ${each.join('=')}`)));
-    const partition = /^partition (\d+) of the topic must be made/.exec(needs);
-    const [method, body] = /^the topic must be made/.test(needs) ? ['PUT', { properties }]
-      : partition ? ['PATCH', { partitions: Number(partition[1]) + 1 }] : step === 'properties' ? ['PATCH', { properties }] : [];
-    return method && html`<${Command} text=${commandOf(api, method, `${ofNamespace(question.namespace)}/topics/${part(name.replace(PARTITION, ''))}`,
-      { body, type: method === 'PATCH' ? 'application/merge-patch+json' : undefined })} />`;
-  };
+  const changeOf = ({ change }) => change && html`<${Command} text=${commandOf(api, change.method, change.path, change)} />`;
   const asks = question.as?.role ? html`the role <b><bdi>${question.as.role}</bdi></b>` : question.as ? 'this client' : 'you';
-  return html`<section aria-label="The answer">
+  return html`<section ref=${box} aria-label="The answer">
     <div class=${`verdict ${kind}`}>
-      <h2><bdi>${name}</bdi> ${said} for ${asks}</h2>
-      <p>${found.listed ? 'No step takes it away.' : html`Taken away by: <b>${STEPS[found.blocked_by] || found.blocked_by || 'a step that is not known'}</b>.`}
+      <h2><bdi>${name}</bdi> ${said} ${said === 'is sent' ? 'to' : 'for'} ${asks}</h2>
+      <p>${said === 'is sent' ? 'The client decides whether its name matches.' : found.listed ? 'No step takes it away.' : html`${found.listed === null ? 'It fails at' : 'Taken away by'}: <b>${STEPS[found.blocked_by] || found.blocked_by || 'a step that is not known'}</b>.`}
         ${found.steps.some((each) => each.step === 'exists' && each.passes) ? html` <a href=${topicLink(question.namespace, found.topic)}>Look at the topic</a>` : null}</p>
     </div>
     <ol class="steps">${found.steps.map((each) => html`<li class=${each.passes === false ? 'bad' : each.passes ? 'good' : 'unknown'}>
       <div class="step"><span class="sign" aria-hidden="true">${each.passes === false ? '✕' : each.passes ? '✓' : '·'}</span>
         <b>${STEPS[each.step] || each.step}</b>
-        <${Badge} kind=${each.passes === false ? 'bad' : each.passes ? 'good' : 'plain'}>${each.passes === false ? 'takes it away' : each.passes ? 'passes' : 'not asked'}<//>
+        <${Badge} kind=${each.passes === false ? 'bad' : each.passes ? 'good' : 'plain'}>${each.passes === false ? (found.listed === null ? 'fails' : 'takes it away') : each.passes ? 'passes' : 'not asked'}<//>
         ${each.by ? html`<span class="muted"><bdi>${each.by}</bdi></span>` : null}</div>
       <p>${each.says}</p>
       ${each.needs ? html`<p class="needs"><b>What it would take:</b> ${each.needs}</p>` : null}
-      ${each.step === 'exists' && each.passes === false ? html`<${Alike} name=${name.trim()} question=${question} />` : null}${change(each)}
+      ${each.step === 'exists' && each.passes === false ? html`<${Known} namespace=${question.namespace}>${name.trim() ? html`<${Alike} name=${name.trim()} question=${question} />` : null}${changeOf(each)}<//>` : changeOf(each)}
     </li>`)}</ol></section>`;
 }
 
@@ -307,8 +305,7 @@ function Verdict({ found, question }) {
 const ROW = 30; // pixels, as in app.css
 const MOST_PAGES = 40;
 const BEYOND = 6; // rows around what is seen
-/** Milliseconds: a page that is scrolled past is not asked. */
-const PAUSE_MS = 30;
+const PAUSE_MS = 30; // a page that is scrolled past is not asked
 
 /** Pixels that a list may be high: Firefox stops at 17 million, others at 33. */
 const TALLEST = CSS.supports('-moz-appearance', 'none') ? 15e6 : 32e6;

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from broker_core import Access, Refused
+from broker_core import Access, Refused, TopicListingResult
 from tests.support.api_serving import NAMESPACE, ApiServed, api_served
 from tests.support.plugins import PluginOf
 
@@ -55,6 +55,7 @@ async def test_the_step_that_takes_a_topic_away(
     found = await why(served, topic, **question)
     assert (found["blocked_by"], found["listed"]) == (blocked_by, blocked_by is None)
     if blocked_by is None:
+        assert found["topic"].endswith(f"/{topic}")
         assert all(each["passes"] for each in found["steps"])
         assert found["steps"][-1]["step"] == "listing"
     else:
@@ -63,10 +64,101 @@ async def test_the_step_that_takes_a_topic_away(
         assert step["needs"]
 
 
-async def test_a_topic_that_is_not_there_needs_the_properties_that_select(served: ApiServed) -> None:
-    found = await why(served, "bill", properties={"region": "eu", "color": "red"})
-    assert found["steps"][1]["needs"] == "the topic must be made, with region=eu"
-    assert (await why(served, "orders-partition-1"))["topic"].endswith("/orders-partition-1")
+def changes_of(found: Any) -> list[Any]:
+    return [each["change"] for each in found["steps"] if each["change"] is not None]
+
+
+@pytest.mark.parametrize(
+    ("topic", "question", "requests", "needs"),
+    [
+        ("bill", {}, ["PUT"], "the topic must be made"),
+        ("bill", {"properties": {"region": "eu", "color": "red"}}, ["PUT"], "must be made, with region=eu"),
+        (
+            "bill-partition-2",
+            {"properties": {"region": "eu"}},
+            ["PUT"],
+            "the topic must be made, with 3 partitions and region=eu",
+        ),
+        (
+            "non-persistent%3A%2F%2Fpublic%2Fdefault%2Ftocks",
+            {"mode": "all"},
+            ["PUT"],
+            "the topic must be made",
+        ),
+        ("bills", {"properties": {"region": "eu", "color": "red"}}, ["PATCH"], "the property region=eu"),
+        (
+            "orders-partition-4",
+            {},
+            ["PATCH"],
+            "partition 4 must be made: the topic has 5 partitions then, and they only grow",
+        ),
+        (
+            "orders-partition-4",
+            {"properties": {"region": "us"}},
+            ["PATCH", "PATCH"],
+            "partition 4 must be made",
+        ),
+        ("caf%C3%A9 %25", {}, ["PUT"], "the topic must be made"),
+    ],
+)
+async def test_the_change_of_a_step_lets_the_topic_pass(
+    served: ApiServed, topic: str, question: Any, requests: list[str], needs: str
+) -> None:
+    found = await why(served, topic, **question)
+    changes = changes_of(found)
+    assert [each["method"] for each in changes] == requests
+    assert needs in next(each["needs"] for each in found["steps"] if each["change"])
+    for each in changes:
+        said = await served.ask(each["path"], each["method"], json=each["body"])
+        assert said.status in {200, 201}, said.json
+    after = await why(served, topic, **question)
+    assert (after["listed"], changes_of(after)) == (True, [])
+
+
+async def test_a_partition_that_was_deleted_comes_back(served: ApiServed) -> None:
+    assert (await served.ask(f"{NAMESPACE}/topics/orders-partition-0", "DELETE")).status == 204
+    (change,) = changes_of(await why(served, "orders-partition-0"))
+    assert change["body"] == {"partitions": 2}
+    assert (await served.ask(change["path"], change["method"], json=change["body"])).status == 200
+    assert (await why(served, "orders-partition-0"))["listed"] is True
+
+
+@pytest.mark.parametrize(
+    ("topic", "question", "needs"),
+    [
+        ("bill", {"mode": "non_persistent"}, "non-persistent://public/default/bill is another topic"),
+        ("bill", {"pattern": "public/default/o.*"}, "a pattern that matches"),
+        ("%20bill", {}, "the topic must be made"),
+        ("ticks", {"mode": "all"}, "its full name, non-persistent://public/default/ticks"),
+        ("bills-partition-0", {}, "the name bills"),
+        ("orders-partition-1000000", {}, "the name orders: a topic has at most 1000000 partitions"),
+        ("bill-partition-1000000", {}, "another name: a topic has at most 1000000 partitions"),
+        (
+            "bills",
+            {"pattern": "public/default/o.*", "properties": {"region": "eu"}},
+            "the property region=eu",
+        ),
+    ],
+)
+async def test_no_change_is_said_that_does_not_get_the_topic_listed(
+    served: ApiServed, topic: str, question: Any, needs: str
+) -> None:
+    found = await why(served, topic, **question)
+    assert (found["listed"], changes_of(found)) == (False, [])
+    assert any(needs in (each["needs"] or "") for each in found["steps"])
+
+
+async def test_no_change_is_said_that_the_server_does_not_take_or_a_plugin_decides(tmp_path: Path) -> None:
+    async with api_served(tmp_path, http={"writes": False}) as served:
+        assert changes_of(await why(served, "bill")) == []
+
+    def lists() -> TopicListingResult:
+        return TopicListingResult.success(["persistent://public/default/of-plugin"])
+
+    (tmp_path / "plugin").mkdir()
+    async with api_served(tmp_path / "plugin", plugins={"p": PluginOf(list_topics=lists)}) as served:
+        found = await why(served, "bill")
+        assert (found["listed"], changes_of(found)) == (False, [])
 
 
 async def test_plugins_that_hide_or_refuse_are_named(tmp_path: Path) -> None:
@@ -101,9 +193,7 @@ async def test_a_held_listing_says_so(tmp_path: Path) -> None:
     }
     names = [*topics]
 
-    def lists() -> Any:
-        from broker_core import TopicListingResult
-
+    def lists() -> TopicListingResult:
         return TopicListingResult.success(list(names))
 
     async with api_served(
