@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from broker_core.access.asker import Asker
     from broker_core.access.peer import Peer
     from broker_core.access.principal import Principal
-    from broker_core.broker_handle import BrokerHandle
+    from broker_core.broker import BrokerHandle
     from broker_core.errors.causes import Cause
     from broker_core.listing.details import Details
     from broker_core.listing.encoded_names import EncodedNames
@@ -73,7 +73,7 @@ _imported: Final = lazy_exports(
         "Access": ".access.access",
         "Asker": ".access.asker",
         "BoundedCache": ".memory.bounded_cache",
-        "BrokerHandle": ".broker_handle",
+        "BrokerHandle": ".broker",
         "Cause": ".errors.causes",
         "Check": ".plugin_api.check_findings",
         "DescribeRequest": ".plugin_api.describe_request",

@@ -25,7 +25,7 @@ from broker_core.cli.options.question_parameter import NamespaceArgument
 from broker_core.cli.printed_output import print_json, print_lines, print_table, printable
 from broker_core.cli.progress_bar import import_progress
 from broker_core.cli.running_broker import BrokerUnreachable, RunningBroker
-from broker_core.mass_deletion_guard import MassDeletion
+from broker_core.guards import MassDeletion
 
 __all__ = [
     "BrokerSettings",

@@ -17,6 +17,7 @@ from broker_core.catalog import SqliteCatalog
 from broker_core.client import ClientError
 from broker_core.client.kafka import AdminClient, NewTopic
 from broker_core.names import TopicName
+from broker_core.reloads.sighup_reloads import Reloaded
 from broker_core.settings import (
     AuthenticationSettings,
     AuthorizationSettings,
@@ -25,7 +26,6 @@ from broker_core.settings import (
     Settings,
     load_settings,
 )
-from broker_core.sighup_reloads import Reloaded
 from tests.support.certificates import Authority
 from tests.support.eventually import eventually
 from tests.support.htpasswd import write_htpasswd

@@ -24,7 +24,7 @@ def test_units(file: str) -> None:
         "cli/server_process/test_server_process.py",
         "cli/test_start.py",
         "test_wheels.py",
-        "test_broker.py",
+        "broker/test_broker.py",
         "testing/test_server.py",
         "servers/pulsar/test_server.py",
     ],
@@ -34,14 +34,19 @@ def test_what_starts_programs_and_servers(file: str) -> None:
 
 
 def test_the_longest_files_come_first_and_units_last() -> None:
-    files = ["names/test_mode.py", "docs/test_docs_run_spark.py", "test_broker.py", "docs/test_docs_cli.py"]
+    files = [
+        "names/test_mode.py",
+        "docs/test_docs_run_spark.py",
+        "broker/test_broker.py",
+        "docs/test_docs_cli.py",
+    ]
     files += ["spark/test_plugin.py", "spark/batch/test_job.py", "interop/test_watch_steps.py"]
     assert sorted(files, key=lambda file: turn_of_tests(TESTS / file, TESTS)) == [
         "spark/batch/test_job.py",
         "interop/test_watch_steps.py",
         "docs/test_docs_run_spark.py",
         "docs/test_docs_cli.py",
-        "test_broker.py",
+        "broker/test_broker.py",
         "spark/test_plugin.py",
         "names/test_mode.py",
     ]

@@ -25,7 +25,7 @@ from broker_core.catalog.topic_files.import_file import Allow, ImportReport, imp
 from broker_core.catalog.topic_record import TopicRecord
 from broker_core.change_log import CatalogVersion
 from broker_core.errors import Cause, ListingFailed
-from broker_core.mass_deletion_guard import Deletions
+from broker_core.guards import Deletions
 from broker_core.names import NamespaceName, TopicName
 
 if TYPE_CHECKING:

@@ -42,6 +42,7 @@ from broker_core.catalog.topic_details import describe, described_bytes
 from broker_core.catalog.warm_start import WarmStart
 from broker_core.concurrency.loop_turn import loop_turn
 from broker_core.errors import ListingFailed
+from broker_core.guards import ShrinkGuard
 from broker_core.listing.details import Details
 from broker_core.listing.listing import Listing, Selection
 from broker_core.memory.permit_budget import Permit
@@ -53,7 +54,6 @@ from broker_core.plugin_api.describe_request import DescribeRequest
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.listing_result import LookedAt, TopicListingResult
 from broker_core.settings import ShrinkGuardSettings
-from broker_core.shrink_guard import ShrinkGuard
 from broker_core.snapshots import Snapshot, StoredSnapshots, result_of
 
 if TYPE_CHECKING:

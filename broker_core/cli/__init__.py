@@ -20,12 +20,10 @@ def main() -> None:
         from broker_core.cli.version import print_version
 
         sys.exit(exit_code_of(print_version, debug=False))
-    from broker_core.arrow_without_pandas import keep_pandas_out
     from broker_core.cli.command_tree import is_of_the_core, run
-    from broker_core.structlog_without_rich import keep_rich_out_of_structlog
+    from broker_core.memory.arrow_without_pandas import keep_pandas_out
 
     keep_pandas_out()
-    keep_rich_out_of_structlog()
     code = run(arguments)
     if is_of_the_core(arguments):
         # Our commands close what they open: looking for cycles among all imported objects takes longer than printing

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from broker_core.mass_deletion_guard import Refusal
+    from broker_core.guards import Refusal
     from broker_core.names import NamespaceName
 
 __all__ = ["say_ahead", "say_no_match"]

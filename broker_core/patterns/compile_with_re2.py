@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import re2
 
-from broker_core.arrow_without_pandas import make_the_first_array
 from broker_core.bounds import MAX_PATTERN
 from broker_core.errors import InvalidPattern
+from broker_core.memory.arrow_without_pandas import make_the_first_array
 from broker_core.memory.bounded_cache import BoundedCache
 from broker_core.patterns.compile_cost import MAX_UNICODE_CLASSES, estimated_instructions, unicode_classes
 from broker_core.patterns.literals import Shape, plain_shape, read_shape

@@ -12,12 +12,12 @@ import structlog
 
 from broker_core.change_log import CatalogVersion, ChangeLog, Changes
 from broker_core.errors import ListingFailed
+from broker_core.guards import ShrinkGuard
 from broker_core.names import Mode, NamespaceName
 from broker_core.pipeline.listing_in_progress import AcceptedAnswer
 from broker_core.plugin_api.depends_on import question_text
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugins import Dispatcher
-from broker_core.shrink_guard import ShrinkGuard
 
 __all__ = ["GuardedAnswers"]
 

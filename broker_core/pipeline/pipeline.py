@@ -22,6 +22,7 @@ from broker_core.access.authorization import Authorization
 from broker_core.change_log import ChangeLog
 from broker_core.concurrency.loop_turn import has_time, loop_turn
 from broker_core.errors import Cause, InvalidPattern, ListingFailed
+from broker_core.guards import ShrinkGuard
 from broker_core.immutable.copies import copied
 from broker_core.memory.estimates import Estimates
 from broker_core.memory.permits import Permits
@@ -62,7 +63,6 @@ from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.listing_result import DefaultLister
 from broker_core.plugins import ChainStep, Dispatcher
 from broker_core.settings import ShrinkGuardSettings
-from broker_core.shrink_guard import ShrinkGuard
 from broker_core.tracing import stage
 
 __all__ = ["Pipeline"]

@@ -10,10 +10,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from broker_core.errors import BrokerCoreError
-from broker_core.live_settings import LiveSettings
 from broker_core.logs import AccessLog
+from broker_core.reloads import LiveSettings, Reloads
 from broker_core.settings import Settings, TracingSettings
-from broker_core.sighup_reloads import Reloads
 
 if TYPE_CHECKING:
     from broker_core.tracing import Tracing

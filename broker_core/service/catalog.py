@@ -20,7 +20,7 @@ from broker_core.catalog import (
     TopicWrite,
 )
 from broker_core.change_log import CatalogVersion
-from broker_core.mass_deletion_guard import Deletions
+from broker_core.guards import Deletions
 from broker_core.names import NamespaceName, TopicName
 
 __all__ = ["AclReader", "Catalog"]
@@ -110,7 +110,7 @@ class Catalog(Protocol):
         ``source``, ``check`` and ``allow`` are called by a thread: ``source`` gives the file, ``check`` is called
         between pieces of work, and ``allow`` with all topics that are to be changed; what they raise ends the import.
         ``exact`` removes topics that are not in the file. Raises :exc:`~broker_core.catalog.ImportRefused` and
-        :exc:`~broker_core.mass_deletion_guard.MassDeletion`.
+        :exc:`~broker_core.guards.MassDeletion`.
         """
 
     async def change_kafka_acls(

@@ -10,7 +10,7 @@ from broker_core.access.access import Access
 from broker_core.access.asker import Asker
 from broker_core.catalog import CatalogError, Edit, ImportReport, TopicWrite
 from broker_core.errors import Cause, ListingFailed
-from broker_core.mass_deletion_guard import Deletions
+from broker_core.guards import Deletions
 from broker_core.names import NamespaceName, TopicName
 from broker_core.pipeline import Pipeline
 from broker_core.service.audit import ACTIONS, Action, Attempt

@@ -18,6 +18,7 @@ from broker_core.access.access import Access
 from broker_core.access.asker import Asker
 from broker_core.counted import counted
 from broker_core.errors import ListingFailed
+from broker_core.guards import HELD
 from broker_core.names import NON_PERSISTENT, PERSISTENT, TopicName
 from broker_core.names.listed_names import MAX_PARTITIONS
 from broker_core.patterns import compile_pattern
@@ -26,7 +27,6 @@ from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugins import ChainStep, RefusedByPlugin
 from broker_core.service.find import Asked, Find
 from broker_core.service.plugin_topics import Known
-from broker_core.shrink_guard import HELD
 
 __all__ = ["Step", "TopicChange", "Why", "why_listed"]
 

@@ -25,7 +25,7 @@ from broker_core.catalog import (
 )
 from broker_core.concurrency.interpreter_lock import pass_lock_on
 from broker_core.errors import BrokerCoreError, Cause, ListingFailed
-from broker_core.mass_deletion_guard import Deletions
+from broker_core.guards import Deletions
 from broker_core.names import NamespaceName, TopicName
 from broker_core.service.catalog import Catalog
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from broker_core.cli.bulk_change_notes import say_ahead, say_no_match
-from broker_core.mass_deletion_guard import Deletions
+from broker_core.guards import Deletions
 from broker_core.names import NamespaceName
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from broker_core.access.access import ACTIONS, Access
 from broker_core.access.asker import Asker
-from broker_core.broker_handle import BrokerHandle
+from broker_core.broker.broker_handle import BrokerHandle
 from broker_core.patterns import TopicsPattern
 from broker_core.plugin_api.depends_on import WORDS
 from broker_core.plugin_api.hookspecs import HOOK_FACTS, HookSpecs, ListingOutcome

@@ -13,8 +13,9 @@ from prometheus_client import CollectorRegistry
 
 from broker_core import TopicListingResult, hookimpl
 from broker_core.access.sessions import Sessions
+from broker_core.broker.kafka_gateway import KafkaGateway
 from broker_core.client import ServerRefused
-from broker_core.kafka_gateway import KafkaGateway
+from broker_core.guards import ShrinkGuard
 from broker_core.memory.permits import Permits
 from broker_core.metrics.instruments import PREFIX
 from broker_core.metrics.labels import AUTHENTICATIONS, CLOSURES, REFUSALS
@@ -26,7 +27,6 @@ from broker_core.settings import (
     UpstreamSettings,
     UpstreamSnapshotsSettings,
 )
-from broker_core.shrink_guard import ShrinkGuard
 from broker_core.testing import Server, serve
 from broker_core.upstream.pulsar import UpstreamCluster, UpstreamOptions, show_upstream
 from broker_core_postgres.changes.listen_notify import CHANNEL

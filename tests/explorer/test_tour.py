@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
+from broker_core.cli.demo_catalog import demo_topics
 from broker_core.client.kafka import BlockingAdminClient
-from broker_core.demo import demo_topics
 from tests.explorer.conftest import plugin_site
 from tests.support.served import Served
 from tests.support.tour_pictures import FOLDER, VIEW, compare_or_take

@@ -15,8 +15,8 @@ import pytest
 
 from broker_core import hookimpl
 from broker_core.broker import Broker
+from broker_core.broker.pulsar_gateway import Gateway
 from broker_core.client import LookupSession, ServerRefused
-from broker_core.gateway import Gateway
 from broker_core.listing.topics_hash import topics_hash
 from broker_core.settings import Settings
 from tests.interop.maven import PeerUnavailable

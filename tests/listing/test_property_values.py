@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from broker_core.broker.opened_core import opened_pipeline
 from broker_core.catalog import SqliteCatalog
 from broker_core.listing.listing import Listing
 from broker_core.listing.property_values import has_property_values
 from broker_core.names import Mode, NamespaceName, TopicName
-from broker_core.opened_core import opened_pipeline
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.settings import Settings
 

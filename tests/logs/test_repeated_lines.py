@@ -85,7 +85,7 @@ def test_what_differs_each_time_is_no_part_of_a_reason() -> None:
         "a-plugin",
         "broker_core_postgres.connect.server_pools",
         "broker_core.cli.server_process.server_process",
-        "broker_core.sighup_reloads",
+        "broker_core.reloads.sighup_reloads",
         "aiohttpd",
     ],
 )

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from broker_core.live_settings import LiveSettings
 from broker_core.pipeline import Sight, open_sight
 from broker_core.pipeline.sight import TracingUnavailable
+from broker_core.reloads import LiveSettings, Reloads
 from broker_core.settings import AccessLogSettings, LogSettings, Settings, TracingSettings
-from broker_core.sighup_reloads import Reloads
 
 
 async def test_nothing_is_told_by_default() -> None:

@@ -9,9 +9,9 @@ import pytest
 
 from broker_core import TopicListingResult
 from broker_core.access.asker import Asker
+from broker_core.broker.opened_core import opened_pipeline
 from broker_core.catalog import SqliteCatalog
 from broker_core.names import Mode, NamespaceName, TopicName
-from broker_core.opened_core import opened_pipeline
 from broker_core.pipeline import explain, unfit_for_watches
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.settings import Settings

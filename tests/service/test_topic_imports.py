@@ -15,7 +15,7 @@ import pytest
 
 from broker_core.catalog import AsyncCatalog, CatalogFull, CatalogReadOnly, ImportRefused, SqliteCatalog
 from broker_core.errors import Cause, ListingFailed
-from broker_core.mass_deletion_guard import Deletions
+from broker_core.guards import Deletions
 from broker_core.names import NamespaceName, TopicName
 from broker_core.service import topic_imports
 from broker_core.service.topic_imports import BodyTooLarge, TopicImports

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from broker_core.broker.pulsar_gateway import Gateway
 from broker_core.change_log import CatalogVersion
 from broker_core.client import ServerRefused
-from broker_core.gateway import Gateway
 from broker_core.listing.topics_hash import topics_hash
 from broker_core.names import Mode, NamespaceName
 from broker_core.testing import Server, serve

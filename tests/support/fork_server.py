@@ -30,7 +30,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final, NoReturn
 
-from broker_core.arrow_without_pandas import keep_pandas_out
+from broker_core.memory.arrow_without_pandas import keep_pandas_out
 
 keep_pandas_out()
 

@@ -11,7 +11,7 @@ from broker_core.catalog.errors import TopicMissing
 from broker_core.catalog.store.namespace_change import NamespaceChange
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_files.topic_file_reader import TopicLines
-from broker_core.mass_deletion_guard import Deletions, Loss, Refusal
+from broker_core.guards import Deletions, Loss, Refusal
 from broker_core.names import DOMAINS, NamespaceName, TopicName
 from broker_core.names.listed_names import NOTHING, ListedNames, merge_listed
 
@@ -42,7 +42,7 @@ def delete_matching(
 ) -> DeletionReport:
     """Remove all topics, with all their partitions, whose name matches as in a listing (of either domain).
 
-    Raises :exc:`~broker_core.mass_deletion_guard.MassDeletion`, and :exc:`~broker_core.errors.InvalidPattern`.
+    Raises :exc:`~broker_core.guards.MassDeletion`, and :exc:`~broker_core.errors.InvalidPattern`.
     """
     with catalog.changing(namespace, dry_run=dry_run) as (connection, change):
         there = topics_matching(connection, namespace, change.id, pattern)
@@ -61,7 +61,7 @@ def delete_of_file(
     """Remove the topics of a file (:mod:`~.topic_file_reader`): all, or none if one is missing.
 
     A topic's own name removes it with all partitions; a partition's name, or a number of partitions, only those.
-    Raises :exc:`~broker_core.mass_deletion_guard.MassDeletion`, :exc:`~broker_core.catalog.errors.TopicMissing` and
+    Raises :exc:`~broker_core.guards.MassDeletion`, :exc:`~broker_core.catalog.errors.TopicMissing` and
     :exc:`~broker_core.catalog.errors.ImportRefused`.
     """
     named: dict[tuple[int, str], str] = {}

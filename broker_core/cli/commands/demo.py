@@ -39,8 +39,8 @@ def serve_demo(
     """
     from broker_core.cli.commands.serve import check_arguments, serve_options
     from broker_core.cli.common_options import Invocation
+    from broker_core.cli.demo_catalog import DEMO_FOLDER, prepare_demo, program
     from broker_core.cli.server_process.server_process import serve
-    from broker_core.demo import DEMO_FOLDER, prepare_demo, program
     from broker_core.quantities import ListenAddress
 
     demo = prepare_demo(folder or DEMO_FOLDER)
@@ -80,7 +80,7 @@ def serve_demo(
 
 def _taken(settings: Settings) -> dict[str, ListenAddress]:
     """The addresses on which another program listens."""
-    from broker_core.demo import free_or_any
+    from broker_core.cli.demo_catalog import free_or_any
 
     tables = {"pulsar": settings.pulsar.listen, **({"http": settings.http.listen} if settings.http else {})}
     return {

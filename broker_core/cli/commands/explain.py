@@ -189,9 +189,9 @@ async def _explained(
     from dataclasses import replace
 
     from broker_core.access.asker import Asker
+    from broker_core.broker import opened_pipeline
     from broker_core.client import default_client_version
     from broker_core.errors import ListingFailed
-    from broker_core.opened_core import opened_pipeline
     from broker_core.pipeline import explain
     from broker_core.service import read_question
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from broker_core.cli.option_groups import option_group
-from broker_core.mass_deletion_guard import Deletions
+from broker_core.guards import Deletions
 
 __all__ = ["AllowMassDeletionsOption", "Deletions", "MaxDeletionsOption"]
 

@@ -31,9 +31,9 @@ def kafka_upstream_checks(settings: Settings) -> Iterator[Check]:
 
 
 async def _cluster(kafka: KafkaSettings, upstream: KafkaUpstreamSettings) -> list[Check]:
+    from broker_core.broker import cluster_options
     from broker_core.client import ClientError
     from broker_core.client.kafka import SaslAuthenticationException
-    from broker_core.kafka_gateway import cluster_options
     from broker_core.upstream.kafka import KafkaCluster
 
     cluster = KafkaCluster(cluster_options(upstream))
@@ -79,9 +79,9 @@ async def _topics(cluster: KafkaCluster, upstream: KafkaUpstreamSettings) -> Che
 
 
 async def _namespace(settings: Settings, upstream: KafkaUpstreamSettings) -> Check:
+    from broker_core.broker import NamespaceTaken, check_namespace
     from broker_core.catalog import CatalogError
     from broker_core.errors import ListingFailed
-    from broker_core.kafka_gateway import NamespaceTaken, check_namespace
 
     name = "kafka.upstream.namespace"
     try:

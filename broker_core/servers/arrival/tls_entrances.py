@@ -8,12 +8,12 @@ from functools import partial
 from pathlib import Path
 
 from broker_core.metrics.metrics import Metrics
+from broker_core.reloads import Reloads
 from broker_core.servers.arrival.server_certificate import ServerCertificate, warn_daily
 from broker_core.servers.arrival.tls_entrance import TlsEntrance
 from broker_core.servers.arrival.tls_metrics import TlsMetrics
 from broker_core.service import FailurePace
 from broker_core.settings import HttpTlsSettings, KafkaTlsSettings, PulsarTlsSettings, Settings
-from broker_core.sighup_reloads import Reloads
 
 __all__ = ["tls_entrances"]
 

@@ -17,14 +17,13 @@ from prometheus_client.exposition import choose_encoder
 
 from broker_core.access.asker import Asker
 from broker_core.access.names_lost import names_elsewhere
-from broker_core.live_settings import Difference
 from broker_core.metrics.frequent_questions import QuestionCount, question_lines
+from broker_core.reloads import Difference, Reloads
 from broker_core.servers.http.api import WebPages
 from broker_core.servers.http.http_access import HttpAccess, Needs
 from broker_core.servers.http.http_asker import asker_of
 from broker_core.servers.http.json_responses import json_response
 from broker_core.settings import SettingsError
-from broker_core.sighup_reloads import Reloads
 
 __all__ = ["Endpoints", "Readiness"]
 

@@ -13,6 +13,7 @@ from aiohttp import web
 
 from broker_core.access.asker import Asker
 from broker_core.metrics.history import History
+from broker_core.reloads import Reloads
 from broker_core.servers.admission import FileBudget
 from broker_core.servers.arrival import TlsEntrance
 from broker_core.servers.http.admin import admin_apis
@@ -35,7 +36,6 @@ from broker_core.servers.http.server import HttpServer
 from broker_core.servers.http.site_files import read_sites
 from broker_core.service import Admission
 from broker_core.settings import HttpSettings
-from broker_core.sighup_reloads import Reloads
 
 __all__ = ["HttpServers"]
 

@@ -15,6 +15,7 @@ from broker_core.access.asker import Asker
 from broker_core.access.sessions import Sessions
 from broker_core.change_log import ChangeLog
 from broker_core.errors import Cause, ListingFailed
+from broker_core.guards import ShrinkGuard
 from broker_core.listing.details import Details
 from broker_core.listing.listing import Listing
 from broker_core.listing.topic_table import TopicTable
@@ -25,7 +26,6 @@ from broker_core.plugin_api.describe_request import DescribeRequest
 from broker_core.plugin_api.hookspecs import hookimpl
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.listing_result import TopicListingResult
-from broker_core.shrink_guard import ShrinkGuard
 from broker_core.snapshots import Snapshot
 from broker_core.upstream.kafka.changed_topics import ChangedTopics
 from broker_core.upstream.kafka.cluster_topics import ClusterTopics

@@ -19,12 +19,12 @@ from broker_core.client import (
     TlsFailed,
 )
 from broker_core.errors import BrokerCoreError
+from broker_core.guards import ShrinkGuard
 from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
 from broker_core.names import NamespaceName
 from broker_core.plugin_api.listing_result import DefaultLister
 from broker_core.settings import ShrinkGuardSettings
-from broker_core.shrink_guard import ShrinkGuard
 from broker_core.snapshots import StoredSnapshots
 from broker_core.upstream.pulsar.address_watch import AddressWatch, probe
 from broker_core.upstream.pulsar.broker_health import BrokerHealth

@@ -25,6 +25,7 @@ import pyarrow as pa
 from broker_core.change_log import CatalogVersion
 from broker_core.concurrency.steps import in_turns
 from broker_core.errors import Cause, InvalidListing, ListingFailed
+from broker_core.guards import HELD, ShrinkGuard
 from broker_core.listing.listing import Listing, data_of, listing_of
 from broker_core.listing.listing_data import ListingData
 from broker_core.memory.permit_budget import Permit
@@ -32,7 +33,6 @@ from broker_core.memory.permit_errors import PermitError, permits_refused
 from broker_core.memory.permits import Permits
 from broker_core.names import Mode, NamespaceName
 from broker_core.settings import ShrinkGuardSettings
-from broker_core.shrink_guard import HELD, ShrinkGuard
 from broker_core.snapshots import CachedSnapshot, Snapshot, SnapshotCache, StoredSnapshots
 from broker_core.upstream.snapshots.name_moves import NameMoves, net_moves, snapshot_of
 from broker_core.upstream.snapshots.snapshot_log import MOST_STEP, MoveLogs, Place

@@ -11,7 +11,7 @@ from broker_core.catalog.store.deleted_topics import DELETED_IDS, deleted_topic,
 from broker_core.catalog.store.namespace_change import LogBounds
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_files.import_file import import_topics
-from broker_core.mass_deletion_guard import Deletions
+from broker_core.guards import Deletions
 from broker_core.names import NamespaceName, TopicName
 
 NAMESPACE = NamespaceName("public", "default")

@@ -30,7 +30,7 @@ from broker_core.catalog.store.catalog_file import connect, format_of
 from broker_core.catalog.store.format_migration import migrate_file
 from broker_core.catalog.store.schema import SCHEMA_VERSION
 from broker_core.change_log import CatalogVersion, Changes
-from broker_core.mass_deletion_guard import Deletions
+from broker_core.guards import Deletions
 from broker_core.names import NamespaceName, TopicName
 from broker_core.testing import serve
 from tests.catalog.old_files import OLD_FILES, old_file

@@ -28,7 +28,7 @@ from broker_core.catalog.topic_decisions import (
 from broker_core.catalog.topic_files.import_file import import_topics
 from broker_core.catalog.topic_record import Catalog, TopicRecord
 from broker_core.change_log import CatalogVersion, Changes, Operation
-from broker_core.mass_deletion_guard import Deletions
+from broker_core.guards import Deletions
 from broker_core.names import NamespaceName, TopicName
 from tests.catalog.filled import bring
 

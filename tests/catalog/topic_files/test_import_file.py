@@ -16,7 +16,7 @@ from broker_core.catalog.store.namespace_change import LogBounds
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_files.import_file import ImportReport, import_topics
 from broker_core.change_log import CatalogVersion, Changes, Gap, Operation
-from broker_core.mass_deletion_guard import Deletions, MassDeletion
+from broker_core.guards import Deletions, MassDeletion
 from broker_core.names import NamespaceName, TopicName
 from tests.catalog.filled import all_names, read
 from tests.support.forked_programs import forked_program

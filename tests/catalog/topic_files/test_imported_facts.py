@@ -12,7 +12,7 @@ from pathlib import Path
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_files.import_file import ImportReport, import_topics
 from broker_core.change_log import CatalogVersion, Changes
-from broker_core.mass_deletion_guard import Deletions
+from broker_core.guards import Deletions
 from broker_core.names import NamespaceName, TopicName
 from broker_core.names.topic_id import topic_id_text
 from tests.catalog.filled import read

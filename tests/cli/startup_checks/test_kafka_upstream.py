@@ -54,7 +54,7 @@ async def test_the_cluster_is_asked_for_its_nodes(tmp_path: Path) -> None:
 async def test_a_namespace_with_other_topics_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("broker_core.kafka_gateway._LOOK", 0.5)
+    monkeypatch.setattr("broker_core.broker.kafka_gateway._LOOK", 0.5)
     with SqliteCatalog(tmp_path / "catalog.sqlite") as catalog:
         catalog.create(TopicName.parse("persistent://public/default/a"))
     found, *_ = await checks(tmp_path / "catalog.sqlite", f"127.0.0.1:{free_port()}", "20000")

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from broker_core.metrics.metrics import Metrics
+from broker_core.reloads import Reloads
 from broker_core.servers.arrival import CertificateUnusable, tls_entrances
 from broker_core.settings import KafkaSettings, KafkaTlsSettings, PulsarSettings, PulsarTlsSettings, Settings
-from broker_core.sighup_reloads import Reloads
 from tests.support.certificates import Authority
 
 

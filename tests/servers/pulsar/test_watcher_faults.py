@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from broker_core.broker import Broker
+from broker_core.broker.pulsar_gateway import Gateway
 from broker_core.errors import ServerError
-from broker_core.gateway import Gateway
 from broker_core.settings import Settings
 from broker_core.upstream.snapshots import SnapshotLister
 from tests.servers.pulsar.test_client_watchers import ALL, broker, catalog_of, sample, topic, watching

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from broker_core.broker.opened_core import opened_pipeline
 from broker_core.catalog import CatalogLogReader, SqliteCatalog
 from broker_core.listing.listing import Selection
 from broker_core.names import Mode, NamespaceName, TopicName
-from broker_core.opened_core import opened_pipeline
 from broker_core.pipeline import Pipeline
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.service.following import followed_namespace

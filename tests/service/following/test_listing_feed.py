@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from broker_core.access.asker import Asker
+from broker_core.broker.opened_core import opened_pipeline
 from broker_core.catalog import CatalogLogReader, Edit, SqliteCatalog, creation, deletion
 from broker_core.names import NamespaceName, TopicName
-from broker_core.opened_core import opened_pipeline
 from broker_core.pipeline import Pipeline
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.service.following.listing_feed import ListingFeed

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from broker_core.access.asker import Asker
+from broker_core.broker.opened_core import opened_pipeline
 from broker_core.errors import Cause, ListingFailed, TooManyRequests
 from broker_core.names import Mode, NamespaceName
-from broker_core.opened_core import opened_pipeline
 from broker_core.pipeline import Pipeline
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.listing_result import TopicListingResult

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from broker_core.access.asker import Asker
+from broker_core.broker.opened_core import opened_pipeline
 from broker_core.catalog import CatalogLogReader, SqliteCatalog
 from broker_core.errors import ListingFailed
 from broker_core.listing.listing import Selection
 from broker_core.names import NamespaceName, TopicName
-from broker_core.opened_core import opened_pipeline
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.service import Change, ListingFeeds, Watcher
 from broker_core.service.following import difference_pieces, watcher

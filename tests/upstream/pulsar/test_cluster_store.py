@@ -15,8 +15,8 @@ from typing import Any
 import jwt
 import pytest
 
-from broker_core import gateway as behind
 from broker_core.broker import Broker
+from broker_core.broker import pulsar_gateway as behind
 from broker_core.client import Credentials, LookupSession, ServerRefused
 from broker_core.errors import ServerError
 from broker_core.names import Mode

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from broker_core.errors import Cause, ListingFailed
+from broker_core.guards import HELD, ShrinkGuard
 from broker_core.listing.listing import data_of
 from broker_core.listing.topics_hash import topics_hash
 from broker_core.memory.permits import Permits
 from broker_core.names import Mode, NamespaceName
 from broker_core.settings import LimitsSettings, ShrinkGuardSettings
-from broker_core.shrink_guard import HELD, ShrinkGuard
 from broker_core.snapshots import SnapshotWriter, StoredSnapshots
 from broker_core.snapshots.stored import stored_snapshots
 from broker_core.snapshots.stored.snapshot_folder import SnapshotFolder

@@ -64,7 +64,7 @@ def delete_topics(
     """Remove topics with all their partitions or, by the name of a partition, that one; all of them or none."""
     from broker_core.catalog import TopicMissing, delete_matching, delete_of_file
     from broker_core.cli.printed_output import print_lines
-    from broker_core.mass_deletion_guard import Deletions
+    from broker_core.guards import Deletions
 
     allowed = Deletions(max_deletions, allow_mass_deletions)
     said = "would delete" if dry_run else "deleted"

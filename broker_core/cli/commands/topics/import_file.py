@@ -67,7 +67,7 @@ def import_file(
     from broker_core.catalog import NotNames, import_topics
     from broker_core.cli.error_line import say
     from broker_core.cli.progress_bar import import_progress
-    from broker_core.mass_deletion_guard import Deletions
+    from broker_core.guards import Deletions
 
     into = parse_namespace(namespace)
     if not exact and (max_deletions is not None or allow_mass_deletions):

@@ -9,13 +9,13 @@ from pydantic import Field
 
 from broker_core.access.access import Access
 from broker_core.errors import Cause, ListingFailed
+from broker_core.guards import HeldListing
 from broker_core.names import NamespaceName
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import JsonObject, time_text
 from broker_core.servers.http.api.operation import Operation, Reply, Right
 from broker_core.servers.http.api.services import ApiServices
 from broker_core.service import right_to
-from broker_core.shrink_guard import HeldListing
 
 __all__ = ["operations"]
 

@@ -11,13 +11,13 @@ from broker_core.access.authentication import Authenticator
 from broker_core.access.clients import Clients
 from broker_core.catalog import CatalogLogReader
 from broker_core.change_log import ChangeLog
-from broker_core.live_settings import LiveSettings
 from broker_core.memory.permits import Permits
 from broker_core.metrics.history import History
 from broker_core.metrics.metrics import Metrics
 from broker_core.names import NamespaceName
 from broker_core.pipeline import Pipeline
 from broker_core.plugin_api.check_findings import Check
+from broker_core.reloads import LiveSettings
 from broker_core.servers.http.api.admission import ApiAdmission
 from broker_core.servers.http.api.http_metrics import HttpMetrics
 from broker_core.servers.http.api.problem_details import RequestRefused, refused

@@ -10,8 +10,8 @@ from aiohttp.test_utils import make_mocked_request
 
 from broker_core.access.asker import Asker
 from broker_core.errors import Cause, ListingFailed
-from broker_core.live_settings import LiveSettings
 from broker_core.names import NamespaceName
+from broker_core.reloads import LiveSettings
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.problem_details import RequestRefused
 from broker_core.servers.http.api.request_body import Body

@@ -13,10 +13,10 @@ from structlog.testing import capture_logs
 
 from broker_core import TopicName
 from broker_core.broker import Broker
+from broker_core.broker.pulsar_gateway import Gateway
 from broker_core.catalog import SqliteCatalog
 from broker_core.client import LookupSession, ServerRefused
 from broker_core.errors import ServerError
-from broker_core.gateway import Gateway
 from broker_core.settings import Settings
 from tests.support.api_serving import NAMESPACE, ApiServed
 from tests.support.fake_cluster import FakeCluster

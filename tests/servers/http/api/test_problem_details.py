@@ -19,7 +19,7 @@ from broker_core.catalog import (
     TopicInvalid,
 )
 from broker_core.errors import Cause, ListingFailed, TooManyRequests
-from broker_core.mass_deletion_guard import Deletions, MassDeletion
+from broker_core.guards import Deletions, MassDeletion
 from broker_core.servers.http.api.problem_details import problem_of, problem_response, refused
 
 PATH = "/var/lib/topics.sqlite"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from broker_core.catalog import AsyncCatalog, SqliteCatalog
-from broker_core.live_settings import LiveSettings
+from broker_core.reloads import LiveSettings
 from broker_core.servers.http.api.problem_details import RequestRefused
 from broker_core.servers.http.api.services import ApiServices, needs_catalog
 from broker_core.service import Catalog, Find

@@ -8,7 +8,7 @@ from aiohttp import hdrs, web
 from pydantic import ConfigDict, Field
 
 from broker_core.bounds import MAX_REPLICATION
-from broker_core.mass_deletion_guard import Deletions
+from broker_core.guards import Deletions
 from broker_core.names.listed_names import MAX_PARTITIONS
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import JsonObject, schema_of

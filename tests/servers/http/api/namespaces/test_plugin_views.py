@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from broker_core.access.asker import Asker
-from broker_core.live_settings import LiveSettings
+from broker_core.broker.opened_core import opened_pipeline
 from broker_core.names import NamespaceName
-from broker_core.opened_core import opened_pipeline
+from broker_core.reloads import LiveSettings
 from broker_core.servers.http.api.namespaces.plugin_views import is_plain
 from broker_core.servers.http.api.services import ApiServices
 from broker_core.settings import Settings

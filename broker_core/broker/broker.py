@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Self
 import numpy.ma  # noqa: F401 - Arrow imports it with the first array, which would be on the event loop
 import structlog
 
-from broker_core import live_parts
 from broker_core.access.asker import Asker
 from broker_core.access.authentication import Authenticator
 from broker_core.access.clients import Clients
 from broker_core.access.wide_settings import wide_settings
+from broker_core.broker import live_parts
+from broker_core.broker.opened_core import Core, opened_core
 from broker_core.catalog import SqliteCatalog
 from broker_core.errors import BrokerCoreError
-from broker_core.live_settings import LiveSettings
 from broker_core.metrics.event_loop_lag import watch_event_loop
-from broker_core.opened_core import Core, opened_core
 from broker_core.pipeline import Pipeline, open_sight
 from broker_core.quantities import ListenAddress
+from broker_core.reloads import LiveSettings, Reloads, WatchedFiles
 from broker_core.servers.admission import FileBudget, raise_file_limit
 from broker_core.servers.arrival import TlsEntrance, tls_entrances
 from broker_core.servers.http import (
@@ -38,8 +38,6 @@ from broker_core.servers.http import (
 from broker_core.servers.pulsar import LookupQuestions, PulsarOptions, PulsarServer
 from broker_core.service import Admission
 from broker_core.settings import Settings
-from broker_core.sighup_reloads import Reloads
-from broker_core.watched_files import WatchedFiles
 
 if TYPE_CHECKING:
     from broker_core.servers.kafka import KafkaServer

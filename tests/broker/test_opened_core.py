@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from broker_core.broker.opened_core import opened_pipeline
 from broker_core.catalog import CatalogUnusable
-from broker_core.opened_core import opened_pipeline
 from broker_core.plugins.failures import PluginLoadError
 from broker_core.settings import CatalogSettings, KafkaSettings, Settings
 from broker_core.settings.kafka_upstream_model import KafkaUpstreamSettings
@@ -29,7 +29,7 @@ async def test_a_kafka_cluster_is_the_last_plugin(tmp_path: Path) -> None:
     )
     async with opened_pipeline(settings, plugins={"mine": object()}, create=True) as pipeline:
         assert [plugin.name for plugin in pipeline.dispatcher.registry] == ["mine", "kafka-upstream"]
-    assert "broker_core.kafka_gateway" in sys.modules
+    assert "broker_core.broker.kafka_gateway" in sys.modules
 
 
 async def test_who_answers_for_the_cluster_cannot_be_set(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from typing import Final
 
 import structlog
 
-from broker_core.live_settings import Difference, LiveSettings
+from broker_core.reloads.live_settings import Difference, LiveSettings
 from broker_core.settings import Settings, SettingsError
 
 __all__ = ["Reloaded", "Reloads"]
@@ -58,7 +58,7 @@ class Reloads:
         """Call ``reload`` in a thread when the operator requests it. If it raises, the former state stays.
 
         ``files`` returns the files that it reads at this moment: ``reload`` is also called when they change
-        (:class:`~broker_core.watched_files.WatchedFiles`).
+        (:class:`~broker_core.reloads.watched_files.WatchedFiles`).
         """
         self._parts[name] = reload
         self.failing[name] = False

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from broker_core.catalog import SqliteCatalog
-from broker_core.demo import NAMESPACE, demo_topics, free_or_any, prepare_demo, program
+from broker_core.cli.demo_catalog import NAMESPACE, demo_topics, free_or_any, prepare_demo, program
 from broker_core.names import TopicName
 from broker_core.settings import load_settings
 
@@ -51,7 +51,7 @@ def test_it_serves_on_loopback_only(tmp_path: Path) -> None:
 
 def test_the_page_is_served_if_it_is_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for found, enabled in (([], []), ([object()], ["explorer"])):
-        monkeypatch.setattr("broker_core.demo.entry_points", lambda found=found, **_which: found)
+        monkeypatch.setattr("broker_core.cli.demo_catalog.entry_points", lambda found=found, **_which: found)
         settings = load_settings(prepare_demo(tmp_path / str(len(found))).config, environment={}).settings
         assert list(settings.plugins.enabled) == enabled
 

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from broker_core.sighup_reloads import Reloads
-from broker_core.watched_files import WatchedFiles
+from broker_core.reloads import Reloads, WatchedFiles
 from tests.support.eventually import eventually
 
 

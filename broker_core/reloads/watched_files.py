@@ -1,7 +1,7 @@
 """Files that are read again when they change on disk: keys, passwords, certificates.
 
-The files of the parts of :class:`~broker_core.sighup_reloads.Reloads` are checked every two seconds, in a thread. A
-part is reloaded once for each change; if that fails, it stays as it was, which is logged once.
+The files of the parts of :class:`~broker_core.reloads.sighup_reloads.Reloads` are checked every two seconds, in a
+thread. A part is reloaded once for each change; if that fails, it stays as it was, which is logged once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 
 import structlog
 
-from broker_core.sighup_reloads import Reloads
+from broker_core.reloads.sighup_reloads import Reloads
 
 __all__ = ["WatchedFiles"]
 

@@ -9,9 +9,9 @@ import pytest
 
 from broker_core.change_log import CatalogVersion
 from broker_core.errors import Cause, ListingFailed
+from broker_core.guards import ShrinkGuard
 from broker_core.names import NamespaceName
 from broker_core.settings import ShrinkGuardNamespace, ShrinkGuardSettings
-from broker_core.shrink_guard import ShrinkGuard
 from tests.support.clock import WallClock
 
 FIRST_LINE = "broker-core shrink guard 2"
@@ -151,7 +151,7 @@ async def test_a_file_that_is_another_one(tmp_path: Path, text: str) -> None:
 
 
 async def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    from broker_core import shrink_guard
+    from broker_core.guards import shrink_guard
 
     monkeypatch.setattr(shrink_guard, "_MOST", 10)
     own = guard()

@@ -14,6 +14,7 @@ from broker_core.client import ClientError, CredentialsFailed, TlsFailed, Unexpe
 from broker_core.client.kafka import KafkaException, OAuthBearer, Plain, Sasl, Scram
 from broker_core.counted import counted
 from broker_core.errors import BrokerCoreError, ListingFailed
+from broker_core.guards import ShrinkGuard
 from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
 from broker_core.names import Mode, NamespaceName
@@ -23,7 +24,6 @@ from broker_core.servers.kafka import ClusterFront, NodePorts
 from broker_core.service import ClusterEdits, Find
 from broker_core.service_addresses import service_addresses
 from broker_core.settings import KafkaUpstreamSettings, KeySource, Settings
-from broker_core.shrink_guard import ShrinkGuard
 from broker_core.upstream.brokers_tls import brokers_tls
 from broker_core.upstream.kafka import ClusterOptions, ClusterPlugin, KafkaCluster
 

@@ -11,10 +11,10 @@ import aiohttp
 import pytest
 
 from broker_core.access.asker import Asker
+from broker_core.broker.kafka_gateway import NamespaceTaken, cluster_options
 from broker_core.catalog import SqliteCatalog
 from broker_core.client import CredentialsFailed, LookupClient
 from broker_core.client.kafka import AdminClient, NewTopic, OAuthBearer, Plain, Sasl, Scram, TopicCollection
-from broker_core.kafka_gateway import NamespaceTaken, cluster_options
 from broker_core.names import NamespaceName, TopicName
 from broker_core.settings import KafkaUpstreamSettings, UpstreamSettings, UpstreamTlsSettings
 from broker_core.upstream.kafka.topic_store import KafkaTopicStore

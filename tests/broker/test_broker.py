@@ -21,17 +21,17 @@ from structlog.testing import capture_logs
 from broker_core import ListingRequest, NamespaceName, Principal, TopicListingResult, hookimpl
 from broker_core.access.authentication import AuthenticationUnusable
 from broker_core.broker import Broker, ListenError
+from broker_core.broker.opened_core import opened_pipeline
 from broker_core.catalog import CatalogError, SqliteCatalog, newest_snapshot, warm_start
 from broker_core.client import ClientError, Credentials, LookupSession, ServerRefused
 from broker_core.errors import BrokerCoreError
 from broker_core.names import TopicName
-from broker_core.opened_core import opened_pipeline
 from broker_core.pipeline import explain
 from broker_core.plugin_api.listing_request import ListingRequest as Request
 from broker_core.plugins import PluginLoadError
+from broker_core.reloads import WatchedFiles
 from broker_core.settings import Settings
 from broker_core.snapshots.stored import stored_snapshots
-from broker_core.watched_files import WatchedFiles
 from tests.support.certificates import Authority
 from tests.support.eventually import eventually
 from tests.support.raw_client import RawClient
@@ -389,7 +389,7 @@ async def test_a_key_that_cannot_be_used_stops_the_start(tmp_path: Path) -> None
 
 
 async def test_the_files_of_keys_are_watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("broker_core.broker.WatchedFiles", partial(WatchedFiles, period=0.01))
+    monkeypatch.setattr("broker_core.broker.broker.WatchedFiles", partial(WatchedFiles, period=0.01))
     filled(tmp_path)
     async with Broker(_with_tokens(tmp_path, rsa_key())) as broker:
         await asyncio.to_thread((tmp_path / "public.der").write_bytes, der(rsa_key(1)))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from structlog.testing import capture_logs
 
-from broker_core.sighup_reloads import Reloads
+from broker_core.reloads import Reloads
 from tests.support.eventually import eventually
 
 

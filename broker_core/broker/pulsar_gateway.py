@@ -17,6 +17,7 @@ from broker_core.access.sessions import Sessions
 from broker_core.change_log import CatalogVersion, ChangeLog, Changes, Gap
 from broker_core.client import Address, default_client_version
 from broker_core.errors import Cause, ListingFailed
+from broker_core.guards import ShrinkGuard
 from broker_core.listing.listing import Listing
 from broker_core.memory.permit_budget import Keep
 from broker_core.memory.permits import Permits
@@ -28,7 +29,6 @@ from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.listing_result import ListerNotes, TopicListingResult
 from broker_core.servers.admission import FileBudget
 from broker_core.settings import Settings, UpstreamSettings
-from broker_core.shrink_guard import ShrinkGuard
 from broker_core.snapshots import StoredSnapshots
 from broker_core.upstream.pulsar import (
     KnownNamespaces,

@@ -10,7 +10,7 @@ import pytest
 
 _IMPORTED = """
 import sys
-from broker_core.arrow_without_pandas import keep_pandas_out, let_pandas_in
+from broker_core.memory.arrow_without_pandas import keep_pandas_out, let_pandas_in
 {}
 import broker_core.patterns
 assert "pandas" not in sys.modules

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker_core.mass_deletion_guard import Deletions, Loss, MassDeletion
+from broker_core.guards import Deletions, Loss, MassDeletion
 
 HINT = "--dry-run shows them"
 

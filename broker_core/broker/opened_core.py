@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from broker_core import live_parts
 from broker_core.access.sessions import Sessions
-from broker_core.broker_handle import BrokerHandle
+from broker_core.broker import live_parts
+from broker_core.broker.broker_handle import BrokerHandle
+from broker_core.broker.pulsar_gateway import Gateway
 from broker_core.catalog import (
     AsyncCatalog,
     CatalogLister,
@@ -21,14 +22,14 @@ from broker_core.catalog import (
     SqliteCatalog,
     show_catalog,
 )
-from broker_core.gateway import Gateway
-from broker_core.live_settings import LiveSettings
+from broker_core.guards import ShrinkGuard
 from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
 from broker_core.metrics.permit_metrics import show_permits
 from broker_core.pipeline import Pipeline, PipelineOptions, Sight
 from broker_core.plugin_api.listing_result import DefaultLister
 from broker_core.plugins import Dispatcher, PluginRegistry, show_plugins
+from broker_core.reloads import LiveSettings
 from broker_core.servers.pulsar import (
     CatalogLookups,
     LookupService,
@@ -38,11 +39,10 @@ from broker_core.servers.pulsar import (
 )
 from broker_core.service import Changes, Find, ListingFeeds
 from broker_core.settings import Settings
-from broker_core.shrink_guard import ShrinkGuard
 from broker_core.snapshots import StoredSnapshots
 
 if TYPE_CHECKING:
-    from broker_core.kafka_gateway import KafkaGateway
+    from broker_core.broker.kafka_gateway import KafkaGateway
 
 __all__ = ["Core", "opened_core", "opened_pipeline"]
 
@@ -255,7 +255,7 @@ async def _opened_kafka(
     """The Kafka cluster of ``[kafka.upstream]``; nothing for it is imported if there is none."""
     if settings.kafka is None or settings.kafka.upstream is None:
         return None
-    from broker_core.kafka_gateway import KafkaGateway
+    from broker_core.broker.kafka_gateway import KafkaGateway
 
     kafka = KafkaGateway(settings.kafka.upstream, metrics, permits, guard, sessions)
     stack.push_async_callback(kafka.stop)

@@ -11,17 +11,16 @@ import structlog
 from broker_core.access.authentication import Authenticator
 from broker_core.access.authorization import Authorization
 from broker_core.catalog import CatalogLister
-from broker_core.live_settings import LiveSettings
+from broker_core.guards import ShrinkGuard
 from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline import Pipeline
 from broker_core.plugins import Dispatcher, PluginRegistry
+from broker_core.reloads import LiveSettings, Reloads
 from broker_core.servers.admission import FileBudget
 from broker_core.servers.http import ProtectedFromAll
 from broker_core.service import Admission, ListingFeeds
 from broker_core.settings import LimitsSettings, Settings
-from broker_core.shrink_guard import ShrinkGuard
-from broker_core.sighup_reloads import Reloads
 
 if TYPE_CHECKING:
     from broker_core.servers.kafka import KafkaServer

@@ -15,16 +15,16 @@ from prometheus_client import generate_latest
 
 from broker_core.access.sessions import Sessions
 from broker_core.broker import Broker
+from broker_core.broker.pulsar_gateway import Gateway
 from broker_core.change_log import Gap
 from broker_core.client import Credentials, LookupSession, ServerRefused
 from broker_core.errors import ServerError
-from broker_core.gateway import Gateway
+from broker_core.guards import ShrinkGuard
 from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
 from broker_core.names import Mode, NamespaceName
+from broker_core.reloads.sighup_reloads import Reloaded
 from broker_core.settings import Settings, ShrinkGuardSettings, load_settings
-from broker_core.shrink_guard import ShrinkGuard
-from broker_core.sighup_reloads import Reloaded
 from broker_core.snapshots.stored import stored_snapshots
 from broker_core.upstream.snapshots import stored_parts
 from broker_core.wire.pulsar import commands
