@@ -79,6 +79,40 @@ declare global {
     /** Whether the question may be somebody else's. */
     asks?: boolean;
   }
+  /** The functions that modules give each other. */
+  namespace F {
+    type text = (text: string) => string;
+    type shown = (value: unknown) => string;
+    type placeOf = (hash: string) => Place;
+    type split = (text: string, at: string) => [string, string?];
+    type link = (parts: string[], query?: Values | URLSearchParams) => string;
+    type linkIn = (screen: string, namespace: string, query?: Values | URLSearchParams) => string;
+    type params = (values: Values) => URLSearchParams;
+    type go = (to: string, options?: { replace?: boolean }) => void;
+    type address = (path: string, query?: Values) => URL;
+    type useAsk = <T>(ask: ((signal: AbortSignal) => Promise<T>) | null, key: unknown[], options?: Asking) => Asked<T>;
+    type useGet = (path: string | null, query?: Values, options?: Asking) => Asked<any>;
+    type useSettled = <T>(value: T, ms: number) => T;
+    type counted = (value: number, one: string, many?: string) => string;
+    type date = (value: any) => Date | null;
+    type inNamespace = (namespace: string, name: string) => string;
+    type unseen = (text: string, how: (each: string) => string) => string;
+    type download = (name: string, chunks: string[], type: string) => void;
+    type questionOf = (place: Place) => Question;
+    type queryOf = (question: Question, more?: Values) => URLSearchParams;
+    type pairs = (question: Question) => [string, string][];
+    type patternOf = (question: Question) => string;
+    type valuesOf = (question: Question) => Values;
+    type commandOf = (api: Api, method: string, path: string, options: RequestOf) => string;
+    type formsOf = (question: Question, api: Api) => string[][];
+    type stored = (name: string, value?: string) => string | null | undefined;
+    type save = (name: string, hash: string | null) => string | null | undefined;
+    type useValues = (question: Question, name: string, prefix: string | null) => Asked<any>;
+    type isRefused = (error: ApiError | null | undefined) => any;
+    type fullPattern = (typed: string, namespace: string) => { full: string; shift: number };
+    /** Beginning, end and whether it is captured, of each part. */
+    type marker = (full: string) => (name: string) => [number, number, boolean][];
+  }
   interface RowsOf {
     /** Of the list, for screen readers. */
     label: string;

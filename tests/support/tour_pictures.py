@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.support.eventually import eventually_sync
-from tests.support.watched_page import WatchedPage
+from tests.support.watched_page import PATIENCE, WatchedPage
 
 __all__ = ["FOLDER", "VIEW", "compare_or_take"]
 
@@ -41,7 +41,7 @@ def compare_or_take(page: WatchedPage, name: str, *, of: str = "main", low: bool
             assert _shown(page, of) == known, f"the picture {name} is old: see the head of test_tour.py"
             return True
 
-        eventually_sync(as_taken, timeout=15)
+        eventually_sync(as_taken, timeout=PATIENCE / 1000)
         return
     texts: dict[str, Any] = json.loads(_TEXTS.read_text(encoding="utf-8"))
     texts[name] = _shown(page, of)

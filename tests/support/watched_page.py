@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from tests.support.eventually import eventually_sync
 
-__all__ = ["WatchedPage"]
+__all__ = ["PATIENCE", "WatchedPage"]
 
 #: Milliseconds until something must be there, on a machine with other work.
 PATIENCE: Final = 60_000

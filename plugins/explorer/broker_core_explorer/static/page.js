@@ -15,7 +15,7 @@ export const html = htm.bind(h);
 
 // Where the page is, after `#` in the address: it stays in a link, and reaches no log of a server.
 
-/** @param {string} hash @returns {Place} */
+/** @type {F.placeOf} */
 function placeOf(hash) {
   const [path, query = ''] = split(hash.replace(/^#\/?/, ''), '?');
   const parts = path.split('/').map(decoded);
@@ -30,21 +30,22 @@ function decoded(text) {
   }
 }
 
-/** The text before the first separator and behind it. @param {string} text @param {string} at @returns {[string, string?]} */
+/** The text before the first separator and behind it. @type {F.split} */
 export function split(text, at) {
   const index = text.indexOf(at);
   return index < 0 ? [text] : [text.slice(0, index), text.slice(index + 1)];
 }
 
-/** A link within the page. @param {string[]} parts @param {Values} [query] */
+/** A link within the page. @type {F.link} */
 export function link(parts, query = {}) {
   const text = String(query instanceof URLSearchParams ? query : params(query));
   return `#/${parts.map(encodeURIComponent).join('/')}${text && `?${text}`}`;
 }
 
+/** @type {F.linkIn} */
 export const linkIn = (screen, namespace, query) => link([screen, ...namespace.split('/')], query);
 
-/** Values for an address: empty ones are left out, an array is a repeated parameter. @param {Values} values */
+/** Values for an address: empty ones are left out, an array is a repeated parameter. @type {F.params} */
 export function params(values) {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(values)) {
@@ -53,7 +54,7 @@ export function params(values) {
   return query;
 }
 
-/** @param {string} to @param {{replace?: boolean}} [options] `replace`: without a step for the button Back */
+/** `replace`: without a step for the button Back. @type {F.go} */
 export function go(to, { replace = false } = {}) {
   if (to === location.hash) return;
   if (replace) {
@@ -93,8 +94,10 @@ export const ROOT = new URL(
   location.href.replace(/#.*/s, ''),
 );
 
+/** @type {F.text} */
 export const part = (text) => encodeURIComponent(text);
 
+/** @type {F.text} */
 export function ofNamespace(namespace) {
   const [tenant, name = ''] = split(namespace, '/');
   return `namespaces/${part(tenant)}/${part(name)}`;
@@ -102,9 +105,9 @@ export function ofNamespace(namespace) {
 
 /**
  * The only place where addresses of requests are made. What the browser, or a proxy that decodes it, reads as another
- * address (`..` leaves the prefix of the server, with its credentials) is not asked.
- * @param {string} path below `/v1/`; with a slash before it, below the root of the server
- * @param {Values} [query]
+ * address (`..` leaves the prefix of the server, with its credentials) is not asked. `path` is below `/v1/`; with a slash
+ * before it, below the root of the server.
+ * @type {F.address}
  */
 export function address(path, query = {}) {
   const below = path[0] === '/' ? path.slice(1) : `v1/${path}`;
@@ -267,7 +270,7 @@ export const usePage = () => useContext(PageContext);
 const SLOW_MS = 1000;
 const NOTHING = { data: undefined, error: null, loading: false, slow: false, old: false };
 
-/** @template T @param {((signal: AbortSignal) => Promise<T>) | null} ask @param {any[]} key @param {Asking} [options] @returns {Asked<T>} */
+/** @type {F.useAsk} */
 export function useAsk(ask, key, { keep = true, delay = 0, every = 0 } = {}) {
   const { epoch } = usePage();
   const [turn, setTurn] = useState(0);
@@ -318,13 +321,13 @@ export function useAsk(ask, key, { keep = true, delay = 0, every = 0 } = {}) {
   return { ...state, again };
 }
 
-/** What a path of the API has; `null`: nothing is asked. @param {string | null} path @param {Values} [query] @param {Asking} [options] */
+/** What a path of the API has; `null`: nothing is asked. @type {F.useGet} */
 export function useGet(path, query, options) {
   const { api } = usePage();
   return useAsk(path === null ? null : (signal) => api.get(path, query, signal), [path, String(params(query || {}))], options);
 }
 
-/** A value after a pause of typing. */
+/** A value after a pause of typing. @type {F.useSettled} */
 export function useSettled(value, ms) {
   const [settled, set] = useState(value);
   useEffect(() => {
@@ -353,17 +356,20 @@ const clock = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
 const relative = new Intl.RelativeTimeFormat(undefined, { numeric: 'auto' });
 const plurals = new Intl.PluralRules('en');
 
+/** @type {F.shown} */
 export const number = (value) => (typeof value === 'number' && Number.isFinite(value) ? whole.format(value) : '–');
 
-/** The texts of the page are English. */
+/** The texts of the page are English. @type {F.counted} */
 export const counted = (value, one, many = `${one}s`) => `${number(value)} ${plurals.select(value) === 'one' ? one : many}`;
 
+/** @type {F.shown} */
 export function size(bytes) {
   if (typeof bytes !== 'number') return '–';
   const unit = Math.max(0, Math.min(4, Math.floor(Math.log2(bytes) / 10)));
   return `${unit ? some.format(bytes / 1024 ** unit) : whole.format(bytes)} ${['B', 'KiB', 'MiB', 'GiB', 'TiB'][unit]}`;
 }
 
+/** @type {F.shown} */
 export function duration(seconds) {
   if (typeof seconds !== 'number' || !Number.isFinite(seconds)) return '–';
   if (seconds < 1e-3) return `${some.format(seconds * 1e6)} µs`;
@@ -374,12 +380,13 @@ export function duration(seconds) {
   return `${whole.format(Math.round(seconds / 86400))} d`;
 }
 
-/** @param {any} value milliseconds, or text of ISO 8601 @returns {Date | null} */
+/** Of milliseconds, or text of ISO 8601. @type {F.date} */
 export function date(value) {
   const found = new Date(value ?? '');
   return Number.isNaN(found.getTime()) ? null : found;
 }
 
+/** @type {(format: Intl.DateTimeFormat) => F.shown} */
 const shown = (format) => (value) => {
   const found = date(value);
   return found === null ? '–' : format.format(found);
@@ -387,6 +394,7 @@ const shown = (format) => (value) => {
 export const time = shown(moment);
 export const clockTime = shown(clock);
 
+/** @type {F.shown} */
 export function ago(value) {
   const found = date(value);
   if (found === null) return '–';
@@ -397,9 +405,10 @@ export function ago(value) {
   return relative.format(Math.round(seconds), 'second');
 }
 
+/** @type {F.shown} */
 export const percent = (value) => (typeof value === 'number' ? `${some.format(value * 100)} %` : '–');
 
-/** A value whose type is not known before, as one line of text. */
+/** A value whose type is not known before, as one line of text. @type {F.shown} */
 export function anything(value) {
   if (value === null || value === undefined) return '–';
   if (typeof value === 'number') return Number.isInteger(value) ? whole.format(value) : some.format(value);
@@ -408,16 +417,16 @@ export function anything(value) {
   return JSON.stringify(value);
 }
 
-/** A name without its namespace; a topic that is not persistent keeps its full one. */
+/** A name without its namespace; a topic that is not persistent keeps its full one. @type {F.inNamespace} */
 export function shortName(namespace, name) {
   const before = `persistent://${namespace}/`;
   return name.startsWith(before) ? name.slice(before.length) : name;
 }
 
-/** A text whose controls and the like are as `how` writes them. */
+/** A text whose controls and the like are as `how` writes them. @type {F.unseen} */
 export const unseen = (text, how) => text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, how);
 
-/** For a shell; a terminal may run what is not escaped. */
+/** For a shell; a terminal may run what is not escaped. @type {F.text} */
 export function quoted(text) {
   if (/^[\w@%+=:,./-]+$/.test(text)) return text;
   const escaped = (each) => unseen(each, (one) => encodeURIComponent(one).replaceAll('%', '\\x'));

@@ -62,8 +62,8 @@ export function Copy({ text, label }) {
   return html`<button type="button" class="quiet" onClick=${copy}>${label}</button>`;
 }
 
-/** Plain http has no clipboard. @param {string} text */
-export async function toClipboard(text) {
+/** Plain http has no clipboard. @type {(text: string) => Promise<boolean>} */
+async function toClipboard(text) {
   try {
     await navigator.clipboard.writeText(text);
     return true;
@@ -79,6 +79,7 @@ export async function toClipboard(text) {
   }
 }
 
+/** @type {F.download} */
 export function download(name, chunks, type) {
   const url = URL.createObjectURL(new Blob(chunks, { type }));
   const anchor = document.createElement('a');

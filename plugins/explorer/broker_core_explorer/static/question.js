@@ -5,7 +5,7 @@ import { Field, TextInput } from './parts.js';
 const MODES = [['persistent', 'Persistent'], ['non_persistent', 'Non-persistent'], ['all', 'All']];
 const AS = /** @type {const} */ (['role', 'address', 'client_version']);
 
-/** @param {Place} place @returns {Question} */
+/** @type {F.questionOf} */
 export function questionOf({ path, query }) {
   /** @type {Record<string, string>} */
   const as = {};
@@ -23,7 +23,7 @@ export function questionOf({ path, query }) {
   };
 }
 
-/** @param {Question} question @param {Record<string, any>} [more] */
+/** @type {F.queryOf} */
 export function queryOf(question, more = {}) {
   return params({
     q: question.typed,
@@ -34,13 +34,13 @@ export function queryOf(question, more = {}) {
   });
 }
 
-/** Properties that are asked with: one whose value is not typed yet is none. */
+/** Properties that are asked with: one whose value is not typed yet is none. @type {F.pairs} */
 const asked = (question) => question.properties.filter(([key, value]) => key !== '' && value !== '');
 
-/** @param {Question} question */
+/** @type {F.patternOf} */
 export const patternOf = (question) => fullPattern(question.typed, question.namespace).full;
 
-/** What a listing is asked with by GET. @param {Question} question */
+/** What a listing is asked with by GET. @type {F.valuesOf} */
 export function parametersOf(question) {
   return {
     pattern: patternOf(question),
@@ -49,7 +49,7 @@ export function parametersOf(question) {
   };
 }
 
-/** The body of `explain` and `:why`. @param {Question} question */
+/** The body of `explain` and `:why`. @type {F.valuesOf} */
 export function bodyOf(question) {
   return {
     pattern: patternOf(question) || null,
@@ -62,11 +62,11 @@ export function bodyOf(question) {
 /** What `curl` authenticates with. */
 const credentialsOf = ({ signedIn, user }) => (user ? [`-u ${quoted(user)}`] : signedIn ? ['-H "Authorization: Bearer $TOKEN"'] : []);
 
-/** The command of a change on the server that runs. */
-export const commandOf = (api, method, path, /** @type {any} */ { body, type = 'application/json' }) => [`curl -sS -X ${method}`, ...credentialsOf(api),
+/** The command of a change on the server that runs. @type {F.commandOf} */
+export const commandOf = (api, method, path, { body, type = 'application/json' }) => [`curl -sS -X ${method}`, ...credentialsOf(api),
   ...(body ? [`-H 'Content-Type: ${type}'`, `-d ${quoted(JSON.stringify(body))}`] : []), quoted(address(path).href)].join(' \\\n  ');
 
-/** Names of forms, and their texts. @returns {string[][]} */
+/** Names of forms, and their texts. @type {F.formsOf} */
 export function formsOf(question, { signedIn, user }) {
   const path = `${ofNamespace(question.namespace)}/topics`;
   const url = address(path).href;
@@ -95,7 +95,7 @@ export function formsOf(question, { signedIn, user }) {
 /** As Python writes it. */
 const text = (value) => unseen(JSON.stringify(value), (each) => `\\U${Number(each.codePointAt(0)).toString(16).padStart(8, '0')}`);
 
-/** What this browser keeps, or is to keep. @param {string} name @param {string} [value] */
+/** What this browser keeps, or is to keep. @type {F.stored} */
 export function stored(name, value) {
   try {
     if (value !== undefined) localStorage.setItem(`broker-core.${name}`, value);
@@ -116,7 +116,7 @@ export function savedQuestions() {
   return Array.isArray(found) ? found.filter((each) => typeof each?.name === 'string' && /^#\//.test(each?.hash)) : [];
 }
 
-/** `hash` null: forget it. */
+/** `hash` null: forget it. @type {F.save} */
 export function save(name, hash) {
   const others = savedQuestions().filter((each) => each.name !== name);
   return stored('saved', JSON.stringify(hash === null ? others : [{ name, hash }, ...others].slice(0, 50)));
@@ -165,7 +165,7 @@ export function QuestionForm({ screen, question, error, more = {}, asks = true }
   </form>`;
 }
 
-/** The values of a property by the rest of the question. */
+/** The values of a property by the rest of the question. @type {F.useValues} */
 export const useValues = (question, name, prefix) => useGet(prefix === null ? null : `${ofNamespace(question.namespace)}/properties/${part(name)}`,
   { ...parametersOf({ ...question, properties: question.properties.filter(([key]) => key !== name) }), prefix, limit: 50 });
 
@@ -214,7 +214,7 @@ function MoreOfQuestion({ question, set, asks }) {
   </details>`;
 }
 
-/** Whether RE2 refuses the pattern; it is not asked of one that is too long. */
+/** Whether RE2 refuses the pattern; it is not asked of one that is too long. @type {F.isRefused} */
 export const isRefused = (error) => error?.cause_ === 'PATTERN' && error.problem.error;
 
 function Refused({ error, question }) {
@@ -233,6 +233,7 @@ const META = /[\\^$.*+?()[\]{}|]/;
 const PARTITION = /-partition-\d+$/;
 const SCHEME = /^(?:non-)?persistent:\/\//;
 
+/** @type {F.text} */
 export const literal = (text) => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
 
 export const SPACE = 'It begins or ends with a space.';
@@ -246,12 +247,7 @@ const DOUBTS = [
   [/^[^\\^$.*+?()[\]{}|]+$/, '.*$&.*', 'Only the topic with exactly this name matches. Names that contain it:'],
 ];
 
-/**
- * What is asked for a typed text, and where it begins in it: names are matched with `tenant/namespace/` before them.
- * @param {string} typed
- * @param {string} namespace
- * @returns {{full: string, shift: number}}
- */
+/** What is asked for a typed text, and where it begins in it: names are matched with `tenant/namespace/` before them. @type {F.fullPattern} */
 function fullPattern(typed, namespace) {
   if (typed === '') return { full: '', shift: 0 };
   const body = typed.replace(/^\^/, '').replace(SCHEME, '');
@@ -320,8 +316,7 @@ const LONGEST_MS = 20;
 /**
  * A function from the full name of a topic to its marked parts, `[start, end, captured]`. RE2 decides on the server what
  * matches: whatever is doubtful here has no colour.
- * @param {string} full
- * @returns {(name: string) => [number, number, boolean][]}
+ * @type {F.marker}
  */
 export function marker(full) {
   const none = () => [];

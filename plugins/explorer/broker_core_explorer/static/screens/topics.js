@@ -97,6 +97,7 @@ function Listing({ found, load, stale, last, turn }) {
   </div>`;
 }
 
+/** @type {F.inNamespace} */
 export function topicLink(namespace, name) {
   return link(['topic', ...namespace.split('/'), shortName(namespace, name)]);
 }
