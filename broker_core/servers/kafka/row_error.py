@@ -31,6 +31,8 @@ MESSAGES: Final[Mapping[ErrorCode, str]] = MappingProxyType(
             "The server experienced an unexpected error when processing the request."
         ),
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",
+        ErrorCode.REQUEST_TIMED_OUT: "The request timed out.",
+        ErrorCode.NOT_CONTROLLER: "This is not the correct controller for this cluster.",
         ErrorCode.UNKNOWN_TOPIC_ID: "This server does not host this topic ID.",
         ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Topic authorization failed.",
         ErrorCode.GROUP_AUTHORIZATION_FAILED: "Group authorization failed.",
@@ -45,7 +47,12 @@ MESSAGES: Final[Mapping[ErrorCode, str]] = MappingProxyType(
 
 #: The codes for failures of the server, or of a part that it needs.
 FAILURES: Final = frozenset(
-    {ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.COORDINATOR_NOT_AVAILABLE}
+    {
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_CONTROLLER,
+    }
 )
 
 #: Characters of a message, which may quote what a client sent: a text of versions before the flexible ones has 32,767

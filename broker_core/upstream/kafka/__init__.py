@@ -8,6 +8,7 @@ from broker_core.upstream.kafka.cluster_topics import ClusterTopics
 from broker_core.upstream.kafka.kafka_cluster import (
     ANY,
     CONTROLLER,
+    AnswerLost,
     ClusterOptions,
     Coordinator,
     KafkaCluster,
@@ -19,6 +20,7 @@ __all__ = [
     "ANY",
     "CLUSTER_PLUGIN",
     "CONTROLLER",
+    "AnswerLost",
     "ClientIdentity",
     "ClusterOptions",
     "ClusterPlugin",

@@ -42,7 +42,7 @@ from broker_core.wire.kafka import (
     response_frame,
 )
 
-__all__ = ["ANY", "CONTROLLER", "ClusterOptions", "Coordinator", "KafkaCluster", "Target"]
+__all__ = ["ANY", "CONTROLLER", "AnswerLost", "ClusterOptions", "Coordinator", "KafkaCluster", "Target"]
 
 _log = structlog.get_logger(__name__)
 
@@ -101,6 +101,10 @@ class _Idle:
     principal: str
     connections: ClusterConnections
     since: float
+
+
+class AnswerLost(ConnectionLost):
+    """The connection broke, or no answer came in time, after a node was asked: whether it did it is not known."""
 
 
 class KafkaCluster:
@@ -247,7 +251,7 @@ class KafkaCluster:
 
         ``again`` false: it is not asked again if the connection is lost meanwhile, since a change may have been made.
         ``hold`` is awaited with the size of a large answer before it is read; ``read`` makes the answer of its bytes.
-        Raises :exc:`~broker_core.client.ClientError`.
+        Raises :exc:`AnswerLost` and other :exc:`~broker_core.client.ClientError`.
         """
         least, most = version if isinstance(version, tuple) else (version or 0, version)
         async with self._connections(identity) as connections:
@@ -259,10 +263,12 @@ class KafkaCluster:
                     answer = await connection.ask(
                         api, body, least=least, most=most, hold=hold, read=partial(_without_addresses, read)
                     )
-                except ConnectionLost:
+                except ConnectionLost as lost:
                     connections.forget()
                     if not attempt or (asked and not again):
                         self._wrote(changed_topics(api, body, None))
+                        if asked:
+                            raise AnswerLost(str(lost)) from lost
                         raise
                 except BaseException:
                     if asked:  # its result is unknown

@@ -303,8 +303,10 @@ def _cluster_failures() -> Iterator[None]:
             reason="denied" if is_denied else "upstream",
         ) from None
     except ClientError as failed:
+        # Clients learn no address of a node from it.
+        _log.warning("the Kafka cluster was not asked", reason=str(failed))
         raise ListingFailed(
-            f"Cannot ask the Kafka cluster behind this server: {failed}",
+            "Cannot ask the Kafka cluster behind this server; its log says why",
             cause=Cause.UPSTREAM,
             reason="upstream",
         ) from None

@@ -121,6 +121,7 @@ async def test_a_cluster_that_is_not_there_is_an_error() -> None:
     with pytest.raises(ListingFailed, match="Cannot ask the Kafka cluster") as failed:
         await store.list(None, NAMESPACE, Mode.PERSISTENT, None, admit)
     assert failed.value.cause is Cause.UPSTREAM
+    assert "127.0.0.1" not in str(failed.value)
     await cluster.stop()
 
 

@@ -1,4 +1,4 @@
-"""DeleteAcls before a cluster whose topics may be hidden: filters delete only ACLs that DescribeAcls shows."""
+"""CreateAcls and DeleteAcls before a cluster whose topics may be hidden: they change only what DescribeAcls shows."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ from broker_core.kafka.acls.bindings import (
 from broker_core.servers.kafka.apis.acls import filter_of, matched, none_deleted
 from broker_core.servers.kafka.call import KafkaCall
 from broker_core.servers.kafka.gateway.hidden import are_some, hidden_resources, hold_decoded
-from broker_core.servers.kafka.gateway.relay import ask
+from broker_core.servers.kafka.gateway.relay import by_controller
 from broker_core.servers.kafka.handler_row import AnswerLater
-from broker_core.servers.kafka.row_error import MOST_CHANGES, TOO_LARGE, RowError
+from broker_core.servers.kafka.row_error import MOST_CHANGES, TOO_LARGE, RowError, error_row
+from broker_core.upstream.kafka import ANY
 from broker_core.wire.kafka import DESCRIBE_ACLS, ErrorCode, Fields
 
-__all__ = ["delete_shown"]
+__all__ = ["create_shown", "delete_shown"]
 
 _OF_TOPICS: Final = frozenset({ResourceType.ANY, ResourceType.TOPIC})
 #: The patterns of filters that may match an ACL on a topic by its name.
@@ -37,6 +38,29 @@ _EVERY: Final[Fields] = {
     "operation": Operation.ANY,
     "permission_type": Permission.ANY,
 }
+
+
+def create_shown(relay: AnswerLater) -> AnswerLater:
+    """A handler of CreateAcls. An ACL on a hidden topic, by its name, would be in no answer, and no filter would delete
+    it: it is refused, with masks as one on a missing topic is.
+    """
+
+    async def answer(call: KafkaCall) -> Fields:
+        creations: Sequence[Fields] = call.body["creations"]
+        if not are_some(call):
+            return await relay(call)
+        named = [{**row, "pattern_type": row["resource_pattern_type"]} for row in creations]
+        is_hidden = await hidden_resources(call, named, "create_acl")
+        gone = [is_hidden(row) for row in named]
+        left = [row for row, is_gone in zip(creations, gone, strict=True) if not is_gone]
+        refused = _failure(call, error_row(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        if not left:
+            return {"results": [refused] * len(creations)}
+        found = await relay(replace(call, body={**call.body, "creations": left}))
+        results = iter(found["results"])
+        return found | {"results": [refused if is_gone else next(results, refused) for is_gone in gone]}
+
+    return answer
 
 
 def delete_shown(relay: AnswerLater) -> AnswerLater:
@@ -59,7 +83,9 @@ def delete_shown(relay: AnswerLater) -> AnswerLater:
         ]
         if not any(wide):
             return await relay(call)
-        described = await ask(call, DESCRIBE_ACLS, _EVERY)
+        described = await by_controller(
+            replace(call, body=_EVERY), DESCRIBE_ACLS, _failure, target=ANY, again=True
+        )
         if described["error_code"]:
             return none_deleted(
                 call, RowError(ErrorCode(described["error_code"]), described["error_message"])
@@ -85,6 +111,10 @@ def delete_shown(relay: AnswerLater) -> AnswerLater:
         }
 
     return answer
+
+
+def _failure(_call: KafkaCall, error: RowError) -> Fields:
+    return {"error_code": error.code, "error_message": error.message}
 
 
 def _may_be_of_topics(row: Fields) -> bool:
@@ -132,7 +162,7 @@ def _of_resource(row: Fields) -> Fields:
 def _joined(results: Sequence[Fields]) -> Fields:
     """The results of the filters that stand for one, or their first error."""
     failed = next((row for row in results if row["error_code"]), {"error_code": 0, "error_message": None})
-    rows = [row for each in results for row in each["matching_acls"]]
+    rows = [row for each in results for row in each.get("matching_acls", ())]
     return {
         "error_code": failed["error_code"],
         "error_message": failed["error_message"],

@@ -14,15 +14,14 @@ from broker_core.names.topic_id import topic_id_text
 from broker_core.servers.kafka.apis.acls import none_created, none_deleted, told_created, told_deleted
 from broker_core.servers.kafka.apis.create_topics import collision
 from broker_core.servers.kafka.call import KafkaCall
-from broker_core.servers.kafka.gateway.acls import delete_shown
+from broker_core.servers.kafka.gateway.acls import create_shown, delete_shown
 from broker_core.servers.kafka.gateway.hidden import are_some, denied, guarded, hidden, hidden_ids, refusal
 from broker_core.servers.kafka.gateway.reads import Kept, by_coordinator, of_one_group
-from broker_core.servers.kafka.gateway.relay import ask
+from broker_core.servers.kafka.gateway.relay import Refused, by_controller
 from broker_core.servers.kafka.handler_row import AnswerLater, HandlerRow, audited, row_of
 from broker_core.servers.kafka.new_topic import new_name
 from broker_core.servers.kafka.row_error import FAILURES, MESSAGES, RowError, error_row
 from broker_core.service import Action, AuditRow, right_to
-from broker_core.upstream.kafka import CONTROLLER
 from broker_core.wire.kafka import (
     ALTER_CONFIGS,
     ALTER_PARTITION_REASSIGNMENTS,
@@ -107,15 +106,15 @@ class _Change:
         return error.fields_of(self.api.response.struct_at(self.errors or self.answered))
 
 
-def _by_controller(api: Api) -> AnswerLater:
+def _by_controller(api: Api, refused: Refused) -> AnswerLater:
     async def answer(call: KafkaCall) -> Fields:
-        return await ask(call, api, target=CONTROLLER, again=False)
+        return await by_controller(call, api, refused)
 
     return answer
 
 
 def _handler(change: _Change) -> AnswerLater:
-    relay = change.relay or _by_controller(change.api)
+    relay = change.relay or _by_controller(change.api, _all_refused(change))
 
     async def later(call: KafkaCall) -> Fields:
         things: Sequence[Any] = call.body[change.asked]
@@ -367,7 +366,7 @@ async def _delete_topics(call: KafkaCall) -> Fields:
     if refused and not left:
         return {"responses": refused}
     body = {**call.body, "topics": left, "topic_names": [row["name"] for row in left]}
-    answer = await _by_controller(DELETE_TOPICS)(replace(call, body=body))
+    answer = await _by_controller(DELETE_TOPICS, _no_topics)(replace(call, body=body))
     return answer | {"responses": [*answer["responses"], *refused]}
 
 
@@ -412,9 +411,11 @@ _delete_groups: Final = by_coordinator(
     DELETE_GROUPS, Kept("groups_names", "", "results", "group_id"), _no_groups, again=False
 )
 _leave: Final = of_one_group(LEAVE_GROUP, _nobody_leaves, again=False)
-_create_acls: Final = guarded(_by_controller(CREATE_ACLS), _OF_CLUSTER, none_created, "create_acl")
+_create_acls: Final = guarded(
+    create_shown(_by_controller(CREATE_ACLS, none_created)), _OF_CLUSTER, none_created, "create_acl"
+)
 _delete_acls: Final = guarded(
-    delete_shown(_by_controller(DELETE_ACLS)), _OF_CLUSTER, none_deleted, "delete_acl"
+    delete_shown(_by_controller(DELETE_ACLS, none_deleted)), _OF_CLUSTER, none_deleted, "delete_acl"
 )
 _remove_groups: Final = guarded(_delete_groups, _OF_GROUPS, _no_groups, "delete_group")
 _remove_members: Final = guarded(_leave, _OF_GROUPS, _nobody_leaves, "delete_group")

@@ -7,11 +7,11 @@ node keeps goes to that node; log directories are asked for at the ports of node
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 from broker_core.client import ClientError
 from broker_core.servers.kafka.apis.offset_fetch import refused_offsets
@@ -28,8 +28,10 @@ from broker_core.servers.kafka.gateway.hidden import (
 )
 from broker_core.servers.kafka.gateway.passes import of_pass
 from broker_core.servers.kafka.gateway.relay import (
+    Refused,
     ask,
     beside,
+    by_controller,
     front_of,
     joined,
     nodes_now,
@@ -66,9 +68,6 @@ from broker_core.wire.kafka import (
 )
 
 __all__ = ["READ_ROWS", "Kept", "by_coordinator", "of_one_group"]
-
-#: Makes the answer to a request that is refused, of its error.
-Refused: TypeAlias = Callable[[KafkaCall, RowError], Fields]
 
 _OF_GROUPS: Final = ErrorCode.GROUP_AUTHORIZATION_FAILED
 _OF_TRANSACTIONS: Final = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
@@ -390,8 +389,9 @@ async def _groups(call: KafkaCall) -> Fields:
 
 
 async def _reassignments(call: KafkaCall) -> Fields:
-    """Reassignments, asked of one node: each has all of the controller's."""
-    return await ask(call, LIST_PARTITION_REASSIGNMENTS)
+    """Reassignments, asked of any node: each hands the request on to the controller."""
+    api = LIST_PARTITION_REASSIGNMENTS
+    return await by_controller(call, api, partial(_refused, api), target=ANY, again=True)
 
 
 async def _config_resources(call: KafkaCall) -> Fields:

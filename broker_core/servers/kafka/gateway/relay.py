@@ -6,10 +6,16 @@ import asyncio
 from collections.abc import Callable, Coroutine, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
-from broker_core.client import ClientError
-from broker_core.client.kafka import LARGE_ANSWER, Cluster, KafkaException, ReadAnswer
+from broker_core.client import ClientError, ConnectionLost
+from broker_core.client.kafka import (
+    LARGE_ANSWER,
+    Cluster,
+    KafkaException,
+    NotControllerException,
+    ReadAnswer,
+)
 from broker_core.memory.permit_budget import Permit
 from broker_core.memory.permits import SMALL_ANSWER
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
@@ -18,7 +24,8 @@ from broker_core.servers.kafka.gateway.hidden import DECODED, are_some
 from broker_core.servers.kafka.page import without_page
 from broker_core.servers.kafka.page_shapes import shape_of
 from broker_core.servers.kafka.raw_units import asked_path, raw_path
-from broker_core.upstream.kafka import ANY, Coordinator, Target
+from broker_core.servers.kafka.row_error import RowError, error_row
+from broker_core.upstream.kafka import ANY, CONTROLLER, AnswerLost, Coordinator, Target
 from broker_core.wire.kafka import (
     CONSUMER_GROUP_DESCRIBE,
     DESCRIBE_GROUPS,
@@ -41,11 +48,13 @@ from broker_core.wire.kafka import (
 
 __all__ = [
     "Joined",
+    "Refused",
     "ask",
     "asked",
     "at_port",
     "beside",
     "brokers",
+    "by_controller",
     "coordinator",
     "front_of",
     "joined",
@@ -55,12 +64,17 @@ __all__ = [
     "reader_of_rows",
 ]
 
+#: Makes the answer to a request that is refused, of its error.
+Refused: TypeAlias = Callable[[KafkaCall, RowError], Fields]
+
 #: Bytes of memory for each byte of a large answer while the places of its rows are found, which stay bytes.
 _AS_BYTES: Final = 2
 #: Bytes of the length in front of a message.
 _LENGTH: Final = 4
 #: Milliseconds that a node may take for a change, so that its own answer comes in time.
 _MOST_MS: Final = 15_000
+#: Seconds to wait for a controller, within the deadline of a call.
+_MOST_SECONDS: Final = 18.0
 #: Their answers name topics, which are noted.
 _LOOKED_AT: Final = frozenset({METADATA, DESCRIBE_TOPIC_PARTITIONS})
 #: Topics are named inside their rows, in which some may be hidden.
@@ -92,6 +106,35 @@ async def ask(
         return await asked(call, api, target if node is None else node, body, again=again)
     except ClientError as failed:
         raise CloseClient(str(failed)) from failed
+
+
+async def by_controller(
+    call: KafkaCall,
+    api: Api,
+    refused: Refused,
+    *,
+    target: Target = CONTROLLER,
+    again: bool = False,
+) -> Fields:
+    """The answer to a request that a cluster's controller decides, whatever node hands it on.
+
+    ``refused`` makes the answer if the controller does not answer: with a code for a new attempt if it was not asked,
+    and else with the one for an unknown outcome. Raises :exc:`~..call.CloseClient` if the client is not let in, and if
+    the node at whose port the client is cannot be asked.
+    """
+    node = call.node.of_cluster
+    try:
+        async with asyncio.timeout(_MOST_SECONDS):
+            return await asked(call, api, target if node is None else node, again=again)
+    except (AnswerLost, TimeoutError):
+        code = ErrorCode.REQUEST_TIMED_OUT
+    except NotControllerException:
+        code = ErrorCode.NOT_CONTROLLER
+    except ClientError as failed:
+        if node is not None or not isinstance(failed, ConnectionLost):
+            raise CloseClient(str(failed)) from failed
+        code = ErrorCode.NOT_CONTROLLER
+    return refused(call, error_row(code))
 
 
 async def asked(

@@ -111,3 +111,26 @@ async def test_a_filter_deletes_what_is_shown_and_no_more(
         gone = await client.delete_acls([every, wanted, AclFilter(principal="User:nobody")])
         assert [sorted(gone[each].keys()) for each in gone] == [[], sorted(matching), []]
     assert set(await cluster.describe_acls()) == before - matching
+
+
+async def test_an_acl_on_a_hidden_topic_is_refused_as_on_a_missing_one(
+    tmp_path: Path, cluster: Cluster
+) -> None:
+    asked = {
+        resource: AclBinding(*resource, "User:eve", "*", Operation.READ, Permission.ALLOW)
+        for resource in ((_TOPIC, "never.there", _LITERAL), *_THERE)
+    }
+    before = set(await cluster.describe_acls())
+    async with _through(tmp_path, cluster, {"secrets": Secrets()}) as client:
+        made = await client.create_acls([*asked.values()])
+        errors = {row[:3]: (type(error), str(error)) for row, error in made.errors.items()}
+        assert errors.keys() == {(_TOPIC, "never.there", _LITERAL), _HIDDEN, _NOT_THERE}
+        assert len(set(errors.values())) == 1
+        # What is made is shown, and is deleted again.
+        mine = AclFilter(principal="User:eve")
+        assert {row[:3] for row in await client.describe_acls(mine)} == asked.keys() - errors.keys()
+        assert {row[:3] for row in await cluster.describe_acls(mine)} == asked.keys() - errors.keys()
+        (await client.delete_acls([mine])).all()
+    assert set(await cluster.describe_acls()) == before
+    async with _through(tmp_path, cluster, tables=_RULES) as client:
+        (await client.create_acls([*asked.values()])).all()

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -14,10 +15,61 @@ from broker_core.client.kafka import (
     UnknownTopicOrPartitionException,
 )
 from broker_core.names import PERSISTENT, TopicName
-from broker_core.wire.kafka import CREATE_PARTITIONS, CREATE_TOPICS
-from tests.support.kafka_gateway import NAMESPACE, Cluster, gateway
+from broker_core.wire.kafka import (
+    ALTER_CONFIGS,
+    ALTER_PARTITION_REASSIGNMENTS,
+    API_VERSIONS,
+    CREATE_ACLS,
+    CREATE_PARTITIONS,
+    CREATE_TOPICS,
+    DELETE_ACLS,
+    DELETE_TOPICS,
+    DESCRIBE_ACLS,
+    INCREMENTAL_ALTER_CONFIGS,
+    LIST_PARTITION_REASSIGNMENTS,
+    METADATA,
+    ZERO_ID,
+    Api,
+    Fields,
+)
+from tests.support.kafka_gateway import NAMESPACE, Cluster, Secrets, gateway
 from tests.support.kafka_serving import ask_once
 from tests.support.kafka_topics import changing
+from tests.support.scripted_kafka import ScriptedKafka
+
+_TOPIC: Final[Fields] = {
+    "name": "t",
+    "num_partitions": 1,
+    "replication_factor": 1,
+    "assignments": [],
+    "configs": [],
+}
+_RESOURCE: Final[Fields] = {"resource_type": 2, "resource_name": "t", "configs": []}
+_FILTER: Final[Fields] = {
+    "resource_type_filter": 2,
+    "pattern_type_filter": 1,
+    "operation": 1,
+    "permission_type": 1,
+}
+_ACL: Final[Fields] = {"resource_type": 2, "resource_name": "t", "principal": "User:u", "host": "*"}
+_MOVED: Final[Fields] = {
+    "name": "t",
+    "partitions": [{"partition_index": index, "replicas": None} for index in (0, 4)],
+}
+#: What the controller decides, and the array of the answer.
+_DECIDED: Final[list[tuple[Api, int, Fields, str]]] = [
+    (CREATE_TOPICS, 7, {"topics": [_TOPIC]}, "topics"),
+    (CREATE_TOPICS, 2, {"topics": [_TOPIC]}, "topics"),
+    (CREATE_PARTITIONS, 3, {"topics": [{"name": "t", "count": 2, "assignments": None}]}, "results"),
+    (DELETE_TOPICS, 6, {"topics": [{"name": "t", "topic_id": ZERO_ID}]}, "responses"),
+    (DELETE_TOPICS, 3, {"topic_names": ["t"]}, "responses"),
+    (ALTER_CONFIGS, 2, {"resources": [_RESOURCE]}, "responses"),
+    (INCREMENTAL_ALTER_CONFIGS, 1, {"resources": [_RESOURCE]}, "responses"),
+    (ALTER_PARTITION_REASSIGNMENTS, 0, {"topics": [_MOVED]}, "responses"),
+    (CREATE_ACLS, 3, {"creations": [{**_ACL, "operation": 3, "permission_type": 3}]}, "results"),
+    (DELETE_ACLS, 3, {"filters": [_FILTER]}, "filter_results"),
+    (LIST_PARTITION_REASSIGNMENTS, 0, {"topics": None}, ""),
+]
 
 
 async def test_changes_are_made_at_the_cluster(through: AdminClient, cluster: Cluster) -> None:
@@ -86,3 +138,28 @@ async def test_what_a_topic_has_is_for_clients_that_may_list_it(
         (refused,) = (await ask_once(front, CREATE_PARTITIONS, 3, asked))["results"]
         assert refused["error_code"] == 37
         assert ("47" in (refused["error_message"] or "")) is shows
+
+
+@pytest.mark.parametrize(("asked", "code", "masked"), [(False, 41, False), (True, 7, False), (True, 7, True)])
+async def test_without_a_controller_each_row_is_an_error_at_the_port_of_the_listener(
+    tmp_path: Path, asked: bool, code: int, masked: bool
+) -> None:
+    # A node closes the connection when it is asked what it has no handler for.
+    versions = {
+        api: api.versions for api in (API_VERSIONS, METADATA, DESCRIBE_ACLS, *(row[0] for row in _DECIDED))
+    }
+    plugins = {"secrets": Secrets()} if masked else None
+    async with ScriptedKafka(versions=versions) as node, gateway(tmp_path, node.address, plugins) as front:
+        prefixed = {"resource_type": 2, "resource_name": "t", "pattern_type": 4}
+        node.handlers[DESCRIBE_ACLS] = lambda _: {"resources": [prefixed]}
+        await ask_once(front, METADATA, 12, {"topics": None})
+        if not asked:
+            await node.stop()
+        for api, version, body, array in _DECIDED:
+            if masked and api not in (CREATE_TOPICS, DELETE_ACLS):
+                continue  # there is no such topic
+            answer = await ask_once(front, api, version, body)
+            (row,) = answer[array] if array else [answer]
+            codes = {each["error_code"] for each in row.get("partitions") or [row]}
+            assert codes == {code}, (api.name, answer)
+            assert "127.0.0.1" not in str(answer)
