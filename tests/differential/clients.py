@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import re
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Final, Self
 
 import aiohttp
@@ -21,9 +20,10 @@ from tests.support.served import Served
 __all__ = ["Clients"]
 
 #: Seconds in which an answer must have come, whatever it is.
-_PATIENCE: Final = 30.0
-#: Seconds after which a server waits for the rest of a message.
+_PATIENCE: Final = 120.0
+#: Seconds, and answers to others after them, in which a server that says nothing waits for the rest of a message.
 _SILENCE: Final = 0.5
+_OTHERS: Final = 5
 _LARGEST: Final = 1 << 28
 _LENGTH: Final = re.compile(rb"Content-Length: ([0-9]+)")
 
@@ -58,20 +58,22 @@ class _Connection:
         self.writer.close()
         return said
 
-    async def rest(self) -> bytes:
+    async def rest(self, waits: Coroutine[None, None, None]) -> bytes:
         """All that still comes, after which there is nothing more to say.
 
-        What has no answer yet when the end is seen gets none: the end comes once the server says something, or waits.
+        What has no answer yet when the end is seen gets none: the end comes once the server says something, or waits,
+        which is so when ``waits`` is done.
         """
-        said = b""
+        reading = asyncio.create_task(self.reader.read(1 << 16))
+        waiting = asyncio.create_task(waits)
         try:
-            with suppress(TimeoutError):
-                said = await asyncio.wait_for(self.reader.read(1 << 16), _SILENCE)
+            await asyncio.wait({reading, waiting}, return_when=asyncio.FIRST_COMPLETED)
             self.writer.write_eof()
-            return said + await self.reader.read(-1)
+            return await reading + await self.reader.read(-1)
         except (ConnectionError, OSError):
             return b"<reset>"
         finally:
+            waiting.cancel()
             self.writer.close()
 
 
@@ -168,7 +170,14 @@ class Clients:
                 break
         if data:
             connection.writer.write(data)
-        return said, await asyncio.wait_for(connection.rest(), _PATIENCE)
+        return said, await asyncio.wait_for(connection.rest(self._waits()), _PATIENCE)
+
+    async def _waits(self) -> None:
+        """Come to an end when the server, however slow, would have said something by now."""
+        await asyncio.sleep(_SILENCE)
+        for _ in range(_OTHERS):
+            async with self._http.get(f"http://{self.server.ready['http']}/-/live") as answer:
+                assert answer.ok
 
     async def _connected(
         self, road: str, persona: Persona, handshake: Callable[[Persona, str], list[bytes]]

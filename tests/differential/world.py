@@ -147,6 +147,7 @@ class World:
     def _settings(self) -> dict[str, dict[str, Any]]:
         return {
             "http": {"listen": "127.0.0.1:0", "most_items": 2000},
+            "pulsar": {"keep_alive": "1h"},  # a client that is asked seldom would answer no PING
             "kafka": {
                 "listen": "127.0.0.1:0",
                 "advertised": "broker.example:9092",
