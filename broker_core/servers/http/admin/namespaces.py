@@ -18,11 +18,11 @@ from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.namespaces.list_namespaces import allowed_namespaces
 from broker_core.servers.http.api.operation import Body, Operation
 from broker_core.servers.http.api.problem_details import RequestRefused, refused
-from broker_core.servers.http.api.services import ApiServices, holds
+from broker_core.servers.http.api.services import ApiServices, needs_catalog, needs_changes
 from broker_core.servers.http.json_responses import json_response
 from broker_core.service import right_to
 
-__all__ = ["check_held", "is_known", "missing_namespace", "operations"]
+__all__ = ["is_known", "missing_namespace", "operations"]
 
 
 #: The body of the tool's request to create a namespace. It is not read.
@@ -39,16 +39,6 @@ def operations() -> list[Operation]:
         declared("PUT", namespace, _no_such_write, body=_POLICIES, changes="create_namespace"),
         declared("DELETE", namespace, _no_such_write, body=_POLICIES, changes="delete_namespace"),
     ]
-
-
-def check_held(services: ApiServices, namespace: NamespaceName) -> None:
-    """Raise the error 501 if Pulsar's brokers hold the topics of a namespace."""
-    if not holds(services, namespace):
-        raise _held_by_brokers()
-
-
-def _held_by_brokers() -> RequestRefused:
-    return refused(501, "The brokers behind this server hold the topics: ask the web service of a broker")
 
 
 async def is_known(services: ApiServices, namespace: NamespaceName) -> bool:
@@ -81,7 +71,7 @@ async def _namespaces(request: ApiRequest) -> web.StreamResponse:
 
 async def _policies(request: ApiRequest) -> web.StreamResponse:
     await request.authorize("list")
-    check_held(request.services, request.namespace())
+    needs_changes(request.services, request.namespace())
     if not await is_known(request.services, request.namespace()):
         raise missing_namespace()
     return json_response(200, POLICIES)
@@ -90,7 +80,7 @@ async def _policies(request: ApiRequest) -> web.StreamResponse:
 async def _no_such_write(request: ApiRequest) -> web.StreamResponse:
     assert request.attempt.action is not None  # it is declared
     await request.authorize(right_to(request.attempt.action))
-    check_held(request.services, request.namespace())
+    needs_changes(request.services, request.namespace())
     raise refused(
         501,
         "A namespace is there with its first topic: create a topic, or delete its topics",
@@ -99,9 +89,7 @@ async def _no_such_write(request: ApiRequest) -> web.StreamResponse:
 
 async def _visible(request: ApiRequest, prefix: str) -> list[NamespaceName]:
     """The namespaces that begin with this, and that the client may list."""
-    catalog, of_kafka = request.services.catalog, request.services.kafka_namespace
-    if catalog is None:
-        raise _held_by_brokers()
+    catalog, of_kafka = needs_catalog(request.services), request.services.kafka_namespace
     with reading_catalog():
         found = {*map(str, await catalog.namespaces())}
     if of_kafka is not None:

@@ -31,7 +31,6 @@ from broker_core.names import DOMAINS, TopicName
 from broker_core.names.partition_suffix import PARTITION_SUFFIX
 from broker_core.servers.http.admin.bodies import PARTITIONS, PROPERTIES, partitions_in, properties_in
 from broker_core.servers.http.admin.lookups import described
-from broker_core.servers.http.admin.namespaces import check_held
 from broker_core.servers.http.admin.paths import ADMIN, declared
 from broker_core.servers.http.admin.topic_path import topic_of_path
 from broker_core.servers.http.api.api_request import ApiRequest
@@ -84,7 +83,7 @@ def operations() -> list[Operation]:
 
 async def _properties(request: ApiRequest, *, domain: str) -> web.StreamResponse:
     topic = topic_of_path(request, domain, 5)
-    check_held(request.services, topic.namespace)
+    needs_changes(request.services, topic.namespace)
     _, properties = await described(request, topic, rules="list")
     return json_response(200, properties)
 
@@ -94,7 +93,7 @@ async def _written(
 ) -> web.StreamResponse:
     topic = topic_of_path(request, domain, 5)
     request.attempt.target = str(topic)
-    check_held(request.services, topic.namespace)
+    needs_changes(request.services, topic.namespace)
     changes = needs_changes(request.services, topic.namespace)
     await changes.allow(request.attempt, topic, request.deadline)  # before the body is read
     try:

@@ -142,5 +142,6 @@ def takes_changes(services: ApiServices, namespace: NamespaceName | None) -> boo
 def _no_catalog() -> RequestRefused:
     return refused(
         501,
-        "this server has no catalogue of its own: the brokers behind it hold the topics",
+        "this server has no catalogue of its own: the brokers behind it hold the topics; "
+        "ask the web service of a broker",
     )
