@@ -98,7 +98,7 @@ async def why_listed(pipeline: Pipeline, find: Find, question: ListingRequest, t
         steps.append(_properties(pipeline, question, known))
     if question.pattern is not None:
         steps.append(_pattern(question, base))
-    if known.exists and pipeline.dispatcher.masks(topic.namespace):
+    if pipeline.dispatcher.masks(topic.namespace):
         steps.append(await _masks(pipeline, question, topic, known))
     listed, last = await _listing(pipeline, question, topic)
     if last.passes is not False or all(each.passes is not False for each in steps):
@@ -193,6 +193,10 @@ def _missing(pipeline: Pipeline, question: ListingRequest, topic: TopicName, by:
     says = f"there is no topic {topic.partitioned_name}"
     if topic.partition >= MAX_PARTITIONS:
         return Step("exists", False, by, says, f"another name: {_MOST_PARTITIONS}")
+    base = topic.partitioned_name
+    if topic.partition >= 0 and base.partition >= 0:
+        needs = f"another name: {base.local} is the name of a partition, which has none of its own"
+        return Step("exists", False, by, says, needs)
     properties = _selecting(pipeline, question)
     partitions = topic.partition + 1 or None
     having = [counted(partitions, "partition")] if partitions else []
@@ -265,8 +269,11 @@ def _pattern(question: ListingRequest, topic: TopicName) -> Step:
 
 
 async def _masks(pipeline: Pipeline, question: ListingRequest, topic: TopicName, known: Known) -> Step:
-    """The names of the topic that the masks show; each plugin is asked, so the first that hides all is known."""
-    columns = list(known.masked(topic)) if topic.partition < 0 else []
+    """The names of the topic that the masks show; each plugin is asked, so the first that hides all is known.
+
+    Of a topic that is not there they are asked by its name, since one that is made is hidden no less.
+    """
+    columns = list(known.masked(topic)) if known.exists and topic.partition < 0 else []
     names = columns[0][:_MOST_NAMES] if columns else pa.array([str(topic)], pa.large_string())
     steps: list[ChainStep] = []
     plugins = ", ".join(pipeline.dispatcher.mask_hook.plugins(topic.namespace))
@@ -301,7 +308,10 @@ async def _listing(
     try:
         assert answer.selection is not None  # the question has no hash
         base = topic.partitioned_name
-        only = compile_pattern(re.escape(f"{base.namespace}/{base.local}"), remember=False)
+        literal = re.escape(f"{base.namespace}/{base.local}")
+        only = compile_pattern(
+            literal, max_length=2 * len(literal), remember=False
+        )  # a name has no bound of patterns
         names = (await pipeline.workers.matching(question.asker, answer.selection, only)).names
         own = pc.starts_with(names, f"{topic.domain}://") if base == topic else pc.equal(names, str(topic))
         listed = pc.any(own).as_py() is True

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from broker_core import Access, Refused
 from broker_core.catalog import SqliteCatalog
 from broker_core.names import NamespaceName, TopicName
 from tests.support.api_serving import NAMESPACE, ApiServed, api_served, catalog_of
@@ -84,3 +85,10 @@ async def test_it_tells_nothing_that_a_listing_hides(tmp_path: Path) -> None:
     ) as served:
         assert (await served.ask(PATH)).status == 403
         assert len((await served.ask(f"{NAMESPACE}/topics/orders/history")).json["items"]) == 1
+
+    def gate(access: Access) -> Refused | None:
+        return Refused("closed") if access.action == "list" else None
+
+    (tmp_path / "gate").mkdir()
+    async with api_served(tmp_path / "gate", plugins={"gate": PluginOf(authorize=gate)}) as served:
+        assert (await served.ask(f"{NAMESPACE}/topics/orders/history")).status == 403

@@ -99,6 +99,7 @@ def changes_of(found: Any) -> list[Any]:
             "partition 4 must be made",
         ),
         ("caf%C3%A9 %25", {}, ["PUT"], "the topic must be made"),
+        ("-" * 1018, {}, ["PUT"], "the topic must be made"),  # twice as long as a pattern
     ],
 )
 async def test_the_change_of_a_step_lets_the_topic_pass(
@@ -133,6 +134,7 @@ async def test_a_partition_that_was_deleted_comes_back(served: ApiServed) -> Non
         ("bills-partition-0", {}, "the name bills"),
         ("orders-partition-1000000", {}, "the name orders: a topic has at most 1000000 partitions"),
         ("bill-partition-1000000", {}, "another name: a topic has at most 1000000 partitions"),
+        ("bill-partition-1-partition-2", {}, "another name: bill-partition-1 is the name of a partition"),
         (
             "bills",
             {"pattern": "public/default/o.*", "properties": {"region": "eu"}},
@@ -169,6 +171,10 @@ async def test_plugins_that_hide_or_refuse_are_named(tmp_path: Path) -> None:
         found = await why(served, "bills")
         assert (found["blocked_by"], found["steps"][-1]["by"]) == ("masks", "mask")
         assert (await why(served, "orders"))["listed"] is True
+        missing = await why(served, "no-bills")
+        assert (missing["blocked_by"], missing["steps"][-1]["step"]) == ("exists", "masks")
+        assert changes_of(missing) == []  # it would be hidden
+        assert len(changes_of(await why(served, "bill"))) == 1
 
     def gate(access: Access) -> Refused | None:
         return Refused("closed") if access.action == "list" else None
