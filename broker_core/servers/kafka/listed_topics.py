@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import weakref
-from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import pairwise
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -17,7 +15,6 @@ from broker_core.kafka.acls.bindings import Operation
 from broker_core.kafka.topic_names import INTERNAL
 from broker_core.listing.topic_table import RenderedChunk, TopicChunk, TopicTable
 from broker_core.memory.permit_errors import PermitError, permits_refused
-from broker_core.names.column_sort import sorted_rows
 from broker_core.pipeline import Pipeline
 from broker_core.servers.kafka.authorizer import Authorizer
 from broker_core.servers.kafka.caller import Caller
@@ -235,47 +232,40 @@ def named_fragments(
     """The topics of these names, each once, as the elements of an array in the order of the names; and the names of
     invisible topics.
     """
-    places = sorted_rows(names)
-    in_order = names.take(pa.array(places))
-    columns, found = [pa.array([], pa.large_binary())], [np.zeros(0, np.int64)]
-    for number, (low, high) in enumerate(_ranges(visible.table, in_order)):
-        if low == high:
+    columns, count = [pa.array([], pa.large_binary())], 0
+    places = np.full(len(names), -1, np.int64)
+    for number, rows in enumerate(_by_chunk(visible.table, pc.index_in, names)):
+        there, mask = rows >= 0, visible.masks[number]
+        at = np.flatnonzero(there if mask is None else there & mask)
+        if not len(at):
             continue
-        chunk, mask = visible.table.chunks[number], visible.masks[number]
-        rows = pc.index_in(in_order.slice(low, high - low), value_set=chunk.names)
-        there = rows.is_valid().to_numpy(zero_copy_only=False)
-        at = rows.drop_null().to_numpy()
-        if mask is not None:
-            there[there] = mask[at]
-            at = at[mask[at]]
         bits = None if operations is None else operations[number]
         encoded = chunks[number] if bits is None else with_operations(chunks[number], family, bits)
-        columns.append(encoded.column().take(pa.array(at)))
-        found.append(places[low:high][there])
-    at = np.concatenate(found)
-    made = RenderedChunk.of_column(pa.concat_arrays(columns).take(pa.array(np.argsort(at))))
-    missing = np.ones(len(names), np.bool_)
-    missing[at] = False
+        column = encoded.column()
+        columns.append(column if len(at) == len(rows) else column.take(pa.array(at)))
+        places[rows[at]] = np.arange(count, count + len(at))
+        count += len(at)
+    missing = places < 0
+    made = RenderedChunk.of_column(pa.concat_arrays(columns).take(pa.array(places[~missing])))
     others = names.filter(pa.array(missing)).to_pylist()
-    return Encoded(len(at), [made.data]), [name.decode("utf-8", "replace") for name in others]
+    return Encoded(count, [made.data]), [name.decode("utf-8", "replace") for name in others]
 
 
-def _ranges(table: TopicTable, names: pa.LargeBinaryArray) -> Iterator[tuple[int, int]]:
-    """By chunk the names that may be in it, of ordered names."""
-    starts = [
-        bisect_left(range(len(names)), chunk.name(0), key=lambda row: names[row].as_py())
-        for chunk in table.chunks
-    ]
-    return pairwise((*starts, len(names)))
+def _by_chunk(table: TopicTable, look: Callable[..., Any], names: pa.LargeBinaryArray) -> list[_Array]:
+    """By chunk the result of an Arrow function for each topic of a table, with ``names`` as the set of values: a place
+    in these, -1 for none, or whether it is in them.
+    """
+    if not table.chunks:
+        return []
+    every = pa.chunked_array([chunk.names for chunk in table.chunks], pa.large_binary())
+    found = look(every, value_set=names).combine_chunks()
+    if found.null_count:
+        found = found.fill_null(-1)
+    ends = np.cumsum([len(chunk.names) for chunk in table.chunks])
+    return np.split(found.to_numpy(zero_copy_only=False), ends[:-1])
 
 
 def _masks_of(table: TopicTable, rows: RawRows) -> list[_Array] | None:
     """By chunk a mask of the topics with a name in rows; ``None`` for unusual names."""
     names = rows.column("name")
-    if names is None:
-        return None
-    in_order = names.take(pa.array(sorted_rows(names)))
-    return [
-        pc.is_in(chunk.names, value_set=in_order.slice(low, high - low)).to_numpy(zero_copy_only=False)
-        for chunk, (low, high) in zip(table.chunks, _ranges(table, in_order), strict=True)
-    ]
+    return None if names is None else _by_chunk(table, pc.is_in, names)
