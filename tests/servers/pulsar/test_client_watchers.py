@@ -23,6 +23,7 @@ from broker_core.service.following import change_watch, difference_pieces, listi
 from broker_core.settings import Settings
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
+from tests.support.clock import AGES
 from tests.support.eventually import eventually
 from tests.support.plugins import PluginOf
 from tests.support.raw_client import RawClient
@@ -41,7 +42,7 @@ async def broker(
     **tables: Any,
 ) -> AsyncIterator[Broker]:
     values: dict[str, dict[str, Any]] = {
-        "pulsar": {"listen": "127.0.0.1:0"},
+        "pulsar": {"listen": "127.0.0.1:0", "keep_alive": AGES},  # some clients never read
         "catalog": {"path": tmp_path / "c.sqlite"},
     }
     if own is not None:

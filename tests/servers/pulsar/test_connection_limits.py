@@ -140,9 +140,10 @@ async def test_a_full_queue_for_heap_permits() -> None:
     limits = LimitsSettings(heap_permits=100_000, permit_queue=1)
     async with serving(lister(at_once=False), limits=limits) as s, await s.client() as client:
         held = await s.permits.heap.acquire(100_000)
+        # Of one namespace alone, one listing would be first, and the other one share it.
         await client.send(commands.get_topics(0, f"{NAMESPACE}-0"))
         await eventually(lambda: s.permits.heap.queue_size == 1)
-        await client.send(commands.get_topics(1, f"{NAMESPACE}-1"))  # of one namespace alone, they would share one
+        await client.send(commands.get_topics(1, f"{NAMESPACE}-1"))
         error = (await client.receive()).error
         assert (error.request_id, error.error, error.message) == (
             1,
