@@ -148,11 +148,11 @@ def test_a_hidden_tab_costs_no_stream(page_of: Open, served: Served) -> None:
         "fetch('v1/server/watchers').then((said) => said.json()).then((said) =>"
         " said.items.some((each) => each.pattern === 'public/default/hidden-.*' && each.streams))"
     )
-    eventually_sync(lambda: page.page.evaluate(streams), 20, what="the stream is open")
+    eventually_sync(lambda: page.page.evaluate(streams), what="the stream is open")
     page.page.evaluate(_SEEN % "hidden")
-    eventually_sync(lambda: not page.page.evaluate(streams), 20, what="the stream is closed")
+    eventually_sync(lambda: not page.page.evaluate(streams), what="the stream is closed")
     page.page.evaluate(_SEEN % "visible")
-    eventually_sync(lambda: page.page.evaluate(streams), 20, what="the stream is open again")
+    eventually_sync(lambda: page.page.evaluate(streams), what="the stream is open again")
 
 
 def test_what_a_new_user_asks(page_of: Open, served: Served) -> None:
@@ -473,7 +473,7 @@ def test_the_server_checks_its_settings_and_shows_caches_and_followed_questions(
     page.see("snapshots")
     page.page.get_by_role("button", name="Check the settings").click()
     checks = page.page.get_by_role("table", name="What the check says")
-    checks.get_by_text("catalog.path").first.wait_for()
+    checks.get_by_text("catalog.path").first.wait_for(timeout=300_000)  # a program starts
     page.page.get_by_role("button", name="All metrics").click()
     metrics = page.page.get_by_role("table", name="Metrics that are not zero")
     metrics.get_by_role("row", name="build_info").wait_for()

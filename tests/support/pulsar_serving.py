@@ -100,13 +100,14 @@ class Serving:
         await eventually(nothing)
 
 
-def _without_pings(options: PulsarOptions) -> PulsarOptions:
-    """Without PING: on a slow machine the first would come within a test, and a client that does not answer it is
-    gone at the second.
+def _patient(options: PulsarOptions) -> PulsarOptions:
+    """Without PING, and without an end for a client that does not read: on a slow machine both would come within a
+    test, and a client that does not answer the first PING is gone at the second.
     """
-    if "keep_alive" in options.pulsar.model_fields_set:
-        return options
-    return replace(options, pulsar=options.pulsar.model_copy(update={"keep_alive": AGES}))
+    times = {
+        name: AGES for name in ("keep_alive", "write_timeout") if name not in options.pulsar.model_fields_set
+    }
+    return replace(options, pulsar=options.pulsar.model_copy(update=times))
 
 
 @asynccontextmanager
@@ -130,7 +131,7 @@ async def serving(
 
     ``internal_errors`` says that the test means some. ``send_buffer`` is how many bytes the kernel takes for a client
     that does not read; by itself it may take megabytes. With ``tls``, clients are served over TLS as well.
-    No PING comes by itself unless ``options`` say when.
+    No PING comes by itself, and no client is closed that does not read, unless ``options`` say when.
     """
     loop = asyncio.get_running_loop()
     unhandled: list[dict[str, Any]] = []
@@ -150,7 +151,7 @@ async def serving(
             lookups or CatalogLookups(pipeline, Find(pipeline, None)),
             permits,
             metrics,
-            _without_pings(options or PulsarOptions()),
+            _patient(options or PulsarOptions()),
             admission=admission,
             tls=entrance,
         )
