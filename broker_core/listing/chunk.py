@@ -404,6 +404,15 @@ class Chunk:
         return self._newline
 
     @property
+    def is_one_line(self) -> bool:
+        """Whether it is known already that no name has a line feed."""
+        return self._newline is False
+
+    def know_one_line(self) -> None:
+        """Take it as known that no name has a line feed."""
+        self._newline = False
+
+    @property
     def is_json_text(self) -> bool:
         """Whether all names are the same between the quotes of JSON, without escapes; found out once."""
         if self._json_text is None:

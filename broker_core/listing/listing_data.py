@@ -67,6 +67,7 @@ class ListingData:
         "_hash",
         "_joined",
         "_nbytes",
+        "_since",
         "_starts",
         "_version",
         "chunks",
@@ -109,9 +110,12 @@ class ListingData:
         self._version = object()
         #: The version that this one was made of, and the range of chunks that are new since.
         self._former: tuple[object, int, int] | None = None
-        #: Earlier versions, the newest last, and the keys of the names that came and went from each to the next.
-        self._changes: tuple[tuple[object, Sequence[bytes], Sequence[bytes]], ...] = ()
+        #: Earlier versions, the newest last, the keys of the names that came and went from each to the next, and the
+        #: bytes of these.
+        self._changes: tuple[tuple[object, Sequence[bytes], Sequence[bytes], int], ...] = ()
         self._changes_size = 0
+        #: The last result of :meth:`changes_since`: many answers change between the same two versions.
+        self._since: tuple[object, tuple[list[bytes], list[bytes]] | None] | None = None
         #: The parts of this listing that patterns match, and the hashes of parts, by pattern and rows. They do not
         #: refer to the listing, which is freed at once with its last reference.
         self.memo: BoundedCache[tuple[MemoKey, RowsKey | None], Any] = BoundedCache(self._memo_room)
@@ -403,25 +407,31 @@ class ListingData:
 
     def know_changes(self, former: ListingData, came: Sequence[bytes], went: Sequence[bytes]) -> None:
         """Record the keys of all names that came and went since another version, and take over its changes."""
-        changes = []
-        for step in ((former._version, came, went), *reversed(former._changes)):
-            size = sum(_EACH_CHANGED + len(key) for keys in step[1:] for key in keys)
-            if self._changes_size + size > _CHANGES:
-                break
-            self._changes_size += size
-            changes.append(step)
-        self._changes = tuple(reversed(changes))
+        size = sum(_EACH_CHANGED + len(key) for keys in (came, went) for key in keys)
+        if size > _CHANGES:
+            return
+        steps, total = former._changes, former._changes_size + size
+        first = 0
+        while total > _CHANGES:
+            total -= steps[first][3]
+            first += 1
+        self._changes, self._changes_size = (*steps[first:], (former._version, came, went, size)), total
 
     def changes_since(self, former: ListingData) -> tuple[list[bytes], list[bytes]] | None:
         """The keys of the names that only this version has, and of those that only another version has, each in order.
 
         ``None`` if that is not known.
         """
+        if self._since is None or self._since[0] is not former._version:
+            self._since = former._version, self._changes_since(former)
+        return self._since[1]
+
+    def _changes_since(self, former: ListingData) -> tuple[list[bytes], list[bytes]] | None:
         if former._version is self._version:
             return [], []
         has: dict[bytes, bool] = {}
         had: dict[bytes, bool] = {}
-        for version, came, went in reversed(self._changes):
+        for version, came, went, _ in reversed(self._changes):
             for keys, is_there in ((came, True), (went, False)):
                 for key in keys:
                     has.setdefault(key, is_there)

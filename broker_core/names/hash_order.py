@@ -13,7 +13,14 @@ import pyarrow.compute as pc
 
 from broker_core.names.name_columns import column_data
 
-__all__ = ["hash_order_bytes", "hash_order_key", "hash_order_keys", "is_ascending", "names_of_key"]
+__all__ = [
+    "hash_order_bytes",
+    "hash_order_key",
+    "hash_order_keys",
+    "is_ascending",
+    "name_of_hash_order",
+    "names_of_key",
+]
 
 # UTF-8 sorts characters beyond the BMP after U+E000..U+FFFF, UTF-16 before them. Their lead bytes (F0..F4) stay, and
 # the lead bytes of U+E000..U+FFFF (EE, EF) become values that UTF-8 never uses: then bytes sort as UTF-16 does.
@@ -49,6 +56,11 @@ def names_of_key(key: pa.LargeBinaryArray) -> pa.LargeStringArray:
 def hash_order_bytes(name: bytes) -> bytes:
     """The key of the UTF-8 bytes of one name."""
     return name.translate(_UTF16_ORDER)
+
+
+def name_of_hash_order(key: bytes) -> str:
+    """The name of which :func:`hash_order_bytes` gives the key."""
+    return key.translate(_UTF8_ORDER).decode()
 
 
 def hash_order_keys(column: pa.LargeStringArray) -> list[bytes]:

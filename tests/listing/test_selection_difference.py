@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from broker_core.listing.listing import Listing
-from broker_core.listing.selection_difference import difference_bytes, selection_difference
+from broker_core.listing.selection_difference import difference_bytes, known_changes, selection_difference
 from broker_core.names import Mode, NamespaceName
 
 NAMESPACE = NamespaceName("t", "n")
@@ -20,5 +20,7 @@ def test_each_side_is_of_its_own_listing() -> None:
     assert gone.names.to_pylist() == names[:1]
     assert difference_bytes(after.all(), before.all()) > sum(map(len, names))
     assert difference_bytes(before.all(), before.all()) == 0
+    assert known_changes(after, before) == ["persistent://t/n/x", *names[:1]]
+    assert known_changes(before, after) is None
     same = selection_difference(before.all(), before.all())
     assert [len(each) for each in same] == [0, 0]

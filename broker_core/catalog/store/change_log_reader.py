@@ -11,7 +11,7 @@ from typing import Final
 
 from broker_core.catalog.errors import reading_catalog
 from broker_core.catalog.store.file_watch import FileWatch, WatchedVersions
-from broker_core.catalog.store.namespace_change import read_history, read_recreated
+from broker_core.catalog.store.namespace_change import none_recreated, read_history, read_recreated
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.change_log import CatalogVersion, Change, Changes, Gap
 from broker_core.names import NamespaceName, TopicName
@@ -73,6 +73,9 @@ class CatalogLogReader:
 
         ``None`` if the log does not reach back, or there are more than ``most``.
         """
+        # A thread would take longer for so few rows, and as a rule nothing was made again.
+        if self._watch.read_row(lambda now: none_recreated(now, namespace, since, gone)):
+            return []
         await self._current()
         with reading_catalog():
             return await asyncio.to_thread(self._recreated, namespace, since, gone, most)

@@ -107,6 +107,10 @@ class FileWatch:
 
         return self._read(in_one_state) if self.look(together) else None
 
+    def read_row(self, query: Callable[[sqlite3.Connection], T]) -> T | None:
+        """The result of a query of one statement, after a look; ``None`` if it cannot be read at once."""
+        return self._read(query) if self.look() else None
+
     def last_change(self) -> tuple[int, float] | None:
         """The number of the newest logged change of any topic, and its time in Unix seconds; ``None`` before the first.
 

@@ -29,6 +29,7 @@ __all__ = [
     "NamespaceChange",
     "RecentRow",
     "RecentRows",
+    "none_recreated",
     "read_catalog_id",
     "read_changes",
     "read_history",
@@ -399,6 +400,27 @@ def read_recreated(
             return None
         names += listed.names(str(TopicName(DOMAINS[domain], namespace, base)))
     return names
+
+
+#: Rows of the log in which topics that were made again are looked for at once.
+_FEW: Final = 256
+_NONE_RECREATED: Final = _ENDS.format(
+    columns=", (SELECT count(*) FROM (SELECT 1 FROM changes WHERE namespace = n.id AND version > :since LIMIT :few))"
+    " < :few AND NOT EXISTS (SELECT domain, base FROM (SELECT domain, base, operation FROM changes"
+    " WHERE namespace = n.id AND version > :made LIMIT :few) WHERE operation = 'create'"
+    " INTERSECT SELECT domain, base FROM (SELECT domain, base, operation FROM changes"
+    " WHERE namespace = n.id AND version > :since LIMIT :few) WHERE operation = 'delete')",
+    more="",
+)
+
+
+def none_recreated(
+    connection: sqlite3.Connection, namespace: NamespaceName, since: CatalogVersion, gone: CatalogVersion
+) -> bool:
+    """Whether a few rows of the log are enough to know that :func:`read_recreated` has no names; one statement."""
+    values = {"name": str(namespace), "since": gone.number, "made": since.number, "few": _FEW}
+    *ends, is_none = connection.execute(_NONE_RECREATED, values).fetchone()
+    return bool(is_none) and _Ends(*ends).gap_reason(gone) is None
 
 
 _HISTORY = (

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -18,7 +18,12 @@ from broker_core.concurrency.loop_turn import loop_turn
 from broker_core.errors import ListingFailed
 from broker_core.listing.listing import Listing
 from broker_core.listing.property_values import has_property_values
-from broker_core.listing.selection_difference import QUICK_BYTES, difference_bytes, selection_difference
+from broker_core.listing.selection_difference import (
+    QUICK_BYTES,
+    difference_bytes,
+    known_changes,
+    selection_difference,
+)
 from broker_core.names import Mode, NamespaceName
 from broker_core.names.partition_suffix import partitioned_local_name
 from broker_core.patterns import TopicsPattern
@@ -199,6 +204,9 @@ class FollowedNamespace:
         return [] if now is seen else await self._differing(seen, now, asker)
 
     async def _differing(self, seen: Listing, now: Listing, asker: Asker) -> list[bytes] | None:
+        names = known_changes(now, seen)
+        if names is not None:
+            return _forms(now, names)
         size = difference_bytes(now.all(), seen.all())
         permit = self._pipeline.permits.heap.try_acquire(size) if size <= _MOST_BYTES else None
         if permit is None:
@@ -215,7 +223,11 @@ def _changed_forms(seen: Listing, now: Listing) -> list[bytes] | None:
     added, removed = selection_difference(now.all(), seen.all())
     if len(added) + len(removed) > _MOST:
         return None
-    names = [*added.names.to_pylist(), *removed.names.to_pylist()]
-    head = f"{now.namespace}/"
+    return _forms(now, [*added.names.to_pylist(), *removed.names.to_pylist()])
+
+
+def _forms(listing: Listing, names: Sequence[str]) -> list[bytes]:
+    """The texts of full names that patterns match."""
+    head = f"{listing.namespace}/"
     locals_ = (name.partition(f"://{head}")[2] for name in names)
     return [(head + partitioned_local_name(local)).encode() for local in locals_]

@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
-from broker_core.catalog import CatalogLogReader, LogBounds, SqliteCatalog
+from broker_core.catalog import CatalogLogReader, Edit, LogBounds, SqliteCatalog, creation
 from broker_core.change_log import CatalogVersion, Changes, Gap
 from broker_core.errors import ListingFailed
 from broker_core.names import NamespaceName, TopicName
@@ -54,6 +55,14 @@ async def test_names_of_topics_that_were_made_anew(catalog: SqliteCatalog, reade
     assert await reader.recreated(NAMESPACE, await reader.version(NAMESPACE), since, 10) == []
     assert await reader.recreated(NAMESPACE, since, since, 0) is None, "there are more"
     assert await reader.recreated(NAMESPACE, start, start, 10) == [str(topic("x"))]
+    with patch.object(asyncio, "to_thread", side_effect=AssertionError("a few rows are read at once")):
+        catalog.create(topic("w"))
+        catalog.delete(topic("w"))
+        assert await reader.recreated(NAMESPACE, await reader.version(NAMESPACE), start, 10) == []
+    many = [topic(f"many-{number}") for number in range(300)]
+    catalog.edit_many(NAMESPACE, [Edit(name, creation(name)) for name in many])
+    assert await reader.recreated(NAMESPACE, since, since, 10) == [str(topic("x"))]
+    assert await reader.recreated(NAMESPACE, await reader.version(NAMESPACE), since, 10) == []
     with SqliteCatalog(catalog.path, log=LogBounds(versions=1)) as other:
         other.create(topic("z"))
     assert await reader.recreated(NAMESPACE, since, since, 10) is None, "the log was trimmed"
