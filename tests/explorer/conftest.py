@@ -15,6 +15,7 @@ from broker_core.catalog import SqliteCatalog, import_topics
 from broker_core.names import NamespaceName
 from tests.support.htpasswd import write_htpasswd
 from tests.support.machine import chromium
+from tests.support.ports import free_port
 from tests.support.postgres_server import PostgresServer
 from tests.support.served import Served
 from tests.support.watched_page import WatchedPage
@@ -297,7 +298,15 @@ def walked(tmp_path_factory: pytest.TempPathFactory, database: str) -> Iterator[
     }
     names = ["explorer", "postgres", "spark"]
     made = {
-        "full": serving(folder / "full", TOPICS, {"plugins": {"enabled": names, **plugins}}),
+        # At a port that it has again after a restart.
+        "full": serving(
+            folder / "full",
+            TOPICS,
+            {
+                "http": {"listen": f"127.0.0.1:{free_port()}", "questions": True},
+                "plugins": {"enabled": names, **plugins},
+            },
+        ),
         "none": serving(
             folder / "none", [], {"plugins": {"enabled": [*names, "stock"], **plugins}}, python_path=site
         ),
