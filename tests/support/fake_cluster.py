@@ -11,7 +11,7 @@ from typing import Any, Self
 from broker_core.errors import ServerError
 from broker_core.listing.topics_hash import topics_hash
 from broker_core.wire.pulsar import commands
-from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
+from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand, CommandGetTopicsOfNamespace
 from tests.support.scripted_server import Peer, ScriptedServer
 from tests.support.topics_answers import get_topics_response
 
@@ -37,6 +37,7 @@ class FakeCluster:
         self.fault: Callable[[bytes], Sequence[bytes]] = lambda frame: [frame]
         #: Who asked for what: the principal, and GET_TOPICS as it came.
         self.asked: list[tuple[str, Any]] = []
+        self._held: set[asyncio.Task[None]] = set()
         self.server = ScriptedServer(self._script, **options)
 
     @property
@@ -51,6 +52,8 @@ class FakeCluster:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.server.stop()
+        for held in self._held:
+            held.cancel()
 
     def listed(self, namespace: str, mode: int) -> list[str]:
         """What a listing has now."""
@@ -102,7 +105,18 @@ class FakeCluster:
         question = command.getTopicsOfNamespace
         who = principal_of(peer)
         self.asked.append((who, question))
+        if self.gate.is_set():
+            self._answer(peer, who, question)
+        else:  # and PINGs meanwhile, as a broker does
+            held = asyncio.create_task(self._answer_later(peer, who, question))
+            self._held.add(held)
+            held.add_done_callback(self._held.discard)
+
+    async def _answer_later(self, peer: Peer, who: str, question: CommandGetTopicsOfNamespace) -> None:
         await self.gate.wait()
+        self._answer(peer, who, question)
+
+    def _answer(self, peer: Peer, who: str, question: CommandGetTopicsOfNamespace) -> None:
         if who in self.denied:
             peer.send(
                 commands.error(
