@@ -135,7 +135,7 @@ def _rules(pipeline: Pipeline, asker: Asker, topic: TopicName) -> Iterator[Step]
         needs = None
         if not decision.allowed:
             needs = (
-                f"{decision.rule} must not be about it"
+                f"a change of {decision.rule}"
                 if decision.rule.startswith("rule ")
                 else "credentials that give the client a role"
                 if not role

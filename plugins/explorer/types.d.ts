@@ -8,7 +8,6 @@ declare global {
   interface RequestOf {
     query?: Values;
     body?: any;
-    type?: string;
     headers?: Values;
     signal?: AbortSignal;
   }

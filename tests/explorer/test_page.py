@@ -171,11 +171,14 @@ def test_what_a_new_user_asks(page_of: Open, served: Served) -> None:
     page.see("the topic must be made")
     page.settled()
     assert page.page.locator(".steps :is(code, a)").count() == 0
+    page.page.get_by_role("button", name="Ask again").click()
+    page.settled()
     page.go("why/public/other?topic=orders-7")
     page.see("No such namespace is known")
     assert page.page.locator(".steps code").count() == 0  # a mistake, which it would make
     page.go("why/public/default?p=region=eu&p=nothing=selects&topic=orders-77")
     page.see("the topic must be made, with region=eu")
+    assert page.page.get_by_role("button", name="Make the topic").is_visible()
     command = page.page.locator(".steps code").text_content()
     said = subprocess.run(["bash", "-c", command], check=True, capture_output=True, text=True).stdout
     assert json.loads(said)["properties"] == {"region": "eu"}
@@ -188,6 +191,12 @@ def test_what_a_new_user_asks(page_of: Open, served: Served) -> None:
     page.page.keyboard.press("r")
     page.see("orders-77 is listed for you")
     page.holds("document.activeElement.tagName === 'H1'")  # what had the focus is gone
+    page.go("why/public/default?p=region=eu&topic=orders-77")
+    page.page.get_by_role("button", name="Change the topic").click()
+    page.see("orders-77 is listed for you")
+    page.page.get_by_role("link", name="Look at the topic").click()
+    why = page.page.get_by_role("link", name="Why is it not listed?")
+    assert why.get_attribute("href") == "#/why/public/default?p=region%3Deu&topic=orders-77"
     deleted(page, "orders-77")
     page.go("why/public/default?topic=sensor-00-partition-7")
     page.see("the topic has 8 partitions then, and they only grow")

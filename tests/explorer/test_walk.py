@@ -25,7 +25,7 @@ Open = Callable[..., WatchedPage]
 #: What a screen says of a server that is away; help needs none.
 AWAY: Final = re.compile("The server does not answer$|not connected|What RE2 refuses|The address names no")
 NARROW: Final = {"width": 360, "height": 720}
-WIDE: Final = {"width": 3840, "height": 720}
+WIDE: Final = {"width": 3840, "height": 400}
 
 
 def show(page: WatchedPage, place: str, said: str | re.Pattern[str]) -> None:
@@ -52,8 +52,11 @@ def test_each_screen_narrow_and_wide_dark_and_light(
             page.page.set_viewport_size(size)
             page.page.emulate_media(color_scheme=scheme)
             assert page.too_wide() <= 0, (place, size)
-            found = page.axe(colours_alone=size is WIDE)
-            assert not found, (place, size, scheme)
+            if (
+                size is NARROW or state == "full"
+            ):  # the parts of a screen without topics have the same colours
+                found = page.axe(colours_alone=size is WIDE)
+                assert not found, (place, size, scheme)
 
 
 def test_the_walk_has_each_screen(page_of: Open, walked: Callable[[str], Served]) -> None:
@@ -94,8 +97,10 @@ def tabbed(page: WatchedPage, where: str) -> None:
     before, count = page.page.evaluate(_WATCHED)
     for _ in range(before):
         page.page.keyboard.press("Shift+Tab")
-    for _ in range(count + 8):
+    for pressed in range(count + 8):
         page.page.keyboard.press("Tab")
+        if pressed >= count and page.page.evaluate("stops.at(-1)[2]"):
+            break
     stops = page.page.evaluate("stops")
     first = {at for at, _, _ in stops[:before]}
     stops = stops[before:]
@@ -161,8 +166,8 @@ def test_each_screen_without_rights(page_of: Open, walked: Callable[[str], Serve
         show(page, place, said)
         if place in others or said != SCREENS[place].full:
             assert not page.axe(), place
-        page.page.evaluate("document.querySelector('h1').focus()")
-        tabbed(page, place)
+            page.page.evaluate("document.querySelector('h1').focus()")
+            tabbed(page, place)
 
 
 def test_each_screen_while_the_server_is_away(page_of: Open, walked: Callable[[str], Served]) -> None:
@@ -180,8 +185,8 @@ def test_each_screen_while_the_server_is_away(page_of: Open, walked: Callable[[s
     for place in places("full"):
         show(page, place, AWAY)
         page.see("The server does not answer. The page asks again")
-        page.page.evaluate("document.querySelector('h1').focus()")
-        tabbed(page, place)
+    page.page.evaluate("document.querySelector('h1').focus()")
+    tabbed(page, "away")
     assert not page.axe()
     page.page.evaluate("location.hash = '#/topics/public/default?q=orders-1.*'")
     running.start()

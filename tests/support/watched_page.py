@@ -16,6 +16,13 @@ PATIENCE: Final = 60_000
 _ANSWERS: Final = re.compile(
     r"Failed to load resource: (?:the server responded|net::ERR_(?:CONNECTION|EMPTY|INCOMPLETE))"
 )
+#: Whether an expression holds within a second.
+_HELD: Final = """new Promise((done) => {
+  const holds = () => %s;
+  const end = performance.now() + 1000;
+  const look = () => (holds() ? done(true) : performance.now() > end ? done(false) : requestAnimationFrame(look));
+  look();
+})"""
 
 
 class WatchedPage:
@@ -48,10 +55,21 @@ class WatchedPage:
         self.holds("!document.querySelector('main :is(.spinner, .stale)') && document.querySelector('h1')")
 
     def holds(self, expression: str) -> None:
-        """Wait until an expression of JavaScript holds; Playwright's own wait needs `eval`, which the page forbids."""
-        eventually_sync(
-            lambda: self.page.evaluate(f"Boolean({expression})"), PATIENCE / 1000, what=expression
-        )
+        """Wait until an expression of JavaScript holds; Playwright's own wait needs `eval`, which the page forbids.
+
+        The page looks itself, so that a wait costs the machine little; a page that is left meanwhile is asked anew.
+        """
+        from playwright.sync_api import Error
+
+        def held() -> bool:
+            try:
+                return bool(self.page.evaluate(_HELD % expression))
+            except Error as error:
+                if "Execution context was destroyed" not in str(error):
+                    raise
+                return False
+
+        eventually_sync(held, PATIENCE / 1000, what=expression)
 
     def see(self, text: str | re.Pattern[str]) -> Any:
         """Wait for a text on the screen; its element."""

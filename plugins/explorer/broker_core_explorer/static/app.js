@@ -174,7 +174,7 @@ function Shell({ first, renew, dismiss, place, away, said, signing, sign, again 
       main.current?.querySelector('h1')?.focus();
     }}>To the content</a>
     <header class="top">
-      <a class="brand" href="#/namespaces"><svg viewBox="0 0 32 32" aria-hidden="true"><rect width="32" height="32" rx="7" /><path d="M8 10h16M8 16h11M8 22h6" /></svg><span>broker-core</span></a>
+      <a class="brand" href="#/namespaces"><img src=${new URL('icon.svg', import.meta.url)} alt="" /><span>broker-core</span></a>
       <nav aria-label="Screens">${nav.map(({ to, text }) => html`<a href=${`#/${to}`} aria-current=${current === to ? 'page' : undefined}><bdi>${text}</bdi></a>`)}</nav>
       <div class="tools">
         <button type="button" class="quiet palette-button" onClick=${() => setOpen('palette')}>Go to… <kbd>Ctrl K</kbd></button>

@@ -146,11 +146,11 @@ export class Api {
   }
 
   /** @param {string} method @param {string} path @param {RequestOf} [options] */
-  async request(method, path, { query, body, type = 'application/json', headers = {}, signal } = {}) {
+  async request(method, path, { query, body, headers = {}, signal } = {}) {
     /** @type {Values} */
     const sent = { Accept: 'application/json', ...headers };
     if (this.#credentials !== null) sent.Authorization = this.#credentials;
-    if (body !== undefined) sent['Content-Type'] = type;
+    if (body !== undefined) sent['Content-Type'] = 'application/json';
     const url = address(path, query);
     const ask = () => fetch(url, {
       method,

@@ -63,8 +63,8 @@ export function bodyOf(question) {
 const credentialsOf = ({ signedIn, user }) => (user ? [`-u ${quoted(user)}`] : signedIn ? ['-H "Authorization: Bearer $TOKEN"'] : []);
 
 /** The command of a change on the server that runs. @type {F.commandOf} */
-export const commandOf = (api, method, path, { body, type = 'application/json' }) => [`curl -sS -X ${method}`, ...credentialsOf(api),
-  ...(body ? [`-H 'Content-Type: ${type}'`, `-d ${quoted(JSON.stringify(body))}`] : []), quoted(address(path).href)].join(' \\\n  ');
+export const commandOf = (api, method, path, { body }) => [`curl -sS -X ${method}`, ...credentialsOf(api),
+  ...(body ? ["-H 'Content-Type: application/json'", `-d ${quoted(JSON.stringify(body))}`] : []), quoted(address(path).href)].join(' \\\n  ');
 
 /** Names of forms, and their texts. @type {F.formsOf} */
 export function formsOf(question, { signedIn, user }) {

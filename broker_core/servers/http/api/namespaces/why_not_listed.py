@@ -7,6 +7,8 @@ from typing import Final, Literal
 from aiohttp import web
 from pydantic import Field
 
+from broker_core.access.access import Access
+from broker_core.errors import ListingFailed
 from broker_core.names import TopicName
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import JsonObject
@@ -15,7 +17,7 @@ from broker_core.servers.http.api.operation import Operation, Reply, Right
 from broker_core.servers.http.api.pattern_problems import refused_parts_shown
 from broker_core.servers.http.api.services import ApiServices, takes_changes
 from broker_core.servers.http.api.topic_path import TOPIC, TOPIC_PATH, path_of, topic_of
-from broker_core.service import TopicChange, why_listed
+from broker_core.service import TopicChange, right_to, why_listed
 
 __all__ = ["operations"]
 
@@ -38,7 +40,7 @@ class _Step(JsonObject):
     needs: str | None = Field(description="What it would take, where it does not pass.")
     change: _Change | None = Field(
         description="The request that makes it pass; null if none does, if the topic would not be listed then "
-        "either, or if this server takes no changes of it."
+        "either, or if the client may not change it here."
     )
 
 
@@ -118,6 +120,7 @@ async def _why(request: ApiRequest) -> web.StreamResponse:
         question = await read_asked(request, asked, topic)
     services = request.services
     why = await why_listed(services.pipeline, services.find, question, topic)
+    may_change = any(each.change for each in why.steps) and await _may_change(request, topic.partitioned_name)
     steps = [
         _Step(
             step=each.step,
@@ -125,7 +128,7 @@ async def _why(request: ApiRequest) -> web.StreamResponse:
             by=each.by,
             says=each.says,
             needs=each.needs,
-            change=_change(services, topic.partitioned_name, each.change),
+            change=_change(topic.partitioned_name, each.change) if may_change and each.change else None,
         )
         for each in why.steps
     ]
@@ -135,10 +138,20 @@ async def _why(request: ApiRequest) -> web.StreamResponse:
     ).response()
 
 
-def _change(services: ApiServices, topic: TopicName, change: TopicChange | None) -> _Change | None:
-    """The request for a change of a topic, if this server takes any."""
-    if change is None or not takes_changes(services, topic.namespace):
-        return None
+async def _may_change(request: ApiRequest, topic: TopicName) -> bool:
+    """Whether the client may change a topic over HTTP, by rules and gates."""
+    if not takes_changes(request.services, topic.namespace):
+        return False
+    access = Access(right_to("put_topic"), topic.namespace, topic, request.asker)
+    try:
+        await request.services.pipeline.authorize(access, request.deadline, some=True)
+    except ListingFailed:
+        return False
+    return True
+
+
+def _change(topic: TopicName, change: TopicChange) -> _Change:
+    """The request for a change of a topic."""
     body: dict[str, int | dict[str, str]] = {}
     if change.partitions is not None:
         body["partitions"] = change.partitions

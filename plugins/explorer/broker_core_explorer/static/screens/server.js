@@ -272,7 +272,7 @@ function Kafka() {
       ${apis.size ? html`<${Table} caption="Requests of Kafka clients since the start" numeric=${[1, 2]} head=${['request', 'asked', 'mean', 'errors']}
         rows=${[...apis].sort(([, one], [, other]) => other.asked - one.asked).map(([name, row]) => [name, number(row.asked), duration(seconds('sum', name) / seconds('count', name)),
           [...row.errors].map(([error, count]) => `${error} ${number(count)}`).join(', ') || 'none'])} />`
-        : html`<${Empty} title="No Kafka client has asked"><p>Kafka is served at the address of <code>[kafka] listen</code> in the settings.</p><//>`}`;
+        : html`<${Empty} title="No Kafka client has asked"><p>Kafka is served if the settings have <code>[kafka] listen</code>.</p><//>`}`;
   }}<//>`;
 }
 

@@ -28,9 +28,9 @@ export function Topic({ place }) {
   return html`<nav class="crumbs" aria-label="Where it is"><a href=${linkIn('topics', namespace)}><bdi>${namespace}</bdi></a></nav>
     <div class="head"><h1 tabindex="-1"><bdi>${name}</bdi></h1>
       <div class="line"><${Copy} text=${() => ask.data?.name || `persistent://${namespace}/${name}`} label="Copy the full name" />
-        <a class="button quiet" href=${linkIn('why', namespace, { topic: name, mode: name.startsWith('non-') ? 'all' : '' })}>Why is it not listed?</a></div></div>
-    ${gone ? html`<${Known} namespace=${namespace}>${hidden ? html`<${Empty} title="This topic is hidden from you"><p>What hides it stands below.</p><//>`
-      : html`<${Empty} title="There is no such topic now"><p>It may have been deleted, or you may not see it. What is known of it stands below.</p><//>`}<//>`
+        <a class="button quiet" href=${linkIn('why', namespace, queryOf(questionOf(place), { topic: name, ...(name.startsWith('non-') ? { mode: 'all' } : {}) }))}>Why is it not listed?</a></div></div>
+    ${gone ? html`<${Known} namespace=${namespace}><${Empty} title=${hidden ? 'This topic is hidden from you' : 'There is no such topic now'}><p>${hidden ? 'What hides it'
+      : `It ${history.data?.items[0]?.operation === 'delete' ? 'was deleted.' : 'may have been deleted, or you may not see it.'} What is known of it`} stands below.</p><//><//>`
       : html`<${Answer} ask=${ask} what="this topic" rights="list">${(topic) => html`
         ${shortName(namespace, topic.name) === name ? null : html`<p class="notice">A partition of <a href=${topicLink(namespace, topic.name)}><bdi>${topic.name}</bdi></a>, shown here.</p>`}
         <div class="columns">
@@ -142,7 +142,7 @@ function Change({ topic, name, ...rest }) {
   const changed = Object.keys(body).length > 0;
   const set = (index, pair) => setPairs(pairs.map((each, at) => (at === index ? pair : each)));
   return html`<${Doing} title=${`Change ${name}`} button="Change the topic" kind="primary" ready=${changed && twice === undefined} said=${`${name} is changed`}
-      topic=${topic} name=${name} ask=${['PATCH', { body, type: 'application/merge-patch+json' }]} ...${rest}>
+      topic=${topic} name=${name} ask=${['PATCH', { body }]} ...${rest}>
     <fieldset><legend>Properties</legend>${pairs.map(([key, value], index) => html`<div class="line" role="group" aria-label=${key || 'New'} key=${index}>
       <${Field} label="Name"><${TextInput} value=${key} set=${(text) => set(index, [text, value])} /><//>
       <${Field} label="Value" class="grows"><${TextInput} value=${value} set=${(text) => set(index, [key, text])} /><//>
@@ -158,7 +158,7 @@ function Delete({ topic, name, ...rest }) {
   const [typed, setTyped] = useState('');
   return html`<${Doing} title="Delete a topic" button="Delete the topic" kind="danger" ready=${typed === name}
       said=${`${name} is deleted`} topic=${topic} name=${name} ask=${['DELETE', {}]} ...${rest}>
-    <p><b><bdi>${topic.name}</bdi></b> leaves the catalogue with ${topic.partitions ? `its ${number(topic.partitions)} partitions` : 'all that is known of it'}. Consumers by pattern unsubscribe from it. One that is made anew is another topic.</p>
+    <p><b><bdi>${topic.name}</bdi></b> leaves the catalogue${topic.partitions ? ` with its ${number(topic.partitions)} partitions` : ''}; the change log has it still. Consumers by pattern unsubscribe from it. One that is made anew is another topic.</p>
     <${Field} label=${html`Type <b><bdi>${name}</bdi></b> to delete it`}><${TextInput} value=${typed} set=${setTyped} /><//>
   <//>`;
 }

@@ -190,7 +190,7 @@ function Cost({ data }) {
 
 function Keep({ question, total, refused, close }) {
   const { api, say } = usePage();
-  const [name, setName] = useState(question.typed || question.namespace);
+  const [name, setName] = useState([question.typed || question.namespace, ...queryOf(question).getAll('p')].join(' '));
   const [progress, setProgress] = useState('');
   const here = location.href;
   const csv = async () => {
@@ -246,19 +246,23 @@ export function Why({ place }) {
     `${ofNamespace(question.namespace)}/topics/${part(scheme ? settled : local)}:why`, bodyOf(question), signal,
   ), [question.namespace, key, settled], { keep: false, delay: 60 });
   return html`<${Head} question=${question} now="why" />
-    <form class="line" onSubmit=${(event) => event.preventDefault()}>
-      <${Field} label="The topic that is missing" class="grows" hint=${topic.trim() !== topic ? SPACE : 'Its name; the question stands below.'}>
+    <form class="line" onSubmit=${(event) => {
+      event.preventDefault();
+      ask.again();
+    }}>
+      <${Field} label="The topic that is missing" class="grows" hint=${topic.trim() !== topic && SPACE}>
         <${TextInput} value=${topic} placeholder="orders-7" data-search set=${(text) => go(
           linkIn('why', question.namespace, queryOf(question, { topic: text })), { replace: true },
         )} /><//>
+      <button disabled=${!topic}>Ask again</button>
     </form>
     <p class="hidden-text" role="status">${ask.data ? `${shortName(question.namespace, ask.data.topic)} ${verdictOf(ask.data)[1]}` : ''}</p>
     <${QuestionForm} screen="why" question=${question} more=${{ topic }} error=${ask.loading ? null : ask.error} />
-    ${topic === '' ? html`<${Empty} title="Which topic?"><p>Type its name above. The server asks each step that could take it away, with the question as it stands.</p><//>`
+    ${topic === '' ? html`<${Empty} title="Which topic?"><p>Type its name above: each step that could take it away is asked.</p><//>`
       : elsewhere ? html`<${Empty} title="It is of another namespace"><p><a href=${linkIn('why', other, { topic: scheme ? settled : local })}>Ask in <bdi>${other}</bdi></a></p><//>`
       : isRefused(ask.error) && !ask.loading ? html`<${NotTaken} />`
       : html`<${Answer} ask=${ask} what="why a topic is not listed" rights="admin in this namespace">${(found) => html`
-        <${Verdict} found=${found} question=${question} />`}<//>`}`;
+        <${Verdict} found=${found} question=${question} again=${ask.again} />`}<//>`}`;
 }
 
 /** Names that contain one that is not there, in whatever case. */
@@ -275,20 +279,21 @@ const NotTaken = () => html`<${Empty} title="The server refuses this pattern"><p
 const verdictOf = ({ listed, steps }) => (listed === null ? ['warn', 'is in a listing that fails'] : !listed ? ['bad', 'is not listed']
   : steps.some((each) => each.step === 'pattern' && each.passes === null) ? ['warn', 'is sent'] : ['good', 'is listed']);
 
-function Verdict({ found, question }) {
-  const { api } = usePage();
+function Verdict({ found, question, again }) {
+  const { api, me, say } = usePage();
   const box = useRef(/** @type {HTMLElement | null} */ (null));
   // What had the focus goes when it is asked anew.
   useLayoutEffect(() => () => box.current?.contains(document.activeElement) && document.querySelector('h1')?.focus(), []);
   const name = shortName(question.namespace, found.topic);
   const [kind, said] = verdictOf(found);
-  const changeOf = ({ change }) => change && html`<${Command} text=${commandOf(api, change.method, change.path, change)} />`;
+  const changeOf = ({ change }) => change && html`<${Command} text=${commandOf(api, change.method, change.path, change)} />${
+    me?.server?.page_changes ? html`<p><button type="button" class="primary" onClick=${() => api.request(change.method, change.path, change).catch((error) => say(error.message)).then(again)}>${change.method === 'PUT' ? 'Make' : 'Change'} the topic</button></p>` : null}`;
   const asks = question.as?.role ? html`the role <b><bdi>${question.as.role}</bdi></b>` : question.as ? 'this client' : 'you';
   return html`<section ref=${box} aria-label="The answer">
     <div class=${`verdict ${kind}`}>
       <h2><bdi>${name}</bdi> ${said} ${said === 'is sent' ? 'to' : 'for'} ${asks}</h2>
       <p>${said === 'is sent' ? 'The client decides whether its name matches.' : found.listed ? 'No step takes it away.' : html`${found.listed === null ? 'It fails at' : 'Taken away by'}: <b>${STEPS[found.blocked_by] || found.blocked_by || 'a step that is not known'}</b>.`}
-        ${found.steps.some((each) => each.step === 'exists' && each.passes) ? html` <a href=${topicLink(question.namespace, found.topic)}>Look at the topic</a>` : null}</p>
+        ${found.steps.some((each) => each.step === 'exists' && each.passes) ? html` <a href=${`${topicLink(question.namespace, found.topic)}?${queryOf(question)}`}>Look at the topic</a>` : null}</p>
     </div>
     <ol class="steps">${found.steps.map((each) => html`<li class=${each.passes === false ? 'bad' : each.passes ? 'good' : 'unknown'}>
       <div class="step"><span class="sign" aria-hidden="true">${each.passes === false ? '✕' : each.passes ? '✓' : '·'}</span>

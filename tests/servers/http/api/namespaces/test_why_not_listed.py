@@ -177,13 +177,17 @@ async def test_plugins_that_hide_or_refuse_are_named(tmp_path: Path) -> None:
         assert len(changes_of(await why(served, "bill"))) == 1
 
     def gate(access: Access) -> Refused | None:
-        return Refused("closed") if access.action == "list" else None
+        if access.action == "list" and access.asker.role == "other":
+            return Refused("closed")
+        return Refused("not here") if access.topic is not None and access.topic.local == "bill" else None
 
     (tmp_path / "gate").mkdir()
     async with api_served(tmp_path / "gate", plugins={"gate": PluginOf(authorize=gate)}) as served:
-        found = await why(served, "bills")
+        found = await why(served, "bills", **{"as": {"role": "other"}})
         assert (found["blocked_by"], found["listed"]) == ("gates", None)
         assert found["steps"][0]["says"] == "closed"
+        assert len(changes_of(await why(served, "bill-2"))) == 1
+        assert changes_of(await why(served, "bill")) == []  # the client may not make it
 
 
 async def test_a_pattern_that_the_client_applies_is_not_decided(served: ApiServed) -> None:
