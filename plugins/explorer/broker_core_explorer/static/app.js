@@ -155,6 +155,7 @@ function Shell({ first, renew, dismiss, place, away, said, signing, sign, again 
   const commands = [
     ...nav.map(({ to, text }) => ({ text, run: () => go(`#/${to}`) })),
     ...(namespace ? [['topics', 'Topics of'], ['why', 'Why not? in'], ['live', 'Live in']].map(([to, text]) => ({ text: `${text} ${namespace}`, run: () => go(linkIn(to, namespace)) })) : []),
+    ...(namespace && seen?.server.page_changes ? [{ text: `Make a topic in ${namespace}`, run: () => go(linkIn('why', namespace)) }] : []),
     ...THEMES.map((each) => ({ text: `Colours: ${each}`, run: () => setTheme(each) })),
     { text: 'Patterns: what RE2 takes', run: () => go(link(['help', 'patterns'])) },
     ...(seen?.authentication.length === 0 ? [] : [{ text: api.signedIn ? 'Sign out' : 'Sign in', run: () => (api.signedIn ? signOut() : sign({})) }]),
@@ -292,7 +293,7 @@ function SignIn({ why, me, close, done }) {
   };
   return html`<${Dialog} title="Sign in" close=${close}><form onSubmit=${send}>
     ${signs.length > 1 ? html`<div class="line" role="radiogroup" aria-label="By">${signs.map(([value, text]) => html`<label class="radio">
-      <input type="radio" name="kind" checked=${kind === value} onChange=${() => setKind(value)} /> ${text}</label>`)}</div>` : null}
+      <input type="radio" name="kind" checked=${kind === value} onChange=${() => { setKind(value); setError(''); }} /> ${text}</label>`)}</div>` : null}
     ${kind === 'token' ? html`<${Field} label="Token" hint="A JSON Web Token, as clients of this server have."><textarea name="token" rows="4" required autofocus spellcheck=${false} autocomplete="off" class="code"></textarea><//>`
       : html`<${Field} label="User"><input name="user" required autofocus autocomplete="username" /><//><${Field} label="Password"><input name="password" type="password" required autocomplete="current-password" /><//>`}
     ${error ? html`<p class="notice bad" role="alert">${error}</p>` : null}

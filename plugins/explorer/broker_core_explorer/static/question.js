@@ -202,9 +202,9 @@ function MoreOfQuestion({ question, set, asks }) {
   return html`<details class="more" open=${as !== null || undefined}>
     <summary>${as === null ? (asks ? 'As somebody else, other properties' : 'Other properties') : html`Asked as <b><bdi>${as.role || 'nobody'}</bdi></b>`}</summary>
     ${asks ? html`<div class="line">${may ? html`
-      ${asField('role', 'As the role', 'team-a')}${asField('address', 'From the address', '192.0.2.7')}${asField('client_version', 'With the client', 'Pulsar-Java-v4.2.4')}
-      ${as === null ? null : html`<button type="button" onClick=${() => set({ as: null })}>As myself</button>`}`
-      : html`<p class="hint">To ask as somebody else you need the right <b>admin</b> in this namespace.</p>`}</div>` : null}
+      ${asField('role', 'As the role', 'team-a')}${asField('address', 'From the address', '192.0.2.7')}${asField('client_version', 'With the client', 'Pulsar-Java-v4.2.4')}`
+      : html`<p class="hint">To ask as somebody else you need the right <b>admin</b> in this namespace.</p>`}
+      ${as === null ? null : html`<button type="button" onClick=${() => set({ as: null })}>As myself</button>`}</div>` : null}
     <div class="line">
       <${Field} label="One more property" hint="As a consumer sends it. Those that select nothing go to plugins alone.">
         <${TextInput} value=${pair} set=${setPair} placeholder="key=value" onKeyDown=${(event) => event.key === 'Enter' && add()} />

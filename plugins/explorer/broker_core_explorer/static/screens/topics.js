@@ -258,7 +258,7 @@ export function Why({ place }) {
     </form>
     <p class="hidden-text" role="status">${ask.data ? `${shortName(question.namespace, ask.data.topic)} ${verdictOf(ask.data)[1]}` : ''}</p>
     <${QuestionForm} screen="why" question=${question} more=${{ topic }} error=${ask.loading ? null : ask.error} />
-    ${topic === '' ? html`<${Empty} title="Which topic?"><p>Type its name above: each step that could take it away is asked.</p><//>`
+    ${topic === '' ? html`<${Empty} title="Which topic?"><p>Type its name above: each step that could take it away is asked. One that is not there can be made here.</p><//>`
       : elsewhere ? html`<${Empty} title="It is of another namespace"><p><a href=${linkIn('why', other, { topic: scheme ? settled : local })}>Ask in <bdi>${other}</bdi></a></p><//>`
       : isRefused(ask.error) && !ask.loading ? html`<${NotTaken} />`
       : html`<${Answer} ask=${ask} what="why a topic is not listed" rights="admin in this namespace">${(found) => html`
@@ -302,7 +302,7 @@ function Verdict({ found, question, again }) {
         ${each.by ? html`<span class="muted"><bdi>${each.by}</bdi></span>` : null}</div>
       <p>${each.says}</p>
       ${each.needs ? html`<p class="needs"><b>What it would take:</b> ${each.needs}</p>` : null}
-      ${each.step === 'exists' && each.passes === false ? html`<${Known} namespace=${question.namespace}>${name.trim() ? html`<${Alike} name=${name.trim()} question=${question} />` : null}${changeOf(each)}<//>` : changeOf(each)}
+      ${each.step === 'exists' && each.passes === false ? html`<${Known} namespace=${question.namespace}>${name.trim() ? html`<${Alike} name=${name.trim()} question=${question} />` : null}<//>` : null}${changeOf(each)}
     </li>`)}</ol></section>`;
 }
 
