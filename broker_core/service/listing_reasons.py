@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -51,7 +52,8 @@ class Step:
     """The effect of one step on the topic: it ``passes``, or is removed; ``None`` if unknown.
 
     ``by`` names the part that decides, ``says`` its decision, and ``needs`` what would make the topic pass; ``change``
-    is the change that does, if one does and no other step removes the topic then too.
+    is the change that does, if one does and no other step removes the topic then too. ``fails`` is set if the whole
+    listing is an error by this step.
     """
 
     step: str
@@ -60,6 +62,7 @@ class Step:
     says: str
     needs: str | None = None
     change: TopicChange | None = None
+    fails: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +75,11 @@ class Why:
 
     @property
     def blocked_by(self) -> str | None:
-        """The first step that removes the topic, or fails."""
-        return next((each.step for each in self.steps if each.passes is False), None)
+        """The step that fails if the listing does, or the first one that removes the topic."""
+        removing = sorted(
+            (each for each in self.steps if each.passes is False), key=lambda each: not each.fails
+        )
+        return removing[0].step if removing else None
 
 
 async def why_listed(pipeline: Pipeline, find: Find, question: ListingRequest, topic: TopicName) -> Why:
@@ -88,7 +94,10 @@ async def why_listed(pipeline: Pipeline, find: Find, question: ListingRequest, t
     try:
         known = await find.there(asked, base)
         twin = TopicName(_OTHER[base.domain], base.namespace, base.local)
-        is_other = not known.exists and (await find.there(asked, twin)).exists
+        is_other = False
+        if not known.exists:
+            with suppress(ListingFailed):  # the other domain was not asked for
+                is_other = (await find.there(asked, twin)).exists
         steps.append(_existence(pipeline, question, topic, known, twin if is_other else None))
     except ListingFailed as failure:
         known = Known(exists=False)
@@ -101,7 +110,11 @@ async def why_listed(pipeline: Pipeline, find: Find, question: ListingRequest, t
     if pipeline.dispatcher.masks(topic.namespace):
         steps.append(await _masks(pipeline, question, topic, known))
     listed, last = await _listing(pipeline, question, topic)
-    if last.passes is not False or all(each.passes is not False for each in steps):
+    if last.fails:
+        is_explained = any(each.fails for each in steps)
+    else:
+        is_explained = last.passes is False and any(each.passes is False for each in steps)
+    if not is_explained:
         steps.append(last)
     if not _lets_change(pipeline, topic, listed, last, steps):
         steps = [replace(each, change=None) for each in steps]
@@ -141,7 +154,9 @@ def _rules(pipeline: Pipeline, asker: Asker, topic: TopicName) -> Iterator[Step]
                 if not role
                 else f"a rule that allows role {role!r} to list it"
             )
-        yield Step("rules", decision.allowed, decision.rule, f"{who} {verb} list {topic}", needs)
+        says = f"{who} {verb} list {topic}"
+        fails = not rules.decide(role, "list", str(topic.namespace)).allowed
+        yield Step("rules", decision.allowed, decision.rule, says, needs, fails=fails)
 
 
 async def _gates(pipeline: Pipeline, question: ListingRequest) -> Step:
@@ -151,11 +166,10 @@ async def _gates(pipeline: Pipeline, question: ListingRequest) -> Step:
             Access("list", question.namespace, None, question.asker), question.deadline, steps
         )
     except RefusedByPlugin as refused:
-        return Step(
-            "gates", False, refused.plugin, refused.message, f"plugin {refused.plugin!r} must let it pass"
-        )
+        needs = f"plugin {refused.plugin!r} must let it pass"
+        return Step("gates", False, refused.plugin, refused.message, needs, fails=True)
     except ListingFailed as failure:
-        return Step("gates", False, failure.plugin, failure.message, "the plugin must answer")
+        return _failed("gates", failure, "the plugin must answer")
     asked = ", ".join(each.plugin for each in steps)
     return Step("gates", True, asked or None, "let it pass" if asked else "no plugin decides about it")
 
@@ -280,7 +294,7 @@ async def _masks(pipeline: Pipeline, question: ListingRequest, topic: TopicName,
     try:
         mask = await pipeline.dispatcher.mask_hook.visible(question, names, steps=steps)
     except ListingFailed as failure:
-        return Step("masks", False, failure.plugin, failure.message, "the plugin must answer")
+        return _failed("masks", failure, "the plugin must answer")
     shown = len(names) if mask is None else mask.true_count
     if shown:
         return Step("masks", True, plugins, f"{shown} of {counted(len(names), 'name')} shown")
@@ -289,12 +303,11 @@ async def _masks(pipeline: Pipeline, question: ListingRequest, topic: TopicName,
     )
 
 
-def _failed(step: str, failure: ListingFailed) -> Step:
+def _failed(step: str, failure: ListingFailed, needs: str = "an answer in place of the error") -> Step:
     """A step without an answer; a listing that the shrink guard holds has a step of its own."""
     if failure.reason == HELD:
-        needs = "that it is accepted, or that some time passes"
-        return Step("held", False, failure.plugin, failure.message, needs)
-    return Step(step, False, failure.plugin, failure.message, "an answer in place of the error")
+        step, needs = "held", "that it is accepted, or that some time passes"
+    return Step(step, False, failure.plugin, failure.message, needs, fails=True)
 
 
 async def _listing(

@@ -19,8 +19,8 @@ from broker_core.plugins.raised_exceptions import shown
 __all__ = ["PluginSite", "plugin_sites", "site_of"]
 
 _HOOK: Final = "broker_core_http_routes"
-#: The first parts of paths that the server has itself.
-_RESERVED: Final = ("v1", "metrics", "-", "questions", "plugins", "admin", "lookup")
+#: The first parts of paths that the server has itself; `/-/` is no path of a site.
+_RESERVED: Final = ("v1", "metrics", "questions", "plugins", "admin", "lookup")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from multidict import CIMultiDict
 
 from broker_core import HttpSite, hookimpl
 from tests.support.api_serving import NAMESPACE, ApiServed, api_served
@@ -118,11 +119,12 @@ async def test_a_name_that_an_attacker_lets_stand_for_the_server(tmp_path: Path,
         {"Origin": "http://127.0.0.1é"},
         {"Sec-Fetch-Site": "cross-site"},
         {"Sec-Fetch-Site": "same-site"},
+        {"origin": "http://evil.example"},  # a second one
     ],
 )
 async def test_a_page_of_another_site_asks_nothing(tmp_path: Path, site: Path, wrong: dict[str, str]) -> None:
     async with api_served(tmp_path, plugins={"page": Page(site, changes=True)}) as served:
-        headers = of_page(served, "127.0.0.1") | wrong
+        headers = CIMultiDict([*(of_page(served, "127.0.0.1") | wrong).items()])
         assert (await put(served, headers))[0] == 403
         assert await explain(served, headers) == 403
 

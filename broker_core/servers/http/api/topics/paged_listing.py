@@ -90,7 +90,9 @@ async def _plan(request: ApiRequest, question: ListingRequest, how: str, began: 
     """The way in which the pattern of an answer was applied, and the number of names that were matched."""
     pipeline, text = request.services.pipeline, request.values["pattern"]
     pattern = question.pattern or (None if text is None else pipeline.compile_now(text))
-    facts = {} if pattern is None else pattern_facts(pattern)
+    facts = (
+        {} if pattern is None or how in {"none", "unsupported"} else pattern_facts(pattern)
+    )  # it was not applied
     looked_at, catalog = None, request.services.catalog
     if catalog is not None and is_plain(request.services, request.asker, question.namespace):
         with reading_catalog():

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from broker_core import Access, Refused, TopicListingResult
+from broker_core import Access, Mode, Refused, TopicListingResult
 from tests.support.api_serving import NAMESPACE, ApiServed, api_served
 from tests.support.plugins import PluginOf
 
@@ -188,6 +188,36 @@ async def test_plugins_that_hide_or_refuse_are_named(tmp_path: Path) -> None:
         assert found["steps"][0]["says"] == "closed"
         assert len(changes_of(await why(served, "bill-2"))) == 1
         assert changes_of(await why(served, "bill")) == []  # the client may not make it
+
+
+async def test_a_listing_that_fails_is_blocked_by_what_fails(tmp_path: Path) -> None:
+    def visible(topics: Any) -> pa.BooleanArray:
+        raise ValueError(f"no mask of {len(topics)} topics today")
+
+    async with api_served(tmp_path, plugins={"mask": PluginOf(visible=visible)}) as served:
+        for question in ({}, {"properties": {"region": "nowhere"}}):  # of which masks are asked nothing
+            found = await why(served, "bill", **question)
+            assert (found["blocked_by"], changes_of(found)) == ("masks", [])
+            assert found["listed"] is (False if question else None)
+
+    def lists(mode: Mode) -> TopicListingResult:
+        if mode is Mode.NON_PERSISTENT:
+            raise ValueError("no such mode")
+        return TopicListingResult.success(["persistent://public/default/of-plugin"])
+
+    (tmp_path / "list").mkdir()
+    async with api_served(tmp_path / "list", plugins={"p": PluginOf(list_topics=lists)}) as served:
+        found = await why(served, "missing")  # whose name in the other domain is looked for too
+        assert (found["blocked_by"], found["listed"]) == ("exists", False)
+        assert "there is no topic" in found["steps"][1]["says"]
+
+    def gate() -> None:
+        raise ValueError("no gate today")
+
+    (tmp_path / "gate").mkdir()
+    async with api_served(tmp_path / "gate", plugins={"gate": PluginOf(list_topics=gate)}) as served:
+        found = await why(served, "bill", pattern="public/default/o.*")
+        assert (found["blocked_by"], found["listed"], changes_of(found)) == ("exists", None, [])
 
 
 async def test_a_pattern_that_the_client_applies_is_not_decided(served: ApiServed) -> None:

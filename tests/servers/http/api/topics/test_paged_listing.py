@@ -59,6 +59,13 @@ async def test_a_page_begins_behind_any_number_of_names(served: ApiServed) -> No
         assert (await served.ask(LISTING, params=wrong)).status == 400
 
 
+async def test_a_pattern_that_is_not_applied_has_no_plan(tmp_path: Path) -> None:
+    async with api_served(tmp_path, patterns={"evaluate": False}) as served:
+        asked = {"pattern": "public/default/o.*", "unfiltered": "true", "plan": "true", "limit": 5}
+        said = (await served.ask(LISTING, params=asked)).json
+        assert (said["filtered"], said["plan"]["ranges"], said["plan"]["required"]) == (False, None, None)
+
+
 async def test_a_page_behind_the_last_name_is_a_page(served: ApiServed) -> None:
     for empty in ({"offset": 3}, {"offset": 10**9}, {"offset": 0, "pattern": "public/default/none"}):
         asked = {**empty, "limit": 5, "plan": "true", "count": "true"}
