@@ -64,7 +64,13 @@ os.register_at_fork(after_in_child=lambda: setattr(_accounts, "own", _Account())
 
 def _clock() -> float:
     """A clock in seconds of this thread, without its waits for a processor."""
-    return time.perf_counter() - _accounts.own.waited() / 1e9
+    account = _accounts.own
+    waited = account.waited()
+    while True:
+        now = time.perf_counter()
+        before, waited = waited, account.waited()
+        if waited == before:  # or it waited while it read them, and they are of two moments
+            return now - waited / 1e9
 
 
 class LoopTime:

@@ -187,3 +187,18 @@ async def test_waiting_for_a_processor_does_not_block(monkeypatch: pytest.Monkey
     held = LoopTime("p", "startup")
     await Stepwise(hook, held)
     assert held.describe() == {"total_ms": 50.0, "longest_ms": 50.0, "blocked": 0}
+
+
+def test_a_wait_for_a_processor_while_the_clock_is_read_counts_for_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    wall, waited = 1000.0, iter([0, 500_000_000, 500_000_000])
+
+    def perf_counter() -> float:
+        nonlocal wall
+        wall += 0.5  # the thread waits behind each of the first two looks
+        return wall
+
+    monkeypatch.setattr(event_loop_time, "time", SimpleNamespace(perf_counter=perf_counter))
+    monkeypatch.setattr(event_loop_time._Account, "waited", lambda _: next(waited))
+    assert event_loop_time._clock() == 1001.0 - 0.5
