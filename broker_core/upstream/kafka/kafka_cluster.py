@@ -36,6 +36,7 @@ from broker_core.wire.kafka import (
     FIND_COORDINATOR,
     METADATA,
     Api,
+    ErrorCode,
     Fields,
     RawRows,
     read_response,
@@ -276,6 +277,8 @@ class KafkaCluster:
                     raise
                 else:
                     self._wrote(changed_topics(api, body, answer.value))
+                    if target is CONTROLLER and _is_of_another(answer.value):
+                        connections.forget()  # clients try again, and then the new one is asked
                     return answer.value
         raise AssertionError
 
@@ -355,6 +358,13 @@ class KafkaCluster:
             return connection
 
         return ClusterConnections(options.bootstrap, open_one)
+
+
+def _is_of_another(answer: Fields) -> bool:
+    """Whether a node says that it is not the controller any more: as a whole, or of the first row as of all."""
+    firsts = (rows[0] for rows in answer.values() if isinstance(rows, list) and rows)
+    some = (answer, *(row for row in firsts if isinstance(row, dict)))
+    return any(row.get("error_code") == ErrorCode.NOT_CONTROLLER for row in some)
 
 
 def _without_addresses(read: ReadAnswer, api: Api, version: int, message: bytes) -> tuple[int, Fields]:

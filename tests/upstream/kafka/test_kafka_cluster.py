@@ -7,7 +7,7 @@ import pytest
 
 from broker_core.client import ClientError, ConnectionLost
 from broker_core.upstream.kafka import ANY, CONTROLLER, ClusterOptions, KafkaCluster
-from broker_core.wire.kafka import CREATE_TOPICS, DESCRIBE_CLUSTER, METADATA
+from broker_core.wire.kafka import CREATE_TOPICS, DESCRIBE_CLUSTER, METADATA, ErrorCode, Fields
 from tests.support.kafka_serving import kafka_broker
 from tests.support.ports import free_port
 from tests.support.scripted_kafka import ScriptedKafka, metadata_of
@@ -80,3 +80,24 @@ async def test_a_node_is_gone_once_two_looks_do_not_name_it() -> None:
         both.remove(other)
         await asyncio.wait_for(is_told.wait(), 60)
         await quick.stop()
+
+
+async def test_a_controller_that_has_moved_is_looked_for_anew() -> None:
+    async with ScriptedKafka(node_id=1) as node, ScriptedKafka(node_id=2) as other:
+        places = {"controller": 1}
+        for number, each in enumerate((node, other), 1):
+
+            def created(_: object, number: int = number) -> Fields:
+                code = 0 if places["controller"] == number else ErrorCode.NOT_CONTROLLER
+                return {"topics": [{"name": "a", "error_code": code}]}
+
+            each.handlers[METADATA] = lambda _: metadata_of(node, other, controller=places["controller"])
+            each.handlers[CREATE_TOPICS] = created
+        cluster = KafkaCluster(ClusterOptions((("127.0.0.1", node.port),)))
+        topics = [{"name": "a", "num_partitions": 1, "replication_factor": 1}]
+        told = []
+        for places["controller"] in (1, 2, 2):
+            answer = await cluster.request(CONTROLLER, CREATE_TOPICS, None, {"topics": topics}, again=False)
+            told.append(answer["topics"][0]["error_code"])
+        assert told == [0, 41, 0]
+        await cluster.stop()
