@@ -149,8 +149,11 @@ def test_a_hidden_tab_costs_no_stream(page_of: Open, served: Served) -> None:
         " said.items.some((each) => each.pattern === 'public/default/hidden-.*' && each.streams))"
     )
     eventually_sync(lambda: page.page.evaluate(streams), what="the stream is open")
+    asked: list[str] = []
+    page.page.on("request", lambda request: asked.extend(re.findall(r"/topics\?", request.url)))
     page.page.evaluate(_SEEN % "hidden")
     eventually_sync(lambda: not page.page.evaluate(streams), what="the stream is closed")
+    assert not asked  # nor opened again
     page.page.evaluate(_SEEN % "visible")
     eventually_sync(lambda: page.page.evaluate(streams), what="the stream is open again")
 
@@ -243,12 +246,13 @@ def test_what_a_question_may_have_meant_instead(page_of: Open, served: Served) -
 
 
 def test_a_list_comes_back_as_it_was_left(page_of: Open, served: Served) -> None:
-    page = page_of(served, "topics/public/default")
+    page = page_of(served, "topics/public/default", locale="de-DE")
     page.see(re.compile("^60 names"))
     row = page.page.locator(".scroller .row", has_text="sensor-07-partition-1")
     page.page.locator(".scroller").evaluate("(box) => { box.scrollTop = 1200; }")
     row.click()
     page.see("Full name")
+    page.see(re.compile(r"^\d\d\.\d\d\.\d{4}, \d\d:\d\d:\d\d \("))  # as the browser's language has it
     page.page.go_back()
     page.holds(
         "document.querySelector('[aria-selected=true] .topic')?.textContent === 'sensor-07-partition-1'"

@@ -9,6 +9,7 @@ export function Topic({ place }) {
   const namespace = place.path.slice(0, 2).join('/');
   const name = place.path.slice(2).join('/');
   const path = `${ofNamespace(namespace)}/topics/${part(name)}`;
+  const asked = queryOf(questionOf(place));
   const ask = useAsk(async (signal) => {
     const response = await api.request('GET', path, { signal });
     return { ...(await api.read(response)), etag: response.headers.get('ETag') };
@@ -25,10 +26,10 @@ export function Topic({ place }) {
     ask.again();
     history.again();
   };
-  return html`<nav class="crumbs" aria-label="Where it is"><a href=${linkIn('topics', namespace)}><bdi>${namespace}</bdi></a></nav>
+  return html`<nav class="crumbs" aria-label="Where it is"><a href=${linkIn('topics', namespace, asked)}><bdi>${namespace}</bdi></a></nav>
     <div class="head"><h1 tabindex="-1"><bdi>${name}</bdi></h1>
       <div class="line"><${Copy} text=${() => ask.data?.name || `persistent://${namespace}/${name}`} label="Copy the full name" />
-        <a class="button quiet" href=${linkIn('why', namespace, queryOf(questionOf(place), { topic: name, ...(name.startsWith('non-') ? { mode: 'all' } : {}) }))}>Why is it not listed?</a></div></div>
+        <a class="button quiet" href=${linkIn('why', namespace, queryOf(questionOf(place), { topic: name, ...(/^non-/.test(name) && { mode: 'all' }) }))}>Why is it not listed?</a></div></div>
     ${gone ? html`<${Known} namespace=${namespace}><${Empty} title=${hidden ? 'This topic is hidden from you' : 'There is no such topic now'}><p>${hidden ? 'What hides it'
       : `It ${history.data?.items[0]?.operation === 'delete' ? 'was deleted.' : 'may have been deleted, or you may not see it.'} What is known of it`} stands below.</p><//><//>`
       : html`<${Answer} ask=${ask} what="this topic" rights="list">${(topic) => html`
@@ -48,7 +49,7 @@ export function Topic({ place }) {
         </div>
         <${Changing} may=${may} me=${me} set=${set} />
         ${doing ? html`<${doing === 'change' ? Change : Delete} topic=${topic} namespace=${namespace} name=${shortName(namespace, topic.name)} close=${close}
-          done=${doing === 'change' ? close : () => go(linkIn('topics', namespace))} />` : null}
+          done=${doing === 'change' ? close : () => go(linkIn('topics', namespace, asked))} />` : null}
       `}<//>`}
     ${gone && hidden ? null : html`<section aria-label="History"><h2>History</h2>
       ${history.error?.status === 409 ? html`<p class="muted">Not shown here: ${history.error.message}.</p>`

@@ -298,7 +298,7 @@ function Verdict({ found, question, again }) {
     <ol class="steps">${found.steps.map((each) => html`<li class=${each.passes === false ? 'bad' : each.passes ? 'good' : 'unknown'}>
       <div class="step"><span class="sign" aria-hidden="true">${each.passes === false ? '✕' : each.passes ? '✓' : '·'}</span>
         <b>${STEPS[each.step] || each.step}</b>
-        <${Badge} kind=${each.passes === false ? 'bad' : each.passes ? 'good' : 'plain'}>${each.passes === false ? (found.listed === null ? 'fails' : 'takes it away') : each.passes ? 'passes' : 'not asked'}<//>
+        <${Badge} kind=${each.passes === false ? 'bad' : each.passes ? 'good' : 'plain'}>${each.passes === false ? (found.listed === null ? 'fails' : 'takes it away') : each.passes ? 'passes' : 'unknown'}<//>
         ${each.by ? html`<span class="muted"><bdi>${each.by}</bdi></span>` : null}</div>
       <p>${each.says}</p>
       ${each.needs ? html`<p class="needs"><b>What it would take:</b> ${each.needs}</p>` : null}
