@@ -16,18 +16,27 @@ __all__ = ["Owners"]
 P = TypeVar("P")
 
 
+class _Numbered(weakref.ref[object]):
+    """A reference that knows the ``id()`` of its object after the object's end."""
+
+    __slots__ = ("number",)
+
+    number: int
+
+
 class Owners(Generic[P]):
     """One value for each object that is alive. Used by one thread at a time; objects may be freed in any thread.
 
     ``told`` is called when an object has ended, in whatever thread: it must do no more than make a note of it.
     """
 
-    __slots__ = ("_ended", "_held", "_told")
+    __slots__ = ("_ended", "_held", "_note_end", "_told")
 
     def __init__(self, told: Callable[[], None] | None = None) -> None:
-        self._held: dict[int, tuple[weakref.ref[object], P]] = {}
+        self._held: dict[int, tuple[_Numbered, P]] = {}
         self._ended: deque[int] = deque()
         self._told = told
+        self._note_end = self._has_ended  # one bound method for all
 
     def get(self, owner: object) -> P | None:
         """The value of an object."""
@@ -38,7 +47,9 @@ class Owners(Generic[P]):
         """Set the value of an object; returns its former value, or that of an ended object with its ``id()``."""
         number = id(owner)
         old = self._held.pop(number, None)
-        self._held[number] = (weakref.ref(owner, self._ending(number)), thing)
+        reference = _Numbered(owner, self._note_end)
+        reference.number = number
+        self._held[number] = reference, thing
         return None if old is None else old[1]
 
     def ended(self) -> Iterator[P]:
@@ -52,10 +63,7 @@ class Owners(Generic[P]):
             del self._held[number]
             yield thing
 
-    def _ending(self, number: int) -> Callable[[object], None]:
-        def ended(_: object) -> None:
-            self._ended.append(number)
-            if self._told is not None:
-                self._told()
-
-        return ended
+    def _has_ended(self, reference: _Numbered) -> None:
+        self._ended.append(reference.number)
+        if self._told is not None:
+            self._told()

@@ -81,8 +81,7 @@ class FollowedNamespace:
     def add(self, feed: ListingFeed) -> None:
         """Follow one more question."""
         question = feed.question
-        feed.is_told = partial(self._is_told, question.mode)
-        feed.period = partial(self._period_of, question)
+        feed.waker = self
         is_first = all(other.question.mode is not question.mode for other in self.feeds)
         self.feeds[feed] = self._pipeline.lister.follow(self._namespace, question.mode, question.asker)
         if is_first:
@@ -110,7 +109,7 @@ class FollowedNamespace:
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._rounds())
 
-    def _is_told(self, mode: Mode, asker: Asker) -> bool:
+    def is_told(self, mode: Mode, asker: Asker) -> bool:
         """Whether a feed that is not woken has the current answer: no change is waited for, or being looked at."""
         return (
             not self._is_woken
@@ -119,7 +118,7 @@ class FollowedNamespace:
             and self._pipeline.lister.tells(self._namespace, mode, asker)
         )
 
-    def _period_of(self, question: ListingRequest, asker: Asker) -> float | None:
+    def period_of(self, question: ListingRequest, asker: Asker) -> float | None:
         """Seconds after which followers of a question have a change at the latest; ``None``: as it comes."""
         if self._pipeline.dispatcher.concerned(self._namespace):
             return self._interval  # the answering lister may report changes, or not

@@ -8,11 +8,10 @@ because they are deleted, and not for an error.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 import structlog
 
@@ -23,6 +22,7 @@ from broker_core.listing.listing import Listing, Selection
 from broker_core.listing.selection_difference import QUICK_BYTES, difference_bytes, selection_difference
 from broker_core.memory.permit_budget import Permit
 from broker_core.memory.permit_errors import PermitError, permits_refused
+from broker_core.names import Mode, NamespaceName
 from broker_core.pipeline import Answer, Ended, NextRuns, Pipeline, StandingAnswer, Trace
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugins import PluginFailed
@@ -56,30 +56,40 @@ _COPIED: Final = 64 * 1024
 _MUCH_LARGER: Final = 4
 
 
+class Waker(Protocol):
+    """What wakes a feed when its answer may have changed."""
+
+    def is_told(self, mode: Mode, asker: Asker) -> bool:
+        """Whether a change of this mode that a client has not got yet would have woken the feed."""
+
+    def period_of(self, question: ListingRequest, asker: Asker) -> float | None:
+        """Seconds after which followers of a question have a change at the latest; ``None``: as it comes."""
+
+
 class ListingFeed:
     """The answers to one question, and their followers; for one event loop.
 
-    ``words`` gives what answers depend on besides the question: followers with the same values share a feed. ``fits``
-    says whether a listing may be kept besides those of all other feeds. ``recreated`` finds names that are other topics
-    now.
+    ``words`` gives what answers in a namespace depend on besides the question: followers with the same values share a
+    feed. ``fits`` says whether a listing may be kept besides those of all other feeds. ``recreated`` finds names that
+    are other topics now.
     """
 
     def __init__(
         self,
         pipeline: Pipeline,
         question: ListingRequest,
-        words: Callable[[], frozenset[str]],
+        words: Callable[[NamespaceName], frozenset[str]],
         fits: Callable[[Selection], bool],
         recreated: RecreatedTopics | None = None,
     ) -> None:
         self._pipeline = pipeline
         self.question = question
         self._words = words
-        self._known_words = words()
+        self._known_words = words(question.namespace)
         self.is_closed = False
         self._fits = fits
         self._recreated = recreated
-        self._renderers: set[Renderer] = set()
+        self._renderers: tuple[Renderer, ...] = ()
         #: The followers, in the order in which they came.
         self.followers: dict[Follower, None] = {}
         #: The last answer, its hash, and whether the pattern was applied.
@@ -94,7 +104,7 @@ class ListingFeed:
         #: The last ones to the answer of now, for followers that are at different places on the way.
         self._joined: list[JoinedUpdates] = []
         self._joining = asyncio.Lock()
-        self._changes: deque[ChangeEvent] = deque()
+        self._changes: list[ChangeEvent] = []  # few: an empty deque takes 700 bytes
         self._kept_bytes = 0
         self._runs: NextRuns[Asker, None] = NextRuns()
         self._is_woken = False
@@ -104,10 +114,8 @@ class ListingFeed:
         self._next = 0.0
         self._pause = 0.0
         self._failing: tuple[Cause, str] | None = None
-        #: Whether a change that a client has not got yet would have woken this feed.
-        self.is_told: Callable[[Asker], bool] = lambda _: False
-        #: Seconds between two looks for changes, for a client; ``None``: they are reported as they come.
-        self.period: Callable[[Asker], float | None] = lambda _: None
+        #: What wakes this feed.
+        self.waker: Waker | None = None
 
     def close(self) -> None:
         """Ask no more, and end all followers."""
@@ -149,7 +157,12 @@ class ListingFeed:
         standing = self._standing
         if standing is None:
             return None
-        return self._pipeline.answer_again(standing, asker, known=self._is_settled and self.is_told(asker))
+        known = self.waker is not None and self._is_settled and self.waker.is_told(self.question.mode, asker)
+        return self._pipeline.answer_again(standing, asker, known=known)
+
+    def period(self, asker: Asker) -> float | None:
+        """Seconds between two looks for changes, for a client; ``None``: they are reported as they come."""
+        return None if self.waker is None else self.waker.period_of(self.question, asker)
 
     @property
     def _is_settled(self) -> bool:
@@ -175,7 +188,8 @@ class ListingFeed:
         ``recreated`` the result of :meth:`recreated_since` for it. Without an id the follower has the current answer.
         """
         self.followers[follower] = None
-        self._renderers.add(follower.renderer)
+        if follower.renderer not in self._renderers:
+            self._renderers += (follower.renderer,)
         if last_id is None or last_id == self.event_id:
             return
         missed: list[ChangeEvent] = []
@@ -324,7 +338,7 @@ class ListingFeed:
         trace = Trace()
         answer = pipeline.answer_now(question) or await pipeline.answer(question, trace)
         try:
-            if self._words() != self._known_words:
+            if self._words(self.question.namespace) != self._known_words:
                 # A plugin has read a field that it does not declare: the answer may be for one asker alone.
                 self.close()
                 raise ListingFailed("what answers depend on has changed: ask again", cause=Cause.UNAVAILABLE)
@@ -368,7 +382,7 @@ class ListingFeed:
             self._changes.append(event)
             self._kept_bytes += event.size
             while len(self._changes) > _KEPT or self._kept_bytes > _KEPT_BYTES:
-                self._kept_bytes -= self._changes.popleft().size
+                self._kept_bytes -= self._changes.pop(0).size
         for follower in list(self.followers):
             follower.changed(event, before)
 
@@ -383,7 +397,7 @@ class ListingFeed:
             return None
         try:
             event_id = self._id_of(topics_hash)
-            work = partial(_rendered, selection, before, topics_hash, event_id, tuple(self._renderers))
+            work = partial(_rendered, selection, before, topics_hash, event_id, self._renderers)
             rendered = await self._pipeline.workers.call(asker, work, quick=size <= QUICK_BYTES)
         finally:
             permit.release()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Final
 from weakref import WeakSet
 
@@ -84,6 +83,9 @@ class ListingFeeds:
         self._made: WeakSet[ListingFeed] = WeakSet()
         self._keys: dict[ListingFeed, AnswerKey] = {}
         self._left: dict[AnswerKey, asyncio.TimerHandle] = {}
+        # One object for all feeds.
+        self._words_of, self._room_for = self._words, self._fits
+        self._last_words: frozenset[str] = frozenset()
         pipeline.on_rules.append(self._wake_all)
         pipeline.permits.caches.show("followed answers", self._state)
 
@@ -185,8 +187,7 @@ class ListingFeeds:
 
     def _feed(self, question: ListingRequest) -> tuple[AnswerKey, ListingFeed]:
         namespace = question.namespace
-        words = partial(self._words, namespace)
-        key = key_of(question, words())
+        key = key_of(question, self._words(namespace))
         found = self._feeds.get(key)
         if found is not None and not found.is_closed:
             return key, found
@@ -194,7 +195,7 @@ class ListingFeeds:
             self._end(key)
         log = self._change_log
         recreated = None if log is None else RecreatedTopics(log, namespace)
-        feed = ListingFeed(self._pipeline, question, words, self._fits, recreated)
+        feed = ListingFeed(self._pipeline, question, self._words_of, self._room_for, recreated)
         self._made.add(feed)
         self._feeds[key] = feed
         self._keys[feed] = key
@@ -210,7 +211,11 @@ class ListingFeeds:
         words = (
             self._pipeline.lister.depends_on | {"pattern"} | self._pipeline.dispatcher.depends_on(namespace)
         )
-        return words | {"principal"} if self._pipeline.authorization.has_topics else words
+        if self._pipeline.authorization.has_topics:
+            words |= {"principal"}
+        if words != self._last_words:
+            self._last_words = words
+        return self._last_words
 
     def _left_alone(self, key: AnswerKey, feed: ListingFeed) -> None:
         """Forget a feed without followers: at once if it has no answer, else after a while."""

@@ -39,7 +39,7 @@ async def pipeline(catalog: SqliteCatalog) -> AsyncIterator[Pipeline]:
 
 @pytest.fixture
 async def feed(pipeline: Pipeline) -> AsyncIterator[ListingFeed]:
-    feed = ListingFeed(pipeline, ListingRequest(NAMESPACE), frozenset, lambda _: True)
+    feed = ListingFeed(pipeline, ListingRequest(NAMESPACE), lambda _: frozenset(), lambda _: True)
     yield feed
     feed.close()
 
@@ -125,7 +125,9 @@ async def test_who_comes_back_when_nobody_followed_is_told_of_other_topics_at_on
 
     def new_feed() -> ListingFeed:
         recreated = RecreatedTopics(log, NAMESPACE)
-        return ListingFeed(pipeline, ListingRequest(NAMESPACE), frozenset, lambda _: True, recreated)
+        return ListingFeed(
+            pipeline, ListingRequest(NAMESPACE), lambda _: frozenset(), lambda _: True, recreated
+        )
 
     def told(subscriber: RecordingFollower) -> list[tuple[bool, bool]]:
         """Of each event, whether it has the names ``first`` and ``other``."""
