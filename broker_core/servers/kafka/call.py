@@ -22,6 +22,7 @@ from broker_core.servers.kafka.row_error import (
 )
 from broker_core.servers.kafka.services import KafkaServices, Node
 from broker_core.service import Attempt, Changes, QuotaTurn
+from broker_core.upstream.kafka import CLUSTER_PLUGIN
 from broker_core.wire.kafka import Fields, RequestHeader
 
 __all__ = ["CloseClient", "KafkaCall"]
@@ -71,6 +72,15 @@ class KafkaCall(Caller):
         if timeout is None:
             return self.deadline
         return min(self.deadline, asyncio.get_running_loop().time() + max(timeout, 0) / 1000)
+
+    @property
+    def may_hide_topics(self) -> bool:
+        """Whether rules, gates, masks or plugins may hide topics of a cluster behind this server from the client."""
+        pipeline, namespace = self.services.pipeline, self.namespace
+        dispatcher = pipeline.dispatcher
+        # The cluster's own plugin is asked too, and lists all.
+        others = (plugin.name != CLUSTER_PLUGIN for plugin, _ in dispatcher.describe_hook.plugins(namespace))
+        return bool(pipeline.has_guards or dispatcher.masks(namespace) or any(others))
 
     def topic(self, name: str) -> TopicName:
         """The topic of this name."""

@@ -189,7 +189,7 @@ class _Paging:
                 break
         if page.following is not None and topics is not None:
             of_answer = topics if page.whole is None else page.whole.topics or topics
-            page.following = self._with_id(page.following, of_answer)
+            page.following = await self._with_id(page.following, of_answer)
         return await parts.message()
 
     async def _cluster_topics(self) -> ClusterTopics | None:
@@ -214,8 +214,11 @@ class _Paging:
         start, front = self._page.start, self._call.services.front
         if front is None or start is None or start.topic_id == ZERO_ID:
             return False
+        name = start.key[self._shape.fields.index(_TOPIC)]
+        if await self._is_hidden(name):
+            return False  # as of a topic that is not there
         try:
-            now = await front.topic_id(self._call.asker, start.key[self._shape.fields.index(_TOPIC)])
+            now = await front.topic_id(self._call.asker, name)
         except (ClientError, ListingFailed) as failed:
             raise CloseClient(str(failed)) from failed
         if now in (ZERO_ID, start.topic_id):
@@ -241,13 +244,23 @@ class _Paging:
         for topic_id, name in names.items():
             self._page.note(name, topic_id)
 
-    def _with_id(self, place: Place, topics: ClusterTopics) -> Place:
-        """A place with the id of its topic: the one that the page began with, or the snapshot's."""
+    async def _with_id(self, place: Place, topics: ClusterTopics) -> Place:
+        """A place with the id of its topic: the one that the page began with, or the snapshot's if it is shown."""
         start, at = self._page.start, self._shape.fields.index(_TOPIC)
         name = place.key[at]
         if name and start is not None and start.key[at] == name and start.topic_id != ZERO_ID:
             return place._replace(topic_id=start.topic_id)
-        return place._replace(topic_id=topics.id_of(name) if name else place.topic_id)
+        if not name:
+            return place
+        return place._replace(topic_id=ZERO_ID if await self._is_hidden(name) else topics.id_of(name))
+
+    async def _is_hidden(self, name: str) -> bool:
+        """Whether a topic of the cluster is hidden from the client, which may have named it."""
+        call = self._call
+        if not call.may_hide_topics:
+            return False
+        (row,) = await call.services.named.by_name(replace(call, page=None), [name], operation=None)
+        return bool(row.error)
 
     async def _part(self, asked: Asked, part: Any) -> Fields:
         """The handler's answer to a part of the request."""

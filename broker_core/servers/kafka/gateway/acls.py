@@ -17,7 +17,7 @@ from broker_core.kafka.acls.bindings import (
 )
 from broker_core.servers.kafka.apis.acls import filter_of, matched, none_deleted
 from broker_core.servers.kafka.call import KafkaCall
-from broker_core.servers.kafka.gateway.hidden import are_some, hidden_resources, hold_decoded
+from broker_core.servers.kafka.gateway.hidden import hidden_resources, hold_decoded
 from broker_core.servers.kafka.gateway.relay import by_controller
 from broker_core.servers.kafka.handler_row import AnswerLater
 from broker_core.servers.kafka.row_error import MOST_CHANGES, TOO_LARGE, RowError, error_row
@@ -47,7 +47,7 @@ def create_shown(relay: AnswerLater) -> AnswerLater:
 
     async def answer(call: KafkaCall) -> Fields:
         creations: Sequence[Fields] = call.body["creations"]
-        if not are_some(call):
+        if not call.may_hide_topics:
             return await relay(call)
         named = [{**row, "pattern_type": row["resource_pattern_type"]} for row in creations]
         is_hidden = await hidden_resources(call, named, "create_acl")
@@ -70,7 +70,7 @@ def delete_shown(relay: AnswerLater) -> AnswerLater:
 
     async def answer(call: KafkaCall) -> Fields:
         filters: Sequence[Fields] = call.body["filters"]
-        if not are_some(call):
+        if not call.may_hide_topics:
             return await relay(call)
         named = [
             {"resource_type": ResourceType.TOPIC, "resource_name": row["resource_name_filter"] or ""}

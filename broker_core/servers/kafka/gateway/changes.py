@@ -15,7 +15,7 @@ from broker_core.servers.kafka.apis.acls import none_created, none_deleted, told
 from broker_core.servers.kafka.apis.create_topics import collision
 from broker_core.servers.kafka.call import KafkaCall
 from broker_core.servers.kafka.gateway.acls import create_shown, delete_shown
-from broker_core.servers.kafka.gateway.hidden import are_some, denied, guarded, hidden, hidden_ids, refusal
+from broker_core.servers.kafka.gateway.hidden import denied, guarded, hidden, hidden_ids, refusal
 from broker_core.servers.kafka.gateway.reads import Kept, by_coordinator, of_one_group
 from broker_core.servers.kafka.gateway.relay import Refused, by_controller
 from broker_core.servers.kafka.handler_row import AnswerLater, HandlerRow, audited, row_of
@@ -128,7 +128,7 @@ def _handler(change: _Change) -> AnswerLater:
         body = {**call.body, change.asked: left}
         answer = await relay(replace(call, body=body))
         rows_of_node = answer[change.answered] or ()
-        if are_some(call):
+        if call.may_hide_topics:
             rows_of_node = map(change.guarded, rows_of_node)
         told = (_told_row(call, change, row) for row in rows_of_node)
         return answer | {change.answered: [*told, *rows]}
@@ -144,7 +144,7 @@ def _told_row(call: KafkaCall, change: _Change, row: Fields) -> Fields:
 
 async def _refusals(call: KafkaCall, change: _Change, things: Sequence[Any]) -> dict[int, RowError]:
     """The things, by their places, that the client may not change."""
-    if not are_some(call):
+    if not call.may_hide_topics:
         return {}
     topics = {place: change.topic(thing) for place, thing in enumerate(things)}
     names = [name for name in topics.values() if name is not None]
@@ -331,7 +331,7 @@ async def _delete_topics(call: KafkaCall) -> Fields:
     )
     refused: list[Fields] = []
     left = asked
-    if are_some(call):
+    if call.may_hide_topics:
         ids = [row["topic_id"] for row in asked if row["name"] is None]
         right = right_to("delete_topic")
         found = await call.services.named.by_id(call, ids, operation=None, rules=right)

@@ -24,7 +24,6 @@ from broker_core.servers.kafka.page_rows import refusal_of
 from broker_core.servers.kafka.page_shapes import Level, Shape, arrays_of
 from broker_core.servers.kafka.row_error import FAILURES, RowError, code_of
 from broker_core.service import Action, right_to
-from broker_core.upstream.kafka import CLUSTER_PLUGIN
 from broker_core.wire.kafka import (
     OFFSET_FETCH,
     ZERO_ID,
@@ -38,7 +37,6 @@ from broker_core.wire.kafka import (
 
 __all__ = [
     "DECODED",
-    "are_some",
     "denied",
     "guarded",
     "hidden",
@@ -58,15 +56,6 @@ DECODED: Final = 8
 _NO_OFFSET: Final = {"committed_offset": -1, "committed_leader_epoch": -1, "metadata": "", "error_code": 0}
 
 
-def are_some(call: KafkaCall) -> bool:
-    """Whether anything may hide topics of the cluster from clients."""
-    pipeline, namespace = call.services.pipeline, call.namespace
-    dispatcher = pipeline.dispatcher
-    # The cluster's own plugin is asked too, and lists all.
-    others = (plugin.name != CLUSTER_PLUGIN for plugin, _ in dispatcher.describe_hook.plugins(namespace))
-    return bool(pipeline.has_guards or dispatcher.masks(namespace) or any(others))
-
-
 async def hidden(
     call: KafkaCall, names: Iterable[str], *, action: str = "describe", rules: str | None = None
 ) -> Mapping[str, NamedTopic]:
@@ -74,7 +63,7 @@ async def hidden(
 
     Rules and gates are asked whether it may do ``action``, or rules ``rules`` instead, before a change.
     """
-    if not are_some(call):
+    if not call.may_hide_topics:
         return {}
     found = await call.services.named.by_name(
         call, list(dict.fromkeys(names)), operation=None, action=action, rules=rules
@@ -98,7 +87,7 @@ async def hidden_ids(
     call: KafkaCall, ids: Iterable[uuid.UUID], *, rules: str | None = None
 ) -> frozenset[uuid.UUID]:
     """The ids of topics that are hidden from the client; see :func:`left_out`."""
-    if not are_some(call):
+    if not call.may_hide_topics:
         return frozenset()
     wanted = list(dict.fromkeys(ids))
     found = await call.services.named.by_id(call, wanted, operation=None, rules=rules)
@@ -176,7 +165,7 @@ def without_hidden(api: Api, later: AnswerLater) -> AnswerLater:
     """A handler of requests and answers with topics, without the hidden ones."""
 
     async def answer(call: KafkaCall) -> Fields:
-        if not are_some(call):
+        if not call.may_hide_topics:
             return await later(call)
         shape = arrays_of(api, call.version)
         # Arrays of requests by ids, whose pages have no topics, have the names of the answer's.
@@ -205,7 +194,7 @@ def without_hidden_resources(array: str, later: AnswerLater, action: Action | No
 
     async def answer(call: KafkaCall) -> Fields:
         fields = await later(call)
-        if not are_some(call):
+        if not call.may_hide_topics:
             return fields
         await hold_decoded(call, fields)
         rows = list(fields.get(array) or ())

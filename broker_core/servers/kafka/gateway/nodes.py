@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
@@ -11,7 +12,7 @@ import pyarrow.compute as pc
 from broker_core.errors import ListingFailed
 from broker_core.kafka.acls.bindings import TOPIC_OPERATIONS
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
-from broker_core.servers.kafka.gateway.hidden import are_some, hidden, left_out, refusal
+from broker_core.servers.kafka.gateway.hidden import hidden, left_out, refusal
 from broker_core.servers.kafka.gateway.passes import of_pass
 from broker_core.servers.kafka.gateway.relay import (
     ask,
@@ -48,6 +49,14 @@ _SEVERAL: Final = 4
 _WITH_CLUSTER: Final = 2
 #: The error of each kind of key: of a group, of a transactional id, of a group of shares.
 _DENIED: Final = {1: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED}
+#: The errors of topics that are not there for the client.
+_MISSING: Final = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    }
+)
 
 
 async def _metadata(call: KafkaCall) -> Fields:
@@ -65,7 +74,7 @@ async def _metadata(call: KafkaCall) -> Fields:
     if call.version >= _WITH_CLUSTER and not answer["error_code"]:
         await learn(call, answer)
     rows = answer["topics"]
-    if rows and are_some(call):
+    if rows and call.may_hide_topics:
         rows = await _shown(call, rows)
     if call.page is not None:  # the node's answer is newer than the snapshot
         for row in rows:
@@ -78,7 +87,7 @@ async def _many_topics(call: KafkaCall) -> Fields | None:
     all.
     """
     rows = call.body["topics"]
-    names = None if are_some(call) else await call.off_loop(len(rows), _names_of, call, rows)
+    names = None if call.may_hide_topics else await call.off_loop(len(rows), _names_of, call, rows)
     if names is None:
         return None
     told: bool = call.body["include_topic_authorized_operations"]
@@ -106,7 +115,7 @@ def _names_of(call: KafkaCall, rows: RawRows) -> pa.LargeBinaryArray | None:
 async def _page_of_named(call: KafkaCall, rows: RawRows) -> Fields | None:
     """The page of topics by many names, from the snapshot if it has all."""
     told: bool = call.body["include_topic_authorized_operations"]
-    if not are_many(rows) or are_some(call) or (told and front_of(call).forwards):
+    if not are_many(rows) or call.may_hide_topics or (told and front_of(call).forwards):
         return None
     kept = front_of(call).kept_request(call.asker, rows)
     if kept is None:  # a name comes twice, or there is no room for the found topics
@@ -193,7 +202,18 @@ async def _shown(call: KafkaCall, rows: list[Fields]) -> list[Fields]:
             shown.append(
                 {"error_code": known.error, "name": row["name"], "topic_id": ZERO_ID, "partitions": []}
             )
-    return shown
+    return _missing_last(shown, asked)
+
+
+def _missing_last(rows: list[Fields], asked: Iterable[Fields]) -> list[Fields]:
+    """Rows with missing topics last, in the order asked: the node has hidden topics among the existing ones."""
+    turns = {row["name"]: turn for turn, row in enumerate(asked) if row["name"] is not None}
+
+    def turn(row: Fields) -> tuple[bool, int]:
+        is_missing = row["error_code"] in _MISSING and row["name"] in turns
+        return (True, turns[row["name"]]) if is_missing else (False, 0)
+
+    return sorted(rows, key=turn)
 
 
 async def _cluster(call: KafkaCall) -> Fields:

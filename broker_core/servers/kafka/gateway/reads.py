@@ -18,7 +18,6 @@ from broker_core.servers.kafka.apis.offset_fetch import refused_offsets
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.config_resources import broker_id
 from broker_core.servers.kafka.gateway.hidden import (
-    are_some,
     guarded,
     hidden,
     left_out,
@@ -266,7 +265,7 @@ async def _log_dirs(call: KafkaCall) -> Fields:
 
 async def _configs(call: KafkaCall) -> Fields:
     """Configs of a node, asked of it, at the listener's own port."""
-    if call.node.of_cluster is not None and not are_some(call):
+    if call.node.of_cluster is not None and not call.may_hide_topics:
         return await ask(call, DESCRIBE_CONFIGS)
     resources = call.body["resources"]
     names = [row["resource_name"] for row in resources if row["resource_type"] == _TOPIC]
@@ -327,7 +326,7 @@ def _node_of(call: KafkaCall, row: Fields) -> int | None:
 
 async def _transactions(call: KafkaCall) -> Fields:
     answer = await _of_coordinators(call)
-    if not are_some(call):
+    if not call.may_hide_topics:
         return answer
     rows = answer["transaction_states"]
     gone = await left_out(call, [topic["topic"] for row in rows for topic in row["topics"]])
@@ -339,7 +338,7 @@ async def _transactions(call: KafkaCall) -> Fields:
 
 async def _consumer_groups(call: KafkaCall) -> Fields:
     answer = await _of_consumer_groups(call)
-    if not are_some(call):
+    if not call.may_hide_topics:
         return answer
     parts = ("assignment", "target_assignment")
     rows = answer["groups"]
@@ -367,7 +366,7 @@ async def _consumer_groups(call: KafkaCall) -> Fields:
 async def _groups(call: KafkaCall) -> Fields:
     """Classic groups of consumers, whose members' bytes name topics: with a hidden one they are left out."""
     answer = await _of_groups(call)
-    if not are_some(call):
+    if not call.may_hide_topics:
         return answer
     members = [
         member

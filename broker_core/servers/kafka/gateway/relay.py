@@ -20,7 +20,7 @@ from broker_core.memory.permit_budget import Permit
 from broker_core.memory.permits import SMALL_ANSWER
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.cluster_front import ClusterFront
-from broker_core.servers.kafka.gateway.hidden import DECODED, are_some
+from broker_core.servers.kafka.gateway.hidden import DECODED
 from broker_core.servers.kafka.page import without_page
 from broker_core.servers.kafka.page_shapes import shape_of
 from broker_core.servers.kafka.raw_units import asked_path, raw_path
@@ -249,7 +249,7 @@ def _passed_on(call: KafkaCall, api: Api) -> RawPath | None:
     """The rows of an answer that stay bytes; not of topics, of which the gateway knows something itself."""
     if api in _LOOKED_AT or shape_of(api, api.versions.last) is None:
         return None
-    return None if api in _LOOKED_INTO and are_some(call) else raw_path(api, call.version)
+    return None if api in _LOOKED_INTO and call.may_hide_topics else raw_path(api, call.version)
 
 
 def _reader(call: KafkaCall, api: Api) -> ReadAnswer:

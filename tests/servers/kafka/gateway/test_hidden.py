@@ -48,6 +48,38 @@ async def test_an_id_of_a_hidden_topic_is_one_of_no_topic(
     assert codes == {each: [100, 100] for each in unknown} | {ids["orders"]: [0, 0]}
 
 
+@pytest.mark.parametrize("is_node", [False, True])
+async def test_a_named_hidden_topic_is_as_one_that_is_not_there(
+    tmp_path: Path, cluster: Cluster, is_node: bool
+) -> None:
+    port = free_port()
+    async with gateway(tmp_path, cluster.address, {"secrets": Secrets()}, ports=str(port)) as front:
+        address = ("127.0.0.1", port) if is_node else front.kafka_address or ("", 0)
+        async with raw_client(address) as client:
+            answers = []
+            for name in ("secret.keys", "absent.keys"):
+                named = {"topics": [{"name": each} for each in (name, "orders", "none")]}
+                rows = (await client.ask(METADATA, 12, named))["topics"]
+                parts = [{"partition_index": each, "timestamp": -1} for each in range(3)]
+                topics: list[Any] = [{"name": name, "partitions": parts}]
+                asked = {"topics": topics, "response_pagination_limit": 1}
+                within = {"topic_name": name, "partition_index": 1, "topic_id": uuid.UUID(int=7)}
+                pages = [await client.ask(LIST_OFFSETS, 8, {**asked, "cursor": at}) for at in (None, within)]
+                answers.append(
+                    (
+                        [(row["name"].replace(name, "it"), row["error_code"]) for row in rows],
+                        [
+                            (page["topics"][0]["partitions"], {**page["next_cursor"], "topic_name": "it"})
+                            for page in pages
+                        ],
+                    )
+                )
+    hidden, missing = answers
+    assert hidden == missing
+    assert hidden[0] == [("orders", 0), ("it", 3), ("none", 3)]
+    assert [cursor["topic_id"].int for _, cursor in hidden[1]] == [0, 7]
+
+
 class _Broken(Secrets):
     """A mask that fails."""
 
