@@ -190,20 +190,21 @@ async def test_ping_is_answered() -> None:
         await connection.close()
 
 
+async def pinged(monkeypatch: pytest.MonkeyPatch, server: ScriptedServer, times: int) -> None:
+    """Let the time of a keep-alive of AGES pass, and wait for the PING of so many."""
+    time_passes(monkeypatch, 1.5 * AGES)
+    await eventually(lambda: sum(each.type == BaseCommand.PING for each in server.received) == times)
+
+
 async def test_keep_alive_pings_and_finds_a_silent_server(monkeypatch: pytest.MonkeyPatch) -> None:
     async with ScriptedServer() as server:
         connection = await open_to(server, keep_alive=AGES)
-
-        async def pinged(times: int) -> None:
-            time_passes(monkeypatch, 1.5 * AGES)
-            await eventually(lambda: sum(each.type == BaseCommand.PING for each in server.received) == times)
-
         for times in range(1, 4):
-            await pinged(times)
+            await pinged(monkeypatch, server, times)
             await eventually(lambda: connection._heard, what="the PONG")
         server.keep_alive = False
         asked = asyncio.create_task(partitions(connection, timeout=9 * AGES))
-        await pinged(4)
+        await pinged(monkeypatch, server, 4)
         assert connection.is_open
         time_passes(monkeypatch, 1.5 * AGES)
         with pytest.raises(ConnectionLost, match="is silent"):
@@ -279,7 +280,7 @@ async def send_large(peer: Peer, command: BaseCommand) -> None:
         peer.send(commands.partitioned_metadata_response(request_id, 1))
 
 
-async def test_a_large_answer_waits_until_there_is_room() -> None:
+async def test_a_large_answer_waits_until_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
     room = asyncio.Event()
 
@@ -288,12 +289,13 @@ async def test_a_large_answer_waits_until_there_is_room() -> None:
         await room.wait()
 
     async with ScriptedServer(send_large) as server:
-        connection = await open_to(server, keep_alive=0.3)
-        listing = asyncio.create_task(connection.request(ask_topics, LISTING, timeout=10, admit=admit))
+        connection = await open_to(server, keep_alive=AGES)
+        ages = 100 * AGES
+        listing = asyncio.create_task(connection.request(ask_topics, LISTING, timeout=ages, admit=admit))
         await eventually(lambda: asked)
-        behind = asyncio.create_task(partitions(connection))
-        pings = sum(each.type == BaseCommand.PING for each in server.received)
-        await eventually(lambda: sum(each.type == BaseCommand.PING for each in server.received) > pings + 4)
+        behind = asyncio.create_task(partitions(connection, timeout=ages))
+        for times in range(1, 6):
+            await pinged(monkeypatch, server, times)
         assert not listing.done()
         assert not behind.done()
         room.set()
