@@ -1,6 +1,6 @@
 """The admin gateway before several real brokers with SASL and ACLs: groups, transactions, moves, and nodes that go.
 
-``KAFKA_CLUSTER="3 10000 2000"`` has so many nodes, topics and groups; with three nodes the controller is killed, too.
+``KAFKA_CLUSTER="3 10000 2000"`` has so many nodes, topics and groups; with three the controller moves, and is killed.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import signal
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,8 +16,14 @@ from typing import Any, Final
 import pytest
 
 from broker_core.client import ClientError
-from broker_core.client.kafka import AdminClient
-from broker_core.wire.kafka import DESCRIBE_CLUSTER, FIND_COORDINATOR, LIST_GROUPS, METADATA, Fields
+from broker_core.client.kafka import AdminClient, NewTopic, NotControllerException, TimeoutException
+from broker_core.wire.kafka import (
+    DESCRIBE_CLUSTER,
+    FIND_COORDINATOR,
+    LIST_GROUPS,
+    METADATA,
+    Fields,
+)
 from tests.benchmarks.kafka.relays import Question, questions
 from tests.interop.kafka_peer import Contents, KafkaBroker, KafkaCluster, fill, unsigned_token
 from tests.interop.kafka_programs import kafka_tools
@@ -188,6 +195,43 @@ async def test_a_pass_goes_on_at_a_gateway_that_was_restarted(place: Place) -> N
         assert len(keys) == len(set(keys)) >= expected
 
 
+@pytest.mark.skipif(NODES < 3, reason="the others elect a controller: KAFKA_CLUSTER has three nodes")
+async def test_while_the_controller_moves_changes_are_made_or_an_error(place: Place) -> None:
+    former = _controller(place)
+    others = [number for number in place.cluster.brokers if number != former]
+    outcomes: dict[str, str] = {}
+    stop = asyncio.Event()
+
+    async def change() -> None:
+        while not stop.is_set():
+            name = f"moved-{len(outcomes)}"
+            async with AdminClient(place.gateway.ready["kafka"], api_timeout=60) as client:
+                made = await client.create_topics([NewTopic(name)])
+            error = made.errors.get(name)
+            assert error is None or isinstance(error, TimeoutException | NotControllerException)
+            outcomes[name] = "made" if error is None else "error"
+
+    changing = asyncio.create_task(change())
+    try:
+        await eventually(lambda: "made" in outcomes.values())
+        # It stands still, and is given up by the others: it goes on as one that follows.
+        place.cluster.brokers[former].send_signal(signal.SIGSTOP)
+        try:
+            while await asyncio.to_thread(_controller, place, others[0]) in {former, -1}:
+                pass
+        finally:
+            place.cluster.brokers[former].send_signal(signal.SIGCONT)
+        before = len(outcomes)
+        await eventually(lambda: "made" in [*outcomes.values()][before:], _ANSWERED)
+    finally:
+        stop.set()
+        await changing
+    async with AdminClient(place.gateway.ready["kafka"]) as client:
+        listed = (await client.list_topics()).names()
+        assert {name for name, outcome in outcomes.items() if outcome == "made"} <= set(listed)
+        (await client.delete_topics([name for name in listed if name.startswith("moved-")])).all()
+
+
 async def test_while_a_node_goes_and_comes_an_answer_is_an_error_or_the_whole(place: Place) -> None:
     # The controller is killed where others can take its place.
     number = _controller(place) if NODES > 2 else NODES
@@ -232,11 +276,11 @@ async def _groups_of(brokers: Sequence[KafkaBroker]) -> set[str]:
     return found
 
 
-def _controller(place: Place) -> int:
-    """The node that leads the quorum, as Kafka's own tool tells it."""
-    where = ("--bootstrap-server", place.cluster.addresses[0])
+def _controller(place: Place, asked: int = 1) -> int:
+    """The node that leads the quorum, as Kafka's own tool is told by another."""
+    where = ("--bootstrap-server", place.cluster.brokers[asked].address)
     with kafka_tools() as run:
         said = "\n".join(run(_TOOLS + "MetadataQuorumCommand", *where, "describe", "--status"))
-    found = re.search(r"^LeaderId:\s+(\d+)", said, re.MULTILINE)
+    found = re.search(r"^LeaderId:\s+(-?\d+)", said, re.MULTILINE)
     assert found is not None, said
     return int(found[1])

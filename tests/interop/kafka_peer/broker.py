@@ -117,6 +117,11 @@ class KafkaBroker:
         """Wait until it serves."""
         asyncio.run(self._answers())
 
+    def send_signal(self, number: int) -> None:
+        """Send a signal to the process: SIGSTOP makes it stand still until SIGCONT."""
+        assert self._process is not None
+        self._process.send_signal(number)
+
     def kill(self) -> None:
         """End the process without a word to anybody."""
         process, self._process = self._process, None
