@@ -41,21 +41,23 @@ from tests.support.tokens import der, rsa_key, token
 
 #: The tests that look at what needs a cluster, or a process that has a log.
 ELSEWHERE: Final = {
-    "tests.test_gateway:test_lookups_go_to_the_new_brokers_and_none_is_lost": {"upstream.service_url"},
-    "tests.test_gateway:test_other_credentials_are_used_for_new_connections": {
+    "tests.broker.test_pulsar_gateway:test_lookups_go_to_the_new_brokers_and_none_is_lost": {
+        "upstream.service_url"
+    },
+    "tests.broker.test_pulsar_gateway:test_other_credentials_are_used_for_new_connections": {
         "upstream.token",
         "upstream.token_command",
         "upstream.snapshots.token",
     },
-    "tests.test_gateway:test_how_old_a_snapshot_may_be_and_whether_the_server_is_ready_without_brokers": {
+    "tests.broker.test_pulsar_gateway:test_how_old_a_snapshot_may_be_and_whether_the_server_is_ready_without_brokers": {
         "upstream.ready",
         "upstream.snapshots.max_age",
         "upstream.snapshots.token_command",
     },
-    "tests.test_gateway:test_topics_that_are_not_persistent_come_from_another_web_service": {
+    "tests.broker.test_pulsar_gateway:test_topics_that_are_not_persistent_come_from_another_web_service": {
         "upstream.admin_url"
     },
-    "tests.test_gateway:test_other_certificates_and_names_of_hosts": {
+    "tests.broker.test_pulsar_gateway:test_other_certificates_and_names_of_hosts": {
         f"upstream.tls.{name}" for name in ("ca", "certificate", "key", "verify_hostname")
     },
     "tests.test_live_kafka_upstream:test_other_credentials_and_addresses_are_in_force_while_clients_ask": {
