@@ -115,12 +115,6 @@ class BlockHashes:
             ]
         )
 
-    def stretch(self, first: int, end: int) -> BlockHashes:
-        """The blocks number ``first`` to ``end`` as those of their rows alone."""
-        before = self.ends[first - 1] if first else 0
-        ends = [row - before for row in self.ends[first:end]]
-        return BlockHashes(ends, self.crcs[first:end], self.sizes[first:end])
-
     def after(
         self, gone: Sequence[int], put: Sequence[int], fields: pa.LargeBinaryArray
     ) -> BlockHashes | None:

@@ -12,17 +12,13 @@ __all__ = ["ChunkSize", "chunk_size"]
 class ChunkSize:
     """Bytes of encoded names: of a new chunk (``made``), above which it is cut (``most``) or below joined (``least``).
 
-    ``rows`` are the most topics. With what is derived from its names, a chunk takes up to four times the bytes. A chunk
-    in which few topics change is cut into parts of at least ``part`` bytes, unless its listing has ``many`` chunks: a
-    change copies the whole part, and a search looks at each chunk.
+    ``rows`` are the most topics. With what is derived from its names, a chunk takes up to four times the bytes.
     """
 
     made: int = 1024 * 1024
     most: int = 2 * 1024 * 1024
     least: int = 256 * 1024
     rows: int = 64 * 1024
-    part: int = 320 * 1024
-    many: int = 256
 
 
 _USED: Final = ChunkSize()

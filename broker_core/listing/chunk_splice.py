@@ -17,7 +17,7 @@ from broker_core.listing.property_codes import PropertyCodes
 from broker_core.names.name_columns import column_data
 from broker_core.names.partition_suffix import partition_index
 
-__all__ = ["is_quick_to_splice", "parted_chunk", "spliced_chunk"]
+__all__ = ["is_quick_to_splice", "spliced_chunk"]
 
 #: With more changes than this, forms are sorted anew when they are needed.
 _MANY: Final = 64
@@ -71,36 +71,6 @@ def spliced_chunk(chunk: Chunk, gone: _Array, put: _Array, fresh: Chunk | None) 
             made.know_forms(_spliced_forms(chunk, gone, put, fresh))
     if chunk.is_one_line and not fresh.has_newline:
         made.know_one_line()
-    return made
-
-
-def parted_chunk(chunk: Chunk) -> list[Chunk]:
-    """The parts of a chunk that changes from time to time, so that a change copies one of them; or the chunk alone.
-
-    All that is known of the chunk is known of them: nothing is read but to copy it.
-    """
-    count = chunk.fields_size // chunk_size().part
-    if count < 2 or not (chunk.is_believed and chunk.has_blocks and chunk.is_searchable and chunk.is_plain):
-        return [chunk]
-    ends, offsets = chunk.blocks.ends, chunk.field_offsets
-    size, start = chunk.fields_size // count, offsets.item(0)
-    rows = np.searchsorted(offsets, start + size * np.arange(1, count)).tolist()
-    cuts = [0, *(bisect_left(ends, row) + 1 for row in rows), len(ends)]
-    edges = [0, *(ends[cut - 1] for cut in cuts[1:])]
-    if any(offsets.item(high) - offsets.item(low) < chunk_size().least for low, high in pairwise(edges)):
-        return [chunk]  # of names so long that its blocks are large
-    made = []
-    for (first, end), (low, high) in zip(pairwise(cuts), pairwise(edges), strict=True):
-        fields = pa.py_buffer(bytes(chunk.body(low, high)))
-        codes = {key: column.stretch(low, high) for key, column in chunk.properties.items()}
-        part = Chunk(
-            chunk.namespace, chunk.domain, fields, offsets[low : high + 1] - offsets.item(low), codes
-        )
-        part.know_blocks(chunk.blocks.stretch(first, end))
-        part.know_plain(True)
-        if chunk.is_one_line:
-            part.know_one_line()
-        made.append(part)
     return made
 
 

@@ -16,7 +16,7 @@ from broker_core.concurrency.steps import Steps, finished
 from broker_core.listing.build_chunks import build_chunks, cut_chunk, joined_chunks
 from broker_core.listing.chunk import Chunk
 from broker_core.listing.chunk_size import chunk_size
-from broker_core.listing.chunk_splice import is_quick_to_splice, parted_chunk, spliced_chunk
+from broker_core.listing.chunk_splice import is_quick_to_splice, spliced_chunk
 from broker_core.listing.few_names import FEW_NAMES, chunks_of_few
 from broker_core.listing.fields_codec import gathered
 from broker_core.listing.listing_data import ListingData
@@ -178,14 +178,13 @@ def _splicing_domain(
     if not touched:
         return None
     own = listing.chunks
-    in_parts = len(came) + len(went) <= FEW_NAMES and len(own) < chunk_size().many
     made: list[Chunk] = []
     small: set[int] = set()
     is_changed = False
     first = end = min(touched)
     for number in sorted(touched):
         yield is_quick_to_splice(own[number])
-        parts = _after(own[number], touched[number], fresh, in_parts=in_parts)
+        parts = _after(own[number], touched[number], fresh)
         is_changed = is_changed or len(parts) != 1 or parts[0] is not own[number]
         small.update(id(part) for part in parts if part.fields_size < chunk_size().least)
         made += own[end:number]
@@ -202,28 +201,14 @@ def _splicing_domain(
     return _Window(first, end, made)
 
 
-def _after(chunk: Chunk, change: Touched, fresh: Chunk | None, *, in_parts: bool) -> Sequence[Chunk]:
+def _after(chunk: Chunk, change: Touched, fresh: Chunk | None) -> Sequence[Chunk]:
     if change.kept and fresh is not None:
         chunk = _with_values(chunk, change, fresh)
     if not change.gone and not change.put:
         return [chunk]
-    gone, put = np.unique(np.array(change.gone, np.int64)), np.array(change.put, np.int64)
-    parts = parted_chunk(chunk) if in_parts else [chunk]
-    made: list[Chunk] = []
-    low = 0
-    for part in parts:
-        high = low + part.size
-        begin, end = np.searchsorted(gone, (low, high)).tolist()
-        first, last = np.searchsorted(put, (low, high)).tolist()
-        if part is parts[-1]:
-            last = len(put)
-        if begin < end or first < last:
-            added = None if fresh is None or first == last else _picked(fresh, change.fresh[first:last])
-            made += cut_chunk(spliced_chunk(part, gone[begin:end] - low, put[first:last] - low, added))
-        else:
-            made.append(part)
-        low = high
-    return made
+    gone = np.unique(np.array(change.gone, np.int64))
+    added = None if fresh is None or not change.fresh else _picked(fresh, change.fresh)
+    return cut_chunk(spliced_chunk(chunk, gone, np.array(change.put, np.int64), added))
 
 
 def _with_values(chunk: Chunk, change: Touched, fresh: Chunk) -> Chunk:

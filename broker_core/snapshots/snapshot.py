@@ -21,7 +21,7 @@ from broker_core.names.hash_order import hash_order_bytes
 __all__ = ["Snapshot", "SnapshotChanges", "SnapshotRest"]
 
 #: Further bytes of a moved snapshot that the one before did not have.
-_MOVED: Final = 48 * 1024
+_MOVED: Final = 16 * 1024
 #: Bytes that a name which came by a change is taken to need in all columns.
 _MOVED_NAME: Final = 512
 #: Of more changed names it is not looked up which chunks they are in.

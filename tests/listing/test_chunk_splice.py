@@ -9,9 +9,7 @@ import pyarrow as pa
 
 from broker_core.listing.build_chunks import build_chunks
 from broker_core.listing.chunk import Chunk
-from broker_core.listing.chunk_size import chunk_size
-from broker_core.listing.chunk_splice import is_quick_to_splice, parted_chunk, spliced_chunk
-from broker_core.listing.joined_crcs import joined
+from broker_core.listing.chunk_splice import is_quick_to_splice, spliced_chunk
 from broker_core.listing.listing import listing_of as listing_of_data
 from broker_core.listing.listing_data import ListingData
 from broker_core.names import Mode
@@ -80,30 +78,14 @@ def test_the_chunk_before_stays_as_it_was() -> None:
     assert_chunk(after, ["!", *names[:3], *names[4:], "zz"])
 
 
-def test_what_is_known_of_a_chunk_is_known_of_its_parts() -> None:
-    names = [f"n{number:05}-{'x' * 40}" for number in range(10_000)]
-    chunk = chunk_of(names)
-    assert parted_chunk(chunk) == [chunk], "all of it would have to be read"
+def test_that_no_name_has_a_line_feed_stays_known() -> None:
+    chunk = chunk_of(["b", "c"])
+    none = np.array([], np.int64)
+    assert not spliced_chunk(chunk, np.array([0]), none, None).is_one_line, "nobody has looked"
     assert not chunk.has_newline
-    _ = chunk.blocks
-    parts = parted_chunk(chunk)
-    assert len(parts) == chunk.fields_size // chunk_size().part > 1
-    assert all(part.has_blocks and part.is_searchable and part.is_one_line for part in parts)
-    assert all(part.fields_size >= chunk_size().least and parted_chunk(part) == [part] for part in parts)
-    assert joined([part.crc for part in parts]) == chunk.crc
-    shown = [name for part in parts for name in part.names(0, part.size).to_pylist()]
-    assert shown == chunk.names(0, chunk.size).to_pylist()
-    values = [value for part in parts for value in part.properties["team"].column().to_pylist()]
-    assert values == chunk.properties["team"].column().to_pylist()
-    assert spliced_chunk(parts[0], np.array([0]), np.array([], np.int64), chunk_of(["a"])).is_one_line
-    assert not spliced_chunk(parts[0], np.array([]), np.array([0]), chunk_of(["a\nb"])).is_one_line
-
-
-def test_a_chunk_of_long_names_has_no_parts_that_would_be_joined_again() -> None:
-    chunk = chunk_of([f"n{number:05}-{'x' * 3000}" for number in range(330)])
-    _ = chunk.blocks, chunk.is_plain
-    assert chunk.fields_size > 2 * chunk_size().part
-    assert parted_chunk(chunk) == [chunk]
+    assert spliced_chunk(chunk, np.array([0]), none, None).is_one_line
+    assert spliced_chunk(chunk, none, np.array([0]), chunk_of(["a"])).is_one_line
+    assert not spliced_chunk(chunk, none, np.array([0]), chunk_of(["a\nb"])).is_one_line
 
 
 def test_of_a_small_chunk_it_is_found_out_whether_it_is_plain() -> None:

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from broker_core.errors import InvalidListing
 from broker_core.listing import listing_splice
 from broker_core.listing.chunk import Chunk
-from broker_core.listing.chunk_size import ChunkSize
 from broker_core.listing.joined_crcs import TextCrc
 from broker_core.listing.listing import data_of
 from broker_core.listing.listing_splice import Changed, splice, splicing
@@ -137,33 +136,6 @@ def test_where_a_name_is_or_would_be(names: list[str], others: list[str], data: 
         assert is_there == (name in shown)
         keys = [utf16_key(each) for each in shown]
         assert row == sum(key < utf16_key(name) for key in keys)
-
-
-@pytest.mark.parametrize("many", [256, 1])
-def test_chunks_that_change_from_time_to_time_are_cut_into_parts(
-    many: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kib = 1024
-    wanted = ChunkSize(128 * kib, 256 * kib, 32 * kib, part=40 * kib, many=many)
-    monkeypatch.setattr("broker_core.listing.chunk_size._USED", wanted)
-    pick = random.Random(many)
-    listing = listing_of(persistent(*(f"{number:05}-{'x' * 40}" for number in range(5000))))
-    before = data_of(listing).chunks
-    names = listing.names.to_pylist()
-    _ = listing.topics_hash, [chunk.blocks for chunk in before], data_of(listing).form_edges
-    for number in range(40):
-        gone = [names.pop(pick.randrange(len(names)))] if number % 3 else []
-        came = persistent(f"{pick.randrange(5000):05}-{number}", *(["{", "!"][number % 2],))
-        listing = listing.with_changes(gone, came)
-        names = sorted({*names, *came})
-    assert listing.names.to_pylist() == names
-    assert listing.topics_hash == topics_hash(names)
-    chunks = data_of(listing).chunks
-    assert set(chunks).isdisjoint(before), "each of them was changed"
-    if many == 1:
-        assert len(chunks) == len(before)
-    else:
-        assert max(chunk.fields_size for chunk in chunks) < 2 * wanted.part
 
 
 def test_the_hash_after_a_change_asks_new_chunks_alone(monkeypatch: pytest.MonkeyPatch) -> None:
