@@ -178,9 +178,8 @@ class ListingData:
 
     @property
     def form_edges(self) -> tuple[list[bytes], list[bytes]]:
-        """For each chunk the least form of it and all later chunks, and the greatest of it and all earlier ones.
-
-        Both ascend, whatever the order of the forms in the chunks is.
+        """For each chunk the least form of it and all later chunks, and the greatest of it and all earlier ones: both
+        ascend, whatever the order of the forms in the chunks is.
         """
         if self._form_edges is None:
             bounds = [chunk.form_bounds for chunk in self.chunks]
@@ -252,10 +251,7 @@ class ListingData:
             self.chunks[number].check(rows.low, rows.high, rows.rows)
         if not self._borders_checked and len(pieces) > 1:
             self._check_borders(pieces)
-            if len(pieces) == len(self.chunks) and all(
-                len(rows) == self.chunks[number].size for number, rows in pieces
-            ):
-                self._borders_checked = True
+            self._borders_checked = sum(len(rows) for _, rows in pieces) == self.size
 
     def check_borders(self) -> None:
         """Check the order from chunk to chunk once, after which a chunk may be replaced by one that fits in its place.
@@ -270,16 +266,13 @@ class ListingData:
         """Check the order from chunk to chunk; a chunk's own check covers only its names."""
         edges: list[bytes] = []
         for number, rows in pieces:
-            chunk = self.chunks[number]
-            edges += [chunk.name(rows.low), chunk.name(rows.high - 1)]
+            edges += [self.chunks[number].name(row) for row in (rows.low, rows.high - 1)]
         try:
             keys = hash_order_key(pa.array(edges, pa.large_binary()).cast(pa.large_string()))
         except pa.ArrowInvalid as error:
             raise InvalidListing(f"encoded names of {self.namespace} are no UTF-8: {error!s:.200}") from None
-        lasts, firsts = (
-            keys.take(pa.array(range(1, len(edges) - 1, 2))),
-            keys.take(pa.array(range(2, len(edges), 2))),
-        )
+        lasts = keys.take(pa.array(range(1, len(edges) - 1, 2)))
+        firsts = keys.take(pa.array(range(2, len(edges), 2)))
         if not pc.all(pc.less(lasts, firsts)).as_py():
             raise InvalidListing(
                 f"encoded names of {self.namespace} are not in the order of the hash, each once"

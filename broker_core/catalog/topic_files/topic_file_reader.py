@@ -15,8 +15,7 @@ Rules, for both formats:
 - Repeated names collapse. Properties belong to the topic, so its partitions share them, and the last line that gives
   some wins; a line that gives none leaves the existing ones.
 - A JSON line with properties, configs or replication and without partitions is about the topic of this name, with any
-  partitions: a partitioned topic only gets these. ``"partitions": 0`` says that it is a topic without
-  partitions.
+  partitions: a partitioned topic only gets these. ``"partitions": 0`` says that it is a topic without partitions.
 - A ``topic_id`` (base64 or hexadecimal), configs of Kafka, and a number of replicas belong to the topic too.
 """
 
@@ -168,10 +167,8 @@ class TopicRows:
 def _add(rows: dict[str, TopicInFile], base: str, listed: str, properties: str | None) -> None:
     known = rows.get(base)
     if known is not None:
-        if UNTOLD in (known[0], listed):
-            listed = known[0] if listed == UNTOLD else listed
-        else:
-            listed = merge_listed(known[0], listed)
+        if known[0] != UNTOLD:
+            listed = known[0] if listed == UNTOLD else merge_listed(known[0], listed)
         properties = known[1] if properties is None else properties
     rows[base] = (listed, properties)
 
