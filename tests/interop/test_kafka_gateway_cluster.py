@@ -277,7 +277,7 @@ async def _groups_of(brokers: Sequence[KafkaBroker]) -> set[str]:
 
 
 def _controller(place: Place, asked: int = 1) -> int:
-    """The node that leads the quorum, as Kafka's own tool is told by another."""
+    """The node that leads the quorum, by Kafka's own tool at another node."""
     where = ("--bootstrap-server", place.cluster.brokers[asked].address)
     with kafka_tools() as run:
         said = "\n".join(run(_TOOLS + "MetadataQuorumCommand", *where, "describe", "--status"))
