@@ -22,7 +22,7 @@ from broker_core.errors import ListingFailed
 from broker_core.immutable.copies import copied
 from broker_core.listing.details import TOPIC, Details
 from broker_core.listing.listing import Selection
-from broker_core.listing.names_of_topic import count_partitions, topic_names
+from broker_core.listing.names_of_topic import few_topic_names, partitions_of, topic_names
 from broker_core.names import NamespaceName, TopicName
 from broker_core.names.partition_suffix import PARTITION_SUFFIX
 from broker_core.pipeline import AcceptedAnswer, Pipeline
@@ -262,16 +262,17 @@ class PluginTopics:
         self, selection: Selection, topic: TopicName, request: ListingRequest, rows: Mapping[str, Any]
     ) -> Known:
         text = str(topic)
-        partitions = count_partitions(selection, text)
+        names = few_topic_names(selection, text)
+        if names is None:
+            names = await self._workers.call(request.asker, partial(topic_names, selection, text))
+        partitions = partitions_of(names, text)
         if partitions is None:
             return _MISSING
         row = rows.get(text, _NOTHING)
         if row.get("partitions") is not None:
             partitions = row["partitions"]
-        names = None
-        if self._dispatcher.masks(topic.namespace):
-            find = partial(topic_names, selection, text)
-            names = await self._workers.call(request.asker, find, quick=partitions <= _FEW)
+        if not self._dispatcher.masks(topic.namespace):
+            names = None
         return Known(partitions, names=names, told=row or rows.get(str(topic.partitioned_name), _NOTHING))
 
 
