@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -68,5 +69,6 @@ def install_plugin(
         )
         (metadata / "entry_points.txt").write_text(f"[broker_core]\n{name} = {module}\n", encoding="utf-8")
         monkeypatch.syspath_prepend(str(folder))
+        monkeypatch.delitem(sys.modules, module, raising=False)  # of another test of this process
 
     return install
