@@ -66,7 +66,7 @@ def test_the_options_of_a_command_are_all_there(command: str) -> None:
     real = {
         option
         for parameter in COMMANDS[command].params
-        if parameter.param_type_name == "option"
+        if parameter.param_type_name == "option" and not parameter.hidden
         for option in parameter.opts
     }
     shown: set[str] = set().union(*(options(row["option"]) for row in rows(command, "option")))

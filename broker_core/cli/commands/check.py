@@ -78,6 +78,7 @@ def check_settings(
     form: Annotated[
         Literal["lines", "json"], typer.Option("--format", help="How to print what was found.")
     ] = "lines",
+    by_server: Annotated[bool, typer.Option("--by-server", hidden=True)] = False,
 ) -> None:
     """Look at settings, plugins, files, databases, ports and brokers, and say what is wrong: all of it in one run.
 
@@ -90,7 +91,7 @@ def check_settings(
 
     if not invocation.debug:
         silence_logs()
-    found = all_checks(invocation, serve_options(pulsar, http, catalog))
+    found = all_checks(invocation, serve_options(pulsar, http, catalog), by_server=by_server)
     if form == "json":
         print_json([{"level": each.level, "name": each.name, "text": each.text} for each in found])
     else:
@@ -99,10 +100,12 @@ def check_settings(
         raise typer.Exit(1)
 
 
-def all_checks(invocation: Invocation, options: Options | None = None) -> list[Check]:
+def all_checks(
+    invocation: Invocation, options: Options | None = None, *, by_server: bool = False
+) -> list[Check]:
     """All checks, settings first. A fault of one setting keeps no other check from running.
 
-    ``options`` are those of `serve`.
+    ``options`` are those of `serve`. ``by_server``: the running server of these settings asks.
     """
     from broker_core.cli.startup_checks.admin_socket import admin_socket_checks
     from broker_core.cli.startup_checks.authorization_rules import authorization_checks, names_lost_checks
@@ -128,15 +131,21 @@ def all_checks(invocation: Invocation, options: Options | None = None) -> list[C
     if loaded is None:
         socket = find_admin_socket(invocation.config)
         return found + bounded(
-            "admin.socket", lambda: admin_socket_checks(socket, invocation.config), patience=PATIENCE
+            "admin.socket",
+            lambda: admin_socket_checks(socket, invocation.config, by_server=by_server),
+            patience=PATIENCE,
         )
     settings: Settings = loaded.settings
     upstream = settings.upstream
     access = settings.log.access
     logs = {"log.file": settings.log.file, "log.access.path": None if access is None else access.path}
     parts: list[tuple[str, Any, float]] = [
-        ("listen", lambda: listen_checks(settings), PATIENCE),
-        ("admin.socket", lambda: admin_socket_checks(settings.admin.socket, invocation.config), PATIENCE),
+        ("listen", lambda: listen_checks(settings, by_server=by_server), PATIENCE),
+        (
+            "admin.socket",
+            lambda: admin_socket_checks(settings.admin.socket, invocation.config, by_server=by_server),
+            PATIENCE,
+        ),
         ("authentication", lambda: _authentication_found(settings), PATIENCE),
         ("authorization", lambda: authorization_checks(settings), PATIENCE),
         ("authorization.topics", lambda: names_lost_checks(settings), _LISTED),

@@ -31,7 +31,8 @@ class SettingsCheck:
 
     def __init__(self, arguments: Sequence[str]) -> None:
         # Without the working directory in its path, as the command itself runs.
-        self._command = [sys.executable, "-P", "-m", "broker_core.cli", "check", "--format=json", *arguments]
+        command = [sys.executable, "-P", "-m", "broker_core.cli", "check", "--by-server", "--format=json"]
+        self._command = [*command, *arguments]
         self._run: asyncio.Task[Checked] | None = None
 
     async def __call__(self) -> Checked:

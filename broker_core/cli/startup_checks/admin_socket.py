@@ -15,10 +15,12 @@ __all__ = ["admin_socket_checks"]
 _NAME: Final = "admin.socket"
 
 
-def admin_socket_checks(path: Path | None, config: Path | None = None) -> Iterator[Check]:
+def admin_socket_checks(
+    path: Path | None, config: Path | None = None, *, by_server: bool = False
+) -> Iterator[Check]:
     """A finding if the settings have a socket, and findings about settings that a server there does not use yet.
 
-    ``config`` is the option ``--config``.
+    ``config`` is the option ``--config``. ``by_server``: the running server itself asks, which has the socket.
     """
     if path is None:
         return
@@ -30,8 +32,12 @@ def admin_socket_checks(path: Path | None, config: Path | None = None) -> Iterat
         check_place(path)
     except AdminSocketInUse as error:
         if is_live(f"unix:{path}"):
-            yield Check.warning(
-                _NAME, f"{path} is that of a broker-core that runs: another one cannot listen there"
+            yield (
+                Check.ok(_NAME, f"{path} is listened on by this server")
+                if by_server
+                else Check.warning(
+                    _NAME, f"{path} is that of a broker-core that runs: another one cannot listen there"
+                )
             )
             yield from _reload_checks(f"unix:{path}", config)
         else:

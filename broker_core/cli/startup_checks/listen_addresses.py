@@ -21,23 +21,28 @@ __all__ = ["listen_checks", "taken_addresses"]
 _IN_USE: Final = "is in use: another process listens there"
 
 
-def listen_checks(settings: Settings) -> Iterator[Check]:
-    """The addresses that will be listened on: free, and how far they can be reached from."""
+def listen_checks(settings: Settings, *, by_server: bool = False) -> Iterator[Check]:
+    """The addresses that will be listened on: free, and how far they can be reached from.
+
+    ``by_server``: the running server itself asks, which has them.
+    """
     ours: dict[str, bool | None] = {}
     for name, address, problem in _tried(settings):
         if problem == _IN_USE:
             ours[name] = _is_ours(name, settings, ours)
-        if ours.get(name, False) is None:
+        found = ours.get(name, False)
+        is_own = by_server and found is not False
+        if found is None and not is_own:
             yield Check.warning(
                 name,
                 f"{address} is in use: by the broker-core of these settings, which then runs already, or by "
                 "another process",
             )
-        elif ours.get(name):
+        elif found and not is_own:
             yield Check.warning(
                 name, f"{address} is in use by a broker-core that runs: another one cannot listen there"
             )
-        elif problem is not None:
+        elif problem is not None and not is_own:
             yield Check.error(name, f"{address} {problem}")
         elif not address.is_loopback and not (name.endswith(".tls.listen") and settings.authentication.is_on):
             risk = (
@@ -49,7 +54,7 @@ def listen_checks(settings: Settings) -> Iterator[Check]:
                 name, f"{address} is reached from other machines, {risk}: see the docs, secure"
             )
         else:
-            yield Check.ok(name, f"{address} is free")
+            yield Check.ok(name, f"{address} is {'listened on by this server' if is_own else 'free'}")
         http = settings.http
         if (
             name.startswith("http.")

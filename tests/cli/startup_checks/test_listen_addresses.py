@@ -49,6 +49,9 @@ async def test_a_port_in_use_by_a_server_of_ours_is_a_warning() -> None:
         found = await asyncio.to_thread(lambda: list(listen_checks(own)))
         assert levels(found) == {"pulsar.listen": "warning", "http.listen": "warning"}
         assert f"{pulsar} is in use by a broker-core that runs" in found[0].text
+        found = await asyncio.to_thread(lambda: list(listen_checks(own, by_server=True)))
+        assert levels(found) == {"pulsar.listen": "ok", "http.listen": "ok"}
+        assert found[0].text == f"{pulsar} is listened on by this server"
         crossed = settings(pulsar={"listen": http}, http={"listen": pulsar})
         found = await asyncio.to_thread(lambda: list(listen_checks(crossed)))
         assert levels(found) == {"pulsar.listen": "error", "http.listen": "error"}
