@@ -198,7 +198,7 @@ def _existence(
     if number >= MAX_PARTITIONS:
         return Step("exists", False, by, says, f"the name {base}: {_MOST_PARTITIONS}")
     grown = max(known.partitions, number + 1)
-    needs = f"partition {number} must be made: the topic has {grown} partitions then, and they only grow"
+    needs = f"partition {number} must be made: the topic has {counted(grown, 'partition')} then, and they only grow"
     return Step("exists", False, by, says, needs, TopicChange(partitions=grown))
 
 
