@@ -75,11 +75,10 @@ class Why:
 
     @property
     def blocked_by(self) -> str | None:
-        """The step that fails if the listing does, or the first one that removes the topic."""
-        removing = sorted(
-            (each for each in self.steps if each.passes is False), key=lambda each: not each.fails
-        )
-        return removing[0].step if removing else None
+        """The first step that fails if the listing does, or else the first one that removes the topic."""
+        removing = [each for each in self.steps if each.passes is False]
+        failing = [each for each in removing if each.fails and self.listed is None]
+        return next((each.step for each in failing or removing), None)
 
 
 async def why_listed(pipeline: Pipeline, find: Find, question: ListingRequest, topic: TopicName) -> Why:
