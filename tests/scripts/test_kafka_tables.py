@@ -108,5 +108,6 @@ def test_pages_stand_beside_kafkas_fields(name: str, monkeypatch: pytest.MonkeyP
             continue
         assert ours.read_request(Reader(data), version) == ours.request.defaults() | page
         assert kafkas.read_request(Reader(data), version) == kafkas.request.defaults()
-        unreadable = data.replace(b"\x02a", b"\x7fa")
-        assert ours.read_request(Reader(unreadable), version)["cursor"] == {}
+        for unreadable in (b"\x7fa", b"\x02\xff"):  # too long, and no UTF-8
+            changed = data.replace(b"\x02a", unreadable)
+            assert ours.read_request(Reader(changed), version)["cursor"] == {}

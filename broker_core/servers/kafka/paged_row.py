@@ -172,6 +172,8 @@ class _Paging:
                 fields, is_another = await _both(answer, self._has_another_id())
                 if is_another:
                     return None
+            if _is_refused(shape, fields):
+                return fields
             if page.is_filled:  # filled by the listing of topics
                 if shape.fields[-1] == "log_dir" and page.following is not None:
                     name, partition, _ = page.following.key
@@ -277,6 +279,16 @@ class _Paging:
             return False
         self._page.start = begin._replace(topic_id=known)
         return True
+
+
+def _is_refused(shape: Shape, fields: Fields) -> bool:
+    """Whether an answer is the one row with the error of a request that names nothing: it is before all cursors, and
+    without it the page would be the empty end of a pass.
+    """
+    rows = None if shape.lone is None else fields[shape.answered[0].array]
+    if not isinstance(rows, list) or len(rows) != 1 or not rows[0].get("error_code"):
+        return False
+    return all(rows[0].get(name) == value for name, value in (shape.lone or {}).items())
 
 
 async def _both(answer: Coroutine[Any, Any, Fields], check: Coroutine[Any, Any, bool]) -> tuple[Fields, bool]:

@@ -295,7 +295,8 @@ class Cursor(Struct):
     """
 
     def codec(self, version: int, *, flexible: bool, nullable: bool) -> Codec:
-        inner = super().codec(version, flexible=flexible, nullable=nullable)
+        texts = [each.name for each in self.fields if each.kind is STRING]
+        inner = self._made(version, flexible, dict.fromkeys(texts, _not_null(_exact_text)))
 
         def read(reader: Reader) -> Fields:
             try:
@@ -305,6 +306,14 @@ class Cursor(Struct):
             return {} if reader.left else value
 
         return Codec(read, inner.write)
+
+
+def _exact_text(reader: Reader) -> str | None:
+    """A text that is a place: with U+FFFD for invalid UTF-8 it would be another one."""
+    try:
+        return reader.compact_string("strict")
+    except UnicodeDecodeError as invalid:
+        raise MalformedMessage(str(invalid)) from invalid
 
 
 def _part(each: Field, version: int, flexible: bool) -> Part:

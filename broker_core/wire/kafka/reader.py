@@ -147,18 +147,20 @@ class Reader:
         found = self.size(compact=False, short=True)
         return None if found is None else self.raw(found).decode("utf-8", "replace")
 
-    def compact_string(self) -> str | None:
-        """A text after a length of variable size; invalid UTF-8 becomes U+FFFD, as in Kafka."""
+    def compact_string(self, errors: str = "replace") -> str | None:
+        """A text after a length of variable size; invalid UTF-8 becomes U+FFFD, as in Kafka, or with ``errors`` another
+        handler of :meth:`bytes.decode`.
+        """
         at = self.at
         if at < self._end and 0 < (size := self._data[at]) < 0x80 and size <= self._end - at:
             self.at = at + size
-            return self._data[at + 1 : at + size].decode("utf-8", "replace")
+            return self._data[at + 1 : at + size].decode("utf-8", errors)
         found = self.size(compact=True)
         if found is None:
             return None
         if found > 0x7FFF:
             raise MalformedMessage(f"a text of {found} bytes; at most 32,767 are possible")
-        return self.raw(found).decode("utf-8", "replace")
+        return self.raw(found).decode("utf-8", errors)
 
     def plain_bytes(self) -> bytes | None:
         size = self.size(compact=False)

@@ -287,6 +287,10 @@ async def test_a_page_that_cannot_be_is_an_error_in_each_directory_of_the_node(
                 ("/d2", 42),
             ]
             assert (await there.ask(DESCRIBE_LOG_DIRS, 3, {"topics": None, **page}))["error_code"] == 42
+    for page in ({"cursor": _BEHIND}, {"cursor": {**_BEHIND, "partition_index": 0}}):
+        # At the listener's own port, which has no directories, a cursor that can be read has the error too.
+        found = await two_nodes.ask(DESCRIBE_LOG_DIRS, 2, {"topics": None, **page})
+        assert [each["error_code"] for each in found["results"]] == [42]
 
 
 async def test_no_text_of_an_error_names_the_address_of_a_node(
