@@ -44,10 +44,10 @@ def listen_checks(settings: Settings, *, by_server: bool = False) -> Iterator[Ch
             )
         elif problem is not None and not is_own:
             yield Check.error(name, f"{address} {problem}")
-        elif not address.is_loopback and not (name.endswith(".tls.listen") and settings.authentication.is_on):
+        elif not address.is_loopback and not (name.endswith(".tls.listen") and _authenticates(name, settings)):
             risk = (
                 "without TLS: whoever reads the network has the tokens and passwords"
-                if settings.authentication.is_on
+                if _authenticates(name, settings)
                 else "and there is no authentication"
             )
             yield Check.warning(
@@ -92,6 +92,13 @@ def _tried(settings: Settings) -> Iterator[tuple[str, ListenAddress, str | None]
         )
         if address.port:
             taken[address] = name
+
+
+def _authenticates(name: str, settings: Settings) -> bool:
+    """Whether clients of an address have to authenticate: those of Kafka may by SASL alone."""
+    kafka = settings.kafka
+    by_sasl = name.startswith("kafka.") and kafka is not None and bool(kafka.sasl.mechanisms)
+    return by_sasl or settings.authentication.is_on
 
 
 def _is_ours(name: str, settings: Settings, found: dict[str, bool | None]) -> bool | None:

@@ -40,6 +40,21 @@ def test_addresses() -> None:
     assert levels(found) == {"pulsar.listen": "error"}
 
 
+def test_clients_of_kafka_authenticate_by_sasl_alone() -> None:
+    one, other, third = free_ports(3)
+    told = {"advertised": "gateway.example.com:9093"}
+    tls = {"listen": f"0.0.0.0:{other}", "certificate": "a.pem", "key": "a.key", **told}
+    kafka: dict[str, Any] = {"listen": f"0.0.0.0:{one}", "tls": tls, **told}
+    kafka["sasl"] = {"mechanisms": ["SCRAM-SHA-512"]}
+    http = {"listen": f"0.0.0.0:{third}"}
+    found = list(listen_checks(settings(kafka=kafka, http=http)))
+    assert levels(found)["kafka.tls.listen"] == "ok"
+    assert "whoever reads the network has the tokens and passwords" in text(found, "kafka.listen")
+    assert "no authentication" in text(found, "http.listen")
+    found = list(listen_checks(settings(kafka=kafka | {"sasl": {}}, http=http)))
+    assert "no authentication" in text(found, "kafka.tls.listen")
+
+
 async def test_a_port_in_use_by_a_server_of_ours_is_a_warning() -> None:
     (port,) = free_ports(1)
     http = f"127.0.0.1:{port}"
