@@ -73,7 +73,7 @@ class Cause(enum.Enum):
     # the disk has no room for a change
     FULL = "full", ServerError.MetadataError, 507, -1
     # the brokers behind this server failed
-    UPSTREAM = "upstream", ServerError.MetadataError, 502, -1
+    UPSTREAM = "upstream", ServerError.MetadataError, 502, 7
     # something needed is not ready yet, or away for a while
     UNAVAILABLE = "unavailable", ServerError.ServiceNotReady, 503, 7
     # a bug of this server

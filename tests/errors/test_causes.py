@@ -25,8 +25,9 @@ def test_each_transport_tells_a_cause_as_an_error(cause: Cause) -> None:
     assert ErrorCode(cause.kafka) is not ErrorCode.NONE
 
 
-def test_limits_ask_kafka_clients_to_try_again() -> None:
-    assert {Cause.QUEUE.kafka, Cause.TIME.kafka, Cause.PERMITS.kafka} == {ErrorCode.REQUEST_TIMED_OUT}
+def test_limits_and_clusters_that_are_away_ask_kafka_clients_to_try_again() -> None:
+    causes = (Cause.QUEUE, Cause.TIME, Cause.PERMITS, Cause.UPSTREAM, Cause.UNAVAILABLE)
+    assert {cause.kafka for cause in causes} == {ErrorCode.REQUEST_TIMED_OUT}
 
 
 @pytest.mark.parametrize("code", ServerError)

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 import structlog
 
 from broker_core.counted import counted
-from broker_core.errors import ListingFailed, TooManyRequests
+from broker_core.errors import Cause, ListingFailed, TooManyRequests
 from broker_core.plugin_api.hook_facts import ERROR
 from broker_core.plugin_api.hookspecs import HOOK_FACTS
 from broker_core.plugins.call.circuit_breaker import Admission, BreakerState, CircuitBreaker
@@ -80,6 +80,8 @@ class HookCaller:
         self.shown: Callable[[Any], Any] | None = None
         self._next_log = 0.0
         self._not_logged = 0
+        #: Whether the last failure was that of a cluster behind this server.
+        self._is_of_cluster = False
 
     async def call(
         self, question: Any, check: Check, accept: Accept | None = None, **values: object
@@ -236,7 +238,8 @@ class HookCaller:
         )
 
     def _not_called(self, reason: str, message: str) -> PluginFailed:
-        failure = PluginFailed(self.name, message, reason=reason)
+        cause = Cause.UPSTREAM if self._is_of_cluster else Cause.PLUGIN
+        failure = PluginFailed(self.name, message, reason=reason, cause=cause)
         self.statistics.failed(reason, failure.detail, None)
         if self._on_call is not None:
             self._on_call(self.name, self.hook, ERROR, None)
@@ -244,6 +247,7 @@ class HookCaller:
 
     def _failed(self, failure: PluginFailed, admission: Admission, started: float, now: float) -> None:
         opened = self.breaker.opened
+        self._is_of_cluster = failure.cause is Cause.UPSTREAM
         # An error of a gate closes it for that request alone: else any client could lock all others out by a request
         # that it fails on. A gate that hangs, or has no free thread, gets the same breaker as other hooks.
         of_question = self._fails_alone and failure.reason in {"plugin_error", "plugin_answer"}

@@ -15,7 +15,7 @@ from broker_core.servers.kafka.apis.acls import none_created, none_deleted, told
 from broker_core.servers.kafka.apis.create_topics import collision
 from broker_core.servers.kafka.call import KafkaCall
 from broker_core.servers.kafka.gateway.acls import create_shown, delete_shown
-from broker_core.servers.kafka.gateway.hidden import denied, guarded, hidden, hidden_ids, refusal
+from broker_core.servers.kafka.gateway.hidden import Undecided, denied, guarded, hidden, hidden_ids, refusal
 from broker_core.servers.kafka.gateway.reads import Kept, by_coordinator, of_one_group
 from broker_core.servers.kafka.gateway.relay import Refused, by_controller
 from broker_core.servers.kafka.handler_row import AnswerLater, HandlerRow, audited, row_of
@@ -90,6 +90,10 @@ class _Change:
     code: ErrorCode = _OF_CLUSTER
     #: Asks the deciding node, with the things that are not refused; by default the controller.
     relay: AnswerLater | None = None
+    #: Makes the answer if the deciding node cannot be asked; by default a row for each thing.
+    refused: Refused | None = None
+    #: The code of it, by which clients try again.
+    again: ErrorCode = ErrorCode.NOT_CONTROLLER
     #: Whether the things exist already, so that a hidden one counts as missing.
     are_there: bool = True
     #: The error of an impossible thing, whatever the cluster says.
@@ -114,13 +118,17 @@ def _by_controller(api: Api, refused: Refused) -> AnswerLater:
 
 
 def _handler(change: _Change) -> AnswerLater:
-    relay = change.relay or _by_controller(change.api, _all_refused(change))
+    all_refused = change.refused or _all_refused(change)
+    relay = change.relay or _by_controller(change.api, all_refused)
 
     async def later(call: KafkaCall) -> Fields:
         things: Sequence[Any] = call.body[change.asked]
         wrong = {place: change.wrong(call, thing) for place, thing in enumerate(things)}
         refused = {place: error for place, error in wrong.items() if error is not None}
-        refused |= await _refusals(call, change, things)
+        try:
+            refused |= await _refusals(call, change, things)
+        except Undecided:
+            return all_refused(call, error_row(change.again))
         left = [thing for place, thing in enumerate(things) if place not in refused]
         rows = [change.row(things[place], change.error(error)) for place, error in refused.items()]
         if refused and not left:
@@ -315,6 +323,8 @@ _OFFSETS: Final = [
         told=_of_partitions,
         errors="topics.partitions",
         code=_OF_GROUPS,
+        refused=refused,
+        again=ErrorCode.COORDINATOR_NOT_AVAILABLE,
         relay=of_one_group(api, refused, again=False),
     )
     for api, refused in ((OFFSET_COMMIT, _not_committed), (OFFSET_DELETE, _not_deleted))
@@ -322,7 +332,15 @@ _OFFSETS: Final = [
 
 
 async def _delete_topics(call: KafkaCall) -> Fields:
-    """Delete topics by name and by id; a topic given by its id alone is looked up if it may be hidden."""
+    """Delete topics by name and by id."""
+    try:
+        return await _delete_shown(call)
+    except Undecided:
+        return _no_topics(call, error_row(ErrorCode.NOT_CONTROLLER))
+
+
+async def _delete_shown(call: KafkaCall) -> Fields:
+    """Delete the topics that are not hidden; one given by its id alone is looked up if it may be."""
     by_id = call.version >= _BY_ID
     asked: list[Fields] = (
         call.body["topics"]
@@ -349,7 +367,9 @@ async def _delete_topics(call: KafkaCall) -> Fields:
                 code = why if why in FAILURES else ErrorCode.UNKNOWN_TOPIC_ID
                 error = error_row(code) if row["topic_id"] != ZERO_ID else None
             elif name in gone:
-                code = gone[name].error if row["name"] is not None else ErrorCode.UNKNOWN_TOPIC_ID
+                code = gone[name].error
+                if row["name"] is None and code not in FAILURES:
+                    code = ErrorCode.UNKNOWN_TOPIC_ID
                 error = error_row(code)
             else:
                 error = not_allowed.get(name)

@@ -7,7 +7,7 @@ has the row of a topic that does not exist, or may not be known.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -37,6 +37,7 @@ from broker_core.wire.kafka import (
 
 __all__ = [
     "DECODED",
+    "Undecided",
     "denied",
     "guarded",
     "hidden",
@@ -56,18 +57,24 @@ DECODED: Final = 8
 _NO_OFFSET: Final = {"committed_offset": -1, "committed_leader_epoch": -1, "metadata": "", "error_code": 0}
 
 
+class Undecided(CloseClient):
+    """It cannot be told for now which topics are hidden: the client is to try again."""
+
+
 async def hidden(
     call: KafkaCall, names: Iterable[str], *, action: str = "describe", rules: str | None = None
 ) -> Mapping[str, NamedTopic]:
     """The topics that are hidden from the client, with the errors that it gets for them.
 
-    Rules and gates are asked whether it may do ``action``, or rules ``rules`` instead, before a change.
+    Rules and gates are asked whether it may do ``action``, or rules ``rules`` instead, before a change. Raises
+    :exc:`Undecided` if the cluster does not answer, or there is no memory.
     """
     if not call.may_hide_topics:
         return {}
     found = await call.services.named.by_name(
         call, list(dict.fromkeys(names)), operation=None, action=action, rules=rules
     )
+    _check_decided(found, {ErrorCode.REQUEST_TIMED_OUT})
     return {row.name or "": row for row in found if row.error}
 
 
@@ -76,7 +83,7 @@ async def left_out(
 ) -> Mapping[str, NamedTopic]:
     """The hidden topics to leave out of an answer whose rows have no errors; see :func:`hidden`.
 
-    Raises :exc:`~..call.CloseClient` if that is unknown for any: without it an answer would be too short.
+    Raises :exc:`Undecided` if that is unknown for any: without it an answer would be too short.
     """
     gone = await hidden(call, names, action=action, rules=rules)
     _check_decided(gone.values())
@@ -95,10 +102,10 @@ async def hidden_ids(
     return frozenset(each for each, row in zip(wanted, found, strict=True) if row.error)
 
 
-def _check_decided(found: Iterable[NamedTopic]) -> None:
+def _check_decided(found: Iterable[NamedTopic], codes: Collection[ErrorCode] = FAILURES) -> None:
     for row in found:
-        if row.error in FAILURES:
-            raise CloseClient(f"it cannot be told which topics are hidden: {row.message or row.error.name}")
+        if row.error in codes:
+            raise Undecided(f"it cannot be told which topics are hidden: {row.message or row.error.name}")
 
 
 async def hidden_resources(
