@@ -44,7 +44,9 @@ def listen_checks(settings: Settings, *, by_server: bool = False) -> Iterator[Ch
             )
         elif problem is not None and not is_own:
             yield Check.error(name, f"{address} {problem}")
-        elif not address.is_loopback and not (name.endswith(".tls.listen") and _authenticates(name, settings)):
+        elif not address.is_loopback and not (
+            name.endswith(".tls.listen") and _authenticates(name, settings)
+        ):
             risk = (
                 "without TLS: whoever reads the network has the tokens and passwords"
                 if _authenticates(name, settings)

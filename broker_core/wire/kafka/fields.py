@@ -294,7 +294,7 @@ class Cursor(Struct):
     answered with an error; an unreadable message ends the connection.
     """
 
-    def codec(self, version: int, *, flexible: bool, nullable: bool) -> Codec:
+    def codec(self, version: int, *, flexible: bool, nullable: bool) -> Codec:  # noqa: ARG002 - never null
         texts = [each.name for each in self.fields if each.kind is STRING]
         inner = self._made(version, flexible, dict.fromkeys(texts, _not_null(_exact_text)))
 
