@@ -47,8 +47,10 @@ def java_home() -> Path | None:
 
 
 def chromium() -> Path | None:
-    """The program of a Chromium or Chrome: ``$CHROMIUM``, or one on the path."""
-    return _program("CHROMIUM", "chromium", "chromium-browser", "google-chrome")
+    """The program of a Chromium or Chrome: ``$CHROMIUM``, or one on the path; best one without windows, whose pages
+    open in a third of the processor's time.
+    """
+    return _program("CHROMIUM", "chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 
 
 def firefox() -> Path | None:
