@@ -1,10 +1,9 @@
 // The page: who asks, the screen of its place; the list of namespaces, and help.
 import { Api, PageContext, ROOT, ago, counted, date, go, html, link, linkIn, number, render, time, useAsk, useCallback, useEffect, useErrorBoundary, useGet, useId, useLayoutEffect, useMemo, usePage, usePlace, useRef, useSettled, useState } from './page.js';
-import { Answer, Command, Dialog, Empty, Facts, Failure, Field, Table, TextInput } from './parts.js';
+import { Answer, Command, Dialog, Empty, Facts, Failure, Field, Table, TextInput, Title } from './parts.js';
 import { save, savedQuestions, stored } from './question.js';
-import { Topics, Why } from './screens/topics.js';
-import { Live, Topic } from './screens/topic.js';
-import { PluginScreen, Plugins, Server } from './screens/server.js';
+import { Topic, Topics, Why } from './screens/topics.js';
+import { Live, PluginScreen, Plugins, Server } from './screens/server.js';
 
 const SCREENS = {
   __proto__: null, // `#/constructor` is no screen
@@ -87,7 +86,7 @@ function Shell({ first, renew, dismiss, place, away, said, signing, sign, again 
   const brought = useAsk((signal) => api.get('screens', {}, signal), [namespace]);
   const [open, setOpen] = useState('');
   const [theme, setTheme] = useState(() => THEMES.find((each) => each === stored('theme')) || 'auto');
-  const main = useRef(/** @type {HTMLElement | null} */ (null));
+  const main = useRef(/** @type {any} */ (null));
   const seen = me.error?.status === 401 ? undefined : me.data;
   const screens = brought.data?.items || [];
   // The addresses of files have a hash of all of them.
@@ -124,7 +123,7 @@ function Shell({ first, renew, dismiss, place, away, said, signing, sign, again 
   useEffect(() => {
     let led = 0;
     const key = (event) => {
-      const target = /** @type {HTMLElement} */ (event.target);
+      const target = /** @type {any} */ (event.target);
       if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 'k') {
         event.preventDefault();
         setOpen('palette');
@@ -133,7 +132,7 @@ function Shell({ first, renew, dismiss, place, away, said, signing, sign, again 
       if (event.ctrlKey || event.metaKey || event.altKey || target.closest('input, textarea, select, dialog')) return;
       const letter = { n: 'namespaces', p: 'plugins', s: 'server' }[event.key];
       if (event.key === '/') {
-        const search = /** @type {HTMLInputElement | null} */ (document.querySelector('main [data-search]'));
+        const search = /** @type {any} */ (document.querySelector('main [data-search]'));
         if (search) {
           event.preventDefault();
           search.focus();
@@ -187,7 +186,7 @@ function Shell({ first, renew, dismiss, place, away, said, signing, sign, again 
     ${renewed ? html`<p class="notice warn wide" role="status">The server has a newer page than this one. <button type="button" class="link" onClick=${() => location.reload()}>Load the new page</button></p>` : null}
     <main ref=${main} id="main"><${Guard} key=${known?.named ? where : current}>
       ${complete ? html`<${Screen} place=${place} />`
-        : html`<div class="head"><h1 tabindex="-1">Nothing is here</h1></div><p>The address names no screen. <a href="#/namespaces">All namespaces</a></p>`}
+        : html`<${Title} of="Nothing is here" /><p>The address names no screen. <a href="#/namespaces">All namespaces</a></p>`}
     <//></main>
     <p class="said" role="status" aria-live="polite">${said}</p>
     ${open === 'palette' ? html`<${Palette} commands=${commands} close=${() => setOpen('')} />` : null}
@@ -199,7 +198,6 @@ function Shell({ first, renew, dismiss, place, away, said, signing, sign, again 
 }
 
 function Palette({ commands, close }) {
-  const { api } = usePage();
   const [typed, set] = useState('');
   const [active, setActive] = useState(0);
   const list = useId();
@@ -322,7 +320,7 @@ function Help({ place }) {
     <h3>What RE2 refuses</h3>
     <p>Whatever needs to go back over a name, and so may take forever: <code>(?!…)</code> and <code>(?=…)</code> (looking ahead), <code>(?${'<'}!…)</code> and <code>(?${'<'}=…)</code> (looking behind), <code>\\1</code> (what a group has matched), <code>(?${'>'}…)</code>, <code>a++</code>. Ask with two patterns in their place, or with a property.</p></section>`;
   const keys = html`<section><h2>Keys</h2><${Table} caption="Keys" head=${['key', 'does']} rows=${KEYS.map(([key, does]) => [html`<kbd>${key}</kbd>`, does])} /></section>`;
-  return html`<div class="head"><h1 tabindex="-1">Help</h1></div>
+  return html`<${Title} of="Help" />
     <div class="prose">${place.path[0] === 'patterns' ? html`${patterns}${keys}` : html`${keys}${patterns}`}
     <section><h2>What this page does</h2><p>It asks this server, by <code>/v1</code>, with your rights, and no other host. What you ask is in the address after <code>#</code>, which reaches no server: a link asks the same with the rights of others.</p></section></div>`;
 }
@@ -338,7 +336,7 @@ function Namespaces({ place }) {
   const many = words.length > MOST_WORDS;
   const ask = useGet('namespaces', { contains: words.slice(0, MOST_WORDS), count: true, limit });
   const behind = ask.error?.status === 501; // brokers hold the topics
-  return html`<div class="head"><h1 tabindex="-1">Namespaces</h1>
+  return html`<${Title} of="Namespaces">
     <form role="search" class="line" onSubmit=${(event) => {
       event.preventDefault();
       const [only] = ask.data?.items || [];
@@ -352,7 +350,7 @@ function Namespaces({ place }) {
           go(link(['namespaces'], { find: text }), { replace: true });
         }} />
       <//>
-    </form></div>
+    </form><//>
   <${Saved} />
   ${behind ? null : html`<p class="muted" role="status">${ask.data && !ask.error && (find || ask.data.items.length) ? counted(ask.data.total ?? ask.data.items.length, 'namespace') : ''}</p>
     <${Answer} ask=${ask} what="the namespaces" rights="list">${(data) => (data.items.length === 0

@@ -1,5 +1,5 @@
-// The parts that screens are built of: states of a question, copies, dialogs, fields, tables.
-import { UNASKABLE, html, linkIn, useEffect, useId, useLayoutEffect, usePage, useRef, useState } from './page.js';
+// The parts that screens are built of: states of a question, copies, dialogs, fields, tables, lists of any length.
+import { UNASKABLE, html, number, useEffect, useId, useLayoutEffect, usePage, useRef, useState } from './page.js';
 
 export function Answer({ ask, what, children, rights }) {
   const { data, error, loading, slow, again } = ask;
@@ -47,6 +47,9 @@ export function Failure({ error, what, again, rights }) {
   </div>`;
 }
 
+/** What has the focus when its screen is new. */
+export const Title = ({ of, children }) => html`<div class="head"><h1 tabindex="-1"><bdi>${of}</bdi></h1>${children}</div>`;
+
 export const Empty = ({ title, children }) => html`<div class="state empty"><h2>${title}</h2>${children}</div>`;
 
 export function Command({ text, label = 'Copy' }) {
@@ -90,7 +93,7 @@ export function download(name, chunks, type) {
 }
 
 export function Dialog({ title, close, children, wide, bare }) {
-  const ref = useRef(/** @type {HTMLDialogElement | null} */ (null));
+  const ref = useRef(/** @type {any} */ (null));
   const id = useId();
   useLayoutEffect(() => {
     const node = ref.current;
@@ -114,7 +117,7 @@ export function Dialog({ title, close, children, wide, bare }) {
 
 export function Field({ label, hint, children, class: className = '', bad }) {
   const id = useId();
-  const box = useRef(/** @type {HTMLElement | null} */ (null));
+  const box = useRef(/** @type {any} */ (null));
   const said = bad || hint;
   // Beside the label: what stands in it is the name of the control, and is read each time.
   useLayoutEffect(() => {
@@ -166,11 +169,144 @@ export const Pairs = ({ of }) => {
     : html`<span class="muted">none</span>`;
 };
 
-export function QuestionLink({ of }) {
-  const pairs = Object.entries(of.properties || {});
-  const mode = String(of.mode).toLowerCase();
-  return html`<a href=${linkIn('topics', of.namespace, { q: of.pattern, mode: mode === 'persistent' ? '' : mode, p: pairs.map((pair) => pair.join('=')) })}><bdi class="cut">${of.pattern || 'all topics'}</bdi></a>
-    ${' '}${mode === 'persistent' ? null : html`<${Badge} kind="plain">${mode.replace('_', '-')}<//> `}${pairs.length ? html`<${Pairs} of=${of.properties} />` : null}`;
-}
-
 export const Badge = ({ kind, children }) => html`<span class=${`badge ${kind}`}>${children}</span>`;
+
+// A list of any length: what is seen of it is fetched and drawn.
+
+/** Rows of a request. */
+export const PAGE = 200;
+const ROW = 30; // pixels, as in app.css
+const MOST_PAGES = 40;
+const BEYOND = 6; // rows around what is seen
+const PAUSE_MS = 30; // a page that is scrolled past is not asked
+
+/** Pixels that a list may be high: Firefox stops at 17 million, others at 33. */
+const TALLEST = CSS.supports('-moz-appearance', 'none') ? 15e6 : 32e6;
+let left = { of: '', top: 0, active: -1 };
+
+export function Rows({ label, of, state, last, total, first, load, row, href }) {
+  const box = useRef(/** @type {any} */ (null));
+  const [top, setTop] = useState(0);
+  const [height, setHeight] = useState(600);
+  const [active, setActive] = useState(-1);
+  const [, draw] = useState(0);
+  const [failed, setFailed] = useState(/** @type {any} */ (null));
+  const pages = useRef(/** @type {any} */ (new Map()));
+  const running = useRef(/** @type {any} */ (new Map()));
+
+  const content = `${of} ${state}`;
+  const before = useRef(content);
+  if (before.current !== content) {
+    before.current = content;
+    pages.current = new Map();
+    running.current.forEach((each) => each.abort());
+    running.current.clear();
+  }
+  for (let page = 0; page * PAGE < first.length; page += 1) {
+    const items = first.slice(page * PAGE, (page + 1) * PAGE);
+    if (items.length === PAGE || first.length === total) pages.current.set(page, items);
+  }
+
+  useLayoutEffect(() => {
+    if (left.of !== of) left = { of, top: 0, active: -1 };
+    if (box.current) box.current.scrollTop = left.top;
+    setTop(left.top);
+    setActive(left.active);
+    setFailed(null);
+  }, [of]);
+  useLayoutEffect(() => {
+    const watcher = new ResizeObserver(() => box.current && setHeight(box.current.clientHeight));
+    if (box.current) watcher.observe(box.current);
+    return () => watcher.disconnect();
+  }, []);
+  useEffect(() => () => running.current.forEach((each) => each.abort()), []);
+
+  const whole = total * ROW;
+  const tall = Math.min(whole, TALLEST);
+  const ratio = tall > height && whole > tall ? (whole - height) / (tall - height) : 1;
+  const at = top * ratio;
+  const from = Math.max(0, Math.floor(at / ROW) - BEYOND);
+  const to = Math.min(total, Math.ceil((at + height) / ROW) + BEYOND);
+  const place = (index) => (last ? total - 1 - index : index);
+  const ends = [place(from), place(Math.max(from, to - 1))].sort((one, other) => one - other);
+  const [firstPage, lastPage] = ends.map((each) => Math.floor(each / PAGE));
+
+  useEffect(() => {
+    running.current.forEach((controller, page) => {
+      if (page < firstPage || page > lastPage) {
+        controller.abort();
+        running.current.delete(page);
+      }
+    });
+    if (load === null) return;
+    for (let page = firstPage; page <= lastPage; page += 1) {
+      if (pages.current.has(page) || running.current.has(page) || page * PAGE >= total) continue;
+      const controller = new AbortController();
+      running.current.set(page, controller);
+      setTimeout(async () => {
+        if (controller.signal.aborted) return;
+        try {
+          const items = await load(page * PAGE, PAGE, controller.signal);
+          if (controller.signal.aborted) return;
+          pages.current.set(page, items);
+          const [oldest] = pages.current.keys();
+          if (pages.current.size > MOST_PAGES && oldest !== page) pages.current.delete(oldest);
+          setFailed(null);
+        } catch (error) {
+          if (!controller.signal.aborted) setFailed(error);
+        } finally {
+          if (running.current.get(page) === controller) running.current.delete(page);
+          draw((turn) => turn + 1);
+        }
+      }, PAUSE_MS);
+    }
+  }, [firstPage, lastPage, content, total, failed === null]);
+
+  const item = (index) => pages.current.get(Math.floor(place(index) / PAGE))?.[place(index) % PAGE];
+  const choose = (index) => {
+    left.active = index;
+    setActive(index);
+  };
+  const show = (index) => {
+    const node = box.current;
+    if (!node) return;
+    choose(index);
+    const y = index * ROW;
+    if (y < at) node.scrollTop = y / ratio;
+    else if (y + ROW > at + height) node.scrollTop = Math.ceil((y + ROW - height) / ratio);
+  };
+  const key = (event) => {
+    const seen = Math.max(1, Math.floor(height / ROW) - 1);
+    const now = active < 0 ? Math.floor(at / ROW) - 1 : active;
+    const moves = { ArrowDown: now + 1, ArrowUp: now - 1, PageDown: now + seen, PageUp: now - seen, Home: 0, End: total - 1 };
+    if (event.altKey || event.ctrlKey || event.metaKey) return;
+    if (event.key in moves) {
+      event.preventDefault();
+      show(Math.max(0, Math.min(total - 1, moves[event.key])));
+    } else if (event.key === 'Enter' && active >= 0 && item(active) !== undefined) {
+      event.preventDefault();
+      location.hash = href(item(active));
+    }
+  };
+
+  const rows = [];
+  for (let index = from; index < to; index += 1) {
+    const found = item(index);
+    rows.push(html`<a key=${index} id=${`row-${index}`} role="option" tabindex="-1" class="row"
+      aria-posinset=${index + 1} aria-setsize=${total} aria-selected=${index === active}
+      onClick=${() => choose(index)} href=${found === undefined ? undefined : href(found)}>${found === undefined
+        ? html`<span class="ghost">${failed === null ? '…' : 'not loaded'}</span>` : row(found)}</a>`);
+  }
+  return html`<div class="rows">
+    ${failed === null ? null : html`<p class="notice bad" role="alert">Rows are missing: ${failed.message}
+      <button type="button" onClick=${() => setFailed(null)}>Try again</button></p>`}
+    <div ref=${box} class="scroller" style=${{ '--rows': total }} role="listbox" tabindex="0" aria-label=${label}
+        aria-activedescendant=${active >= from && active < to ? `row-${active}` : undefined}
+        onScroll=${(event) => setTop(left.top = event.currentTarget.scrollTop)} onKeyDown=${key}>
+      <div class="tall" role="presentation" style=${{ height: `${tall}px` }}>
+        <div class="window" role="presentation" style=${{ transform: `translateY(${from * ROW - at + top}px)` }}>${rows}</div>
+      </div>
+    </div>
+    ${total * ROW > height ? html`<p class="where muted" aria-hidden="true">${number(Math.min(total, Math.floor(at / ROW) + 1))} to ${number(Math.min(total, Math.floor((at + height) / ROW)))} of ${number(total)}</p>` : null}
+  </div>`;
+}

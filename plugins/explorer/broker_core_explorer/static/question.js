@@ -1,6 +1,6 @@
-// The question of a listing: in the address, to the API, as others write it; its form; its pattern.
-import { ROOT, address, counted, go, html, linkIn, ofNamespace, params, part, quoted, split, unseen, useGet, usePage, useState } from './page.js';
-import { Field, TextInput } from './parts.js';
+// The question of a listing: in the address, to the API, as others write it, as it is kept; its form; its pattern.
+import { ROOT, address, counted, go, html, linkIn, number, ofNamespace, params, part, quoted, split, unseen, useGet, usePage, useState } from './page.js';
+import { Command, Copy, Dialog, Field, TextInput, download } from './parts.js';
 
 const MODES = [['persistent', 'Persistent'], ['non_persistent', 'Non-persistent'], ['all', 'All']];
 const AS = /** @type {const} */ (['role', 'address', 'client_version']);
@@ -121,6 +121,50 @@ export function save(name, hash) {
   const others = savedQuestions().filter((each) => each.name !== name);
   return stored('saved', JSON.stringify(hash === null ? others : [{ name, hash }, ...others].slice(0, 50)));
 }
+
+export function Keep({ question, total, refused, close }) {
+  const { api, say } = usePage();
+  const [name, setName] = useState([question.typed || question.namespace, ...queryOf(question).getAll('p')].join(' '));
+  const [progress, setProgress] = useState('');
+  const here = location.href;
+  const csv = async () => {
+    // No cell begins as a formula does.
+    const chunks = ['name,partitions,properties\r\n'];
+    let cursor = '';
+    let rows = 0;
+    try {
+      do {
+        const page = await api.get(`${ofNamespace(question.namespace)}/topics`, { ...parametersOf(question), limit: 10_000, cursor, detail: DETAIL });
+        chunks.push(page.items.map(({ name: of, partitions, properties }) => [of, partitions, JSON.stringify(properties)]
+          .map((each) => (/[",\r\n]/.test(each) ? `"${each.replaceAll('"', '""')}"` : each)).join() + '\r\n').join(''));
+        rows += page.items.length;
+        cursor = page.next;
+        setProgress(`${number(rows)} of ${number(total)}`);
+      } while (cursor);
+      download(`${question.namespace.replace('/', '-')}.csv`, chunks, 'text/csv');
+      setProgress(`${counted(rows, 'name')} in the file`);
+    } catch (error) {
+      setProgress(`Stopped: ${error.message} No file was made.`);
+    }
+  };
+  return html`<${Dialog} title="Keep this question" close=${close} wide>
+    <div class="line">
+      <${Field} label="Keep it in this browser as" class="grows"><${TextInput} value=${name} set=${setName} /><//>
+      <button type="button" class="primary" disabled=${!name} onClick=${() => {
+        say(save(name, location.hash) ? 'Kept: it stands on the page of namespaces' : 'This browser stores nothing for this page');
+        close();
+      }}>Keep</button>
+    </div>
+    <div class="line"><${Copy} text=${here} label="Copy the link" />
+      ${question.as || total === undefined ? null : html`<button type="button" class="quiet" onClick=${csv}>CSV of all ${number(total)} names</button>`}
+      <span class="muted" role="status">${progress}</span></div>
+    ${question.as || refused ? html`<p class="muted">The commands below ${refused ? 'are refused too' : 'ask as yourself'}.</p>` : null}
+    ${formsOf(question, api).map(([title, text]) => html`<h3>${title}</h3><${Command} text=${text} label=${`Copy ${title}`} />`)}
+  <//>`;
+}
+
+/** What is said of each row besides its name. */
+export const DETAIL = 'partitions,properties';
 
 /** @param {FormOf} props */
 export function QuestionForm({ screen, question, error, more = {}, asks = true }) {

@@ -1,6 +1,9 @@
-// The server; its plugins and their screens; Kafka, followed questions and held listings, as such screens.
-import { Fragment, ROOT, ago, anything, clockTime, counted, date, duration, go, h, html, link, linkIn, number, ofNamespace, percent, size, time, useAsk, useEffect, useErrorBoundary, useGet, useMemo, usePage, useRef, useState } from '../page.js';
-import { Answer, Badge, Empty, Facts, Failure, Field, QuestionLink, Table, TextInput, Waiting } from '../parts.js';
+// What happens on the server: its state; its plugins and their screens; Kafka, followed questions and held listings, as such
+import { Fragment, ROOT, ago, anything, clockTime, counted, date, duration, go, h, html, link, linkIn, number, ofNamespace, percent, size, time, useAsk, useEffect, useErrorBoundary, useGet, useMemo, usePage, useRef, useSettled, useState, useVisible } from '../page.js';
+import { Answer, Badge, Empty, Facts, Failure, Field, Pairs, Table, TextInput, Title, Waiting } from '../parts.js';
+import { QuestionForm, isRefused, parametersOf, queryOf, questionOf } from '../question.js';
+import { Head, Known, topicLink } from './topics.js';
+// screens; topics as they come and go.
 
 const EVERY = { every: 10_000 };
 const MONITOR = 'monitor in all namespaces';
@@ -25,8 +28,8 @@ export function Server({ place }) {
   const history = useGet('server/history', {}, EVERY);
   const server = me?.server;
   const denied = history.error?.status === 403;
-  return html`<div class="head"><h1 tabindex="-1">Server</h1>
-      <p class="muted">${server ? html`broker-core ${server.version}, ${server.topics === 'upstream' ? 'before a cluster' : 'with a catalogue of its own'}` : null}</p></div>
+  return html`<${Title} of="Server">
+      <p class="muted">${server ? html`broker-core ${server.version}, ${server.topics === 'upstream' ? 'before a cluster' : 'with a catalogue of its own'}` : null}</p><//>
     <section aria-label="The last hour"><h2>The last hour</h2>
       <${Answer} ask=${history} what=${denied ? 'the last hour, permits, caches and connections' : 'the last hour'} rights=${MONITOR}>${(data) => html`<${Hour} data=${data} />`}<//></section>
     ${denied ? null : html`<${Permits} />
@@ -141,7 +144,7 @@ const HEIGHT = 120;
 const SAMPLES = 360;
 
 function Chart({ title, values, until, interval, format }) {
-  const svg = useRef(/** @type {SVGElement | null} */ (null));
+  const svg = useRef(/** @type {any} */ (null));
   const [at, setAt] = useState(-1);
   const known = values.filter((each) => each !== null);
   const most = Math.max(...known.map(Number), 0) || 1;
@@ -178,9 +181,9 @@ function Chart({ title, values, until, interval, format }) {
 }
 
 export function Plugins() {
-  const { api, screens } = usePage();
+  const { screens } = usePage();
   const ask = useGet('server/plugins', {}, { every: 5000 });
-  return html`<div class="head"><h1 tabindex="-1">Plugins</h1></div>
+  return html`<${Title} of="Plugins" />
     <${Answer} ask=${ask} what="the plugins" rights=${MONITOR}>${(data) => (data.items.length === 0
       ? html`<${Empty} title="No plugin is enabled"><p>The catalogue answers all listings. Plugins are named in <code>[plugins] enabled</code> of the settings.</p><//>`
       : html`<p class="muted">In the order in which they are asked: the first that answers ends it.</p>
@@ -237,10 +240,10 @@ export function PluginScreen({ place }) {
     }).catch(async (error) => set({ error: await api.get('me').then(() => error, (away) => away) }));
   }, [screen?.module, screen?.allowed, epoch]);
   if (!screen) {
-    return html`<div class="head"><h1 tabindex="-1"><bdi>${id}</bdi></h1></div><${Answer} ask=${brought} what="the screen">${() => html`
+    return html`<${Title} of=${id} /><${Answer} ask=${brought} what="the screen">${() => html`
       <${Empty} title="No plugin brings this screen"><p>The plugin may have been disabled since.</p><//>`}<//>`;
   }
-  const title = html`<div class="head"><h1 tabindex="-1"><bdi>${screen.title}</bdi></h1>${screen.plugin === 'explorer' ? null : html`<p class="muted">A screen of the plugin <bdi>${screen.plugin}</bdi></p>`}</div>`;
+  const title = html`<${Title} of=${screen.title}>${screen.plugin === 'explorer' ? null : html`<p class="muted">A screen of the plugin <bdi>${screen.plugin}</bdi></p>`}<//>`;
   if (!screen.allowed) return html`${title}<${Failure} error=${{ status: 403 }} what="this screen" rights=${screen.needs === 'monitor' ? MONITOR : screen.needs} />`;
   const failed = crash || loaded?.error;
   if (failed?.status !== undefined) return html`${title}<${Failure} error=${failed} what="the screen" />`;
@@ -274,6 +277,13 @@ function Kafka() {
           [...row.errors].map(([error, count]) => `${error} ${number(count)}`).join(', ') || 'none'])} />`
         : html`<${Empty} title="No Kafka client has asked"><p>Kafka is served if the settings have <code>[kafka] listen</code>.</p><//>`}`;
   }}<//>`;
+}
+
+function QuestionLink({ of }) {
+  const pairs = Object.entries(of.properties || {});
+  const mode = String(of.mode).toLowerCase();
+  return html`<a href=${linkIn('topics', of.namespace, { q: of.pattern, mode: mode === 'persistent' ? '' : mode, p: pairs.map((pair) => pair.join('=')) })}><bdi class="cut">${of.pattern || 'all topics'}</bdi></a>
+    ${' '}${mode === 'persistent' ? null : html`<${Badge} kind="plain">${mode.replace('_', '-')}<//> `}${pairs.length ? html`<${Pairs} of=${of.properties} />` : null}`;
 }
 
 function Watchers() {
@@ -310,3 +320,104 @@ function Held() {
 
 /** The screens that the plugin itself brings. @param {{screen: {id: string}}} page */
 export default ({ screen }) => ({ kafka: Kafka, watchers: Watchers, held: Held })[screen.id];
+
+const KEPT = 500;
+const SHOWN = 60;
+const AGAIN_MS = 3000;
+
+export function Live({ place }) {
+  const { api, epoch } = usePage();
+  const question = { ...questionOf(place), as: null };
+  const key = useSettled(`${question.namespace}?${queryOf(question)}`, 250);
+  const visible = useVisible();
+  const [paused, pause] = useState(false);
+  const [state, setState] = useState(/** @type {any} */ ({ connected: false, error: null, total: null }));
+  const [events, setEvents] = useState(/** @type {any} */ ([]));
+  const [counts, setCounts] = useState({ added: 0, removed: 0 });
+  const waiting = useRef(/** @type {any} */ ([]));
+  const last = useRef({ key: '', id: '' });
+  const serial = useRef(0);
+  const held = useRef(paused);
+  held.current = paused;
+
+  const clear = () => {
+    setEvents([]);
+    setCounts({ added: 0, removed: 0 });
+    waiting.current = [];
+  };
+  useEffect(clear, [key]);
+  const flush = () => {
+    const fresh = waiting.current;
+    waiting.current = [];
+    if (fresh.length) setEvents((before) => [...fresh.reverse(), ...before].slice(0, KEPT));
+  };
+  useEffect(() => {
+    if (!paused) flush();
+  }, [paused]);
+  useEffect(() => {
+    if (!visible) return undefined; // a hidden tab costs the server nothing
+    const controller = new AbortController();
+    let timer = 0;
+    let frame = 0;
+    if (last.current.key !== key) last.current = { key, id: '' };
+    const event = (name, data, id) => {
+      if (id) last.current.id = id;
+      if (name === 'snapshot') {
+        // Names of a snapshot are not kept: only its end is read.
+        const part = Number(/"part":(\d+),"last":/.exec(data.slice(-400))?.[1] || 0);
+        setState((before) => ({ ...before, connected: /"last":true/.test(data.slice(-400)), reading: part * 1000 }));
+      } else if (name === 'added' || name === 'removed') {
+        const { items } = JSON.parse(data);
+        const at = Date.now();
+        for (const each of items) waiting.current.push({ id: (serial.current += 1), kind: name, name: each, at });
+        if (waiting.current.length > KEPT) waiting.current.splice(0, waiting.current.length - KEPT);
+        setCounts((before) => ({ ...before, [name]: before[name] + items.length }));
+        if (!held.current && !frame) frame = requestAnimationFrame(() => {
+          frame = 0;
+          flush();
+        });
+      } else if (name === 'resumed') setState((before) => ({ ...before, connected: true }));
+      else if (name === 'error') {
+        const problem = JSON.parse(data);
+        setState((before) => ({ ...before, error: { status: problem.status, message: problem.detail, cause_: problem.cause, problem } }));
+      }
+    };
+    const run = async () => {
+      setState((before) => ({ ...before, connected: last.current.id !== '' && before.connected, error: null }));
+      try {
+        await api.events(`${ofNamespace(question.namespace)}/topics`, parametersOf(question), {
+          signal: controller.signal, last: last.current.id, event,
+        });
+      } catch (error) {
+        if (controller.signal.aborted) return;
+        setState({ connected: false, error });
+        if (error.status === 0 || error.status >= 429) timer = setTimeout(run, AGAIN_MS);
+      }
+    };
+    run();
+    return () => {
+      clearTimeout(timer);
+      cancelAnimationFrame(frame);
+      controller.abort();
+    };
+  }, [key, visible, epoch]);
+
+  const shown = events.slice(0, SHOWN);
+  return html`<${Head} question=${question} now="live" />
+    <${QuestionForm} screen="live" question=${question} error=${state.error} asks=${false} />
+    <div class="bar">
+      <p class="result" role="status">${state.error ? html`<${Badge} kind="bad">${state.error.status === 0 ? 'not connected, trying again' : 'stopped'}<//>`
+        : !state.connected ? html`<${Badge} kind="plain">${state.reading ? `reading ${number(state.reading)} names` : 'connecting'}<//>`
+        : paused ? html`<${Badge} kind="warn">paused<//>` : html`<${Badge} kind="good">live<//>`}
+        ${' '}<span class="muted">${number(counts.added)} came, ${number(counts.removed)} went${paused && waiting.current.length ? `, ${number(waiting.current.length)} since the pause` : ''}</span></p>
+      <button type="button" aria-pressed=${paused} onClick=${() => pause(!paused)}>${paused ? 'Go on' : 'Pause'}</button>
+      <button type="button" disabled=${!events.length} onClick=${clear}>Clear</button>
+    </div>
+    ${state.error && state.error.status !== 0 && !isRefused(state.error) ? html`<${Failure} error=${state.error} what="the changes" rights="list" />` : null}
+    ${shown.length ? html`<ol class="events" aria-label="Changes, newest first">${shown.map((each) => html`<li key=${each.id} class=${each.kind}>
+      <time datetime=${new Date(each.at).toISOString()}>${clockTime(each.at)}</time>
+      <span class="sign" aria-hidden="true">${each.kind === 'added' ? '+' : '−'}</span><span class="hidden-text">${each.kind === 'added' ? 'came' : 'went'}</span>
+      <a href=${topicLink(question.namespace, each.name)}><bdi>${each.name}</bdi></a></li>`)}</ol>
+      ${events.length > SHOWN ? html`<p class="muted">${number(events.length - SHOWN)} older changes are kept but not shown.</p>` : null}`
+      : state.connected && !state.error ? html`<${Known} namespace=${question.namespace}><${Empty} title="Nothing has changed yet"><p>Topics that come and go show here at once. A hidden tab closes the stream, and goes on where it was.</p><//><//>` : null}`;
+}

@@ -1,11 +1,8 @@
-// The listing of a namespace: a question, what matches, and why a topic does not.
-import { ApiError, counted, duration, go, html, link, linkIn, number, ofNamespace, part, shortName, useAsk, useEffect, useLayoutEffect, useMemo, usePage, useRef, useSettled, useState } from '../page.js';
-import { Answer, Badge, Command, Copy, Dialog, Empty, Facts, Field, TextInput, download } from '../parts.js';
-import { QuestionForm, SPACE, bodyOf, commandOf, formsOf, isRefused, literal, marker, parametersOf, patternOf, queryOf, questionOf, save, useValues } from '../question.js';
+// The topics of a namespace: what a question matches, and why it does not match one; one topic, its history, and changes of it.
+import { ApiError, ago, anything, counted, duration, go, html, link, linkIn, number, ofNamespace, part, shortName, time, useAsk, useGet, useLayoutEffect, useMemo, usePage, useRef, useSettled, useState } from '../page.js';
+import { Answer, Badge, Command, Copy, Dialog, Empty, Facts, Failure, Field, PAGE, Pairs, Rows, Table, TextInput, Title } from '../parts.js';
+import { DETAIL, Keep, QuestionForm, SPACE, bodyOf, commandOf, isRefused, literal, marker, parametersOf, patternOf, queryOf, questionOf, useValues } from '../question.js';
 
-/** Rows of a request, and what is said of each besides its name. */
-const PAGE = 200;
-const DETAIL = 'partitions,properties';
 const RENEWED_MS = 5000;
 const AS_NAMES = 1000;
 
@@ -52,9 +49,9 @@ export function Topics({ place }) {
     ${keeping ? html`<${Keep} question=${question} total=${data?.total} refused=${refused} close=${() => keep(false)} />` : null}`;
 }
 
-export const Head = ({ question, now }) => html`<div class="head"><h1 tabindex="-1"><bdi>${question.namespace}</bdi></h1>
+export const Head = ({ question, now }) => html`<${Title} of=${question.namespace}>
   <nav class="tabs" aria-label="Of this namespace">${[['topics', 'Topics'], ['why', 'Why not?'], ['live', 'Live']].map(([screen, text]) => html`<a
-    href=${linkIn(screen, question.namespace, queryOf(question))} aria-current=${now === screen ? 'page' : undefined}>${text}</a>`)}</nav></div>`;
+    href=${linkIn(screen, question.namespace, queryOf(question))} aria-current=${now === screen ? 'page' : undefined}>${text}</a>`)}</nav><//>`;
 
 async function listing(api, question, signal, known) {
   const response = await api.request('GET', `${ofNamespace(question.namespace)}/topics`, {
@@ -188,47 +185,6 @@ function Cost({ data }) {
     ]} /></section>`;
 }
 
-function Keep({ question, total, refused, close }) {
-  const { api, say } = usePage();
-  const [name, setName] = useState([question.typed || question.namespace, ...queryOf(question).getAll('p')].join(' '));
-  const [progress, setProgress] = useState('');
-  const here = location.href;
-  const csv = async () => {
-    // No cell begins as a formula does.
-    const chunks = ['name,partitions,properties\r\n'];
-    let cursor = '';
-    let rows = 0;
-    try {
-      do {
-        const page = await api.get(`${ofNamespace(question.namespace)}/topics`, { ...parametersOf(question), limit: 10_000, cursor, detail: DETAIL });
-        chunks.push(page.items.map(({ name: of, partitions, properties }) => [of, partitions, JSON.stringify(properties)]
-          .map((each) => (/[",\r\n]/.test(each) ? `"${each.replaceAll('"', '""')}"` : each)).join() + '\r\n').join(''));
-        rows += page.items.length;
-        cursor = page.next;
-        setProgress(`${number(rows)} of ${number(total)}`);
-      } while (cursor);
-      download(`${question.namespace.replace('/', '-')}.csv`, chunks, 'text/csv');
-      setProgress(`${counted(rows, 'name')} in the file`);
-    } catch (error) {
-      setProgress(`Stopped: ${error.message} No file was made.`);
-    }
-  };
-  return html`<${Dialog} title="Keep this question" close=${close} wide>
-    <div class="line">
-      <${Field} label="Keep it in this browser as" class="grows"><${TextInput} value=${name} set=${setName} /><//>
-      <button type="button" class="primary" disabled=${!name} onClick=${() => {
-        say(save(name, location.hash) ? 'Kept: it stands on the page of namespaces' : 'This browser stores nothing for this page');
-        close();
-      }}>Keep</button>
-    </div>
-    <div class="line"><${Copy} text=${here} label="Copy the link" />
-      ${question.as || total === undefined ? null : html`<button type="button" class="quiet" onClick=${csv}>CSV of all ${number(total)} names</button>`}
-      <span class="muted" role="status">${progress}</span></div>
-    ${question.as || refused ? html`<p class="muted">The commands below ${refused ? 'are refused too' : 'ask as yourself'}.</p>` : null}
-    ${formsOf(question, api).map(([title, text]) => html`<h3>${title}</h3><${Command} text=${text} label=${`Copy ${title}`} />`)}
-  <//>`;
-}
-
 export const STEPS = {
   rules: 'Rules', gates: 'Gates of plugins', exists: 'Existence', mode: 'Mode', properties: 'Properties', plugins: 'Plugins',
   pattern: 'Pattern', masks: 'Masks of plugins', held: 'Held listings', listing: 'The listing itself',
@@ -281,7 +237,7 @@ const verdictOf = ({ listed, steps }) => (listed === null ? ['warn', 'is in a li
 
 function Verdict({ found, question, again }) {
   const { api, me, say } = usePage();
-  const box = useRef(/** @type {HTMLElement | null} */ (null));
+  const box = useRef(/** @type {any} */ (null));
   // What had the focus goes when it is asked anew.
   useLayoutEffect(() => () => box.current?.contains(document.activeElement) && document.querySelector('h1')?.focus(), []);
   const name = shortName(question.namespace, found.topic);
@@ -306,140 +262,186 @@ function Verdict({ found, question, again }) {
     </li>`)}</ol></section>`;
 }
 
-// A list of any length: what is seen of it is fetched and drawn.
+export function Topic({ place }) {
+  const { api, me } = usePage();
+  const namespace = place.path.slice(0, 2).join('/');
+  const name = place.path.slice(2).join('/');
+  const path = `${ofNamespace(namespace)}/topics/${part(name)}`;
+  const asked = queryOf(questionOf(place));
+  const ask = useAsk(async (signal) => {
+    const response = await api.request('GET', path, { signal });
+    return { ...(await api.read(response)), etag: response.headers.get('ETag') };
+  }, [path]);
+  const history = useGet(`${path}/history`, { limit: 100 });
+  const why = useAsk((signal) => api.post(`${path}:why`, { mode: 'all' }, signal), [path]);
+  const hidden = why.data?.steps.some((each) => each.step === 'masks' && each.passes === false);
+  const [doing, set] = useState('');
+  const gone = ask.error?.status === 404 && !ask.loading;
+  const rights = me?.rights?.namespace;
+  const may = me === null || me.super || rights === null || rights === undefined || rights.includes('admin');
+  const close = () => {
+    set('');
+    ask.again();
+    history.again();
+  };
+  return html`<nav class="crumbs" aria-label="Where it is"><a href=${linkIn('topics', namespace, asked)}><bdi>${namespace}</bdi></a></nav>
+    <${Title} of=${name}>
+      <div class="line"><${Copy} text=${() => ask.data?.name || `persistent://${namespace}/${name}`} label="Copy the full name" />
+        <a class="button quiet" href=${linkIn('why', namespace, queryOf(questionOf(place), { topic: name, ...(/^non-/.test(name) && { mode: 'all' }) }))}>Why is it not listed?</a></div><//>
+    ${gone ? html`<${Known} namespace=${namespace}><${Empty} title=${hidden ? 'This topic is hidden from you' : 'There is no such topic now'}><p>${hidden ? 'What hides it'
+      : `It ${history.data?.items[0]?.operation === 'delete' ? 'was deleted.' : 'may have been deleted, or you may not see it.'} What is known of it`} stands below.</p><//><//>`
+      : html`<${Answer} ask=${ask} what="this topic" rights="list">${(topic) => html`
+        ${shortName(namespace, topic.name) === name ? null : html`<p class="notice">A partition of <a href=${topicLink(namespace, topic.name)}><bdi>${topic.name}</bdi></a>, shown here.</p>`}
+        <div class="columns">
+          <section class="panel"><h2>What it is</h2><${Facts} items=${[
+            ['Full name', html`<code>${topic.name}</code>`],
+            ['Partitions', topic.partitions ? number(topic.partitions) : 'none: it is not partitioned'],
+            ['Id', topic.topic_id ? html`<code>${topic.topic_id}</code>` : 'none'],
+            ['Made', topic.created ? html`<span title=${time(topic.created)}>${time(topic.created)} (${ago(topic.created)})</span>` : 'not known'],
+            ...(topic.replication === null || topic.replication === undefined ? [] : [['Replicas asked for', number(topic.replication)]]),
+          ]} /></section>
+          <section class="panel"><h2>Properties</h2>
+            ${Object.keys(topic.properties || {}).length ? html`<${Facts} items=${Object.entries(topic.properties)} />` : html`<p class="muted">None. Listings by a property do not have it.</p>`}
+            <${Configs} path=${path} />
+          </section>
+        </div>
+        <${Changing} may=${may} me=${me} set=${set} />
+        ${doing ? html`<${doing === 'change' ? Change : Delete} topic=${topic} namespace=${namespace} name=${shortName(namespace, topic.name)} close=${close}
+          done=${doing === 'change' ? close : () => go(linkIn('topics', namespace, asked))} />` : null}
+      `}<//>`}
+    ${gone && hidden ? null : html`<section aria-label="History"><h2>History</h2>
+      ${history.error?.status === 409 ? html`<p class="muted">Not shown here: ${history.error.message}.</p>`
+        : html`<${Answer} ask=${history} what="the history of this topic" rights="list">${(found) => html`<${History} found=${found} />`}<//>`}</section>`}
+    <${Names} namespace=${namespace} name=${name} me=${me} why=${why} />`;
+}
 
-const ROW = 30; // pixels, as in app.css
-const MOST_PAGES = 40;
-const BEYOND = 6; // rows around what is seen
-const PAUSE_MS = 30; // a page that is scrolled past is not asked
+function Configs({ path }) {
+  const ask = useGet(`${path}/configs`);
+  const [all, showAll] = useState(false);
+  const from = { topic: 'this topic', settings: 'the server’s settings', default: 'Kafka' };
+  return html`<h2>Configs of Kafka</h2><${Answer} ask=${ask} what="the configs" rights="list">${({ items }) => {
+    const shown = (items || []).filter((each) => all || each.source !== 'default');
+    return html`${shown.length ? html`<${Table} caption="Configs of Kafka" head=${['config', 'value', 'from']}
+        rows=${shown.map((each) => [html`<code>${each.name}</code>`, html`<bdi>${each.value}</bdi>`, from[each.source] || each.source])} />`
+      : html`<p class="muted">${items === null ? 'Not known of this topic: the server does not hold it.' : 'None is set: Kafka’s own count.'}</p>`}
+      ${items === null || all ? null : html`<p><button type="button" class="quiet" onClick=${() => showAll(true)}>Show Kafka’s own too</button></p>`}`;
+  }}<//>`;
+}
 
-/** Pixels that a list may be high: Firefox stops at 17 million, others at 33. */
-const TALLEST = CSS.supports('-moz-appearance', 'none') ? 15e6 : 32e6;
-let left = { of: '', top: 0, active: -1 };
+function Changing({ may, me, set }) {
+  const server = me?.server;
+  const reason = server?.topics === 'upstream' ? 'Brokers hold this topic: change it there.'
+    : server?.writes === false ? 'This server takes no changes over HTTP ([http] writes = false).'
+    : server?.page_changes === false ? 'Pages change nothing on this server: [plugins.explorer] writes = true allows it.'
+    : !may ? 'To change it you need the right admin in this namespace.' : '';
+  return html`<section class="line" aria-label="Change it">
+    <button type="button" disabled=${reason !== ''} onClick=${() => set('change')}>Change…</button>
+    <button type="button" disabled=${reason !== ''} class="danger" onClick=${() => set('delete')}>Delete…</button>
+    ${reason ? html`<span class="muted">${reason}</span>` : null}</section>`;
+}
 
-function Rows({ label, of, state, last, total, first, load, row, href }) {
-  const box = useRef(/** @type {HTMLDivElement | null} */ (null));
-  const [top, setTop] = useState(0);
-  const [height, setHeight] = useState(600);
-  const [active, setActive] = useState(-1);
-  const [, draw] = useState(0);
-  const [failed, setFailed] = useState(/** @type {any} */ (null));
-  const pages = useRef(/** @type {Map<number, any[]>} */ (new Map()));
-  const running = useRef(/** @type {Map<number, AbortController>} */ (new Map()));
+function History({ found }) {
+  if (!found.items.length) return html`<p class="muted">The change log knows nothing of this name${found.complete ? '' : ' since it begins'}.</p>`;
+  const words = { create: ['Made', 'good'], update: ['Changed', 'plain'], delete: ['Deleted', 'bad'] };
+  return html`<ol class="history">${found.items.map((each, index) => {
+    const [word, kind] = words[each.operation] || [each.operation, 'plain'];
+    const again = each.operation === 'create' && found.items.slice(index + 1).some((older) => older.operation === 'delete');
+    return html`<li><div class="step"><${Badge} kind=${kind}>${again ? 'Made again' : word}<//>
+      ${each.time ? html`<time datetime=${each.time}>${time(each.time)}</time> <span class="muted">${ago(each.time)}${each.version === null ? '' : `, version ${number(each.version)}`}</span>` : null}</div>
+      <${Difference} before=${each.before} after=${each.after} />
+      ${again ? html`<p class="muted">Another topic of the same name, with the id <code>${each.topic_id}</code>.</p>` : null}</li>`;
+  })}</ol>${found.complete ? null : html`<p class="muted">Older changes are no longer in the log.</p>`}`;
+}
 
-  const content = `${of} ${state}`;
-  const before = useRef(content);
-  if (before.current !== content) {
-    before.current = content;
-    pages.current = new Map();
-    running.current.forEach((each) => each.abort());
-    running.current.clear();
+/** A property may be named as a member of each object is. */
+const own = (object, key) => (object && Object.hasOwn(object, key) ? object[key] : undefined);
+
+function Difference({ before, after }) {
+  if (!before || !after) {
+    const state = after || before;
+    return state ? html`<p class="small">${counted(state.names, 'name')}, properties <${Pairs} of=${state.properties} /></p>` : null;
   }
-  for (let page = 0; page * PAGE < first.length; page += 1) {
-    const items = first.slice(page * PAGE, (page + 1) * PAGE);
-    if (items.length === PAGE || first.length === total) pages.current.set(page, items);
-  }
-
-  useLayoutEffect(() => {
-    if (left.of !== of) left = { of, top: 0, active: -1 };
-    if (box.current) box.current.scrollTop = left.top;
-    setTop(left.top);
-    setActive(left.active);
-    setFailed(null);
-  }, [of]);
-  useLayoutEffect(() => {
-    const watcher = new ResizeObserver(() => box.current && setHeight(box.current.clientHeight));
-    if (box.current) watcher.observe(box.current);
-    return () => watcher.disconnect();
-  }, []);
-  useEffect(() => () => running.current.forEach((each) => each.abort()), []);
-
-  const whole = total * ROW;
-  const tall = Math.min(whole, TALLEST);
-  const ratio = tall > height && whole > tall ? (whole - height) / (tall - height) : 1;
-  const at = top * ratio;
-  const from = Math.max(0, Math.floor(at / ROW) - BEYOND);
-  const to = Math.min(total, Math.ceil((at + height) / ROW) + BEYOND);
-  const place = (index) => (last ? total - 1 - index : index);
-  const ends = [place(from), place(Math.max(from, to - 1))].sort((one, other) => one - other);
-  const [firstPage, lastPage] = ends.map((each) => Math.floor(each / PAGE));
-
-  useEffect(() => {
-    running.current.forEach((controller, page) => {
-      if (page < firstPage || page > lastPage) {
-        controller.abort();
-        running.current.delete(page);
-      }
-    });
-    if (load === null) return;
-    for (let page = firstPage; page <= lastPage; page += 1) {
-      if (pages.current.has(page) || running.current.has(page) || page * PAGE >= total) continue;
-      const controller = new AbortController();
-      running.current.set(page, controller);
-      setTimeout(async () => {
-        if (controller.signal.aborted) return;
-        try {
-          const items = await load(page * PAGE, PAGE, controller.signal);
-          if (controller.signal.aborted) return;
-          pages.current.set(page, items);
-          const [oldest] = pages.current.keys();
-          if (pages.current.size > MOST_PAGES && oldest !== page) pages.current.delete(oldest);
-          setFailed(null);
-        } catch (error) {
-          if (!controller.signal.aborted) setFailed(error);
-        } finally {
-          if (running.current.get(page) === controller) running.current.delete(page);
-          draw((turn) => turn + 1);
-        }
-      }, PAUSE_MS);
-    }
-  }, [firstPage, lastPage, content, total, failed === null]);
-
-  const item = (index) => pages.current.get(Math.floor(place(index) / PAGE))?.[place(index) % PAGE];
-  const choose = (index) => {
-    left.active = index;
-    setActive(index);
-  };
-  const show = (index) => {
-    const node = box.current;
-    if (!node) return;
-    choose(index);
-    const y = index * ROW;
-    if (y < at) node.scrollTop = y / ratio;
-    else if (y + ROW > at + height) node.scrollTop = Math.ceil((y + ROW - height) / ratio);
-  };
-  const key = (event) => {
-    const seen = Math.max(1, Math.floor(height / ROW) - 1);
-    const now = active < 0 ? Math.floor(at / ROW) - 1 : active;
-    const moves = { ArrowDown: now + 1, ArrowUp: now - 1, PageDown: now + seen, PageUp: now - seen, Home: 0, End: total - 1 };
-    if (event.altKey || event.ctrlKey || event.metaKey) return;
-    if (event.key in moves) {
-      event.preventDefault();
-      show(Math.max(0, Math.min(total - 1, moves[event.key])));
-    } else if (event.key === 'Enter' && active >= 0 && item(active) !== undefined) {
-      event.preventDefault();
-      location.hash = href(item(active));
-    }
-  };
-
   const rows = [];
-  for (let index = from; index < to; index += 1) {
-    const found = item(index);
-    rows.push(html`<a key=${index} id=${`row-${index}`} role="option" tabindex="-1" class="row"
-      aria-posinset=${index + 1} aria-setsize=${total} aria-selected=${index === active}
-      onClick=${() => choose(index)} href=${found === undefined ? undefined : href(found)}>${found === undefined
-        ? html`<span class="ghost">${failed === null ? '…' : 'not loaded'}</span>` : row(found)}</a>`);
+  if (before.names !== after.names) rows.push(['listed names', before.names, after.names]);
+  for (const part_ of ['properties', 'configs']) {
+    const keys = new Set([...Object.keys(before[part_] || {}), ...Object.keys(after[part_] || {})]);
+    for (const key of keys) {
+      const [old, now] = [before, after].map((state) => own(state[part_], key));
+      if (old !== now) rows.push([key, old, now]);
+    }
   }
-  return html`<div class="rows">
-    ${failed === null ? null : html`<p class="notice bad" role="alert">Rows are missing: ${failed.message}
-      <button type="button" onClick=${() => setFailed(null)}>Try again</button></p>`}
-    <div ref=${box} class="scroller" style=${{ '--rows': total }} role="listbox" tabindex="0" aria-label=${label}
-        aria-activedescendant=${active >= from && active < to ? `row-${active}` : undefined}
-        onScroll=${(event) => setTop(left.top = event.currentTarget.scrollTop)} onKeyDown=${key}>
-      <div class="tall" role="presentation" style=${{ height: `${tall}px` }}>
-        <div class="window" role="presentation" style=${{ transform: `translateY(${from * ROW - at + top}px)` }}>${rows}</div>
-      </div>
-    </div>
-    ${total * ROW > height ? html`<p class="where muted" aria-hidden="true">${number(Math.min(total, Math.floor(at / ROW) + 1))} to ${number(Math.min(total, Math.floor((at + height) / ROW)))} of ${number(total)}</p>` : null}
-  </div>`;
+  if (!rows.length) return html`<p class="small muted">No difference that a topic shows.</p>`;
+  return html`<ul class="difference">${rows.map(([key, old, now]) => html`<li><bdi>${key}</bdi>: ${old === undefined ? html`<i>none</i>` : html`<del><bdi>${anything(old)}</bdi></del>`} → ${now === undefined ? html`<i>none</i>` : html`<ins><bdi>${anything(now)}</bdi></ins>`}</li>`)}</ul>`;
+}
+
+function Names({ namespace, name, me, why }) {
+  const acls = useGet(me?.super && me?.authentication?.length ? `access/kafka/acls/${namespace.split('/').map(part).join('/')}` : null,
+    { resource_type: 'TOPIC', name, pattern: 'MATCH' });
+  const steps = (why.data?.steps || []).filter((each) => ['rules', 'gates', 'masks', 'held'].includes(each.step) && each.passes !== null);
+  return html`<section aria-label="Rights"><h2>What decides who sees it</h2>
+    ${why.error && !why.loading ? (why.error.status === 403 ? html`<p class="muted">To see rules and masks you need the right admin in this namespace.</p>`
+      : why.error.status === 404 ? html`<p class="muted">Not known of this topic.</p>` : html`<${Failure} error=${why.error} what="the rules" />`)
+      : html`<ul class="plain">${steps.map((each) => html`<li><b>${each.by || STEPS[each.step]}</b>: ${each.says}</li>`)}</ul>
+        ${why.data?.rules?.length ? html`<h3>Rules about it, of whatever role</h3><ul class="plain">${why.data.rules.map((each) => html`<li><bdi>${each}</bdi></li>`)}</ul>` : null}`}
+    ${acls.data?.items?.length ? html`<${Table} caption="Access control lists of Kafka" head=${['principal', 'may', 'operation', 'host', 'pattern']}
+      rows=${acls.data.items.map((each) => [each.principal, each.permission, each.operation, each.host, `${each.pattern} ${each.name}`])} />`
+      : acls.data ? html`<p class="muted">No access control list of Kafka is about it.</p>` : null}</section>`;
+}
+
+function Change({ topic, name, ...rest }) {
+  const [pairs, setPairs] = useState(Object.entries(topic.properties || {}));
+  const [partitions, setPartitions] = useState(String(topic.partitions));
+  const keys = pairs.map(([key]) => key);
+  const twice = keys.find((key, at) => key && keys.indexOf(key) < at);
+  const properties = Object.create(null);
+  for (const [key, value] of pairs) if (key && own(topic.properties, key) !== value) properties[key] = value;
+  for (const key of Object.keys(topic.properties || {})) if (!keys.includes(key)) properties[key] = null;
+  const more = Number(partitions) > topic.partitions;
+  const body = { ...(Object.keys(properties).length ? { properties } : {}), ...(more ? { partitions: Number(partitions) } : {}) };
+  const changed = Object.keys(body).length > 0;
+  const set = (index, pair) => setPairs(pairs.map((each, at) => (at === index ? pair : each)));
+  return html`<${Doing} title=${`Change ${name}`} button="Change the topic" kind="primary" ready=${changed && twice === undefined} said=${`${name} is changed`}
+      topic=${topic} name=${name} ask=${['PATCH', { body }]} ...${rest}>
+    <fieldset><legend>Properties</legend>${pairs.map(([key, value], index) => html`<div class="line" role="group" aria-label=${key || 'New'} key=${index}>
+      <${Field} label="Name"><${TextInput} value=${key} set=${(text) => set(index, [text, value])} /><//>
+      <${Field} label="Value" class="grows"><${TextInput} value=${value} set=${(text) => set(index, [key, text])} /><//>
+      <button type="button" class="quiet" aria-label=${`Take ${key || 'it'} away`} onClick=${() => setPairs(pairs.filter((_, at) => at !== index))}>✕</button></div>`)}
+      <button type="button" class="quiet" onClick=${() => setPairs([...pairs, ['', '']])}>Add a property</button></fieldset>
+    ${twice === undefined ? null : html`<p class="notice bad" role="alert">The property <b><bdi>${twice}</bdi></b> stands here twice.</p>`}
+    ${topic.partitions ? html`<${Field} label="Partitions" hint="They only grow."><input type="number" min=${topic.partitions} max="1000000" value=${partitions} onInput=${(event) => setPartitions(event.target.value)} /><//>`
+      : html`<p class="muted">A topic that is not partitioned stays so.</p>`}
+  <//>`;
+}
+
+function Delete({ topic, name, ...rest }) {
+  const [typed, setTyped] = useState('');
+  return html`<${Doing} title="Delete a topic" button="Delete the topic" kind="danger" ready=${typed === name}
+      said=${`${name} is deleted`} topic=${topic} name=${name} ask=${['DELETE', {}]} ...${rest}>
+    <p><b><bdi>${topic.name}</bdi></b> leaves the catalogue${topic.partitions ? ` with its ${number(topic.partitions)} partitions` : ''}; the change log has it still. Consumers by pattern unsubscribe from it. One that is made anew is another topic.</p>
+    <${Field} label=${html`Type <b><bdi>${name}</bdi></b> to delete it`}><${TextInput} value=${typed} set=${setTyped} /><//>
+  <//>`;
+}
+
+/** A change of the topic as it was seen, beside its command: one that was changed meanwhile stays. */
+function Doing({ title, button, kind, ready, said, topic, namespace, name, ask: [method, options], close, done, children }) {
+  const { api, say } = usePage();
+  const [error, setError] = useState('');
+  const path = `${ofNamespace(namespace)}/topics/${part(name)}`; // the name of a partition would be about that alone
+  const send = async (event) => {
+    event.preventDefault();
+    if (!ready) return;
+    try {
+      await api.request(method, path, { ...options, headers: topic.etag ? { 'If-Match': topic.etag } : {} });
+      say(said);
+      done();
+    } catch (failed) {
+      setError(failed.status === 412 ? 'Somebody changed the topic meanwhile: close this to see it.'
+        : failed.status === 0 ? 'No answer came: it may be changed or not. Close this, and look at it again.' : failed.message);
+    }
+  };
+  return html`<${Dialog} title=${title} close=${close} wide><form onSubmit=${send}>${children}
+    ${ready || !options.body ? html`<h3>As a command</h3><${Command} text=${commandOf(api, method, path, options)} />` : null}
+    ${error ? html`<p class="notice bad" role="alert">${error}</p>` : null}
+    <div class="line end"><button type="button" onClick=${close}>Cancel</button><button type="submit" class=${kind} disabled=${!ready}>${button}</button></div>
+  </form><//>`;
 }
