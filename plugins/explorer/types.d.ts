@@ -31,8 +31,10 @@ declare global {
     me: any;
     /** Raised when somebody signs in or the server comes back: everything is asked again. */
     epoch: number;
-    /** Shows a line for some seconds, and tells it to screen readers. */
-    say: (text: string) => void;
+    /** Shows a line for some seconds, and tells it to screen readers; one with a link until another place is opened. */
+    say: (text: string, href?: string) => void;
+    /** Opens the dialog in which a topic is made, or this one is changed, with what is given. */
+    edit: (given?: { name?: string | null; partitions?: number; properties?: Values }, topic?: any) => void;
     /** Those of plugins, and the question that they are the answer of. */
     screens: any[];
     brought: any;
@@ -83,33 +85,67 @@ declare global {
     type text = (text: string) => string;
     type shown = (value: unknown) => string;
     type placeOf = (hash: string) => Place;
+    /** The text before the first separator and behind it. */
     type split = (text: string, at: string) => [string, string?];
+    /** A link within the page. */
     type link = (parts: string[], query?: Values | URLSearchParams) => string;
     type linkIn = (screen: string, namespace: string, query?: Values | URLSearchParams) => string;
+    /** Values for an address: empty ones are left out, an array is a repeated parameter. */
     type params = (values: Values) => URLSearchParams;
+    /** `replace`: without a step for the button Back. */
     type go = (to: string, options?: { replace?: boolean }) => void;
+    /** The only place where addresses of requests are made: `path` is below `/v1/`; with a slash before it, below the root of the server. */
     type address = (path: string, query?: Values) => URL;
+    type request = (method: string, path: string, options?: RequestOf) => Promise<Response>;
+    /** With parameters of the address, or with a body. */
+    type askApi = (path: string, sent?: any, signal?: AbortSignal) => Promise<any>;
+    /** Server-sent events until an error. */
+    type events = (path: string, query: Values, options: EventsOf) => Promise<void>;
+    /** Its JSON, which may end halfway. */
+    type read = (response: Response) => Promise<any>;
     type useAsk = <T>(ask: ((signal: AbortSignal) => Promise<T>) | null, key: unknown[], options?: Asking) => Asked<T>;
+    /** What a path of the API has; `null`: nothing is asked. */
     type useGet = (path: string | null, query?: Values, options?: Asking) => Asked<any>;
+    /** A value after a pause of typing. */
     type useSettled = <T>(value: T, ms: number) => T;
+    /** The texts of the page are English. */
     type counted = (value: number, one: string, many?: string) => string;
+    /** Of milliseconds, or text of ISO 8601. */
     type date = (value: any) => Date | null;
+    /** The beginning of a text that would fill the screen: properties may be 64 KB. */
+    type cut = (text: string, most?: number) => string;
+    /** Whether rules give a right: in the `namespace` that is open, `everywhere`, or `somewhere`. What is not known yet is a yes: the server decides. */
+    type may = (me: any, right: string, where?: 'namespace' | 'everywhere' | 'somewhere') => boolean;
+    /** Why topics cannot be changed from here; empty if they can. */
+    type unchangeable = (me: any) => string;
+    /** With the question, which the topic leads back to. */
+    type topicLink = (question: Question, name: string) => string;
+    /** A name without its namespace; a topic that is not persistent keeps its full one. */
     type inNamespace = (namespace: string, name: string) => string;
+    /** A text whose controls and the like are as `how` writes them. */
     type unseen = (text: string, how: (each: string) => string) => string;
     type download = (name: string, chunks: string[], type: string) => void;
     type questionOf = (place: Place) => Question;
     type queryOf = (question: Question, more?: Values) => URLSearchParams;
+    /** Properties that are asked with: one whose value is not typed yet is none. */
     type pairs = (question: Question) => [string, string][];
     type patternOf = (question: Question) => string;
     type valuesOf = (question: Question) => Values;
+    /** The command of a change on the server that runs. */
     type commandOf = (api: Api, method: string, path: string, options: RequestOf) => string;
+    /** Names of forms, and their texts. */
     type formsOf = (question: Question, api: Api) => string[][];
+    /** What this browser keeps, or is to keep. */
     type stored = (name: string, value?: string) => string | null | undefined;
+    /** `hash` null: forget it. */
     type save = (name: string, hash: string | null) => string | null | undefined;
+    /** The values of a property by the rest of the question. */
     type useValues = (question: Question, name: string, prefix: string | null) => Asked<any>;
+    /** Whether RE2 refuses the pattern; it is not asked of one that is too long. */
     type isRefused = (error: ApiError | null | undefined) => any;
+    /** What is asked for a typed text, and where it begins in it: names are matched with `tenant/namespace/` before them. */
     type fullPattern = (typed: string, namespace: string) => { full: string; shift: number };
-    /** Beginning, end and whether it is captured, of each part. */
+    /** A function from the full name of a topic to its marked parts: beginning, end and whether it is captured. */
     type marker = (full: string) => (name: string) => [number, number, boolean][];
   }
   interface RowsOf {

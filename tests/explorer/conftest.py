@@ -104,6 +104,22 @@ export default function ({ html, useAsk, parts, api }) {
 """
 
 
+#: A plugin that fails to list one namespace, and lets nobody but `chief` into another.
+BREAKER: Final = """
+from broker_core import Refused, hookimpl
+
+@hookimpl
+def broker_core_list_topics(request):
+    if str(request.namespace) == "public/broken":
+        raise LookupError("no registry")
+
+@hookimpl
+def broker_core_authorize(access):
+    if str(access.namespace) == "public/shut" and access.asker.role != "chief":
+        return Refused("it is night")
+"""
+
+
 class Says(NamedTuple):
     """What a screen says of a server with 50 topics, of one without, and to a role that may only list."""
 
@@ -126,7 +142,9 @@ SCREENS: Final = {
     "why/public/default?p=region=eu&topic=orders-7": Says(
         "What it would take:", "is not listed for you", "You may not see why a topic is not listed"
     ),
-    "topic/public/default/orders-7": Says("Full name", _UNKNOWN, "To change it you need the right admin"),
+    "topic/public/default/orders-7": Says(
+        "Full name", _UNKNOWN, "To make or change topics you need the right admin"
+    ),
     "live/public/default": Says("Nothing has changed yet", _UNKNOWN, "Nothing has changed yet"),
     "plugins": Says("broker-core-explorer", "broker-core-explorer", "You may not see the plugins"),
     "server": Says("Memory under permits", "Memory under permits", "You may not see the last hour"),
@@ -245,7 +263,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A server that asks for the password `secret`, with rules, a gate and a mask: `reader` may list, `warden`
-    administer too, `chief` do everything, `stranger` nothing.
+    administer too, `chief` do everything, `stranger` nothing. No listing of public/broken succeeds.
     """
     folder = tmp_path_factory.mktemp("guarded")
     users = write_htpasswd(
@@ -260,10 +278,16 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
                 {"roles": ["warden"], "namespaces": ["public/*"], "actions": ["list", "admin"]},
             ],
         },
-        "plugins": {"enabled": ["explorer", "hider"], "explorer": {"writes": True}},
+        "plugins": {
+            "enabled": ["explorer", "hider", "breaker"],
+            "explorer": {"writes": True},
+            "breaker": {"namespaces": ["public/broken", "public/shut"]},
+        },
     }
     site = plugin_site(folder, "hider", {"__init__.py": HIDER})
-    with serving(folder, TOPICS, tables, python_path=site, more={"internal/audit": ["log"]}) as running:
+    plugin_site(folder, "breaker", {"__init__.py": BREAKER})
+    more = {"internal/audit": ["log"], "public/shut": ["door"]}
+    with serving(folder, TOPICS, tables, python_path=site, more=more) as running:
         yield running
 
 

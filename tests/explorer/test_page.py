@@ -123,6 +123,7 @@ def test_a_connection_that_ends_under_a_request(page_of: Open, served: Served) -
     page.go("topic/public/default/orders-1")
     page.page.get_by_role("button", name="Change…").click()
     page.page.get_by_label("Value").first.fill("ap")
+    page.page.get_by_label("Confirm: region: eu → ap").check()
     page.page.get_by_role("button", name="Change the topic").click()
     page.see("No answer came: it may be changed or not.")
     assert asked.count("PATCH") == 1
@@ -132,6 +133,11 @@ def test_a_page_that_may_change_nothing_says_so(page_of: Open, hostile: Served) 
     page = page_of(hostile, "topic/public/default/orders")
     page.see("Pages change nothing on this server: [plugins.explorer] writes = true allows it.")
     assert page.page.get_by_role("button", name="Delete…").is_disabled()
+    page.go("topics/public/default?q=new")
+    page.see("Pages change nothing on this server")
+    page.page.keyboard.press("Control+k")
+    page.see("Topics of public/default")
+    assert page.page.get_by_role("option", name="Make a topic").count() == 0
 
 
 #: Makes the page take its tab for `hidden`, or for `visible`.
@@ -196,8 +202,13 @@ def test_what_a_new_user_asks(page_of: Open, served: Served) -> None:
     page.see("orders-77 is listed for you")
     page.holds("document.activeElement.tagName === 'H1'")  # what had the focus is gone
     page.go("why/public/default?p=region=eu&topic=orders-77")
-    page.page.get_by_role("button", name="Change the topic").click()
+    page.page.get_by_role("button", name="Change the topic…").click()
+    dialog = page.page.get_by_role("dialog")
+    dialog.get_by_label("Confirm: region: us → eu").check()
+    dialog.get_by_role("button", name="Change the topic").click()
     page.see("orders-77 is listed for you")
+    page.holds("document.activeElement.tagName === 'H1'")
+    page.page.get_by_role("status").get_by_role("link", name="Look at it").wait_for()
     page.page.get_by_role("link", name="Look at the topic").click()
     why = page.page.get_by_role("link", name="Why is it not listed?")
     assert why.get_attribute("href") == "#/why/public/default?p=region%3Deu&topic=orders-77"
@@ -212,6 +223,11 @@ def test_what_a_new_user_asks(page_of: Open, served: Served) -> None:
     page.go("topic/public/default/sensor-00-partition-1")
     page.see("A partition of")
     page.go("topics/public/default?q=orders-.*&p=region=eu")
+    page.page.locator(".scroller .row", has_text="orders-10").click()
+    page.see("Full name")
+    back = page.page.get_by_role("navigation", name="Where it is").get_by_role("link")
+    assert back.get_attribute("href") == "#/topics/public/default?q=orders-.*&p=region%3Deu"
+    back.click()
     tab = page.page.locator(".tabs").get_by_role("link", name="Why not?")
     assert tab.get_attribute("href") == "#/why/public/default?q=orders-.*&p=region%3Deu"
     page.go("why/public/default?topic=other/ns/payments")
@@ -321,6 +337,15 @@ def test_a_question_as_others_write_it(page_of: Open, served: Served) -> None:
         ["persistent://public/default/orders-1", "0", '{"region":"eu","team":"sales"}'],
     ]
     assert len(lines) == 40
+    dialog.get_by_role("button", name="Keep", exact=True).click()
+    page.see("Kept: it stands on the page of namespaces")
+    page.go("topics/public/default?q=orders-.*&p=region=eu&mode=all")
+    page.page.get_by_role("button", name="Keep, copy, export").click()
+    name = dialog.get_by_label("Keep it in this browser as")
+    assert name.input_value() == "orders-.* region=eu (2)"
+    name.fill("orders-.* region=eu")
+    page.see("Another question is kept by this name: it would be lost.")
+    dialog.get_by_role("button", name="Replace it").wait_for()
     page.page.keyboard.press("Escape")
     dialog.wait_for(state="hidden")
 
@@ -383,8 +408,25 @@ def test_live_shows_what_comes_and_goes(page_of: Open, served: Served) -> None:
     page.page.get_by_role("button", name="Go on").click()
     page.page.locator(".events .removed").wait_for()
     assert page.page.locator(".events li").count() == 2
+    row = page.page.locator(".events .removed a")
+    assert row.get_attribute("href") == "#/topic/public/default/new-1?q=new-.*"
     page.page.get_by_role("button", name="Clear").click()
     page.see("0 came, 0 went")
+    # Many changes are one drawing: here no frame comes until all of them have.
+    page.page.evaluate(
+        "() => { window.frames_ = []; window.requestAnimationFrame = (draw) => frames_.push(draw); }"
+    )
+    names = [f"new-{number}" for number in range(2, 8)]
+    beside = page_of(served, "live/public/default?q=new-.*")
+    beside.see("Nothing has changed yet")
+    for name in names:
+        made(other, name)
+    beside.see("6 came, 0 went")
+    page.see("0 came, 0 went")
+    drawn = "frames_.splice(0).map((draw) => draw()) && /6 came/.test(document.querySelector('.result').textContent)"
+    eventually_sync(lambda: page.page.evaluate(drawn), what="the changes are drawn")
+    for name in names:
+        deleted(other, name)
 
 
 def test_a_topic_is_changed_and_deleted(page_of: Open, served: Served) -> None:
@@ -399,7 +441,7 @@ def test_a_topic_is_changed_and_deleted(page_of: Open, served: Served) -> None:
     assert command.text_content().endswith("/v1/namespaces/public/default/topics/spare")
     page.see("A topic that is not partitioned stays so.")
     page.page.get_by_role("button", name="Add a property").click()
-    page.page.get_by_label("Name", exact=True).last.fill("__proto__")
+    page.page.get_by_label("Name", exact=True).first.fill("__proto__")
     page.see("The property __proto__ stands here twice.")
     assert page.page.get_by_role("button", name="Change the topic").is_disabled()
     page.page.get_by_role("button", name="Take __proto__ away").first.click()
@@ -410,6 +452,9 @@ def test_a_topic_is_changed_and_deleted(page_of: Open, served: Served) -> None:
     page.page.get_by_role("button", name="Add a property").click()
     page.page.get_by_label("Name", exact=True).fill("constructor")
     page.page.get_by_label("Value").fill("ap")
+    page.page.get_by_role("button", name="Change the topic").click()
+    page.holds("document.activeElement.type === 'checkbox'")
+    page.page.get_by_label("Confirm: __proto__: eu → none").check()
     page.page.get_by_role("button", name="Change the topic").click()
     page.page.locator("ins", has_text="ap").wait_for()
     assert page.page.locator(".difference li").all_inner_texts() == [
@@ -428,6 +473,64 @@ def test_a_topic_is_changed_and_deleted(page_of: Open, served: Served) -> None:
     page.see("Deleted")
 
 
+def test_a_topic_is_made_and_the_question_stays(page_of: Open, served: Served) -> None:
+    page = page_of(served, "topics/public/default?q=orders-.*&p=region=eu")
+    page.see(re.compile("^39 names"))
+    page.page.get_by_label("Pattern of names").focus()
+    dialog = page.page.get_by_role("dialog")
+    page.page.keyboard.press("Control+k")
+    page.page.keyboard.type("make a topic")
+    page.page.keyboard.press("Enter")
+    page.holds("document.activeElement.labels?.[0].textContent === 'Name of the topic'")
+    page.page.keyboard.type("orders-99")
+    assert not page.axe()
+    page.page.keyboard.press("Escape")
+    page.holds("document.activeElement.matches('[data-search]')")
+    page.page.get_by_role("button", name="Make a topic…").click()
+    dialog.get_by_label("Name of the topic").fill("orders-1")
+    make = dialog.get_by_role("button", name="Make the topic")
+    make.click()
+    page.see("There is a topic of this name already.")
+    dialog.get_by_label("Name of the topic").fill("orders-99")
+    partitions = dialog.get_by_role("spinbutton", name="Partitions")
+    partitions.fill("1000")
+    page.see("Confirm: partitions: none → 1,000")
+    make.click()
+    page.holds("document.activeElement.type === 'checkbox'")
+    partitions.fill("2")
+    make.click()
+    dialog.wait_for(state="hidden")
+    page.see(re.compile("^41 names"))
+    page.holds("document.activeElement.textContent === 'Make a topic…'")
+    page.page.get_by_role("status").get_by_role("link", name="Look at it").click()
+    page.see("Full name")
+    assert page.page.url.endswith("#/topic/public/default/orders-99?q=orders-.*&p=region%3Deu")
+    assert page.page.locator(".said").text_content() == ""
+    deleted(page, "orders-99")
+
+
+def test_properties_that_would_fill_the_screen(page_of: Open, served: Served) -> None:
+    page = page_of(served)
+    made(
+        page, "heavy", properties={"a-note": "n" * 40_000, **{f"key-{at:03}": "v" * 20 for at in range(500)}}
+    )
+    page.go("topics/public/default?q=heavy")
+    page.see(re.compile("^1 name"))
+    assert len(page.page.locator(".scroller .row").text_content()) < 500
+    page.go("topic/public/default/heavy")
+    page.see("(40,000 characters)")
+    page.see("and 481 more")  # in its history
+    assert page.page.evaluate("document.querySelector('main').scrollHeight") < 6000
+    page.page.get_by_role("button", name="Show all of 501 properties").click()
+    page.see("n" * 40_000)
+    page.page.get_by_role("button", name="Change…").click()
+    dialog = page.page.get_by_role("dialog")
+    dialog.get_by_role("button", name="Show more of 501").click()
+    page.holds("document.querySelectorAll('dialog .line[role=group]').length === 100")
+    page.page.keyboard.press("Escape")
+    deleted(page, "heavy")
+
+
 def test_the_question_of_somebody_else_and_each_step_that_takes_a_topic_away(
     page_of: Open, guarded: Served
 ) -> None:
@@ -444,10 +547,26 @@ def test_the_question_of_somebody_else_and_each_step_that_takes_a_topic_away(
         "why/public/default?as=1&role=reader&topic=public/default/orders-7": "orders-7 is listed for the role reader",
         "why/public/default?topic=orders-7&q=a(": "The server refuses this pattern",
         "topic/public/default/orders-7": "rule 1: reader may list in public/*",
+        "topic/public/default/orders-7?as=1&role=reader": "Asked for the role reader, not for you.",
+        "live/public/default?as=1&role=reader": "Live shows what you see, not what the role reader sees.",
+        "topics/public/broken": "What it would take: the plugin must answer.",
     }
     for place, says in shown.items():
         page.page.evaluate("(place) => { location.hash = place; }", f"#/{place}")
         page.see(says)
+    # Of a listing that fails, the one step by which it does.
+    for place, verdict in {
+        "why/public/broken?topic=b": "It fails at: Existence, plugin 'breaker' failed: LookupError.",
+        "why/public/shut?as=1&role=warden&topic=b": "It fails at: Gates of plugins, it is night.",
+    }.items():
+        page.go(place)
+        page.see(verdict)
+        page.settled()
+        main = page.page.locator("main")
+        assert main.locator(".badge", has_text="fails").count() == 1
+        assert main.get_by_text("What it would take:").first.is_visible()
+        assert main.get_by_role("alert").count() == 0
+        assert not page.axe()
     page.page.get_by_role("button", name="chief").click()
     who = page.page.get_by_role("dialog", name="Who asks")
     who.get_by_text("all of them").first.wait_for()
@@ -456,6 +575,8 @@ def test_the_question_of_somebody_else_and_each_step_that_takes_a_topic_away(
     page.go("topic/public/default/sensor-00")
     page.see("This topic is hidden from you")
     page.see("hider: it is hidden from this client")
+    page.go("topics/public/shut")
+    page.see("The rules let you, but a plugin refuses: it must let you pass.")
 
 
 def test_signing_in(page_of: Open, guarded: Served) -> None:
@@ -469,6 +590,10 @@ def test_signing_in(page_of: Open, guarded: Served) -> None:
     dialog.get_by_role("alert").wait_for()
     signed_in(page, "reader")
     page.see("orders-12")
+    page.see("To make or change topics you need the right admin in this namespace.")
+    page.page.keyboard.press("Control+k")
+    page.see("Topics of public/default")
+    assert page.page.get_by_role("option", name="Make a topic").count() == 0
     assert "secret" not in page.page.url
     assert (
         page.page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])").count(

@@ -1,8 +1,8 @@
 // The page: who asks, the screen of its place; the list of namespaces, and help.
-import { Api, PageContext, ROOT, ago, counted, date, go, html, link, linkIn, number, render, time, useAsk, useCallback, useEffect, useErrorBoundary, useGet, useId, useLayoutEffect, useMemo, usePage, usePlace, useRef, useSettled, useState } from './page.js';
+import { Api, PageContext, ROOT, ago, counted, date, go, html, link, linkIn, may, number, render, time, unchangeable, useAsk, useCallback, useEffect, useErrorBoundary, useGet, useId, useLayoutEffect, useMemo, usePage, usePlace, useRef, useSettled, useState } from './page.js';
 import { Answer, Command, Dialog, Empty, Facts, Failure, Field, Table, TextInput, Title } from './parts.js';
-import { save, savedQuestions, stored } from './question.js';
-import { Topic, Topics, Why } from './screens/topics.js';
+import { questionOf, save, savedQuestions, stored } from './question.js';
+import { Edit, Topic, Topics, Why } from './screens/topics.js';
 import { Live, PluginScreen, Plugins, Server } from './screens/server.js';
 
 const SCREENS = {
@@ -18,6 +18,7 @@ const SCREENS = {
   screen: { screen: PluginScreen, title: () => '' },
 };
 const AGAIN_MS = 2000;
+const SILENT = { text: '', href: '' };
 const THEMES = ['auto', 'light', 'dark'];
 
 /** The field, its text, and the scheme of a 401. */
@@ -34,17 +35,17 @@ function App() {
   const [asker, setAsker] = useState(0);
   const [signing, sign] = useState(/** @type {any} */ (null));
   const [away, setAway] = useState(false);
-  const [said, setSaid] = useState('');
+  const [said, setSaid] = useState(SILENT);
   const dismissed = useRef(false);
   const again = useCallback(() => {
     dismissed.current = false;
     setEpoch((before) => before + 1);
   }, []);
   const saying = useRef(0);
-  const say = useCallback((text) => {
+  const say = useCallback((text, href = '') => {
     clearTimeout(saying.current);
-    setSaid(text);
-    saying.current = setTimeout(() => setSaid(''), 6000);
+    setSaid({ text, href });
+    if (!href) saying.current = setTimeout(() => setSaid(SILENT), 6000); // a link waits for whoever follows it
   }, []);
   useEffect(() => {
     // More of them come when the dialog is closed.
@@ -81,11 +82,15 @@ function App() {
 /** What one asker sees; the next one begins with nothing of it. */
 function Shell({ first, renew, dismiss, place, away, said, signing, sign, again }) {
   const page = usePage();
+  const { say } = page;
   const namespace = SCREENS[place.screen]?.named ? place.path.slice(0, 2).join('/') : '';
   const me = useGet('me', { namespace });
   const brought = useAsk((signal) => api.get('screens', {}, signal), [namespace]);
   const [open, setOpen] = useState('');
   const [theme, setTheme] = useState(() => THEMES.find((each) => each === stored('theme')) || 'auto');
+  const [edited, setEdited] = useState(/** @type {any} */ (null));
+  const question = questionOf(place);
+  const edit = (given = { name: place.query.get('topic'), properties: Object.fromEntries(question.properties.filter(([key]) => seen?.server.property_keys.includes(key))) }, topic = null) => setEdited({ given, topic });
   const main = useRef(/** @type {any} */ (null));
   const seen = me.error?.status === 401 ? undefined : me.data;
   const screens = brought.data?.items || [];
@@ -108,6 +113,8 @@ function Shell({ first, renew, dismiss, place, away, said, signing, sign, again 
     // The heading has the focus, as of a new page; before a key is pressed.
     if (before.current) {
       setOpen('');
+      setEdited(null);
+      if (said.href) say('');
       main.current?.querySelector('h1')?.focus();
       main.current?.scrollTo?.(0, 0);
       scrollTo(0, 0);
@@ -154,7 +161,7 @@ function Shell({ first, renew, dismiss, place, away, said, signing, sign, again 
   const commands = [
     ...nav.map(({ to, text }) => ({ text, run: () => go(`#/${to}`) })),
     ...(namespace ? [['topics', 'Topics of'], ['why', 'Why not? in'], ['live', 'Live in']].map(([to, text]) => ({ text: `${text} ${namespace}`, run: () => go(linkIn(to, namespace)) })) : []),
-    ...(namespace && seen?.server.page_changes ? [{ text: `Make a topic in ${namespace}`, run: () => go(linkIn('why', namespace)) }] : []),
+    ...(namespace && !unchangeable(seen) ? [{ text: `Make a topic in ${namespace}`, run: () => edit() }] : []),
     ...THEMES.map((each) => ({ text: `Colours: ${each}`, run: () => setTheme(each) })),
     { text: 'Patterns: what RE2 takes', run: () => go(link(['help', 'patterns'])) },
     ...(seen?.authentication.length === 0 ? [] : [{ text: api.signedIn ? 'Sign out' : 'Sign in', run: () => (api.signedIn ? signOut() : sign({})) }]),
@@ -165,7 +172,7 @@ function Shell({ first, renew, dismiss, place, away, said, signing, sign, again 
     renew();
   };
   const current = known?.named ? 'namespaces' : place.screen === 'screen' ? `screen/${place.path[0]}` : place.screen;
-  const value = useMemo(() => ({ ...page, me: me.data ?? null, screens, brought }), [page, me.data, brought.data, brought.error, brought.loading]);
+  const value = useMemo(() => ({ ...page, me: me.data ?? null, screens, brought, edit }), [page, me.data, brought.data, brought.error, brought.loading, location.hash]);
   const Screen = known?.screen;
   const complete = known && (!known.named || (place.path.length >= (place.screen === 'topic' ? 3 : 2)));
   return html`<${PageContext.Provider} value=${value}>
@@ -182,18 +189,22 @@ function Shell({ first, renew, dismiss, place, away, said, signing, sign, again 
         <${WhoAmI} me=${seen} refused=${me.error?.status === 401} open=${open === 'me'} set=${(shown) => setOpen(shown ? 'me' : '')} signIn=${() => sign({})} signOut=${signOut} />
       </div>
     </header>
-    ${away ? html`<p class="notice bad wide" role="alert">The server does not answer. The page asks again every two seconds; what you see may be old.</p>` : null}
-    ${renewed ? html`<p class="notice warn wide" role="status">The server has a newer page than this one. <button type="button" class="link" onClick=${() => location.reload()}>Load the new page</button></p>` : null}
+    ${away && html`<p class="notice bad wide" role="alert">The server does not answer. The page asks again every two seconds; what you see may be old.</p>`}
+    ${renewed && html`<p class="notice warn wide" role="status">The server has a newer page than this one. <button type="button" class="link" onClick=${() => location.reload()}>Load the new page</button></p>`}
     <main ref=${main} id="main"><${Guard} key=${known?.named ? where : current}>
       ${complete ? html`<${Screen} place=${place} />`
         : html`<${Title} of="Nothing is here" /><p>The address names no screen. <a href="#/namespaces">All namespaces</a></p>`}
     <//></main>
-    <p class="said" role="status" aria-live="polite">${said}</p>
-    ${open === 'palette' ? html`<${Palette} commands=${commands} close=${() => setOpen('')} />` : null}
-    ${signing ? html`<${SignIn} why=${signing} me=${seen} close=${dismiss} done=${(role) => {
+    <p class="said" role="status">${said.text}${said.href && html` <a href=${said.href}>Look at it</a>`}</p>
+    ${open === 'palette' && html`<${Palette} commands=${commands} close=${() => setOpen('')} />`}
+    ${edited && html`<${Edit} ...${edited} question=${question} close=${() => {
+      setEdited(null);
+      again();
+    }} />`}
+    ${signing && html`<${SignIn} why=${signing} me=${seen} close=${dismiss} done=${(role) => {
       sign(null);
       (me.data?.role === role ? again : renew)();
-    }} />` : null}
+    }} />`}
   <//>`;
 }
 
@@ -248,7 +259,7 @@ function WhoAmI({ me, refused, open, set, signIn, signOut }) {
   const name = me === undefined ? 'Nobody yet' : me.role || (me.authentication.length ? 'Nobody' : 'Everybody');
   const list = (rights) => (me.super ? 'all of them' : rights.join(', ') || 'none');
   return html`<button type="button" class="who" aria-haspopup="dialog" onClick=${() => set(true)}><span class="dot" aria-hidden="true"></span><bdi>${name}</bdi></button>
-    ${open ? html`<${Dialog} title="Who asks" close=${() => set(false)}>
+    ${open && html`<${Dialog} title="Who asks" close=${() => set(false)}>
       ${me === undefined ? html`<p class="muted">${refused ? 'Nobody has signed in.' : 'The server has not said yet.'}</p>` : html`<${Facts} items=${[
         ['Role', me.role || (me.authentication.length ? 'none' : 'none: this server asks nobody for credentials')],
         ...(me.original_principal ? [['For', me.original_principal]] : []),
@@ -258,9 +269,9 @@ function WhoAmI({ me, refused, open, set, signIn, signOut }) {
         ...(me.rights.namespace ? [['In this one', list(me.rights.namespace)]] : []),
         ['Until', me.until ? `${time(me.until)} (${ago(me.until)})` : 'no end is known'],
       ]} />`}
-      <div class="line end">${api.signedIn ? html`<button type="button" onClick=${() => { set(false); signOut(); }}>Sign out</button>` : null}
+      <div class="line end">${api.signedIn && html`<button type="button" onClick=${() => { set(false); signOut(); }}>Sign out</button>`}
         ${me?.authentication.length === 0 ? null : html`<button type="button" class="primary" onClick=${() => { set(false); signIn(); }}>${api.signedIn ? 'Sign in as somebody else' : 'Sign in'}</button>`}</div>
-    <//>` : null}`;
+    <//>`}`;
 }
 
 function SignIn({ why, me, close, done }) {
@@ -290,11 +301,11 @@ function SignIn({ why, me, close, done }) {
     }
   };
   return html`<${Dialog} title="Sign in" close=${close}><form onSubmit=${send}>
-    ${signs.length > 1 ? html`<div class="line" role="radiogroup" aria-label="By">${signs.map(([value, text]) => html`<label class="radio">
-      <input type="radio" name="kind" checked=${kind === value} onChange=${() => { setKind(value); setError(''); }} /> ${text}</label>`)}</div>` : null}
+    ${signs.length > 1 && html`<div class="line" role="radiogroup" aria-label="By">${signs.map(([value, text]) => html`<label class="radio">
+      <input type="radio" name="kind" checked=${kind === value} onChange=${() => { setKind(value); setError(''); }} /> ${text}</label>`)}</div>`}
     ${kind === 'token' ? html`<${Field} label="Token" hint="A JSON Web Token, as clients of this server have."><textarea name="token" rows="4" required autofocus spellcheck=${false} autocomplete="off" class="code"></textarea><//>`
       : html`<${Field} label="User"><input name="user" required autofocus autocomplete="username" /><//><${Field} label="Password"><input name="password" type="password" required autocomplete="current-password" /><//>`}
-    ${error ? html`<p class="notice bad" role="alert">${error}</p>` : null}
+    ${error && html`<p class="notice bad" role="alert">${error}</p>`}
     <p class="hint">It stays in the memory of this page, until a reload, and goes to this server alone.</p>
     <div class="line end"><button type="button" onClick=${close}>Cancel</button><button type="submit" class="primary" disabled=${busy}>${busy ? 'Asking…' : 'Sign in'}</button></div>
   </form><//>`;
@@ -313,16 +324,19 @@ const SYNTAX = [
   ['a{2,4}', 'two to four'], ['\\.', 'a dot, in place of any character'], ['(?i)ORDERS', 'large and small letters alike'], ['\\p{Greek}+', 'letters of a script'],
 ];
 
+const REFUSED = [['(?=…), (?!…)', 'looking ahead'], ['(?<=…), (?<!…)', 'looking behind'], ['\\1', 'what a group has matched'], ['(?>…), a++', 'groups that give nothing back']];
+
 function Help({ place }) {
+  const table = (caption, head, rows) => html`<${Table} caption=${caption} head=${head} rows=${rows.map(([text, means]) => [html`<code>${text}</code>`, means])} />`;
   const patterns = html`<section><h2>Patterns</h2>
-    <p>A topics pattern is a regular expression of RE2, whose time is bounded by the length of a name, whatever the pattern. It matches the whole of <code>tenant/namespace/topic</code>, without the suffix of a partition. This page puts <code>tenant/namespace/</code> before what you type.</p>
-    <${Table} caption="What RE2 takes" head=${['pattern', 'matches']} rows=${SYNTAX.map(([text, means]) => [html`<code>${text}</code>`, means])} />
-    <h3>What RE2 refuses</h3>
-    <p>Whatever needs to go back over a name, and so may take forever: <code>(?!…)</code> and <code>(?=…)</code> (looking ahead), <code>(?${'<'}!…)</code> and <code>(?${'<'}=…)</code> (looking behind), <code>\\1</code> (what a group has matched), <code>(?${'>'}…)</code>, <code>a++</code>. Ask with two patterns in their place, or with a property.</p></section>`;
-  const keys = html`<section><h2>Keys</h2><${Table} caption="Keys" head=${['key', 'does']} rows=${KEYS.map(([key, does]) => [html`<kbd>${key}</kbd>`, does])} /></section>`;
+    <p>A pattern is a regular expression of RE2. It matches the whole of <code>tenant/namespace/topic</code>, without the suffix of a partition; the page puts <code>tenant/namespace/</code> before what you type.</p>
+    ${table('What RE2 takes', ['pattern', 'matches'], SYNTAX)}
+    <h3>What RE2 refuses</h3><p>Whatever goes back over a name. Ask with two patterns in its place, or with a property.</p>
+    ${table('What RE2 refuses', ['pattern', 'is'], REFUSED)}</section>`;
+  const keys = html`<section><h2>Keys</h2>${table('Keys', ['key', 'does'], KEYS)}</section>`;
   return html`<${Title} of="Help" />
     <div class="prose">${place.path[0] === 'patterns' ? html`${patterns}${keys}` : html`${keys}${patterns}`}
-    <section><h2>What this page does</h2><p>It asks this server, by <code>/v1</code>, with your rights, and no other host. What you ask is in the address after <code>#</code>, which reaches no server: a link asks the same with the rights of others.</p></section></div>`;
+    <section><h2>What this page does</h2><p>It asks this server alone, by <code>/v1</code>, with your rights. What you ask is in the address after <code>#</code>: a link asks the same with the rights of whoever opens it.</p></section></div>`;
 }
 
 const NAMESPACES = 100;
@@ -365,11 +379,10 @@ function Namespaces({ place }) {
 
 function None({ find, gated }) {
   const { me } = usePage();
-  const may = (right, where) => !me || me.super || me.rights[where].includes(right);
-  if (!may('list', 'somewhere')) return html`<${Failure} error=${{ status: 403 }} what="the topics of any namespace" rights="list" />`;
+  if (!may(me, 'list', 'somewhere')) return html`<${Failure} error=${{ status: 403 }} what="the topics of any namespace" rights="list" />`;
   if (find) return html`<${Empty} title="No namespace has this in its name"><p>Only namespaces that hold topics, and that you may list, are here.</p><//>`;
-  if (gated || !may('list', 'everywhere')) return html`<${Empty} title="No topics that you may see"><p>There may be others: ${gated ? 'plugins decide about each namespace.' : 'you may list some namespaces alone.'}</p><//>`;
-  const local = me?.server?.writes === false || !may('admin', 'somewhere');
+  if (gated || !may(me, 'list', 'everywhere')) return html`<${Empty} title="No topics that you may see"><p>There may be others: ${gated ? 'plugins decide about each namespace.' : 'you may list some namespaces alone.'}</p><//>`;
+  const local = me?.server?.writes === false || !may(me, 'admin', 'somewhere');
   const url = new URL('v1/namespaces/public/default/topics/orders', ROOT).href;
   return html`<${Empty} title="This server has no topics yet">
     <p>Make the first one${local ? ', on the machine of the server' : ''}:</p>

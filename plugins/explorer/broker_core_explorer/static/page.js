@@ -30,13 +30,13 @@ function decoded(text) {
   }
 }
 
-/** The text before the first separator and behind it. @type {F.split} */
+/** @type {F.split} */
 export function split(text, at) {
   const index = text.indexOf(at);
   return index < 0 ? [text] : [text.slice(0, index), text.slice(index + 1)];
 }
 
-/** A link within the page. @type {F.link} */
+/** @type {F.link} */
 export function link(parts, query = {}) {
   const text = String(query instanceof URLSearchParams ? query : params(query));
   return `#/${parts.map(encodeURIComponent).join('/')}${text && `?${text}`}`;
@@ -45,7 +45,7 @@ export function link(parts, query = {}) {
 /** @type {F.linkIn} */
 export const linkIn = (screen, namespace, query) => link([screen, ...namespace.split('/')], query);
 
-/** Values for an address: empty ones are left out, an array is a repeated parameter. @type {F.params} */
+/** @type {F.params} */
 export function params(values) {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(values)) {
@@ -54,7 +54,7 @@ export function params(values) {
   return query;
 }
 
-/** `replace`: without a step for the button Back. @type {F.go} */
+/** @type {F.go} */
 export function go(to, { replace = false } = {}) {
   if (to === location.hash) return;
   if (replace) {
@@ -103,12 +103,9 @@ export function ofNamespace(namespace) {
   return `namespaces/${part(tenant)}/${part(name)}`;
 }
 
-/**
- * The only place where addresses of requests are made. What the browser, or a proxy that decodes it, reads as another
- * address (`..` leaves the prefix of the server, with its credentials) is not asked. `path` is below `/v1/`; with a slash
- * before it, below the root of the server.
- * @type {F.address}
- */
+// What the browser, or a proxy that decodes it, reads as another address is not asked: `..` leaves the prefix of the server,
+// with its credentials.
+/** @type {F.address} */
 export function address(path, query = {}) {
   const below = path[0] === '/' ? path.slice(1) : `v1/${path}`;
   const url = new URL(below, ROOT);
@@ -145,7 +142,7 @@ export class Api {
     }
   }
 
-  /** @param {string} method @param {string} path @param {RequestOf} [options] */
+  /** @type {F.request} */
   async request(method, path, { query, body, headers = {}, signal } = {}) {
     /** @type {Values} */
     const sent = { Accept: 'application/json', ...headers };
@@ -189,7 +186,7 @@ export class Api {
     return new ApiError(0, { detail: 'The server does not answer.' });
   }
 
-  /** @param {Response} response @returns {Promise<any>} its JSON, which may end halfway */
+  /** @type {F.read} */
   async read(response) {
     if (response.status === 204) return null;
     return response.json().catch((error) => {
@@ -197,17 +194,18 @@ export class Api {
     });
   }
 
-  /** @param {string} path @param {Values} [query] @param {AbortSignal} [signal] */
+  /** @type {F.askApi} */
   async get(path, query, signal) {
     return this.read(await this.request('GET', path, { query, signal }));
   }
 
-  /** @param {string} path @param {any} body @param {AbortSignal} [signal] */
+  /** @type {F.askApi} */
   async post(path, body, signal) {
     return this.read(await this.request('POST', path, { body, signal }));
   }
 
-  /** Server-sent events until an error; `EventSource` sends no credentials. @param {string} path @param {Values} query @param {EventsOf} options */
+  // `EventSource` sends no credentials.
+  /** @type {F.events} */
   async events(path, query, { signal, last, event }) {
     /** @type {Values} */
     const headers = { Accept: 'text/event-stream' };
@@ -267,6 +265,19 @@ export const PageContext = createContext(/** @type {any} */ (null));
 /** @returns {Page} */
 export const usePage = () => useContext(PageContext);
 
+/** @type {F.may} */
+export const may = (me, right, where = 'namespace') => !me || me.super || (me.rights[where] ?? [right]).includes(right);
+
+/** @type {F.unchangeable} */
+export const unchangeable = (me) => (!me ? 'The server has not said yet who you are.'
+  : me.server.topics === 'upstream' ? 'Brokers hold the topics: make and change them there.'
+  : !me.server.writes ? 'This server takes no changes over HTTP ([http] writes = false).'
+  : !me.server.page_changes ? 'Pages change nothing on this server: [plugins.explorer] writes = true allows it.'
+  : may(me, 'admin') ? '' : 'To make or change topics you need the right admin in this namespace.');
+
+/** Whatever is shown is asked anew. */
+export const askAgain = () => dispatchEvent(new Event('ask-again'));
+
 const SLOW_MS = 1000;
 const NOTHING = { data: undefined, error: null, loading: false, slow: false, old: false };
 
@@ -321,13 +332,13 @@ export function useAsk(ask, key, { keep = true, delay = 0, every = 0 } = {}) {
   return { ...state, again };
 }
 
-/** What a path of the API has; `null`: nothing is asked. @type {F.useGet} */
+/** @type {F.useGet} */
 export function useGet(path, query, options) {
   const { api } = usePage();
   return useAsk(path === null ? null : (signal) => api.get(path, query, signal), [path, String(params(query || {}))], options);
 }
 
-/** A value after a pause of typing. @type {F.useSettled} */
+/** @type {F.useSettled} */
 export function useSettled(value, ms) {
   const [settled, set] = useState(value);
   useEffect(() => {
@@ -359,7 +370,7 @@ const plurals = new Intl.PluralRules('en');
 /** @type {F.shown} */
 export const number = (value) => (typeof value === 'number' && Number.isFinite(value) ? whole.format(value) : '–');
 
-/** The texts of the page are English. @type {F.counted} */
+/** @type {F.counted} */
 export const counted = (value, one, many = `${one}s`) => `${number(value)} ${plurals.select(value) === 'one' ? one : many}`;
 
 /** @type {F.shown} */
@@ -380,7 +391,7 @@ export function duration(seconds) {
   return `${whole.format(Math.round(seconds / 86400))} d`;
 }
 
-/** Of milliseconds, or text of ISO 8601. @type {F.date} */
+/** @type {F.date} */
 export function date(value) {
   const found = new Date(value ?? '');
   return Number.isNaN(found.getTime()) ? null : found;
@@ -417,13 +428,16 @@ export function anything(value) {
   return JSON.stringify(value);
 }
 
-/** A name without its namespace; a topic that is not persistent keeps its full one. @type {F.inNamespace} */
+/** @type {F.cut} */
+export const cut = (text, most = 300) => (text.length > most ? `${text.slice(0, most)}… (${counted(text.length, 'character')})` : text);
+
+/** @type {F.inNamespace} */
 export function shortName(namespace, name) {
   const before = `persistent://${namespace}/`;
   return name.startsWith(before) ? name.slice(before.length) : name;
 }
 
-/** A text whose controls and the like are as `how` writes them. @type {F.unseen} */
+/** @type {F.unseen} */
 export const unseen = (text, how) => text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, how);
 
 /** For a shell; a terminal may run what is not escaped. @type {F.text} */

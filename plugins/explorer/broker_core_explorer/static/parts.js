@@ -1,5 +1,5 @@
 // The parts that screens are built of: states of a question, copies, dialogs, fields, tables, lists of any length.
-import { UNASKABLE, html, number, useEffect, useId, useLayoutEffect, usePage, useRef, useState } from './page.js';
+import { UNASKABLE, askAgain, cut, html, may, number, useEffect, useId, useLayoutEffect, usePage, useRef, useState } from './page.js';
 
 export function Answer({ ask, what, children, rights }) {
   const { data, error, loading, slow, again } = ask;
@@ -19,14 +19,15 @@ export function Failure({ error, what, again, rights }) {
   const { me } = usePage();
   if (error.status === 401) {
     return html`<div class="state"><h2>Sign in to see ${what}</h2><p>${error.message}</p>
-      <button type="button" onClick=${() => dispatchEvent(new Event('ask-again'))}>Sign in</button></div>`;
+      <button type="button" onClick=${askAgain}>Sign in</button></div>`;
   }
   if (error.status === 403) {
     const as = error.problem?.as;
+    const gate = !as && me && rights && may(me, rights.split(' ')[0], / all /.test(rights) ? 'everywhere' : 'namespace');
     return html`<div class="state denied" role="alert">
       <h2>${as ? html`The role <bdi>${as}</bdi>` : 'You'} may not see ${what}</h2>
-      <p>${as ? '' : me?.role ? html`The role <b>${me.role}</b> lacks the right.` : 'You lack the right.'}
-        ${rights ? html` It needs <b>${rights}</b>, which an operator gives by a rule in <code>[authorization]</code>.` : null}</p>
+      <p>${as ? '' : gate ? 'The rules let you, but a plugin refuses: it must let you pass.' : me?.role ? html`The role <b>${me.role}</b> lacks the right.` : 'You lack the right.'}
+        ${rights && !gate && html` It needs <b>${rights}</b>, which an operator gives by a rule in <code>[authorization]</code>.`}</p>
       <p class="muted">${error.message}</p>
     </div>`;
   }
@@ -41,9 +42,10 @@ export function Failure({ error, what, again, rights }) {
   return html`<div class="state failed" role="alert">
     <h2>${title}</h2>
     <p>${error.status === 0 ? 'The page asks again by itself.' : error.message}</p>
-    ${error.status !== 0 && error.cause_ ? html`<p class="muted">Cause ${error.cause_}, status ${error.status}</p>` : null}
-    ${held ? html`<a href="#/screen/held">Held listings</a>` : null}
-    ${again && error.status !== 400 ? html`<button type="button" onClick=${again}>Try again</button>` : null}
+    ${error.status !== 0 && error.cause_ && html`<p class="muted">Cause ${error.cause_}, status ${error.status}</p>`}
+    ${error.cause_ === 'PLUGIN' && html`<p><b>What it would take:</b> the plugin must answer. <a href="#/plugins">Look at the plugins</a></p>`}
+    ${held && html`<a href="#/screen/held">Held listings</a>`}
+    ${again && error.status !== 400 && html`<button type="button" onClick=${again}>Try again</button>`}
   </div>`;
 }
 
@@ -124,7 +126,7 @@ export function Field({ label, hint, children, class: className = '', bad }) {
     if (said) box.current?.querySelector('input, select, textarea')?.setAttribute('aria-describedby', id);
   }, [!said]);
   return html`<div ref=${box} class=${`field ${className}`}><label><span class="label">${label}</span>${children}</label>
-    ${said ? html`<span id=${id} class=${bad ? 'bad' : 'hint'}>${said}</span>` : null}</div>`;
+    ${said && html`<span id=${id} class=${bad ? 'bad' : 'hint'}>${said}</span>`}</div>`;
 }
 
 /** A text field whose state is in the address. */
@@ -165,7 +167,8 @@ export const Facts = ({ items }) => html`<dl class="facts">${items.map(
 export const Pairs = ({ of }) => {
   const entries = Object.entries(of || {});
   return entries.length
-    ? html`<span class="pairs">${entries.map(([key, value]) => html`<span class="pair"><bdi>${key}</bdi>=<bdi>${value}</bdi></span>`)}</span>`
+    ? html`<span class="pairs">${entries.slice(0, 20).map(([key, value]) => html`<span class="pair"><bdi>${key}</bdi>=<bdi>${cut(value, 100)}</bdi></span>`)}${
+      entries.length > 20 ? ` and ${number(entries.length - 20)} more` : null}</span>`
     : html`<span class="muted">none</span>`;
 };
 
@@ -307,6 +310,6 @@ export function Rows({ label, of, state, last, total, first, load, row, href }) 
         <div class="window" role="presentation" style=${{ transform: `translateY(${from * ROW - at + top}px)` }}>${rows}</div>
       </div>
     </div>
-    ${total * ROW > height ? html`<p class="where muted" aria-hidden="true">${number(Math.min(total, Math.floor(at / ROW) + 1))} to ${number(Math.min(total, Math.floor((at + height) / ROW)))} of ${number(total)}</p>` : null}
+    ${total * ROW > height && html`<p class="where muted" aria-hidden="true">${number(Math.min(total, Math.floor(at / ROW) + 1))} to ${number(Math.min(total, Math.floor((at + height) / ROW)))} of ${number(total)}</p>`}
   </div>`;
 }

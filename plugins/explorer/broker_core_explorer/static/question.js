@@ -1,5 +1,5 @@
 // The question of a listing: in the address, to the API, as others write it, as it is kept; its form; its pattern.
-import { ROOT, address, counted, go, html, linkIn, number, ofNamespace, params, part, quoted, split, unseen, useGet, usePage, useState } from './page.js';
+import { ROOT, address, counted, go, html, linkIn, may, number, ofNamespace, params, part, quoted, split, unseen, useGet, usePage, useState } from './page.js';
 import { Command, Copy, Dialog, Field, TextInput, download } from './parts.js';
 
 const MODES = [['persistent', 'Persistent'], ['non_persistent', 'Non-persistent'], ['all', 'All']];
@@ -34,7 +34,7 @@ export function queryOf(question, more = {}) {
   });
 }
 
-/** Properties that are asked with: one whose value is not typed yet is none. @type {F.pairs} */
+/** @type {F.pairs} */
 const asked = (question) => question.properties.filter(([key, value]) => key !== '' && value !== '');
 
 /** @type {F.patternOf} */
@@ -62,11 +62,11 @@ export function bodyOf(question) {
 /** What `curl` authenticates with. */
 const credentialsOf = ({ signedIn, user }) => (user ? [`-u ${quoted(user)}`] : signedIn ? ['-H "Authorization: Bearer $TOKEN"'] : []);
 
-/** The command of a change on the server that runs. @type {F.commandOf} */
+/** @type {F.commandOf} */
 export const commandOf = (api, method, path, { body }) => [`curl -sS -X ${method}`, ...credentialsOf(api),
   ...(body ? ["-H 'Content-Type: application/json'", `-d ${quoted(JSON.stringify(body))}`] : []), quoted(address(path).href)].join(' \\\n  ');
 
-/** Names of forms, and their texts. @type {F.formsOf} */
+/** @type {F.formsOf} */
 export function formsOf(question, { signedIn, user }) {
   const path = `${ofNamespace(question.namespace)}/topics`;
   const url = address(path).href;
@@ -86,7 +86,7 @@ export function formsOf(question, { signedIn, user }) {
     'import json', ...(signedIn ? ['import os'] : []), 'from urllib.parse import urlencode', 'from urllib.request import Request, urlopen', '',
     `question = [${pairs.map((pair) => `(${pair.map(text).join(', ')})`).join(', ')}]`,
     `request = Request(${text(url)} + "?" + urlencode(question))`,
-    ...(signedIn ? ['request.add_header("Authorization", os.environ["AUTHORIZATION"])  # Bearer TOKEN, or Basic with USER:PASSWORD in base64'] : []),
+    ...(signedIn ? ['request.add_header("Authorization", os.environ["AUTHORIZATION"])  # such as Bearer TOKEN'] : []),
     'with urlopen(request) as answer:', '    for topic in json.load(answer)["items"]:', '        print(topic)',
   ];
   return [['curl', curl.join(' \\\n  ')], ['broker-core list', command.join(' \\\n  ')], ['Python', python.join('\n')]];
@@ -95,7 +95,7 @@ export function formsOf(question, { signedIn, user }) {
 /** As Python writes it. */
 const text = (value) => unseen(JSON.stringify(value), (each) => `\\U${Number(each.codePointAt(0)).toString(16).padStart(8, '0')}`);
 
-/** What this browser keeps, or is to keep. @type {F.stored} */
+/** @type {F.stored} */
 export function stored(name, value) {
   try {
     if (value !== undefined) localStorage.setItem(`broker-core.${name}`, value);
@@ -116,7 +116,15 @@ export function savedQuestions() {
   return Array.isArray(found) ? found.filter((each) => typeof each?.name === 'string' && /^#\//.test(each?.hash)) : [];
 }
 
-/** `hash` null: forget it. @type {F.save} */
+/** The name, or one like it, that no other question is kept by. @type {F.text} */
+function freeName(name) {
+  const others = savedQuestions().filter((each) => each.hash !== location.hash).map((each) => each.name);
+  let free = name;
+  for (let at = 2; others.includes(free); at += 1) free = `${name} (${at})`;
+  return free;
+}
+
+/** @type {F.save} */
 export function save(name, hash) {
   const others = savedQuestions().filter((each) => each.name !== name);
   return stored('saved', JSON.stringify(hash === null ? others : [{ name, hash }, ...others].slice(0, 50)));
@@ -124,7 +132,8 @@ export function save(name, hash) {
 
 export function Keep({ question, total, refused, close }) {
   const { api, say } = usePage();
-  const [name, setName] = useState([question.typed || question.namespace, ...queryOf(question).getAll('p')].join(' '));
+  const [name, setName] = useState(() => freeName([question.typed || question.namespace, ...queryOf(question).getAll('p')].join(' ')));
+  const replaces = freeName(name) !== name;
   const [progress, setProgress] = useState('');
   const here = location.href;
   const csv = async () => {
@@ -149,11 +158,11 @@ export function Keep({ question, total, refused, close }) {
   };
   return html`<${Dialog} title="Keep this question" close=${close} wide>
     <div class="line">
-      <${Field} label="Keep it in this browser as" class="grows"><${TextInput} value=${name} set=${setName} /><//>
+      <${Field} label="Keep it in this browser as" class="grows" hint=${replaces && 'Another question is kept by this name: it would be lost.'}><${TextInput} value=${name} set=${setName} /><//>
       <button type="button" class="primary" disabled=${!name} onClick=${() => {
         say(save(name, location.hash) ? 'Kept: it stands on the page of namespaces' : 'This browser stores nothing for this page');
         close();
-      }}>Keep</button>
+      }}>${replaces ? 'Replace it' : 'Keep'}</button>
     </div>
     <div class="line"><${Copy} text=${here} label="Copy the link" />
       ${question.as || total === undefined ? null : html`<button type="button" class="quiet" onClick=${csv}>CSV of all ${number(total)} names</button>`}
@@ -201,15 +210,15 @@ export function QuestionForm({ screen, question, error, more = {}, asks = true }
       ${known.map((key) => html`<${PropertyField} key=${key} name=${key} question=${question}
         value=${valueOf(key)} set=${(value) => setProperty(key, value)} />`)}
     </div>
-    ${other && other !== namespace ? html`<p class="hint">It names another namespace. <a href=${linkIn(screen, other, queryOf(question, more))}>Ask in <bdi>${other}</bdi></a></p>` : null}
-    ${doubt && !refused ? html`<p class="hint">${doubt[0]} <button type="button" class="link" onClick=${() => set({ typed: doubt[1] })}><bdi>${doubt[1]}</bdi></button></p>` : null}
+    ${other && other !== namespace && html`<p class="hint">It names another namespace. <a href=${linkIn(screen, other, queryOf(question, more))}>Ask in <bdi>${other}</bdi></a></p>`}
+    ${doubt && !refused && html`<p class="hint">${doubt[0]} <button type="button" class="link" onClick=${() => set({ typed: doubt[1] })}><bdi>${doubt[1]}</bdi></button></p>`}
     ${others.length ? html`<p class="hint">Also asked with ${others.map(([key, value]) => html`<span class="pair"><bdi>${key}</bdi>=<bdi>${value}</bdi>
       <button type="button" class="quiet icon" aria-label=${`Take ${key} away`} onClick=${() => setProperty(key, '')}>✕</button></span> `)}</p>` : null}
     <${MoreOfQuestion} question=${question} set=${set} asks=${asks} />
   </form>`;
 }
 
-/** The values of a property by the rest of the question. @type {F.useValues} */
+/** @type {F.useValues} */
 export const useValues = (question, name, prefix) => useGet(prefix === null ? null : `${ofNamespace(question.namespace)}/properties/${part(name)}`,
   { ...parametersOf({ ...question, properties: question.properties.filter(([key]) => key !== name) }), prefix, limit: 50 });
 
@@ -227,9 +236,9 @@ function PropertyField({ name, value, set, question }) {
 /** A property that selects nothing by itself, and somebody else as the one who asks. */
 function MoreOfQuestion({ question, set, asks }) {
   const { me } = usePage();
-  const { as, properties } = question;
+  const { properties } = question;
+  const as = asks ? question.as : null;
   const [pair, setPair] = useState('');
-  const may = me === null || me.super || me.rights?.namespace?.includes('admin') || me.rights?.everywhere?.includes('admin');
   const put = (name, value) => {
     const next = { ...as, [name]: value };
     if (value === '') delete next[name];
@@ -245,10 +254,10 @@ function MoreOfQuestion({ question, set, asks }) {
   const asField = (name, label, placeholder) => html`<${Field} label=${label}><${TextInput} value=${as?.[name] || ''} set=${(text) => put(name, text)} placeholder=${placeholder} /><//>`;
   return html`<details class="more" open=${as !== null || undefined}>
     <summary>${as === null ? (asks ? 'As somebody else, other properties' : 'Other properties') : html`Asked as <b><bdi>${as.role || 'nobody'}</bdi></b>`}</summary>
-    ${asks ? html`<div class="line">${may ? html`
+    ${asks && html`<div class="line">${may(me, 'admin') ? html`
       ${asField('role', 'As the role', 'team-a')}${asField('address', 'From the address', '192.0.2.7')}${asField('client_version', 'With the client', 'Pulsar-Java-v4.2.4')}`
       : html`<p class="hint">To ask as somebody else you need the right <b>admin</b> in this namespace.</p>`}
-      ${as === null ? null : html`<button type="button" onClick=${() => set({ as: null })}>As myself</button>`}</div>` : null}
+      ${as === null ? null : html`<button type="button" onClick=${() => set({ as: null })}>As myself</button>`}</div>`}
     <div class="line">
       <${Field} label="One more property" hint="As a consumer sends it. Those that select nothing go to plugins alone.">
         <${TextInput} value=${pair} set=${setPair} placeholder="key=value" onKeyDown=${(event) => event.key === 'Enter' && add()} />
@@ -258,7 +267,7 @@ function MoreOfQuestion({ question, set, asks }) {
   </details>`;
 }
 
-/** Whether RE2 refuses the pattern; it is not asked of one that is too long. @type {F.isRefused} */
+/** @type {F.isRefused} */
 export const isRefused = (error) => error?.cause_ === 'PATTERN' && error.problem.error;
 
 function Refused({ error, question }) {
@@ -291,7 +300,7 @@ const DOUBTS = [
   [/^[^\\^$.*+?()[\]{}|]+$/, '.*$&.*', 'Only the topic with exactly this name matches. Names that contain it:'],
 ];
 
-/** What is asked for a typed text, and where it begins in it: names are matched with `tenant/namespace/` before them. @type {F.fullPattern} */
+/** @type {F.fullPattern} */
 function fullPattern(typed, namespace) {
   if (typed === '') return { full: '', shift: 0 };
   const body = typed.replace(/^\^/, '').replace(SCHEME, '');
@@ -357,11 +366,8 @@ const MOST_MARKED = 300;
 const MOST_REPEATS = 3;
 const LONGEST_MS = 20;
 
-/**
- * A function from the full name of a topic to its marked parts, `[start, end, captured]`. RE2 decides on the server what
- * matches: whatever is doubtful here has no colour.
- * @type {F.marker}
- */
+// RE2 decides on the server what matches: whatever is doubtful here has no colour.
+/** @type {F.marker} */
 export function marker(full) {
   const none = () => [];
   const pattern = full.replace(/^\^/, '').replace(/\$$/, '');

@@ -1,5 +1,5 @@
 // What happens on the server: its state; its plugins and their screens; Kafka, followed questions and held listings, as such
-import { Fragment, ROOT, ago, anything, clockTime, counted, date, duration, go, h, html, link, linkIn, number, ofNamespace, percent, size, time, useAsk, useEffect, useErrorBoundary, useGet, useMemo, usePage, useRef, useSettled, useState, useVisible } from '../page.js';
+import { Fragment, ROOT, ago, anything, askAgain, clockTime, counted, date, duration, go, h, html, link, linkIn, number, ofNamespace, percent, size, time, useAsk, useEffect, useErrorBoundary, useGet, useMemo, usePage, useRef, useSettled, useState, useVisible } from '../page.js';
 import { Answer, Badge, Empty, Facts, Failure, Field, Pairs, Table, TextInput, Title, Waiting } from '../parts.js';
 import { QuestionForm, isRefused, parametersOf, queryOf, questionOf } from '../question.js';
 import { Head, Known, topicLink } from './topics.js';
@@ -29,7 +29,7 @@ export function Server({ place }) {
   const server = me?.server;
   const denied = history.error?.status === 403;
   return html`<${Title} of="Server">
-      <p class="muted">${server ? html`broker-core ${server.version}, ${server.topics === 'upstream' ? 'before a cluster' : 'with a catalogue of its own'}` : null}</p><//>
+      <p class="muted">${server && html`broker-core ${server.version}, ${server.topics === 'upstream' ? 'before a cluster' : 'with a catalogue of its own'}`}</p><//>
     <section aria-label="The last hour"><h2>The last hour</h2>
       <${Answer} ask=${history} what=${denied ? 'the last hour, permits, caches and connections' : 'the last hour'} rights=${MONITOR}>${(data) => html`<${Hour} data=${data} />`}<//></section>
     ${denied ? null : html`<${Permits} />
@@ -67,7 +67,7 @@ function Metrics() {
   const [asked, setAsked] = useState(false);
   const [find, setFind] = useState('');
   return html`<${Part} title="Metrics" path=${asked ? 'server/metrics' : null} what="the metrics" tools=${() => html`
-      ${asked ? html`<${Field} label="With" class="inline"><${TextInput} value=${find} set=${setFind} placeholder="listing" /><//>` : null}
+      ${asked && html`<${Field} label="With" class="inline"><${TextInput} value=${find} set=${setFind} placeholder="listing" /><//>`}
       <button type="button" aria-expanded=${asked} onClick=${() => setAsked(!asked)}>All metrics</button>`}>${(data) => html`<${Values} data=${data} find=${find} />`}<//>`;
 }
 
@@ -175,7 +175,7 @@ function Chart({ title, values, until, interval, format }) {
         onPointerMove=${moved} onPointerLeave=${() => setAt(-1)}>
       <path class="grid" d=${`M0 ${HEIGHT - 4}H${WIDTH}M0 ${HEIGHT / 2}H${WIDTH}`} />
       <path class="curve" d=${line} />
-      ${at >= 0 && at <= last ? html`<path class="cursor" d=${`M${x(index)} 0V${HEIGHT}`} />` : null}
+      ${at >= 0 && at <= last && html`<path class="cursor" d=${`M${x(index)} 0V${HEIGHT}`} />`}
     </svg>
   </figure>`;
 }
@@ -249,7 +249,7 @@ export function PluginScreen({ place }) {
   if (failed?.status !== undefined) return html`${title}<${Failure} error=${failed} what="the screen" />`;
   if (failed) return html`${title}<div class="state failed" role="alert"><h2>The screen of the plugin failed</h2><p>${String(failed.message || failed)}</p><button type="button" onClick=${() => {
     reset();
-    dispatchEvent(new Event('ask-again'));
+    askAgain();
   }}>Try again</button></div>`;
   if (!loaded?.Screen) return html`${title}<${Waiting} slow=${false} what="the screen" />`;
   return html`${title}<${loaded.Screen} params=${{ path: place.path.slice(1), query: place.query, epoch }} />`;
@@ -290,7 +290,7 @@ function Watchers() {
   const ask = useGet('server/watchers', { limit: 200 }, EVERY);
   return html`<${Answer} ask=${ask} what="the followed questions" rights=${MONITOR}>${(data) => html`
     ${data.enabled ? null : html`<p class="notice warn">Pulsar clients may not watch topics here: they list instead, again and again.</p>`}
-    ${data.watchers > 0.9 * data.most_watchers ? html`<p class="notice bad">Almost no more watchers have a place: the bound is ${number(data.most_watchers)}.</p>` : null}
+    ${data.watchers > 0.9 * data.most_watchers && html`<p class="notice bad">Almost no more watchers have a place: the bound is ${number(data.most_watchers)}.</p>`}
     <${Facts} items=${[['Watchers of Pulsar clients', html`${number(data.watchers)} <span class="muted">of ${number(data.most_watchers)} at most</span>`],
       ['Streams over HTTP', number(data.streams)], ['Questions', number(data.total)]]} />
     ${data.items.length === 0 ? html`<${Empty} title="Nobody follows topics now"><p>Consumers by pattern do, and the screen Live.</p><//>`
@@ -327,97 +327,89 @@ const AGAIN_MS = 3000;
 
 export function Live({ place }) {
   const { api, epoch } = usePage();
-  const question = { ...questionOf(place), as: null };
-  const key = useSettled(`${question.namespace}?${queryOf(question)}`, 250);
+  const question = questionOf(place);
+  const own = { ...question, as: null };
+  const key = useSettled(`${question.namespace}?${queryOf(own)}`, 250);
   const visible = useVisible();
   const [paused, pause] = useState(false);
-  const [state, setState] = useState(/** @type {any} */ ({ connected: false, error: null, total: null }));
-  const [events, setEvents] = useState(/** @type {any} */ ([]));
-  const [counts, setCounts] = useState({ added: 0, removed: 0 });
-  const waiting = useRef(/** @type {any} */ ([]));
+  const [, draw] = useState(0);
+  // What has come waits here for the next frame: a thousand changes a second are sixty drawings.
+  const { current: live } = useRef(/** @type {any} */ ({ connected: false, error: null, events: [], waiting: [], added: 0, removed: 0, serial: 0, frame: 0 }));
   const last = useRef({ key: '', id: '' });
-  const serial = useRef(0);
-  const held = useRef(paused);
-  held.current = paused;
-
-  const clear = () => {
-    setEvents([]);
-    setCounts({ added: 0, removed: 0 });
-    waiting.current = [];
+  live.paused = paused;
+  const soon = (changed = {}) => {
+    Object.assign(live, changed);
+    live.frame ||= requestAnimationFrame(() => {
+      live.frame = 0;
+      if (!live.paused) live.events = [...live.waiting.splice(0).reverse(), ...live.events].slice(0, KEPT);
+      draw((turn) => turn + 1);
+    });
   };
+  const clear = () => soon({ events: [], waiting: [], added: 0, removed: 0 });
   useEffect(clear, [key]);
-  const flush = () => {
-    const fresh = waiting.current;
-    waiting.current = [];
-    if (fresh.length) setEvents((before) => [...fresh.reverse(), ...before].slice(0, KEPT));
-  };
-  useEffect(() => {
-    if (!paused) flush();
-  }, [paused]);
   useEffect(() => {
     if (!visible) return undefined; // a hidden tab costs the server nothing
     const controller = new AbortController();
     let timer = 0;
-    let frame = 0;
     if (last.current.key !== key) last.current = { key, id: '' };
     const event = (name, data, id) => {
       if (id) last.current.id = id;
       if (name === 'snapshot') {
         // Names of a snapshot are not kept: only its end is read.
         const part = Number(/"part":(\d+),"last":/.exec(data.slice(-400))?.[1] || 0);
-        setState((before) => ({ ...before, connected: /"last":true/.test(data.slice(-400)), reading: part * 1000 }));
+        soon({ connected: /"last":true/.test(data.slice(-400)), reading: part * 1000 });
       } else if (name === 'added' || name === 'removed') {
         const { items } = JSON.parse(data);
         const at = Date.now();
-        for (const each of items) waiting.current.push({ id: (serial.current += 1), kind: name, name: each, at });
-        if (waiting.current.length > KEPT) waiting.current.splice(0, waiting.current.length - KEPT);
-        setCounts((before) => ({ ...before, [name]: before[name] + items.length }));
-        if (!held.current && !frame) frame = requestAnimationFrame(() => {
-          frame = 0;
-          flush();
-        });
-      } else if (name === 'resumed') setState((before) => ({ ...before, connected: true }));
+        for (const each of items) live.waiting.push({ id: (live.serial += 1), kind: name, name: each, at });
+        live.waiting.splice(0, live.waiting.length - KEPT);
+        soon({ [name]: live[name] + items.length });
+      } else if (name === 'resumed') soon({ connected: true });
       else if (name === 'error') {
         const problem = JSON.parse(data);
-        setState((before) => ({ ...before, error: { status: problem.status, message: problem.detail, cause_: problem.cause, problem } }));
+        soon({ error: { status: problem.status, message: problem.detail, cause_: problem.cause, problem } });
       }
     };
     const run = async () => {
-      setState((before) => ({ ...before, connected: last.current.id !== '' && before.connected, error: null }));
+      soon({ connected: last.current.id !== '' && live.connected, error: null });
       try {
         await api.events(`${ofNamespace(question.namespace)}/topics`, parametersOf(question), {
           signal: controller.signal, last: last.current.id, event,
         });
       } catch (error) {
         if (controller.signal.aborted) return;
-        setState({ connected: false, error });
+        soon({ connected: false, reading: 0, error });
         if (error.status === 0 || error.status >= 429) timer = setTimeout(run, AGAIN_MS);
       }
     };
     run();
     return () => {
       clearTimeout(timer);
-      cancelAnimationFrame(frame);
       controller.abort();
     };
   }, [key, visible, epoch]);
+  useEffect(() => () => cancelAnimationFrame(live.frame), []);
 
-  const shown = events.slice(0, SHOWN);
+  const { connected, error, events, waiting, added, removed, reading } = live;
   return html`<${Head} question=${question} now="live" />
-    <${QuestionForm} screen="live" question=${question} error=${state.error} asks=${false} />
+    <${QuestionForm} screen="live" question=${question} error=${error} asks=${false} />
+    ${question.as && html`<p class="notice warn">Live shows what you see, not what ${question.as.role ? html`the role <bdi>${question.as.role}</bdi>` : 'somebody else'} sees.</p>`}
     <div class="bar">
-      <p class="result" role="status">${state.error ? html`<${Badge} kind="bad">${state.error.status === 0 ? 'not connected, trying again' : 'stopped'}<//>`
-        : !state.connected ? html`<${Badge} kind="plain">${state.reading ? `reading ${number(state.reading)} names` : 'connecting'}<//>`
+      <p class="result" role="status">${error ? html`<${Badge} kind="bad">${error.status === 0 ? 'not connected, trying again' : 'stopped'}<//>`
+        : !connected ? html`<${Badge} kind="plain">${reading ? `reading ${number(reading)} names` : 'connecting'}<//>`
         : paused ? html`<${Badge} kind="warn">paused<//>` : html`<${Badge} kind="good">live<//>`}
-        ${' '}<span class="muted">${number(counts.added)} came, ${number(counts.removed)} went${paused && waiting.current.length ? `, ${number(waiting.current.length)} since the pause` : ''}</span></p>
-      <button type="button" aria-pressed=${paused} onClick=${() => pause(!paused)}>${paused ? 'Go on' : 'Pause'}</button>
+        ${' '}<span class="muted">${number(added)} came, ${number(removed)} went${paused && waiting.length ? `, ${number(waiting.length)} since the pause` : ''}</span></p>
+      <button type="button" aria-pressed=${paused} onClick=${() => {
+        pause(!paused);
+        soon();
+      }}>${paused ? 'Go on' : 'Pause'}</button>
       <button type="button" disabled=${!events.length} onClick=${clear}>Clear</button>
     </div>
-    ${state.error && state.error.status !== 0 && !isRefused(state.error) ? html`<${Failure} error=${state.error} what="the changes" rights="list" />` : null}
-    ${shown.length ? html`<ol class="events" aria-label="Changes, newest first">${shown.map((each) => html`<li key=${each.id} class=${each.kind}>
+    ${error && error.status !== 0 && !isRefused(error) && html`<${Failure} error=${error} what="the changes" rights="list" />`}
+    ${events.length ? html`<ol class="events" aria-label="Changes, newest first">${events.slice(0, SHOWN).map((each) => html`<li key=${each.id} class=${each.kind}>
       <time datetime=${new Date(each.at).toISOString()}>${clockTime(each.at)}</time>
       <span class="sign" aria-hidden="true">${each.kind === 'added' ? '+' : '−'}</span><span class="hidden-text">${each.kind === 'added' ? 'came' : 'went'}</span>
-      <a href=${topicLink(question.namespace, each.name)}><bdi>${each.name}</bdi></a></li>`)}</ol>
-      ${events.length > SHOWN ? html`<p class="muted">${number(events.length - SHOWN)} older changes are kept but not shown.</p>` : null}`
-      : state.connected && !state.error ? html`<${Known} namespace=${question.namespace}><${Empty} title="Nothing has changed yet"><p>Topics that come and go show here at once. A hidden tab closes the stream, and goes on where it was.</p><//><//>` : null}`;
+      <a href=${topicLink(question, each.name)}><bdi>${each.name}</bdi></a></li>`)}</ol>
+      ${events.length > SHOWN && html`<p class="muted">${number(events.length - SHOWN)} older changes are kept but not shown.</p>`}`
+      : connected && !error ? html`<${Known} namespace=${question.namespace}><${Empty} title="Nothing has changed yet"><p>Topics that come and go show here at once.</p><//><//>` : null}`;
 }

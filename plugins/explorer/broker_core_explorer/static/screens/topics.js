@@ -1,10 +1,14 @@
 // The topics of a namespace: what a question matches, and why it does not match one; one topic, its history, and changes of it.
-import { ApiError, ago, anything, counted, duration, go, html, link, linkIn, number, ofNamespace, part, shortName, time, useAsk, useGet, useLayoutEffect, useMemo, usePage, useRef, useSettled, useState } from '../page.js';
+import { ApiError, ago, anything, askAgain, counted, cut, duration, go, html, link, linkIn, number, ofNamespace, part, shortName, time, unchangeable, useAsk, useGet, useLayoutEffect, useMemo, usePage, useRef, useSettled, useState } from '../page.js';
 import { Answer, Badge, Command, Copy, Dialog, Empty, Facts, Failure, Field, PAGE, Pairs, Rows, Table, TextInput, Title } from '../parts.js';
 import { DETAIL, Keep, QuestionForm, SPACE, bodyOf, commandOf, isRefused, literal, marker, parametersOf, patternOf, queryOf, questionOf, useValues } from '../question.js';
 
 const RENEWED_MS = 5000;
 const AS_NAMES = 1000;
+
+/** Properties that a screen shows before more are asked for, and partitions that are no mistake. */
+const MOST_SHOWN = 50;
+const MANY = 100;
 
 export function Topics({ place }) {
   const { api } = usePage();
@@ -28,9 +32,9 @@ export function Topics({ place }) {
       <section class="main" aria-label="Topics that match">
         <div class="bar">
           <p class="result" role="status">${refused ? html`<span class="hidden-text">The pattern is refused: ${error.problem.error.reason}</span>` : error && !loading ? '' : data === undefined ? 'Asking…' : html`<b>${number(data.total)}</b> ${data.total === 1 ? 'name' : 'names'}${
-            data.plan?.looked_at > data.total ? html` <span class="muted">of ${number(data.plan.looked_at)}</span>` : null}${
-            data.question.as ? html` <span class="muted">for <bdi>${data.question.as.role || 'somebody'}</bdi></span>` : null}${
-            loading ? html` <span class="muted">${ask.slow ? 'The server is slow…' : ''}</span>` : null}`}</p>
+            data.plan?.looked_at > data.total && html` <span class="muted">of ${number(data.plan.looked_at)}</span>`}${
+            data.question.as && html` <span class="muted">for <bdi>${data.question.as.role || 'somebody'}</bdi></span>`}${
+            loading && html` <span class="muted">${ask.slow ? 'The server is slow…' : ''}</span>`}`}</p>
           <label class="radio"><input type="checkbox" checked=${renewed} onChange=${() => view({ renew: renewed ? '' : 1 })} /> Refresh every 5 s</label>
           <button type="button" onClick=${() => keep(true)}>Keep, copy, export</button>
         </div>
@@ -43,10 +47,10 @@ export function Topics({ place }) {
       </section>
       <aside aria-label="About this question">
         <${WhyBox} question=${question} />
-        ${data && !refused && !error ? html`<${Cost} data=${data} />` : null}
+        ${data && !refused && !error && html`<${Cost} data=${data} />`}
       </aside>
     </div>
-    ${keeping ? html`<${Keep} question=${question} total=${data?.total} refused=${refused} close=${() => keep(false)} />` : null}`;
+    ${keeping && html`<${Keep} question=${question} total=${data?.total} refused=${refused} close=${() => keep(false)} />`}`;
 }
 
 export const Head = ({ question, now }) => html`<${Title} of=${question.namespace}>
@@ -82,22 +86,20 @@ function Listing({ found, load, stale, last, turn }) {
   };
   const total = load === null ? found.items.length : found.total;
   return html`<div class=${stale ? 'stale' : ''} aria-busy=${stale} data-shown=${question.typed}>
-    ${moved === found ? html`<p class="notice">Topics have changed since: the rows below may be of two states.${' '}
-      <button type="button" class="link" onClick=${() => dispatchEvent(new Event('ask-again'))}>Look again</button></p>` : null}
-    ${total < found.total ? html`<p class="notice">These are the first ${number(total)} of ${number(found.total)}.</p>` : null}
-    <div class="row columns"><button type="button" class="link" aria-label=${`Name, ${last ? 'descending' : 'ascending'}`} onClick=${turn}>Name ${last ? '▼' : '▲'}</button>${load ? html`<span aria-hidden="true" class="number">Partitions</span><span aria-hidden="true">Properties</span>` : null}</div>
+    ${moved === found && html`<p class="notice">Topics have changed since: the rows below may be of two states.${' '}
+      <button type="button" class="link" onClick=${askAgain}>Look again</button></p>`}
+    ${total < found.total && html`<p class="notice">These are the first ${number(total)} of ${number(found.total)}.</p>`}
+    <div class="row columns"><button type="button" class="link" aria-label=${`Name, ${last ? 'descending' : 'ascending'}`} onClick=${turn}>Name ${last ? '▼' : '▲'}</button>${load && html`<span aria-hidden="true" class="number">Partitions</span><span aria-hidden="true">Properties</span>`}</div>
     <p class="hint narrow">Properties: on the page of a topic, or a wider screen.</p>
     <${Rows} label=${`Topics of ${question.namespace}`} of=${`${question.namespace}?${found.key} ${last}`} state=${found.topics_hash} last=${last} total=${total} first=${found.items} load=${fetchPage}
-      href=${(item) => topicLink(question.namespace, item.name || item)}
+      href=${(item) => topicLink(question, item.name || item)}
       row=${(item) => html`<${Name} name=${item.name || item} namespace=${question.namespace} marks=${marks} />${item.partitions ? html`<span class="number"><span class="hidden-text">, partitions: </span>${number(item.partitions)}</span>` : null}${
-        Object.keys(item.properties || {}).length ? html`<span class="muted"><span class="hidden-text">, </span><bdi>${Object.entries(item.properties).map((pair) => pair.join('=')).join(', ')}</bdi></span>` : null}`} />
+        Object.keys(item.properties || {}).length ? html`<span class="muted"><span class="hidden-text">, </span><bdi>${cut(Object.entries(item.properties).slice(0, 20).map((pair) => pair.join('=')).join(', '))}</bdi></span>` : null}`} />
   </div>`;
 }
 
-/** @type {F.inNamespace} */
-export function topicLink(namespace, name) {
-  return link(['topic', ...namespace.split('/'), shortName(namespace, name)]);
-}
+/** @type {F.topicLink} */
+export const topicLink = (question, name) => link(['topic', ...question.namespace.split('/'), shortName(question.namespace, name)], queryOf(question));
 
 /** A name with its literal and captured parts. */
 function Name({ name, namespace, marks }) {
@@ -152,6 +154,12 @@ function ValuesOf({ name, value, question }) {
     : html`No topic has a property <bdi>${name}</bdi>.`}</p>`;
 }
 
+/** Where a topic can be made, or why not. */
+function MakeOne() {
+  const { me, edit } = usePage();
+  return unchangeable(me) ? html`<p class="hint">${unchangeable(me)}</p>` : html`<p><button type="button" onClick=${() => edit()}>Make a topic…</button></p>`;
+}
+
 function WhyBox({ question }) {
   const [name, set] = useState('');
   return html`<form class="panel" onSubmit=${(event) => {
@@ -159,7 +167,7 @@ function WhyBox({ question }) {
     if (name) go(linkIn('why', question.namespace, queryOf(question, { topic: name })));
   }}><h2>Is a topic missing?</h2>
     <div class="line"><${Field} label="Its name" class="grows"><${TextInput} value=${name} set=${set} placeholder="orders-7" /><//>
-    <button type="submit" class="primary">Why not?</button></div></form>`;
+    <button type="submit" class="primary">Why not?</button></div><${MakeOne} /></form>`;
 }
 
 const HOW = {
@@ -214,11 +222,11 @@ export function Why({ place }) {
     </form>
     <p class="hidden-text" role="status">${ask.data ? `${shortName(question.namespace, ask.data.topic)} ${verdictOf(ask.data)[1]}` : ''}</p>
     <${QuestionForm} screen="why" question=${question} more=${{ topic }} error=${ask.loading ? null : ask.error} />
-    ${topic === '' ? html`<${Empty} title="Which topic?"><p>Type its name above: each step that could take it away is asked. One that is not there can be made here.</p><//>`
+    ${topic === '' ? html`<${Empty} title="Which topic?"><p>Type its name above: each step that could take it away is asked.</p><${MakeOne} /><//>`
       : elsewhere ? html`<${Empty} title="It is of another namespace"><p><a href=${linkIn('why', other, { topic: scheme ? settled : local })}>Ask in <bdi>${other}</bdi></a></p><//>`
       : isRefused(ask.error) && !ask.loading ? html`<${NotTaken} />`
       : html`<${Answer} ask=${ask} what="why a topic is not listed" rights="admin in this namespace">${(found) => html`
-        <${Verdict} found=${found} question=${question} again=${ask.again} />`}<//>`}`;
+        <${Verdict} found=${found} question=${question} />`}<//>`}`;
 }
 
 /** Names that contain one that is not there, in whatever case. */
@@ -232,66 +240,74 @@ function Alike({ name, question }) {
 
 const NotTaken = () => html`<${Empty} title="The server refuses this pattern"><p>What is wrong stands below the pattern.</p><//>`;
 
-const verdictOf = ({ listed, steps }) => (listed === null ? ['warn', 'is in a listing that fails'] : !listed ? ['bad', 'is not listed']
+const verdictOf = ({ listed, steps }) => (listed === null ? ['bad', 'is in a listing that fails'] : !listed ? ['bad', 'is not listed']
   : steps.some((each) => each.step === 'pattern' && each.passes === null) ? ['warn', 'is sent'] : ['good', 'is listed']);
 
-function Verdict({ found, question, again }) {
-  const { api, me, say } = usePage();
+function Verdict({ found, question }) {
+  const { api, me, say, edit } = usePage();
   const box = useRef(/** @type {any} */ (null));
   // What had the focus goes when it is asked anew.
   useLayoutEffect(() => () => box.current?.contains(document.activeElement) && document.querySelector('h1')?.focus(), []);
   const name = shortName(question.namespace, found.topic);
   const [kind, said] = verdictOf(found);
-  const changeOf = ({ change }) => change && html`<${Command} text=${commandOf(api, change.method, change.path, change)} />${
-    me?.server?.page_changes ? html`<p><button type="button" class="primary" onClick=${() => api.request(change.method, change.path, change).catch((error) => say(error.message)).then(again)}>${change.method === 'PUT' ? 'Make' : 'Change'} the topic</button></p>` : null}`;
+  const fails = found.listed === null;
+  const failing = fails && found.steps.find((each) => each.step === found.blocked_by && each.passes === false);
+  const changeOf = ({ change: { method, path, body } }) => html`<${Command} text=${commandOf(api, method, path, { body })} />
+    <p>${unchangeable(me) ? html`<span class="muted">${unchangeable(me)}</span>` : html`<button type="button" class="primary" onClick=${async () => {
+      try {
+        edit(method === 'PUT' ? { ...body, name: decodeURIComponent(path.split('/').pop()) } : body, method === 'PUT' ? null : await topicOf(api, path));
+      } catch (error) {
+        say(error.message);
+      }
+    }}>${method === 'PUT' ? 'Make' : 'Change'} the topic…</button>`}</p>`;
   const asks = question.as?.role ? html`the role <b><bdi>${question.as.role}</bdi></b>` : question.as ? 'this client' : 'you';
   return html`<section ref=${box} aria-label="The answer">
     <div class=${`verdict ${kind}`}>
-      <h2><bdi>${name}</bdi> ${said} ${said === 'is sent' ? 'to' : 'for'} ${asks}</h2>
-      <p>${said === 'is sent' ? 'The client decides whether its name matches.' : found.listed ? 'No step takes it away.' : html`${found.listed === null ? 'It fails at' : 'Taken away by'}: <b>${STEPS[found.blocked_by] || found.blocked_by || 'a step that is not known'}</b>.`}
-        ${found.steps.some((each) => each.step === 'exists' && each.passes) ? html` <a href=${`${topicLink(question.namespace, found.topic)}?${queryOf(question)}`}>Look at the topic</a>` : null}</p>
+      <h2>${fails ? 'The listing fails' : html`<bdi>${name}</bdi> ${said}`} ${said === 'is sent' ? 'to' : 'for'} ${asks}</h2>
+      <p>${said === 'is sent' ? 'The client decides whether its name matches.' : found.listed ? 'No step takes it away.' : html`${fails ? 'It fails at' : 'Taken away by'}: <b>${STEPS[found.blocked_by] || found.blocked_by || 'a step that is not known'}</b>${failing ? `, ${failing.says}` : ''}.`}
+        ${found.steps.some((each) => each.step === 'exists' && each.passes) && html` <a href=${topicLink(question, found.topic)}>Look at the topic</a>`}</p>
+      ${failing?.needs && html`<p><b>What it would take:</b> ${failing.needs}</p>`}
     </div>
-    <ol class="steps">${found.steps.map((each) => html`<li class=${each.passes === false ? 'bad' : each.passes ? 'good' : 'unknown'}>
-      <div class="step"><span class="sign" aria-hidden="true">${each.passes === false ? '✕' : each.passes ? '✓' : '·'}</span>
-        <b>${STEPS[each.step] || each.step}</b>
-        <${Badge} kind=${each.passes === false ? 'bad' : each.passes ? 'good' : 'plain'}>${each.passes === false ? (found.listed === null ? 'fails' : 'takes it away') : each.passes ? 'passes' : 'unknown'}<//>
-        ${each.by ? html`<span class="muted"><bdi>${each.by}</bdi></span>` : null}</div>
+    <ol class="steps">${found.steps.map((each) => {
+      const [state, sign, says] = each.passes === null ? ['unknown', '·', 'unknown'] : each.passes ? ['good', '✓', 'passes'] : ['bad', '✕', each === failing ? 'fails' : 'takes it away'];
+      return html`<li class=${state}>
+      <div class="step"><span class="sign" aria-hidden="true">${sign}</span><b>${STEPS[each.step] || each.step}</b> <${Badge} kind=${state}>${says}<//>
+        ${each.by && html`<span class="muted"><bdi>${each.by}</bdi></span>`}</div>
       <p>${each.says}</p>
-      ${each.needs ? html`<p class="needs"><b>What it would take:</b> ${each.needs}</p>` : null}
-      ${each.step === 'exists' && each.passes === false ? html`<${Known} namespace=${question.namespace}>${name.trim() ? html`<${Alike} name=${name.trim()} question=${question} />` : null}<//>` : null}${changeOf(each)}
-    </li>`)}</ol></section>`;
+      ${each.needs && each !== failing && html`<p class="needs"><b>What it would take:</b> ${each.needs}</p>`}
+      ${each.step === 'exists' && each.passes === false && !fails && html`<${Known} namespace=${question.namespace}>${name.trim() && html`<${Alike} name=${name.trim()} question=${question} />`}<//>`}${each.change ? changeOf(each) : null}
+    </li>`;
+    })}</ol></section>`;
+}
+
+/** With its tag, by which a change is of this state of it. */
+async function topicOf(api, path, signal) {
+  const response = await api.request('GET', path, { signal });
+  return { ...(await api.read(response)), etag: response.headers.get('ETag') };
 }
 
 export function Topic({ place }) {
-  const { api, me } = usePage();
+  const { api, me, edit } = usePage();
   const namespace = place.path.slice(0, 2).join('/');
   const name = place.path.slice(2).join('/');
   const path = `${ofNamespace(namespace)}/topics/${part(name)}`;
-  const asked = queryOf(questionOf(place));
-  const ask = useAsk(async (signal) => {
-    const response = await api.request('GET', path, { signal });
-    return { ...(await api.read(response)), etag: response.headers.get('ETag') };
-  }, [path]);
+  const question = questionOf(place);
+  const asked = queryOf(question);
+  const ask = useAsk((signal) => topicOf(api, path, signal), [path]);
   const history = useGet(`${path}/history`, { limit: 100 });
-  const why = useAsk((signal) => api.post(`${path}:why`, { mode: 'all' }, signal), [path]);
+  const why = useAsk((signal) => api.post(`${path}:why`, { mode: 'all', ...(question.as && { as: question.as }) }, signal), [path, asked.toString()]);
   const hidden = why.data?.steps.some((each) => each.step === 'masks' && each.passes === false);
-  const [doing, set] = useState('');
+  const [deleting, setDeleting] = useState(false);
   const gone = ask.error?.status === 404 && !ask.loading;
-  const rights = me?.rights?.namespace;
-  const may = me === null || me.super || rights === null || rights === undefined || rights.includes('admin');
-  const close = () => {
-    set('');
-    ask.again();
-    history.again();
-  };
+  const reason = unchangeable(me);
   return html`<nav class="crumbs" aria-label="Where it is"><a href=${linkIn('topics', namespace, asked)}><bdi>${namespace}</bdi></a></nav>
     <${Title} of=${name}>
       <div class="line"><${Copy} text=${() => ask.data?.name || `persistent://${namespace}/${name}`} label="Copy the full name" />
-        <a class="button quiet" href=${linkIn('why', namespace, queryOf(questionOf(place), { topic: name, ...(/^non-/.test(name) && { mode: 'all' }) }))}>Why is it not listed?</a></div><//>
+        <a class="button quiet" href=${linkIn('why', namespace, queryOf(question, { topic: name, ...(/^non-/.test(name) && { mode: 'all' }) }))}>Why is it not listed?</a></div><//>
     ${gone ? html`<${Known} namespace=${namespace}><${Empty} title=${hidden ? 'This topic is hidden from you' : 'There is no such topic now'}><p>${hidden ? 'What hides it'
       : `It ${history.data?.items[0]?.operation === 'delete' ? 'was deleted.' : 'may have been deleted, or you may not see it.'} What is known of it`} stands below.</p><//><//>`
       : html`<${Answer} ask=${ask} what="this topic" rights="list">${(topic) => html`
-        ${shortName(namespace, topic.name) === name ? null : html`<p class="notice">A partition of <a href=${topicLink(namespace, topic.name)}><bdi>${topic.name}</bdi></a>, shown here.</p>`}
+        ${shortName(namespace, topic.name) === name ? null : html`<p class="notice">A partition of <a href=${topicLink(question, topic.name)}><bdi>${topic.name}</bdi></a>, shown here.</p>`}
         <div class="columns">
           <section class="panel"><h2>What it is</h2><${Facts} items=${[
             ['Full name', html`<code>${topic.name}</code>`],
@@ -301,18 +317,23 @@ export function Topic({ place }) {
             ...(topic.replication === null || topic.replication === undefined ? [] : [['Replicas asked for', number(topic.replication)]]),
           ]} /></section>
           <section class="panel"><h2>Properties</h2>
-            ${Object.keys(topic.properties || {}).length ? html`<${Facts} items=${Object.entries(topic.properties)} />` : html`<p class="muted">None. Listings by a property do not have it.</p>`}
+            <${Properties} of=${Object.entries(topic.properties || {})} />
             <${Configs} path=${path} />
           </section>
         </div>
-        <${Changing} may=${may} me=${me} set=${set} />
-        ${doing ? html`<${doing === 'change' ? Change : Delete} topic=${topic} namespace=${namespace} name=${shortName(namespace, topic.name)} close=${close}
-          done=${doing === 'change' ? close : () => go(linkIn('topics', namespace, asked))} />` : null}
+        <section class="line" aria-label="Change it">
+          <button type="button" disabled=${reason} onClick=${() => edit({}, topic)}>Change…</button>
+          <button type="button" disabled=${reason} class="danger" onClick=${() => setDeleting(true)}>Delete…</button>
+          ${reason && html`<span class="muted">${reason}</span>`}</section>
+        ${deleting && html`<${Delete} topic=${topic} question=${question} name=${shortName(namespace, topic.name)} close=${() => {
+          setDeleting(false);
+          askAgain();
+        }} done=${() => go(linkIn('topics', namespace, asked))} />`}
       `}<//>`}
     ${gone && hidden ? null : html`<section aria-label="History"><h2>History</h2>
       ${history.error?.status === 409 ? html`<p class="muted">Not shown here: ${history.error.message}.</p>`
         : html`<${Answer} ask=${history} what="the history of this topic" rights="list">${(found) => html`<${History} found=${found} />`}<//>`}</section>`}
-    <${Names} namespace=${namespace} name=${name} me=${me} why=${why} />`;
+    <${Names} namespace=${namespace} name=${name} me=${me} why=${why} as=${question.as} />`;
 }
 
 function Configs({ path }) {
@@ -328,16 +349,13 @@ function Configs({ path }) {
   }}<//>`;
 }
 
-function Changing({ may, me, set }) {
-  const server = me?.server;
-  const reason = server?.topics === 'upstream' ? 'Brokers hold this topic: change it there.'
-    : server?.writes === false ? 'This server takes no changes over HTTP ([http] writes = false).'
-    : server?.page_changes === false ? 'Pages change nothing on this server: [plugins.explorer] writes = true allows it.'
-    : !may ? 'To change it you need the right admin in this namespace.' : '';
-  return html`<section class="line" aria-label="Change it">
-    <button type="button" disabled=${reason !== ''} onClick=${() => set('change')}>Change…</button>
-    <button type="button" disabled=${reason !== ''} class="danger" onClick=${() => set('delete')}>Delete…</button>
-    ${reason ? html`<span class="muted">${reason}</span>` : null}</section>`;
+/** All of them may take 64 KB: what fills the screen is shown if it is asked for. */
+function Properties({ of }) {
+  const [all, showAll] = useState(false);
+  if (!of.length) return html`<p class="muted">None. Listings by a property do not have it.</p>`;
+  const shown = all ? of : of.slice(0, MOST_SHOWN).map(([key, value]) => [key, cut(value)]);
+  return html`<${Facts} items=${shown} />${shown.length < of.length || shown.some(([, value], at) => value !== of[at][1])
+    ? html`<p><button type="button" class="quiet" onClick=${() => showAll(true)}>Show all of ${counted(of.length, 'property', 'properties')}</button></p>` : null}`;
 }
 
 function History({ found }) {
@@ -347,14 +365,16 @@ function History({ found }) {
     const [word, kind] = words[each.operation] || [each.operation, 'plain'];
     const again = each.operation === 'create' && found.items.slice(index + 1).some((older) => older.operation === 'delete');
     return html`<li><div class="step"><${Badge} kind=${kind}>${again ? 'Made again' : word}<//>
-      ${each.time ? html`<time datetime=${each.time}>${time(each.time)}</time> <span class="muted">${ago(each.time)}${each.version === null ? '' : `, version ${number(each.version)}`}</span>` : null}</div>
+      ${each.time && html`<time datetime=${each.time}>${time(each.time)}</time> <span class="muted">${ago(each.time)}${each.version === null ? '' : `, version ${number(each.version)}`}</span>`}</div>
       <${Difference} before=${each.before} after=${each.after} />
-      ${again ? html`<p class="muted">Another topic of the same name, with the id <code>${each.topic_id}</code>.</p>` : null}</li>`;
+      ${again && html`<p class="muted">Another topic of the same name, with the id <code>${each.topic_id}</code>.</p>`}</li>`;
   })}</ol>${found.complete ? null : html`<p class="muted">Older changes are no longer in the log.</p>`}`;
 }
 
 /** A property may be named as a member of each object is. */
 const own = (object, key) => (object && Object.hasOwn(object, key) ? object[key] : undefined);
+
+const changed = ([key, old, now]) => html`<bdi>${key}</bdi>: ${old === undefined ? html`<i>none</i>` : html`<del><bdi>${cut(anything(old))}</bdi></del>`} → ${now === undefined ? html`<i>none</i>` : html`<ins><bdi>${cut(anything(now))}</bdi></ins>`}`;
 
 function Difference({ before, after }) {
   if (!before || !after) {
@@ -371,14 +391,15 @@ function Difference({ before, after }) {
     }
   }
   if (!rows.length) return html`<p class="small muted">No difference that a topic shows.</p>`;
-  return html`<ul class="difference">${rows.map(([key, old, now]) => html`<li><bdi>${key}</bdi>: ${old === undefined ? html`<i>none</i>` : html`<del><bdi>${anything(old)}</bdi></del>`} → ${now === undefined ? html`<i>none</i>` : html`<ins><bdi>${anything(now)}</bdi></ins>`}</li>`)}</ul>`;
+  return html`<ul class="difference">${rows.map((row) => html`<li>${changed(row)}</li>`)}</ul>`;
 }
 
-function Names({ namespace, name, me, why }) {
+function Names({ namespace, name, me, why, as }) {
   const acls = useGet(me?.super && me?.authentication?.length ? `access/kafka/acls/${namespace.split('/').map(part).join('/')}` : null,
     { resource_type: 'TOPIC', name, pattern: 'MATCH' });
   const steps = (why.data?.steps || []).filter((each) => ['rules', 'gates', 'masks', 'held'].includes(each.step) && each.passes !== null);
   return html`<section aria-label="Rights"><h2>What decides who sees it</h2>
+    ${as && html`<p class="muted">Asked for ${as.role ? html`the role <bdi>${as.role}</bdi>` : 'somebody else'}, not for you.</p>`}
     ${why.error && !why.loading ? (why.error.status === 403 ? html`<p class="muted">To see rules and masks you need the right admin in this namespace.</p>`
       : why.error.status === 404 ? html`<p class="muted">Not known of this topic.</p>` : html`<${Failure} error=${why.error} what="the rules" />`)
       : html`<ul class="plain">${steps.map((each) => html`<li><b>${each.by || STEPS[each.step]}</b>: ${each.says}</li>`)}</ul>
@@ -388,28 +409,40 @@ function Names({ namespace, name, me, why }) {
       : acls.data ? html`<p class="muted">No access control list of Kafka is about it.</p>` : null}</section>`;
 }
 
-function Change({ topic, name, ...rest }) {
-  const [pairs, setPairs] = useState(Object.entries(topic.properties || {}));
-  const [partitions, setPartitions] = useState(String(topic.partitions));
+/** A topic is changed, or made without `topic`, with what is `given`. */
+export function Edit({ question, topic, given, ...rest }) {
+  const was = topic?.properties || {};
+  const before = topic?.partitions || 0;
+  const [name, setName] = useState(topic ? shortName(question.namespace, topic.name) : given.name || '');
+  const [pairs, setPairs] = useState(Object.entries({ ...was, ...given.properties }));
+  const [partitions, setPartitions] = useState(Math.max(before, given.partitions || 0));
+  const [most, setMost] = useState(MOST_SHOWN);
   const keys = pairs.map(([key]) => key);
   const twice = keys.find((key, at) => key && keys.indexOf(key) < at);
   const properties = Object.create(null);
-  for (const [key, value] of pairs) if (key && own(topic.properties, key) !== value) properties[key] = value;
-  for (const key of Object.keys(topic.properties || {})) if (!keys.includes(key)) properties[key] = null;
-  const more = Number(partitions) > topic.partitions;
-  const body = { ...(Object.keys(properties).length ? { properties } : {}), ...(more ? { partitions: Number(partitions) } : {}) };
-  const changed = Object.keys(body).length > 0;
+  for (const [key, value] of pairs) if (key && own(was, key) !== value) properties[key] = value;
+  for (const key of Object.keys(was)) if (!keys.includes(key)) properties[key] = null;
+  const more = partitions > before;
+  const body = { ...(Object.keys(properties).length ? { properties } : {}), ...(more ? { partitions } : {}) };
+  // What takes something away, or cannot be taken back.
+  const risks = Object.keys(properties).filter((key) => own(was, key) !== undefined).map((key) => [key, was[key], properties[key] ?? undefined]);
+  if (more && partitions > MANY) risks.push(['partitions', topic?.partitions, partitions]);
   const set = (index, pair) => setPairs(pairs.map((each, at) => (at === index ? pair : each)));
-  return html`<${Doing} title=${`Change ${name}`} button="Change the topic" kind="primary" ready=${changed && twice === undefined} said=${`${name} is changed`}
-      topic=${topic} name=${name} ask=${['PATCH', { body }]} ...${rest}>
-    <fieldset><legend>Properties</legend>${pairs.map(([key, value], index) => html`<div class="line" role="group" aria-label=${key || 'New'} key=${index}>
+  const verb = topic ? 'Change' : 'Make';
+  return html`<${Doing} title=${topic ? `Change ${name}` : `Make a topic in ${question.namespace}`} button=${`${verb} the topic`} kind="primary" said=${`${name} is ${topic ? 'changed' : 'made'}`}
+      ready=${twice === undefined && (topic ? Object.keys(body).length > 0 : name !== '')} risks=${risks}
+      topic=${topic} question=${question} name=${name} ask=${[topic ? 'PATCH' : 'PUT', { body }]} ...${rest}>
+    ${topic ? null : html`<${Field} label="Name of the topic" hint=${name.trim() !== name && SPACE}><${TextInput} value=${name} set=${setName} autofocus /><//>`}
+    ${topic && !before ? html`<p class="muted">A topic that is not partitioned stays so.</p>`
+      : html`<${Field} label="Partitions" hint=${topic ? 'They only grow.' : '0: it is not partitioned, and stays so. Partitions only grow.'}><input type="number" min=${before} max="1000000" required value=${partitions} onInput=${(event) => setPartitions(event.target.valueAsNumber)} /><//>`}
+    <fieldset><legend>Properties</legend>
+      <button type="button" class="quiet" onClick=${() => setPairs([['', ''], ...pairs])}>Add a property</button>
+      ${pairs.slice(0, most).map(([key, value], index) => html`<div class="line" role="group" aria-label=${key || 'New'} key=${pairs.length - index}>
       <${Field} label="Name"><${TextInput} value=${key} set=${(text) => set(index, [text, value])} /><//>
       <${Field} label="Value" class="grows"><${TextInput} value=${value} set=${(text) => set(index, [key, text])} /><//>
       <button type="button" class="quiet" aria-label=${`Take ${key || 'it'} away`} onClick=${() => setPairs(pairs.filter((_, at) => at !== index))}>✕</button></div>`)}
-      <button type="button" class="quiet" onClick=${() => setPairs([...pairs, ['', '']])}>Add a property</button></fieldset>
+      ${most < pairs.length && html`<button type="button" class="quiet" onClick=${() => setMost(most + MOST_SHOWN)}>Show more of ${number(pairs.length)}</button>`}</fieldset>
     ${twice === undefined ? null : html`<p class="notice bad" role="alert">The property <b><bdi>${twice}</bdi></b> stands here twice.</p>`}
-    ${topic.partitions ? html`<${Field} label="Partitions" hint="They only grow."><input type="number" min=${topic.partitions} max="1000000" value=${partitions} onInput=${(event) => setPartitions(event.target.value)} /><//>`
-      : html`<p class="muted">A topic that is not partitioned stays so.</p>`}
   <//>`;
 }
 
@@ -422,26 +455,27 @@ function Delete({ topic, name, ...rest }) {
   <//>`;
 }
 
-/** A change of the topic as it was seen, beside its command: one that was changed meanwhile stays. */
-function Doing({ title, button, kind, ready, said, topic, namespace, name, ask: [method, options], close, done, children }) {
+/** A change of the topic as it was seen, beside its command: one that was made or changed meanwhile stays. */
+function Doing({ title, button, kind, ready, said, risks = [], topic, question, name, ask: [method, options], close, done = close, children }) {
   const { api, say } = usePage();
   const [error, setError] = useState('');
-  const path = `${ofNamespace(namespace)}/topics/${part(name)}`; // the name of a partition would be about that alone
+  const path = `${ofNamespace(question.namespace)}/topics/${part(name)}`; // the name of a partition would be about that alone
   const send = async (event) => {
     event.preventDefault();
     if (!ready) return;
     try {
-      await api.request(method, path, { ...options, headers: topic.etag ? { 'If-Match': topic.etag } : {} });
-      say(said);
+      await api.request(method, path, { ...options, headers: !topic ? { 'If-None-Match': '*' } : topic.etag ? { 'If-Match': topic.etag } : {} });
+      say(said, /^#.topic\//.test(location.hash) ? '' : topicLink(question, name));
       done();
     } catch (failed) {
-      setError(failed.status === 412 ? 'Somebody changed the topic meanwhile: close this to see it.'
+      setError(failed.status === 412 ? (topic ? 'Somebody changed the topic meanwhile: close this to see it.' : 'There is a topic of this name already.')
         : failed.status === 0 ? 'No answer came: it may be changed or not. Close this, and look at it again.' : failed.message);
     }
   };
   return html`<${Dialog} title=${title} close=${close} wide><form onSubmit=${send}>${children}
     ${ready || !options.body ? html`<h3>As a command</h3><${Command} text=${commandOf(api, method, path, options)} />` : null}
-    ${error ? html`<p class="notice bad" role="alert">${error}</p>` : null}
+    ${risks.length ? html`<label class="notice warn" key=${JSON.stringify(risks)}><input type="checkbox" required /> Confirm: ${risks.map((each, at) => html`${at ? ', ' : ''}${changed(each)}`)}</label>` : null}
+    ${error && html`<p class="notice bad" role="alert">${error}</p>`}
     <div class="line end"><button type="button" onClick=${close}>Cancel</button><button type="submit" class=${kind} disabled=${!ready}>${button}</button></div>
   </form><//>`;
 }
