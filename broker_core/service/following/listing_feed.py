@@ -17,6 +17,7 @@ import structlog
 
 from broker_core.access.access import Access
 from broker_core.access.asker import Asker
+from broker_core.concurrency.loop_turn import loop_turn
 from broker_core.errors import Cause, ListingFailed, TooManyRequests
 from broker_core.listing.listing import Listing, Selection
 from broker_core.listing.selection_difference import QUICK_BYTES, difference_bytes, selection_difference
@@ -321,6 +322,11 @@ class ListingFeed:
 
     async def _round(self, askers: Sequence[Asker]) -> None:
         """Ask once."""
+        # With many questions of one change: without time at once all of them would take the long way, which needs a
+        # snapshot of the newest version, also where later changes do not concern their patterns.
+        turn = loop_turn()
+        while not turn.has_time():
+            await turn.time()
         pipeline = self._pipeline
         asker, deadline = askers[0], asyncio.get_running_loop().time() + pipeline.options.time_budget
         moves, self._moves = self._moves or self.selection is None, False

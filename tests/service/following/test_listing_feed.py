@@ -11,8 +11,9 @@ import pytest
 from broker_core.access.asker import Asker
 from broker_core.broker.opened_core import opened_pipeline
 from broker_core.catalog import CatalogLogReader, Edit, SqliteCatalog, creation, deletion
+from broker_core.concurrency.loop_turn import loop_turn
 from broker_core.names import NamespaceName, TopicName
-from broker_core.pipeline import Pipeline
+from broker_core.pipeline import Answer, Pipeline, Trace
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.service.following.listing_feed import ListingFeed
 from broker_core.service.following.recreated_topics import RecreatedTopics
@@ -70,6 +71,40 @@ async def test_all_who_wait_share_an_answer(
     assert len(asked) <= 2
     assert feed.selection is not None
     assert feed.selection.names.to_pylist() == [str(topic("first"))]
+
+
+async def test_a_change_of_another_pattern_moves_no_snapshot_in_a_turn_without_time(
+    catalog: SqliteCatalog, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else each question of many that one change woke would make a snapshot of its own."""
+    pattern = pipeline.compile("a/b/f.*")
+    feed = ListingFeed(
+        pipeline, ListingRequest(NAMESPACE, pattern=pattern), lambda _: frozenset(), lambda _: True
+    )
+    await feed.refresh(Asker())
+    long_ways: list[ListingRequest] = []
+    answer = pipeline.answer
+
+    async def counted(request: ListingRequest, trace: Trace | None = None) -> Answer:
+        long_ways.append(request)
+        return await answer(request, trace)
+
+    monkeypatch.setattr(pipeline, "answer", counted)
+    catalog.create(topic("first-2"))
+    await pipeline.lister.list_topics(ListingRequest(NAMESPACE))  # to which the pattern was not applied yet
+    catalog.create(topic("other"))
+    turn = loop_turn()
+
+    def use_up() -> None:
+        turn.has_time()
+        turn._end = 0.0
+
+    asyncio.get_running_loop().call_soon(use_up)  # in the turn in which it is asked
+    await feed.refresh(Asker())
+    assert feed.selection is not None
+    assert feed.selection.names.to_pylist() == [str(topic("first")), str(topic("first-2"))]
+    assert not long_ways
+    feed.close()
 
 
 async def test_changes_are_kept_for_those_that_come_back(catalog: SqliteCatalog, feed: ListingFeed) -> None:
