@@ -23,6 +23,32 @@ _HELD: Final = """new Promise((done) => {
   const look = () => (holds() ? done(true) : performance.now() > end ? done(false) : requestAnimationFrame(look));
   look();
 })"""
+#: Findings of axe-core, a line for each. Contrast takes nine tenths of its time, so it is looked at once for each look
+#: that there is: colours, backgrounds and letters of an element and of all around it.
+_AXE: Final = """async (coloursAlone) => {
+  const SHOWN = ['color', 'backgroundColor', 'backgroundImage', 'opacity', 'filter', 'fontSize', 'fontWeight',
+    'textShadow', 'position'];
+  const looks = new Map([[null, '']]);
+  const look = (one) => {
+    if (!looks.has(one)) {
+      const style = getComputedStyle(one);
+      looks.set(one, [look(one.parentElement), ...SHOWN.map((name) => style[name])].join());
+    }
+    return looks.get(one);
+  };
+  const letters = (one) => [...one.childNodes].reduce((sum, each) => sum + (each.nodeType === 3 && each.length), 0);
+  const texts = [...document.body.querySelectorAll('*')].filter((one) => one.checkVisibility() && (
+    letters(one) || one.matches('input, select, textarea')));
+  texts.sort((one, other) => letters(one) - letters(other));  // the longest is taken: a single letter is left undecided
+  const each = [...new Map(texts.map((one) => [look(one), one])).values()];
+  const options = { resultTypes: ['violations'], preload: false };
+  const runs = coloursAlone ? [] : [[document, { ...options, rules: { 'color-contrast': { enabled: false } } }]];
+  runs.push([each, { ...options, runOnly: ['color-contrast'] }]);
+  const found = [];
+  for (const [where, how] of runs) found.push(...(await axe.run(where, how)).violations);
+  return found.map(({ id, help, nodes }) =>
+    `${id}: ${help}: ${nodes.map((node) => node.html.slice(0, 150)).join(' | ')}`);
+}"""
 
 
 class WatchedPage:
@@ -86,13 +112,7 @@ class WatchedPage:
 
         if not self.page.evaluate("'axe' in window"):  # half a megabyte, once for a document
             self.page.evaluate(Path(AXE_FILE_PATH).read_text(encoding="utf-8"))
-        rules = ", runOnly: ['color-contrast']" if colours_alone else ""
-        found = self.page.evaluate(
-            f"axe.run(document, {{resultTypes: ['violations'], preload: false{rules}}})"
-            ".then((found) => found.violations.map((each) =>"
-            " `${each.id}: ${each.help}: ${each.nodes.map((node) => node.html.slice(0, 150)).join(' | ')}`))"
-        )
-        return list(found)
+        return list(self.page.evaluate(_AXE, colours_alone))
 
     def too_wide(self) -> int:
         """By how many pixels the page is wider than its window."""
