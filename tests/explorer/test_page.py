@@ -170,7 +170,7 @@ def test_what_a_new_user_asks(page_of: Open, served: Served) -> None:
     page.page.get_by_role("link", name="public/default").click()
     page.page.get_by_label("Property region").fill("eu")
     page.see(re.compile("^39 names"))
-    page.page.get_by_label("Its name").fill("orders-7")
+    page.page.get_by_label("Name of the missing topic").fill("orders-7")
     page.page.get_by_role("button", name="Why not?").click()
     page.see("orders-7 is not listed for you")
     step = page.page.locator(".steps li.bad")
@@ -338,7 +338,7 @@ def test_a_question_as_others_write_it(page_of: Open, served: Served) -> None:
     ]
     assert len(lines) == 40
     dialog.get_by_role("button", name="Keep", exact=True).click()
-    page.see("Kept: it stands on the page of namespaces")
+    page.see("Kept: it is under Namespaces")
     page.go("topics/public/default?q=orders-.*&p=region=eu&mode=all")
     page.page.get_by_role("button", name="Keep, copy, export").click()
     name = dialog.get_by_label("Keep it in this browser as")
@@ -576,7 +576,7 @@ def test_the_question_of_somebody_else_and_each_step_that_takes_a_topic_away(
     page.see("This topic is hidden from you")
     page.see("hider: it is hidden from this client")
     page.go("topics/public/shut")
-    page.see("The rules let you, but a plugin refuses: it must let you pass.")
+    page.see("A plugin refuses: it must let you pass.")
 
 
 def test_signing_in(page_of: Open, guarded: Served) -> None:

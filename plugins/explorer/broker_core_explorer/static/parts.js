@@ -1,5 +1,5 @@
 // The parts that screens are built of: states of a question, copies, dialogs, fields, tables, lists of any length.
-import { UNASKABLE, askAgain, cut, html, may, number, useEffect, useId, useLayoutEffect, usePage, useRef, useState } from './page.js';
+import { UNASKABLE, askAgain, cut, html, number, useEffect, useId, useLayoutEffect, usePage, useRef, useState } from './page.js';
 
 export function Answer({ ask, what, children, rights }) {
   const { data, error, loading, slow, again } = ask;
@@ -23,10 +23,10 @@ export function Failure({ error, what, again, rights }) {
   }
   if (error.status === 403) {
     const as = error.problem?.as;
-    const gate = !as && me && rights && may(me, rights.split(' ')[0], / all /.test(rights) ? 'everywhere' : 'namespace');
+    const gate = !as && error.message && !/ has no right to /.test(error.message);
     return html`<div class="state denied" role="alert">
       <h2>${as ? html`The role <bdi>${as}</bdi>` : 'You'} may not see ${what}</h2>
-      <p>${as ? '' : gate ? 'The rules let you, but a plugin refuses: it must let you pass.' : me?.role ? html`The role <b>${me.role}</b> lacks the right.` : 'You lack the right.'}
+      <p>${as ? '' : gate ? 'A plugin refuses: it must let you pass.' : me?.role ? html`The role <b>${me.role}</b> lacks the right.` : 'You lack the right.'}
         ${rights && !gate && html` It needs <b>${rights}</b>, which an operator gives by a rule in <code>[authorization]</code>.`}</p>
       <p class="muted">${error.message}</p>
     </div>`;
@@ -35,9 +35,9 @@ export function Failure({ error, what, again, rights }) {
   const title = held ? 'Many topics are missing at once: the listing is held'
     : error.status === 0 ? 'The server does not answer'
     : error.status === UNASKABLE ? `A browser cannot ask for ${what}`
-    : error.status === 404 ? `There is no such thing: ${what}`
+    : error.status === 404 ? `The server does not know ${what}`
     : error.status === 429 ? 'A quota is used up'
-    : error.status === 503 ? 'The server has no place for this now'
+    : error.status === 503 ? 'The server is too busy for this now'
     : `The server could not show ${what}`;
   return html`<div class="state failed" role="alert">
     <h2>${title}</h2>

@@ -160,7 +160,7 @@ export function Keep({ question, total, refused, close }) {
     <div class="line">
       <${Field} label="Keep it in this browser as" class="grows" hint=${replaces && 'Another question is kept by this name: it would be lost.'}><${TextInput} value=${name} set=${setName} /><//>
       <button type="button" class="primary" disabled=${!name} onClick=${() => {
-        say(save(name, location.hash) ? 'Kept: it stands on the page of namespaces' : 'This browser stores nothing for this page');
+        say(save(name, location.hash) ? 'Kept: it is under Namespaces' : 'Not kept: this browser stores nothing for this page');
         close();
       }}>${replaces ? 'Replace it' : 'Keep'}</button>
     </div>
@@ -259,7 +259,7 @@ function MoreOfQuestion({ question, set, asks }) {
       : html`<p class="hint">To ask as somebody else you need the right <b>admin</b> in this namespace.</p>`}
       ${as === null ? null : html`<button type="button" onClick=${() => set({ as: null })}>As myself</button>`}</div>`}
     <div class="line">
-      <${Field} label="One more property" hint="As a consumer sends it. Those that select nothing go to plugins alone.">
+      <${Field} label="One more property" hint="As a consumer sends it: plugins may decide by it.">
         <${TextInput} value=${pair} set=${setPair} placeholder="key=value" onKeyDown=${(event) => event.key === 'Enter' && add()} />
       <//>
       <button type="button" disabled=${!whole} onClick=${add}>Add</button>

@@ -203,7 +203,7 @@ function Plugin({ plugin, brought }) {
       ['Hooks', (plugin.hooks || []).map((hook) => hook.replace(/^broker_core_/, '')).join(', ') || 'none'],
       ['Deadline', duration(plugin.deadline)],
       ['If it fails', plugin.on_failure || '–'],
-      ['Namespaces', plugin.namespaces?.length ? plugin.namespaces.join(', ') : 'all'],
+      ['Namespaces', plugin.namespaces?.join(', ').replace(/^\*$/, 'all') || 'all'],
       ...(plugin.depends_on?.length ? [['Depends on', plugin.depends_on.join(', ')]] : []),
       ...(plugin.abandoned_calls ? [['Calls past their deadline that still run', number(plugin.abandoned_calls)]] : []),
     ]} />

@@ -166,7 +166,7 @@ function WhyBox({ question }) {
     event.preventDefault();
     if (name) go(linkIn('why', question.namespace, queryOf(question, { topic: name })));
   }}><h2>Is a topic missing?</h2>
-    <div class="line"><${Field} label="Its name" class="grows"><${TextInput} value=${name} set=${set} placeholder="orders-7" /><//>
+    <div class="line"><${Field} label="Name of the missing topic" class="grows"><${TextInput} value=${name} set=${set} placeholder="orders-7" /><//>
     <button type="submit" class="primary">Why not?</button></div><${MakeOne} /></form>`;
 }
 
@@ -185,11 +185,11 @@ function Cost({ data }) {
   return html`<section class="panel"><h2>How it was found</h2>
     <p>${HOW[plan?.how === 'none' && data.total ? 'all' : plan?.how] || plan?.how || ''}</p>
     <${Facts} items=${[
-      ['Server', duration(typeof plan?.ms === 'number' ? plan.ms / 1000 : undefined)],
-      ['Until shown', duration(data.took)],
-      ...(plan?.required?.length ? [['Must have', plan.required.map((each) => html`<code>${each}</code> `)]] : []),
+      ['Time of the server', duration(typeof plan?.ms === 'number' ? plan.ms / 1000 : undefined)],
+      ['Time until shown', duration(data.took)],
+      ...(plan?.required?.length ? [['Names must have', plan.required.map((each) => html`<code>${each}</code> `)]] : []),
       ...(explained ? [['Listed by', explained.lister || 'the catalogue']] : []),
-      ...(data.topics_hash ? [['Hash', html`<code>${data.topics_hash}</code>`]] : []),
+      ...(data.topics_hash ? [['Hash of the names', html`<code>${data.topics_hash}</code>`]] : []),
     ]} /></section>`;
 }
 
@@ -339,13 +339,13 @@ export function Topic({ place }) {
 function Configs({ path }) {
   const ask = useGet(`${path}/configs`);
   const [all, showAll] = useState(false);
-  const from = { topic: 'this topic', settings: 'the server’s settings', default: 'Kafka' };
+  const from = { topic: 'this topic', settings: 'the server’s settings', default: 'default' };
   return html`<h2>Configs of Kafka</h2><${Answer} ask=${ask} what="the configs" rights="list">${({ items }) => {
     const shown = (items || []).filter((each) => all || each.source !== 'default');
     return html`${shown.length ? html`<${Table} caption="Configs of Kafka" head=${['config', 'value', 'from']}
         rows=${shown.map((each) => [html`<code>${each.name}</code>`, html`<bdi>${each.value}</bdi>`, from[each.source] || each.source])} />`
-      : html`<p class="muted">${items === null ? 'Not known of this topic: the server does not hold it.' : 'None is set: Kafka’s own count.'}</p>`}
-      ${items === null || all ? null : html`<p><button type="button" class="quiet" onClick=${() => showAll(true)}>Show Kafka’s own too</button></p>`}`;
+      : html`<p class="muted">${items === null ? 'Not known of this topic: the server does not hold it.' : 'None is set: the defaults of Kafka count.'}</p>`}
+      ${items === null || all ? null : html`<p><button type="button" class="quiet" onClick=${() => showAll(true)}>Show the defaults</button></p>`}`;
   }}<//>`;
 }
 
