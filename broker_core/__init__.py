@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from broker_core.listing.details import Details
     from broker_core.listing.encoded_names import EncodedNames
     from broker_core.listing.listing import Listing, Selection
-    from broker_core.listing.page import Page, Position
+    from broker_core.listing.pages.page import Page, Position
     from broker_core.memory.bounded_cache import BoundedCache
     from broker_core.names import Mode, NamespaceName, TopicName
     from broker_core.plugin_api.check_findings import Check
@@ -87,9 +87,9 @@ _imported: Final = lazy_exports(
         "ListingRequest": ".plugin_api.listing_request",
         "Mode": ".names",
         "NamespaceName": ".names",
-        "Page": ".listing.page",
+        "Page": ".listing.pages.page",
         "Peer": ".access.peer",
-        "Position": ".listing.page",
+        "Position": ".listing.pages.page",
         "Principal": ".access.principal",
         "Refused": ".access.access",
         "RestAnswer": ".plugin_api.rest_answer",

@@ -15,14 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core.errors import InvalidListing
-from broker_core.listing.build_chunks import checked_local_names
-from broker_core.listing.chunk import Chunk
-from broker_core.listing.chunk_forms import SortedForms
-from broker_core.listing.crc_combine import joined_groups
-from broker_core.listing.fields_codec import decode_fields, encode_fields, fields_fault
+from broker_core.listing.chunks.build_chunks import checked_local_names
+from broker_core.listing.chunks.chunk import Chunk
+from broker_core.listing.chunks.chunk_forms import SortedForms
+from broker_core.listing.fields.fields_codec import decode_fields, encode_fields, fields_fault
+from broker_core.listing.hashes.crc_combine import joined_groups
+from broker_core.listing.hashes.topics_hash import crc_text, crcs_of_parts, extend_crc
 from broker_core.listing.listing_part import row_range
-from broker_core.listing.pattern_set import match_patterns, matching_rows
-from broker_core.listing.topics_hash import crc_text, crcs_of_parts, extend_crc
+from broker_core.listing.search.pattern_set import match_patterns, matching_rows
 from broker_core.names import DOMAINS, NamespaceName
 from broker_core.names.column_sort import sorted_rows
 from broker_core.names.hash_order import hash_order_key, is_ascending, names_of_key

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from broker_core.listing.chunk import Chunk
-from broker_core.listing.chunk_rows import ChunkRows
-from broker_core.listing.fields_codec import gathered
+from broker_core.listing.chunks.chunk import Chunk
+from broker_core.listing.chunks.chunk_rows import ChunkRows
+from broker_core.listing.fields.fields_codec import gathered
 
 __all__ = ["GATHERED", "FieldsReader"]
 

@@ -18,17 +18,17 @@ import pyarrow.compute as pc
 
 from broker_core.counted import counted
 from broker_core.immutable.sealed import Sealed, seal
-from broker_core.listing.build_chunks import build_chunks, checked_local_names
+from broker_core.listing.changes.listing_splice import Changed, splice
+from broker_core.listing.changes.name_places import locate
+from broker_core.listing.changes.part_difference import part_difference
+from broker_core.listing.changes.part_hash import bytes_to_hash, compute_hash, remembered_hash
+from broker_core.listing.changes.selection_splice import bytes_to_splice, own_chunks, spliced_at, spliced_part
+from broker_core.listing.chunks.build_chunks import build_chunks, checked_local_names
 from broker_core.listing.fields_reader import GATHERED, FieldsReader
 from broker_core.listing.listing_data import ListingData, RowsKey
 from broker_core.listing.listing_part import Part, checked_mask, row_range
-from broker_core.listing.listing_splice import Changed, splice
-from broker_core.listing.name_places import locate
-from broker_core.listing.part_difference import part_difference
-from broker_core.listing.part_hash import bytes_to_hash, compute_hash, remembered_hash
-from broker_core.listing.pattern_matches import find_matches, matches_are_quick
 from broker_core.listing.record_batches import record_batches
-from broker_core.listing.selection_splice import bytes_to_splice, own_chunks, spliced_at, spliced_part
+from broker_core.listing.search.pattern_matches import find_matches, matches_are_quick
 from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode, NamespaceName
 from broker_core.names.hash_order import hash_order_keys
 from broker_core.names.name_columns import as_column, split_full_names

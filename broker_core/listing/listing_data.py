@@ -19,13 +19,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core.errors import InvalidListing
-from broker_core.listing.chunk import Chunk
-from broker_core.listing.chunk_rows import ChunkRows
-from broker_core.listing.claimed_chunks import claimed_chunks
-from broker_core.listing.fields_codec import name_start
-from broker_core.listing.joined_crcs import JoinedCrcs, TextCrc, joined, without_first_comma
-from broker_core.listing.memo_key import MemoKey, Remembered
-from broker_core.listing.topics_hash import EMPTY_HASH, crc_text
+from broker_core.listing.chunks.chunk import Chunk
+from broker_core.listing.chunks.chunk_rows import ChunkRows
+from broker_core.listing.chunks.claimed_chunks import claimed_chunks
+from broker_core.listing.chunks.memo_key import MemoKey, Remembered
+from broker_core.listing.fields.fields_codec import name_start
+from broker_core.listing.hashes.joined_crcs import JoinedCrcs, TextCrc, joined, without_first_comma
+from broker_core.listing.hashes.topics_hash import EMPTY_HASH, crc_text
 from broker_core.memory.bounded_cache import BoundedCache
 from broker_core.names import Mode, NamespaceName
 from broker_core.names.hash_order import hash_order_bytes, hash_order_key

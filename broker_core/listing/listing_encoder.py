@@ -15,15 +15,15 @@ import numpy as np
 import pyarrow as pa
 
 from broker_core.errors import InvalidListing, InvalidName
-from broker_core.listing.build_chunks import cut_chunk, cuts_by_size
-from broker_core.listing.chunk import Chunk
-from broker_core.listing.chunk_size import chunk_size
-from broker_core.listing.fields_codec import binary_column, encode_fields
-from broker_core.listing.joined_crcs import with_first_comma
+from broker_core.listing.chunks.build_chunks import cut_chunk, cuts_by_size
+from broker_core.listing.chunks.chunk import Chunk
+from broker_core.listing.chunks.chunk_size import chunk_size
+from broker_core.listing.fields.fields_codec import binary_column, encode_fields
+from broker_core.listing.fields.topic_field import TAG
+from broker_core.listing.hashes.joined_crcs import with_first_comma
+from broker_core.listing.hashes.topics_hash import crc_text, extend_crc
 from broker_core.listing.listing import Listing, listing_of
 from broker_core.listing.listing_data import ListingData
-from broker_core.listing.topic_field import TAG
-from broker_core.listing.topics_hash import crc_text, extend_crc
 from broker_core.names import MAX_NAME_BYTES, NON_PERSISTENT, Mode, NamespaceName
 from broker_core.names.column_sort import sorted_rows
 from broker_core.names.hash_order import hash_order_bytes, hash_order_key, is_ascending

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from broker_core.listing.details import Details
 from broker_core.listing.listing import Selection
-from broker_core.listing.page import Position
-from broker_core.listing.topic_filter import TopicFilter
+from broker_core.listing.pages.page import Position
+from broker_core.listing.selections.topic_filter import TopicFilter
 from broker_core.patterns import TopicsPattern
 from broker_core.pipeline.answer import Trace
 from broker_core.pipeline.held_permit import HeldPermit

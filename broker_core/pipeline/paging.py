@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from broker_core.listing.listing import Listing, Selection, data_of
-from broker_core.listing.page import Page, Position
-from broker_core.listing.page_walk import PageNames, PageStart, PageWalk
+from broker_core.listing.pages.page import Page, Position
+from broker_core.listing.pages.page_walk import PageNames, PageStart, PageWalk
 from broker_core.pipeline.allowed_topics import allowed
 from broker_core.pipeline.answer import Answer
 from broker_core.pipeline.listing_details import ListingDetails

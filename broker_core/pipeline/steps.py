@@ -13,7 +13,7 @@ from typing import Final
 from broker_core.access.asker import Asker
 from broker_core.errors import Cause, ListingFailed
 from broker_core.listing.listing import Selection, unhashed_bytes
-from broker_core.listing.selection_search import search, search_is_quick
+from broker_core.listing.selections.selection_search import search, search_is_quick
 from broker_core.memory.permits import Permits
 from broker_core.names import NamespaceName
 from broker_core.patterns import TopicsPattern

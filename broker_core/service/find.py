@@ -28,7 +28,7 @@ from broker_core.concurrency.loop_turn import loop_turn
 from broker_core.errors import Cause, ListingFailed
 from broker_core.listing.details import TOPIC, Details
 from broker_core.listing.listing import Selection
-from broker_core.listing.names_of_topic import topic_names
+from broker_core.listing.pages.names_of_topic import topic_names
 from broker_core.names import PERSISTENT, NamespaceName, TopicName
 from broker_core.pipeline import Pipeline
 from broker_core.plugin_api.listing_request import ListingRequest

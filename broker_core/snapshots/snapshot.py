@@ -7,10 +7,10 @@ from typing import Final, Protocol
 
 from broker_core.change_log import CatalogVersion
 from broker_core.concurrency.steps import Steps, finished
+from broker_core.listing.changes.listing_splice import Changed, splicing
 from broker_core.listing.listing import Listing, Selection, data_of, listing_of, selection_of
 from broker_core.listing.listing_data import ListingData
-from broker_core.listing.listing_splice import Changed, splicing
-from broker_core.listing.select_by_properties import (
+from broker_core.listing.properties.select_by_properties import (
     is_quick_to_select,
     remembered_selection,
     select_by_properties,

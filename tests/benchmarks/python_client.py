@@ -71,7 +71,10 @@ async def _measure(url: str, namespace: str, pattern: str) -> ClientFigures:
             seconds.append(time.perf_counter() - began)
         small_cpu = (time.process_time() - began_cpu) / _SMALL
         del listing
-        for module in ("pyarrow.compute", "broker_core.listing.search_fields"):  # what large answers take
+        for module in (
+            "pyarrow.compute",
+            "broker_core.listing.fields.search_fields",
+        ):  # what large answers take
             importlib.import_module(module)
         before, blocks = resident(os.getpid()), sys.getallocatedblocks()
         listing = await client.get_topics_under_namespace(namespace)

@@ -16,7 +16,7 @@ import pyarrow as pa
 from broker_core.access.asker import Asker
 from broker_core.access.authorization import Authorization
 from broker_core.listing.listing import Listing, Selection, data_of
-from broker_core.listing.topic_filter import TopicFilter, filtered
+from broker_core.listing.selections.topic_filter import TopicFilter, filtered
 from broker_core.names import Mode, NamespaceName
 from broker_core.settings import AuthorizationSettings
 

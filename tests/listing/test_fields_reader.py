@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from broker_core import Listing, Mode
-from broker_core.listing.chunk import Chunk
-from broker_core.listing.chunk_rows import ChunkRows
+from broker_core.listing.chunks.chunk import Chunk
+from broker_core.listing.chunks.chunk_rows import ChunkRows
 from broker_core.listing.fields_reader import GATHERED, FieldsReader
 from broker_core.listing.listing import data_of
 from tests.support.chunks import tiny_chunks

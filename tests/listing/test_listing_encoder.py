@@ -7,7 +7,7 @@ import random
 import pytest
 
 from broker_core.errors import InvalidListing
-from broker_core.listing.block_hashes import crc_of_fields
+from broker_core.listing.chunks.block_hashes import crc_of_fields
 from broker_core.listing.listing import Listing, data_of
 from broker_core.listing.listing_encoder import ListingEncoder
 from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode, NamespaceName

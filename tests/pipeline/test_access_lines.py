@@ -11,7 +11,7 @@ import pytest
 from broker_core import TopicListingResult
 from broker_core.access.asker import Asker
 from broker_core.errors import Cause, ListingFailed, ResponseTooLarge
-from broker_core.listing.page import Page
+from broker_core.listing.pages.page import Page
 from broker_core.logs import AccessLog
 from broker_core.pipeline import PipelineOptions, QuestionText, Sight
 from broker_core.pipeline.standing_answer import StandingAnswer

@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow.compute as pc
 
 from broker_core import TopicListingResult
+from broker_core.listing.hashes.topics_hash import topics_hash
 from broker_core.listing.listing import Listing
-from broker_core.listing.topics_hash import topics_hash
 from broker_core.memory.estimates import INITIAL_SIZE
 from broker_core.names import Mode
 from broker_core.pipeline import Trace

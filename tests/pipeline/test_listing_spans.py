@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from broker_core import TopicListingResult
 from broker_core.access.asker import Asker
 from broker_core.errors import ListingFailed
-from broker_core.listing.page import Page
+from broker_core.listing.pages.page import Page
 from broker_core.pipeline.options import PipelineOptions
 from broker_core.pipeline.sight import Sight
 from broker_core.pipeline.standing_answer import StandingAnswer

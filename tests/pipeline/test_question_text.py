@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker_core.listing.page import Page
+from broker_core.listing.pages.page import Page
 from broker_core.pipeline import QuestionText
 from tests.support.pipelines import request
 

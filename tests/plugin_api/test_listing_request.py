@@ -10,7 +10,7 @@ import pytest
 
 from broker_core.access.asker import Asker
 from broker_core.errors import TooManyRequests
-from broker_core.listing.page import Page, Position
+from broker_core.listing.pages.page import Page, Position
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import compile_pattern
 from broker_core.plugin_api.listing_request import ListingRequest

@@ -11,7 +11,7 @@ import pytest
 
 from broker_core.listing.details import Details
 from broker_core.listing.listing import Listing
-from broker_core.listing.page import Position
+from broker_core.listing.pages.page import Position
 from broker_core.names import Mode
 from broker_core.plugin_api.listing_result import AnswerKind, TopicListingResult
 

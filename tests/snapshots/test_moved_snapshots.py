@@ -17,7 +17,7 @@ from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.store.topic_edits import Edit
 from broker_core.catalog.topic_decisions import creation, deletion
 from broker_core.change_log import CatalogVersion, Change, Changes, Operation
-from broker_core.listing.build_chunks import build_chunks
+from broker_core.listing.chunks.build_chunks import build_chunks
 from broker_core.listing.listing import data_of, listing_of
 from broker_core.listing.listing_data import ListingData
 from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode, NamespaceName, TopicName

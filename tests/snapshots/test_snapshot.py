@@ -65,7 +65,7 @@ def test_what_is_remembered_or_quick_takes_no_time(
     found = snapshot.selected_now({"region": "eu"})
     assert found is not None
     assert names_of(found) == {"persistent://a/b/a"}
-    monkeypatch.setattr("broker_core.listing.select_by_properties._QUICK", 0)
+    monkeypatch.setattr("broker_core.listing.properties.select_by_properties._QUICK", 0)
     assert snapshot.selected_now({"region": "us"}) is None
     assert len(snapshot.select({"region": "us"})) == 0
     none = snapshot.selected_now({"region": "us"}, quick=False)

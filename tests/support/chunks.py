@@ -8,9 +8,10 @@ from unittest.mock import patch
 
 import pytest
 
-from broker_core.listing import chunk_size, listing_data
-from broker_core.listing.chunk import Chunk
-from broker_core.listing.chunk_size import ChunkSize
+from broker_core.listing import listing_data
+from broker_core.listing.chunks import chunk_size
+from broker_core.listing.chunks.chunk import Chunk
+from broker_core.listing.chunks.chunk_size import ChunkSize
 
 __all__ = ["first_keys_read", "tiny_chunks"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from broker_core.listing.topic_field import topic_field
+from broker_core.listing.fields.topic_field import topic_field
 from broker_core.wire.pulsar.commands import get_topics_response_head
 
 __all__ = ["get_topics_response"]

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from broker_core.listing.details import TOPIC, Details
 from broker_core.listing.listing import Selection
-from broker_core.listing.page_order import topic_ends
-from broker_core.listing.page_walk import PageStart, PageWalk
+from broker_core.listing.pages.page_order import topic_ends
+from broker_core.listing.pages.page_walk import PageStart, PageWalk
 from broker_core.listing.rendered.block_size import BLOCK, BlockSize
 from broker_core.listing.rendered.detail_values import all_pairs_bytes, pairs_bytes
 from broker_core.listing.rendered.name_blocks import RenderedNames

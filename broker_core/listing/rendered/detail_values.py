@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker_core.listing.json_escapes import escaped, needs_escapes
+from broker_core.listing.chunks.json_escapes import escaped, needs_escapes
 from broker_core.listing.rendered.topic_id_texts import topic_id_texts
 from broker_core.names.name_columns import column_data
 

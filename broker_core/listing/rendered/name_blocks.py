@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker_core.listing.chunk import Chunk
-from broker_core.listing.fields_codec import decode_fields, name_start
-from broker_core.listing.json_escapes import escaped, needs_escapes
+from broker_core.listing.chunks.chunk import Chunk
+from broker_core.listing.chunks.json_escapes import escaped, needs_escapes
+from broker_core.listing.fields.fields_codec import decode_fields, name_start
 from broker_core.listing.listing import Selection, data_of, part_of
 from broker_core.listing.rendered.block_size import BlockSize
 from broker_core.names.name_columns import column_data, contains

@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from broker_core.counted import counted
 from broker_core.listing.listing import Selection
-from broker_core.listing.page import Page, Position
-from broker_core.listing.page_order import first_out_of_order, in_page_order
+from broker_core.listing.pages.page import Page, Position
+from broker_core.listing.pages.page_order import first_out_of_order, in_page_order
 from broker_core.names import TopicName
 from broker_core.pipeline.verification.bad_topics import bad_topics
 

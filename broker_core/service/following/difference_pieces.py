@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple, TypeAlias
 
 from broker_core.listing.listing import Selection
-from broker_core.listing.selection_difference import selection_difference
+from broker_core.listing.selections.selection_difference import selection_difference
 from broker_core.service.following.follower import Change, Renderer
 
 __all__ = ["MOST", "JoinedUpdates", "Piece", "difference_pieces", "joined_updates"]

@@ -17,8 +17,8 @@ from broker_core.access.asker import Asker
 from broker_core.concurrency.loop_turn import loop_turn
 from broker_core.errors import ListingFailed
 from broker_core.listing.listing import Listing
-from broker_core.listing.property_values import has_property_values
-from broker_core.listing.selection_difference import (
+from broker_core.listing.properties.property_values import has_property_values
+from broker_core.listing.selections.selection_difference import (
     QUICK_BYTES,
     difference_bytes,
     known_changes,

@@ -20,7 +20,11 @@ from broker_core.access.asker import Asker
 from broker_core.concurrency.loop_turn import loop_turn
 from broker_core.errors import Cause, ListingFailed, TooManyRequests
 from broker_core.listing.listing import Listing, Selection
-from broker_core.listing.selection_difference import QUICK_BYTES, difference_bytes, selection_difference
+from broker_core.listing.selections.selection_difference import (
+    QUICK_BYTES,
+    difference_bytes,
+    selection_difference,
+)
 from broker_core.memory.permit_budget import Permit
 from broker_core.memory.permit_errors import PermitError, permits_refused
 from broker_core.names import Mode, NamespaceName

@@ -1,8 +1,8 @@
 """The answer to a listing, around topics that are encoded already.
 
-A listing holds each name as the bytes of its protobuf field (:mod:`broker_core.listing.topic_field`). An answer is a
-head, a run of those bytes and a tail: nothing is copied, and nothing is done per topic. Its exact size is known before
-it is sent.
+A listing holds each name as the bytes of its protobuf field (:mod:`broker_core.listing.fields.topic_field`). An answer
+is a head, a run of those bytes and a tail: nothing is copied, and nothing is done per topic. Its exact size is known
+before it is sent.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
-from broker_core.listing.topic_field import varint
+from broker_core.listing.fields.topic_field import varint
 from broker_core.wire.pulsar.frames import MAX_COMMAND_SIZE, FrameError
 
 __all__ = ["WARNING", "get_topics_response_head"]

@@ -2,7 +2,7 @@
 
 A listing holds each name as a field with the tag of GET_TOPICS' answer, which ``new_topics`` has too; the topics of
 SUCCESS and deleted topics have the tag :data:`OTHER_TAG`
-(:func:`~broker_core.listing.tagged_fields.tagged_fields`).
+(:func:`~broker_core.listing.selections.tagged_fields.tagged_fields`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import struct
 from functools import lru_cache
 from typing import Final
 
-from broker_core.listing.topic_field import varint
+from broker_core.listing.fields.topic_field import varint
 from broker_core.wire.pulsar.frames import MAX_COMMAND_SIZE, FrameError
 
 __all__ = ["OTHER_TAG", "watch_success_head", "watch_update", "watch_update_body"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from broker_core.catalog.snapshots.name_changes import NameChanges, read_name_changes
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.change_log import CatalogVersion, Gap
-from broker_core.listing.listing_splice import Changed
+from broker_core.listing.changes.listing_splice import Changed
 from broker_core.names import Mode, NamespaceName, TopicName
 
 NAMESPACE = NamespaceName("a", "b")

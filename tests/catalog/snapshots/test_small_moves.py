@@ -13,8 +13,8 @@ from broker_core.catalog.snapshots.recent_changes import KeptSnapshots
 from broker_core.catalog.snapshots.small_moves import SmallMoves
 from broker_core.catalog.store.file_watch import FileWatch
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
-from broker_core.listing.chunk import Chunk
-from broker_core.listing.chunk_splice import spliced_chunk
+from broker_core.listing.chunks.chunk import Chunk
+from broker_core.listing.chunks.chunk_splice import spliced_chunk
 from broker_core.listing.listing import data_of
 from broker_core.memory.permits import Permits
 from broker_core.names import Mode, NamespaceName
@@ -75,7 +75,7 @@ async def test_a_few_changes_are_made_by_the_loop(kept: Kept, monkeypatch: pytes
         threads.append(threading.current_thread())
         return spliced_chunk(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("broker_core.listing.listing_splice.spliced_chunk", noted)
+    monkeypatch.setattr("broker_core.listing.changes.listing_splice.spliced_chunk", noted)
     with tiny_chunks(2000):
         before = kept.keep(Mode.PERSISTENT)
         assert before.listing.topics_hash

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from broker_core.listing.topics_hash import topics_hash
+from broker_core.listing.hashes.topics_hash import topics_hash
 from tests.cli.conftest import Cli, InstallPlugin
 
 NAMES = [f"persistent://public/default/orders-{region}" for region in ("eu", "us")]

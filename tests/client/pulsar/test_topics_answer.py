@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from broker_core.client.errors import UnexpectedAnswer
 from broker_core.client.pulsar.topics_answer import TopicsAnswer, peek_request_id
-from broker_core.listing.search_fields import search_fields
-from broker_core.listing.topic_field import topic_field
+from broker_core.listing.fields.search_fields import search_fields
+from broker_core.listing.fields.topic_field import topic_field
 from broker_core.wire.pulsar.commands import decode
 from broker_core.wire.pulsar.frames import HEADER_SIZE, FrameError
 from tests.support.topics_answers import get_topics_response

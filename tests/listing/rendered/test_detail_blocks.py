@@ -14,7 +14,7 @@ from broker_core.listing.rendered.block_size import BLOCK, BlockSize
 from broker_core.listing.rendered.detail_blocks import detail_blocks, detail_size
 from broker_core.listing.rendered.details import detail_json_items
 from broker_core.listing.rendered.name_blocks import RenderedNames
-from tests.listing.test_page_walk import FULL
+from tests.listing.pages.test_page_walk import FULL
 from tests.support.topics import listing_of, persistent
 
 #: Bytes of a chunk of the second round.

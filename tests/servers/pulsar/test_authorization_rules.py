@@ -15,7 +15,7 @@ from broker_core.access.asker import Asker
 from broker_core.access.authorization import Authorization
 from broker_core.client import ServerRefused
 from broker_core.errors import Cause, ListingFailed, ServerError
-from broker_core.listing.page import Page
+from broker_core.listing.pages.page import Page
 from broker_core.pipeline import explain
 from broker_core.plugin_api.hookspecs import ListingOutcome
 from broker_core.servers.pulsar.listing_job import ListingJob, SmallListingJob

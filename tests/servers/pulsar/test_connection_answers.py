@@ -6,7 +6,7 @@ import pytest
 
 from broker_core.access.asker import Asker
 from broker_core.errors import ServerError
-from broker_core.listing.topics_hash import topics_hash
+from broker_core.listing.hashes.topics_hash import topics_hash
 from broker_core.pipeline import PipelineOptions
 from broker_core.servers.pulsar import PulsarOptions
 from broker_core.settings import PatternsSettings, PulsarSettings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from broker_core import TopicListingResult
-from broker_core.listing.topics_hash import topics_hash
+from broker_core.listing.hashes.topics_hash import topics_hash
 from tests.support.memory_lister import MemoryLister
 from tests.support.plugin_answers import (
     NAMESPACE,

@@ -12,7 +12,7 @@ import pytest
 
 from broker_core import ListingRequest, TopicListingResult
 from broker_core.errors import ServerError
-from broker_core.listing.topics_hash import topics_hash
+from broker_core.listing.hashes.topics_hash import topics_hash
 from tests.support.memory_lister import MemoryLister
 from tests.support.plugin_answers import (
     NAMESPACE,

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_core.listing.build_chunks import build_chunks
-from broker_core.listing.chunk import Chunk
+from broker_core.listing.chunks.build_chunks import build_chunks
+from broker_core.listing.chunks.chunk import Chunk
 from broker_core.names import PERSISTENT, NamespaceName
 from broker_core.snapshots.stored.chunk_columns import chunk_of, file_of, in_order
 from broker_core.snapshots.stored.column_file import read_columns

@@ -17,7 +17,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from broker_core.change_log import CatalogVersion
-from broker_core.listing.build_chunks import build_chunks
+from broker_core.listing.chunks.build_chunks import build_chunks
 from broker_core.names import Mode, NamespaceName
 from broker_core.snapshots.stored import stored_snapshots
 from broker_core.snapshots.stored.chunk_columns import file_of

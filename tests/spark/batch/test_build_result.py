@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from broker_core.listing.topics_hash import topics_hash
+from broker_core.listing.hashes.topics_hash import topics_hash
 from broker_core_spark.batch.build_result import HISTORY_SCHEMA
 from broker_core_spark.batch.builder import Builder
 from tests.support.spark_catalogues import result_of

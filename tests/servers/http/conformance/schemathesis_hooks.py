@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from schemathesis.generation import GenerationMode
 from schemathesis.generation.meta import TestPhase
 
-from broker_core.listing.page import NO_PARTITION, Position
+from broker_core.listing.pages.page import NO_PARTITION, Position
 from broker_core.names.namespace_name import MAX_NAMESPACE
 from broker_core.servers.http.api.topics.cursor import cursor_of
 

@@ -16,7 +16,7 @@ from functools import cache
 from typing import Final
 from urllib.parse import quote
 
-from broker_core.listing.page import NO_PARTITION, Position
+from broker_core.listing.pages.page import NO_PARTITION, Position
 from broker_core.servers.http.api.topics.cursor import cursor_of
 from tests.servers.http.hostile.hostile_texts import LISTING, METHODS, NAMESPACE, ODD_TEXTS, PATHS, PATTERNS
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker_core import EncodedNames
-from broker_core.listing.topics_hash import crc_text, topics_hash
+from broker_core.listing.hashes.topics_hash import crc_text, topics_hash
 from broker_core.names import Mode
 from broker_core_spark.format.canonical_question import DOMAIN_ORDER, CanonicalQuestion, required_selectors
 from broker_core_spark.serving.opened import answer_index

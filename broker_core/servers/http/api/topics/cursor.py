@@ -1,8 +1,8 @@
 """Cursors: the start of the next page, as opaque text that is safe in URLs.
 
-A cursor is a position by name (:class:`~broker_core.listing.page.Position`), so it stays valid whatever comes and goes
-around it, on every server, for any time. It is no secret and gives no rights: each page is answered by the rights of
-its asker. A sum of its bytes exposes a shortened or mistyped one, which would leave out names in silence.
+A cursor is a position by name (:class:`~broker_core.listing.pages.page.Position`), so it stays valid whatever comes and
+goes around it, on every server, for any time. It is no secret and gives no rights: each page is answered by the rights
+of its asker. A sum of its bytes exposes a shortened or mistyped one, which would leave out names in silence.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 
 import google_crc32c
 
-from broker_core.listing.page import NO_PARTITION, Position
+from broker_core.listing.pages.page import NO_PARTITION, Position
 from broker_core.names import NamespaceName, TopicName
 from broker_core.names.topic_name import MAX_NAME_BYTES
 

@@ -1,6 +1,6 @@
 """Pages of a listing, details and counts: the parameters, and the needed answers of the pipeline.
 
-The order of pages is that of :mod:`broker_core.listing.page`. Rights are asked for each page, as for any listing.
+The order of pages is that of :mod:`broker_core.listing.pages.page`. Rights are asked for each page, as for any listing.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any, Final
 
 from broker_core.errors import Cause
-from broker_core.listing.page import Page, Position
-from broker_core.listing.page_walk import PageWalk
+from broker_core.listing.pages.page import Page, Position
+from broker_core.listing.pages.page_walk import PageWalk
 from broker_core.listing.rendered.details import SHOWN_DETAILS
 from broker_core.names import NamespaceName
 from broker_core.names.partition_suffix import MAX_PARTITION_INDEX

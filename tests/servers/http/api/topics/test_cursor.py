@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_core.listing.page import Position
+from broker_core.listing.pages.page import Position
 from broker_core.names import NamespaceName
 from broker_core.names.topic_name import MAX_NAME_BYTES
 from broker_core.servers.http.api.topics.cursor import MAX_CURSOR, cursor_of, read_cursor

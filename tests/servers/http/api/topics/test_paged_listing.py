@@ -13,8 +13,8 @@ import pytest
 
 from broker_core import DescribeRequest, Details, ListingRequest, TopicListingResult, hookimpl
 from broker_core.catalog import SqliteCatalog
-from broker_core.listing.page import Position
-from broker_core.listing.topics_hash import topics_hash
+from broker_core.listing.hashes.topics_hash import topics_hash
+from broker_core.listing.pages.page import Position
 from broker_core.names import TopicName
 from broker_core.names.topic_id import topic_id_text
 from broker_core.names.topic_name import MAX_NAME_BYTES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker_core.listing.page import Page, Position
+from broker_core.listing.pages.page import Page, Position
 from broker_core.names import NamespaceName
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.servers.http.api.topics.cursor import cursor_of

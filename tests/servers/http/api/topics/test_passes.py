@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker_core.catalog import SqliteCatalog
-from broker_core.listing.page import Position
+from broker_core.listing.pages.page import Position
 from broker_core.names import TopicName
 from broker_core.testing import BlockingServer
 from tests.support.topics import local_names

@@ -1,0 +1,1 @@
+"""Changes of a listing: splices and differences, which cost the chunks that they touch."""

@@ -1,0 +1,1 @@
+"""Chunks of a listing: some thousand names each with their encoded fields, sums and property codes."""

@@ -1,0 +1,163 @@
+"""Building the chunks of a listing: sorting local names, leaving out system topics, encoding, cutting by size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from broker_core.errors import InvalidListing, InvalidName
+from broker_core.listing.chunks.chunk import Chunk
+from broker_core.listing.chunks.chunk_forms import are_plain
+from broker_core.listing.chunks.chunk_size import chunk_size
+from broker_core.listing.chunks.property_codes import PropertyCodes
+from broker_core.listing.fields.fields_codec import encode_fields
+from broker_core.names import NON_PERSISTENT, PERSISTENT, NamespaceName
+from broker_core.names.column_sort import sorted_rows
+from broker_core.names.hash_order import hash_order_key, is_ascending
+from broker_core.names.name_columns import as_column, check_local_names, column_data, system_topics, with_ends
+from broker_core.names.partition_columns import partitioned_local_names
+
+__all__ = [
+    "build_chunks",
+    "checked_local_names",
+    "chunks_of_domain",
+    "cut_chunk",
+    "cuts_by_size",
+    "joined_chunks",
+]
+
+_Array = np.ndarray[Any, Any]
+
+
+def checked_local_names(names: Any) -> pa.LargeStringArray:
+    """A column of local names as ``large_string``; raises :exc:`InvalidListing` for the first invalid one."""
+    column = as_column(names)
+    try:
+        check_local_names(column)
+    except InvalidName as error:
+        raise InvalidListing(str(error)) from None
+    return column
+
+
+def cuts_by_size(size: int, rows: int) -> list[int]:
+    """Bounds of chunks of about as many rows each, for ``rows`` of ``size`` bytes: 0, ..., ``rows``."""
+    wanted = chunk_size()
+    if size <= wanted.most and rows <= wanted.rows:
+        return [0, rows]
+    parts = max(-(-size // wanted.made), -(-2 * rows // wanted.rows))
+    cuts: list[int] = np.unique(np.linspace(0, rows, min(parts, rows) + 1).astype(np.int64)).tolist()
+    return cuts
+
+
+def build_chunks(
+    namespace: NamespaceName,
+    persistent: pa.LargeStringArray | None,
+    non_persistent: pa.LargeStringArray | None,
+    properties: Mapping[str, Mapping[str, pa.LargeStringArray]] | None = None,
+) -> list[Chunk]:
+    """The chunks of local names of either domain, which are checked, in any order, duplicates allowed.
+
+    ``properties`` has for each domain the values (or nulls) of each key, in the order of its names, which then have no
+    duplicates.
+    """
+    chunks: list[Chunk] = []
+    # In the order of the hash all of "non-persistent://" comes before all of "persistent://".
+    for domain, names in ((NON_PERSISTENT, non_persistent), (PERSISTENT, persistent)):
+        if names is not None and len(names):
+            chunks += chunks_of_domain(namespace, domain, names, (properties or {}).get(domain, {}))
+    return chunks
+
+
+def chunks_of_domain(
+    namespace: NamespaceName,
+    domain: str,
+    names: pa.LargeStringArray,
+    values: Mapping[str, pa.LargeStringArray],
+) -> Iterator[Chunk]:
+    """The chunks of local names of one domain, which are checked, in any order, duplicates allowed."""
+    rows, ordered = _ordered(names, namespace, domain)
+    if rows is not None:
+        values = {key: column.take(rows) for key, column in values.items()}
+    yield from _chunks(namespace, domain, ordered, values)
+
+
+def _chunks(
+    namespace: NamespaceName, domain: str, names: pa.LargeStringArray, values: Mapping[str, Any]
+) -> Iterator[Chunk]:
+    """The chunks of local names that are in order."""
+    head = f",{domain}://{namespace}/"
+    _, offsets = column_data(names)
+    cuts = cuts_by_size(int(offsets[-1] - offsets[0]) + (len(head) + 1) * len(names), len(names))
+    for low, high in pairwise(cuts):
+        if low == high:
+            continue
+        part = encode_fields(with_ends(names.slice(low, high - low), head, ""))
+        codes = {key: PropertyCodes.of(column.slice(low, high - low)) for key, column in values.items()}
+        data, ends = column_data(part)
+        chunk = Chunk(namespace, domain, data, ends, codes)
+        chunk.know_plain(are_plain(chunk.column(0, chunk.size)))
+        yield from cut_chunk(chunk)  # names of very different sizes
+
+
+def _ordered(
+    names: pa.LargeStringArray, namespace: NamespaceName, domain: str
+) -> tuple[pa.Array[Any] | None, pa.LargeStringArray]:
+    """The rows of local names (``None``: all) in hash order, without duplicates and system topics; and the names."""
+    rows: pa.Array[Any] | None = None
+    key = hash_order_key(names)
+    if not is_ascending(key):
+        rows = pa.array(sorted_rows(key))
+        names = names.take(rows)
+        differs = pc.not_equal(names[:-1], names[1:])
+        if differs.false_count:
+            once = pa.concat_arrays([pa.array([True]), differs])
+            names, rows = names.filter(once), rows.filter(once)
+    hidden = system_topics(partitioned_local_names(names), namespace, domain)
+    if hidden is not None:
+        shown = pc.invert(hidden)
+        rows = pa.array(np.flatnonzero(shown)) if rows is None else rows.filter(shown)
+        names = names.filter(shown)
+    return rows, names
+
+
+def cut_chunk(chunk: Chunk) -> Sequence[Chunk]:
+    """The chunk, or parts of it if it is too large; nothing if it is empty."""
+    if not chunk.size:
+        return ()
+    cuts = cuts_by_size(chunk.fields_size, chunk.size)
+    if len(cuts) == 2:
+        return (chunk,)
+    made: list[Chunk] = []
+    for low, high in pairwise(cuts):
+        offsets = chunk.field_offsets[low : high + 1] - chunk.field_offsets[low]
+        fields = pa.py_buffer(bytes(chunk.body(low, high)))
+        codes = {key: column.stretch(low, high) for key, column in chunk.properties.items()}
+        part = Chunk(chunk.namespace, chunk.domain, fields, offsets, codes)
+        if chunk.is_plain:
+            part.know_plain(True)
+        made += cut_chunk(part) if part.size > 1 and part.fields_size > chunk_size().most else (part,)
+    return made
+
+
+def joined_chunks(parts: Sequence[Chunk]) -> Chunk:
+    """One chunk of the topics of several that follow each other, in memory of its own; they are checked."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    data, offsets = column_data(pa.concat_arrays([part.column(0, part.size) for part in parts]))
+    keys = {key for part in parts for key in part.properties}
+    codes = {
+        key: PropertyCodes.joined(
+            [part.properties.get(key) or PropertyCodes.none(part.size) for part in parts]
+        )
+        for key in keys
+    }
+    chunk = Chunk(first.namespace, first.domain, data, offsets, codes)
+    if all(part.is_plain for part in parts):
+        chunk.know_plain(True)
+    return chunk

@@ -1,0 +1,1 @@
+"""Encoded fields: the names of a listing as the protobuf fields of Pulsar's answer."""

@@ -1,0 +1,1 @@
+"""Pages of a selection: their bounds, their order and the walk through them."""

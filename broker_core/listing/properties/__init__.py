@@ -1,0 +1,1 @@
+"""Properties of the listed topics: values, counts, and the topics that have asked ones."""

@@ -1,0 +1,48 @@
+"""How many names of a selection have each value of a selecting property, as a choice for users."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from broker_core.listing.chunks.property_codes import NO_VALUE
+from broker_core.listing.listing import Selection, data_of, part_of
+
+__all__ = ["count_texts", "count_values"]
+
+_TEXT = pa.large_string()
+
+
+def count_values(selection: Selection, key: str) -> pa.Table | None:
+    """The values of a property with their counts, in the form of :func:`count_texts`.
+
+    ``None`` if the listing does not have the values of this property. Nothing is done for each name in Python.
+    """
+    data, part = data_of(selection.listing), part_of(selection)
+    values: list[pa.Array] = []
+    counts: list[pa.Array] = []
+    for number, rows in part.pieces_in(data):
+        own = data.chunks[number].properties.get(key)
+        if own is None:
+            return None
+        codes = own.codes[rows.low : rows.high] if rows.rows is None else own.codes[rows.rows]
+        found = np.bincount(codes - NO_VALUE, minlength=len(own.values) + 1)[1:]
+        used = np.flatnonzero(found)
+        values.append(own.values.take(pa.array(used)))
+        counts.append(pa.array(found[used], pa.int64()))
+    return _together(pa.chunked_array(values, _TEXT), pa.chunked_array(counts, pa.int64()))
+
+
+def count_texts(texts: pa.LargeStringArray) -> pa.Table:
+    """Each text with its ``count``, the most frequent first, then by the ``value``; nulls are left out."""
+    texts = texts.drop_null()
+    return _together(texts, pa.array(np.ones(len(texts), np.int64)))
+
+
+def _together(values: pa.ChunkedArray | pa.Array, counts: pa.ChunkedArray | pa.Array) -> pa.Table:
+    table = pa.table({"value": values, "count": counts})
+    summed = table.group_by("value").aggregate([("count", "sum")])
+    found = pa.table({"value": summed["value"], "count": summed["count_sum"]})
+    order = pc.sort_indices(found, sort_keys=[("count", "descending"), ("value", "ascending")])
+    return found.take(order)
