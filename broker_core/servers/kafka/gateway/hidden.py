@@ -58,7 +58,7 @@ _NO_OFFSET: Final = {"committed_offset": -1, "committed_leader_epoch": -1, "meta
 
 
 class Undecided(CloseClient):
-    """It cannot be told for now which topics are hidden: the client is to try again."""
+    """Refusal while it is not known which topics are hidden: the client asks again."""
 
 
 async def hidden(
