@@ -10,7 +10,8 @@ TESTS = Path(__file__).parent
 
 
 @pytest.mark.parametrize(
-    "file", ["names/test_mode.py", "listing/fields/test_topic_field.py", "test_tree.py", "settings/test_load.py"]
+    "file",
+    ["names/test_mode.py", "listing/fields/test_topic_field.py", "test_tree.py", "settings/test_load.py"],
 )
 def test_units(file: str) -> None:
     assert is_unit_tests(TESTS / file, TESTS)
