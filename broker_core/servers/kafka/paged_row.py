@@ -282,13 +282,12 @@ class _Paging:
 
 
 def _is_refused(shape: Shape, fields: Fields) -> bool:
-    """Whether an answer is the one row with the error of a request that names nothing: it is before all cursors, and
-    without it the page would be the empty end of a pass.
+    """Whether an answer is the one directory with the error of a refused request: it is before all cursors, and without
+    it the page would be the empty end of a pass.
     """
-    rows = None if shape.lone is None else fields[shape.answered[0].array]
-    if not isinstance(rows, list) or len(rows) != 1 or not rows[0].get("error_code"):
-        return False
-    return all(rows[0].get(name) == value for name, value in (shape.lone or {}).items())
+    rows = fields[shape.answered[0].array] if shape.lone == _DIRECTORY else None
+    is_alone = isinstance(rows, list) and len(rows) == 1 and bool(rows[0].get("error_code"))
+    return is_alone and rows is not None and rows[0]["log_dir"] == LOG_DIR
 
 
 async def _both(answer: Coroutine[Any, Any, Fields], check: Coroutine[Any, Any, bool]) -> tuple[Fields, bool]:

@@ -290,6 +290,12 @@ def test_a_topic_made_anew_between_two_pages_begins_at_its_first_partition(serve
         server.delete("again")
 
 
+def test_a_row_with_an_error_and_no_name_is_before_a_cursor_within_it(server: PageServer) -> None:
+    for version in (9, 12, 13):
+        asked = {"topics": [{"name": ""}], "cursor": at("", 5)}
+        assert server.ask(METADATA, version, asked)["topics"] == []
+
+
 def test_unknown_ids_come_first_one_by_one_and_cursors_say_which(server: PageServer) -> None:
     unknown = [uuid.UUID(int=2**127), uuid.UUID(int=5), uuid.UUID(int=9)]
     asked = [{"name": None, "topic_id": each} for each in (unknown[0], server.ids["a"], *unknown[1:])]
