@@ -70,6 +70,7 @@ ELSEWHERE: Final = {
     "tests.test_live_kafka_upstream:test_how_old_a_listing_may_be_and_whether_the_server_is_ready_without_nodes": {
         "kafka.upstream.max_age",
         "kafka.upstream.ready",
+        "kafka.upstream.timeout",
     },
     "tests.cli.server_process.test_hangups:test_a_hangup_changes_the_log_and_how_the_server_ends": {
         "log.level",

@@ -231,11 +231,13 @@ async def test_how_old_a_listing_may_be_and_whether_the_server_is_ready_without_
                 async with aiohttp.ClientSession() as http, http.get(url) as answer:
                     return str((await answer.json())["status"])
 
-            await client.close()
-            await node.stop()
             core = gateway.broker._core
             assert core is not None
             assert core.kafka is not None
+            assert (await gateway.reload(soon + 'timeout = "7s"\n')).failed == {}
+            assert core.kafka.cluster.options.request_timeout == 7
+            await client.close()
+            await node.stop()
             with pytest.raises(ClientError):
                 await core.kafka.cluster.refresh()
             assert await ready() == "ready"

@@ -174,7 +174,7 @@ class KafkaGateway:
 
 
 def _of_connections(upstream: KafkaUpstreamSettings) -> tuple[object, ...]:
-    return upstream.bootstrap_servers, upstream.tls, upstream.sasl
+    return upstream.bootstrap_servers, upstream.timeout, upstream.tls, upstream.sasl
 
 
 def cluster_options(upstream: KafkaUpstreamSettings) -> ClusterOptions:
@@ -187,6 +187,7 @@ def cluster_options(upstream: KafkaUpstreamSettings) -> ClusterOptions:
         ),
         brokers_tls(upstream.tls),
         _own_credentials(upstream),
+        request_timeout=upstream.timeout,
     )
 
 

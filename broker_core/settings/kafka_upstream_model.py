@@ -107,7 +107,7 @@ class KafkaUpstreamSaslSettings(Table):
 class KafkaUpstreamSettings(Table):
     """``[kafka.upstream]``: the cluster that this server is the admin gateway of."""
 
-    live: ClassVar = frozenset({"bootstrap_servers", "max_age", "ready", "sasl", "tls"})
+    live: ClassVar = frozenset({"bootstrap_servers", "max_age", "ready", "sasl", "timeout", "tls"})
 
     bootstrap_servers: tuple[Annotated[str, AfterValidator(_server)], ...] = Field(
         min_length=1, description="HOST:PORT of nodes of the cluster; the others are found by them."
@@ -128,6 +128,10 @@ class KafkaUpstreamSettings(Table):
     ports: PortRange = Field(
         default=PortRange(19_100, 19_199),
         description="FIRST-LAST: the ports of the gateway at which clients find the nodes, one for each of them.",
+    )
+    timeout: Annotated[PositiveDuration, Field(le=25.0)] = Field(
+        default=10.0,
+        description="How long a node may take to answer a question; then its part is an error, or another is asked.",
     )
     ready: bool = Field(
         default=False, description="Whether /-/ready is a 503 while no node of the cluster answers."

@@ -72,6 +72,7 @@ CASES: Final[dict[str, tuple[str, str, str]]] = {
     "kafka.upstream.bootstrap_servers": ("", '["127.0.0.1:1"]', '["127.0.0.1:1", "localhost:1"]'),
     "kafka.upstream.max_age": (_NODES, '"10s"', '"5s"'),
     "kafka.upstream.ready": (_NODES, "true", "false"),
+    "kafka.upstream.timeout": (_NODES, '"10s"', '"5s"'),
     "kafka.upstream.tls.ca": ("", '"authority.pem"', '"copied.pem"'),
     "kafka.upstream.tls.certificate": ('key = "own.key"\n', '"own.pem"', '"both.pem"'),
     "kafka.upstream.tls.key": ('certificate = "own.pem"\n', '"own.key"', '"copied.key"'),

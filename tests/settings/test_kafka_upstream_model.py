@@ -62,6 +62,7 @@ def test_a_password_in_the_settings_is_refused_and_never_shown(tmp_path: Path) -
         ('bootstrap_servers = ["a:0"]', "", "", "no HOST:PORT of a node"),
         ('bootstrap_servers = ["a:1,b:1"]', "", "", "no HOST:PORT of a node"),
         ('namespace = "orders"', "", "", "TENANT/NAMESPACE"),
+        ('timeout = "26s"', "", "", "kafka.upstream.timeout"),
         ('max_age = "0.5s"', "", "", "kafka.upstream.max_age"),
         ('ports = "19199-19100"', "", "", "the lower one first"),
         ('ports = "0-10"', "", "", "from 1 to 65535"),

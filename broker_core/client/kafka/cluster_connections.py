@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Final, TypeVar
 
 from broker_core.client.errors import ClientError, ConnectionLost
@@ -25,14 +25,19 @@ class ClusterConnections:
     """One connection for each address, which everybody shares.
 
     Nodes are reached by the addresses that the cluster advertises; if none of them can be reached, the bootstrap
-    addresses are tried again. All methods raise :exc:`~broker_core.client.ClientError`.
+    addresses are tried again. Those that are ``avoided`` at the moment come last where any node will do. All
+    methods raise :exc:`~broker_core.client.ClientError`.
     """
 
     def __init__(
-        self, bootstrap: Sequence[Address], open_one: Callable[[Address], Awaitable[NodeConnection]]
+        self,
+        bootstrap: Sequence[Address],
+        open_one: Callable[[Address], Awaitable[NodeConnection]],
+        avoided: Collection[Address] = (),
     ) -> None:
         self._bootstrap = tuple(bootstrap)
         self._open_one = open_one
+        self._avoided = avoided
         self._open: dict[Address, NodeConnection] = {}
         self._opening: dict[Address, asyncio.Task[NodeConnection]] = {}
         #: Connections that get no more requests, and may still have to answer.
@@ -47,6 +52,11 @@ class ClusterConnections:
     def is_closed(self) -> bool:
         return self._closed.is_set()
 
+    @property
+    def silent(self) -> list[Address]:
+        """The nodes whose last connection ended since an answer did not come in time."""
+        return [address for address, connection in self._open.items() if connection.is_silent]
+
     async def wait(self, seconds: float) -> None:
         """Pause, until the client is closed at the latest."""
         try:
@@ -59,7 +69,11 @@ class ClusterConnections:
 
     async def any_node(self) -> NodeConnection:
         """The open connection with the fewest requests under way, or else the first that can be opened."""
-        ready = [connection for connection in self._open.values() if connection.is_usable]
+        ready = [
+            connection
+            for address, connection in self._open.items()
+            if connection.is_usable and address not in self._avoided
+        ]
         if ready:
             # A random one of equals: else a node that knows nothing new would be asked for ever.
             return min(ready, key=lambda connection: (connection.under_way, random.random()))  # noqa: S311
@@ -142,12 +156,12 @@ class ClusterConnections:
             raise
 
     def _order(self) -> list[Address]:
-        """Addresses of nodes in any order, then the bootstrap addresses; failed ones come last."""
+        """Addresses of nodes in any order, then the bootstrap addresses; failed and avoided ones come last."""
         nodes = [] if self._cluster is None else [node.address for node in self._cluster.nodes.values()]
         random.shuffle(nodes)  # spreads clients
-        failed = list(self._failed)
+        failed = [*self._failed, *(each for each in self._avoided if each not in self._failed)]
         every = dict.fromkeys([*nodes, *self._bootstrap])
-        return sorted(every, key=lambda address: failed.index(address) if address in self._failed else -1)
+        return sorted(every, key=lambda address: failed.index(address) if address in failed else -1)
 
     # ---- the cluster ---------------------------------------------------------------------------------------
 

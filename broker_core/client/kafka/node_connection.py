@@ -112,6 +112,8 @@ class NodeConnection:
         #: Versions of APIs that the node has: from and to, by key.
         self._versions: dict[int, tuple[int, int]] = {}
         self._has_pages: bool | None = None
+        #: Whether it ended since an answer did not come in time.
+        self.is_silent = False
         self._probing = asyncio.Lock()
         self._quiet_until = 0.0
         self._session_end = math.inf
@@ -193,13 +195,15 @@ class NodeConnection:
         most: int | None = None,
         hold: Hold | None = None,
         read: ReadAnswer = read_response,
+        timeout: float | None = None,
     ) -> Answer:
         """The answer to a request of the latest version that both sides understand, ``most`` at the latest.
 
         Fields that this version lacks are left out: ``least`` is the first version with all necessary fields. Raises
         :exc:`~.errors.UnsupportedVersionException` if there is none,
         :exc:`~broker_core.client.InvalidQuestion` for values that cannot be sent,
-        :exc:`~broker_core.client.ConnectionLost`, also for a node that does not answer within ``request_timeout``, and
+        :exc:`~broker_core.client.ConnectionLost`, also for a node that does not answer within ``timeout`` (else
+        ``request_timeout``), and
         :exc:`~broker_core.client.UnexpectedAnswer`; the last two end the connection.
         """
         fault = fault_of(api.request, request)
@@ -211,7 +215,7 @@ class NodeConnection:
             raise UnsupportedVersionException(f"{self._shown} does not support {api.name}{wanted}")
         if (pause := self._quiet_until - self._loop.time()) > 0:
             await asyncio.sleep(pause)
-        message = await self._answered(api, version, request, hold)
+        message = await self._answered(api, version, request, hold, timeout)
         value = await self._decoded(api, version, message, read)
         throttle = value.get("throttle_time_ms", 0)
         if throttle > 0:
@@ -278,7 +282,12 @@ class NodeConnection:
             self._session_end = self._loop.time() + lifetime * _SESSION_SHARE
 
     async def _answered(
-        self, api: Api, version: int, request: Mapping[str, Any], hold: Hold | None = None
+        self,
+        api: Api,
+        version: int,
+        request: Mapping[str, Any],
+        hold: Hold | None = None,
+        timeout: float | None = None,
     ) -> bytes:
         if self._lost is not None:
             raise ConnectionLost(str(self._lost))
@@ -290,14 +299,14 @@ class NodeConnection:
         answer: asyncio.Future[bytes] = self._loop.create_future()
         self._under_way.append((self._last_id, answer, hold))
         self._writer.write(frame)
+        seconds = self._options.request_timeout if timeout is None else timeout
         try:
-            async with asyncio.timeout(self._options.request_timeout):
+            async with asyncio.timeout(seconds):
                 return await answer
         except TimeoutError:
+            self.is_silent = True
             # Later answers would come after it.
-            failed = ConnectionLost(
-                f"{self._shown} did not answer {api.name} within {self._options.request_timeout:g} s"
-            )
+            failed = ConnectionLost(f"{self._shown} did not answer {api.name} within {seconds:g} s")
             self.abort(failed)
             raise failed from None
 

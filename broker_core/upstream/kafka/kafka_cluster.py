@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import structlog
 
-from broker_core.client import Address, ClientError, ClientTls, ConnectionLost
+from broker_core.client import Address, ClientError, ClientTls, ConnectionLost, ConnectTimeout
 from broker_core.client.kafka import (
     Cluster,
     ClusterConnections,
@@ -81,7 +82,8 @@ Target: TypeAlias = "int | _Anywhere | Coordinator"
 
 @dataclass(frozen=True, slots=True)
 class ClusterOptions:
-    """Times in seconds, sizes in bytes. At most ``places`` requests are under way at a time; connections without one
+    """Times in seconds, sizes in bytes. A node has ``request_timeout`` to answer a question, and ``change_timeout`` to
+    make a change. At most ``places`` requests are under way at a time; connections without one
     are closed after ``idle``. The nodes are looked for every ``look`` seconds.
     """
 
@@ -91,7 +93,8 @@ class ClusterOptions:
     sasl: Sasl | None = field(default=None, repr=False)
     places: int = 32
     connect_timeout: float = 5.0
-    request_timeout: float = 20.0
+    request_timeout: float = 10.0
+    change_timeout: float = 20.0
     idle: float = 60.0
     look: float = 5.0
     max_answer: int = 256 * 1024 * 1024
@@ -127,6 +130,8 @@ class KafkaCluster:
         self._busy: set[ClusterConnections] = set()
         #: The connections of former options.
         self._former: set[ClusterConnections] = set()
+        #: The nodes that let a request wait for nothing, with the times: any other is asked before them.
+        self._silent: dict[Address, float] = {}
         self._looking: asyncio.Task[Cluster] | None = None
         #: The number of looks until now, by the id of a node that number when it was last named, and the ids that
         #: ``on_nodes`` know.
@@ -229,7 +234,10 @@ class KafkaCluster:
             if (before is None) != (self.problem is None):
                 told = "the Kafka cluster answers" if before else "the Kafka cluster does not answer"
                 _log.warning(told, reason=self.problem)
-            for row in [row for row in self._idle if row.since < loop.time() - self.options.idle]:
+            long_ago = loop.time() - self.options.idle
+            for address in [address for address, since in self._silent.items() if since < long_ago]:
+                del self._silent[address]
+            for row in [row for row in self._idle if row.since < long_ago]:
                 self._idle.remove(row)
                 await row.connections.close()
 
@@ -251,9 +259,11 @@ class KafkaCluster:
         is the client's, ``None``: the gateway's own.
 
         ``again`` false: it is not asked again if the connection is lost meanwhile, since a change may have been made.
+        Nor is a node that gave no answer in time, unless another one will do.
         ``hold`` is awaited with the size of a large answer before it is read; ``read`` makes the answer of its bytes.
         Raises :exc:`AnswerLost` and other :exc:`~broker_core.client.ClientError`.
         """
+        timeout = None if again else self.options.change_timeout
         least, most = version if isinstance(version, tuple) else (version or 0, version)
         async with self._connections(identity) as connections:
             for attempt in (1, 0):
@@ -262,11 +272,20 @@ class KafkaCluster:
                     connection = await self._connection(connections, target)
                     asked = True
                     answer = await connection.ask(
-                        api, body, least=least, most=most, hold=hold, read=partial(_without_addresses, read)
+                        api,
+                        body,
+                        least=least,
+                        most=most,
+                        hold=hold,
+                        read=partial(_without_addresses, read),
+                        timeout=timeout,
                     )
                 except ConnectionLost as lost:
                     connections.forget()
-                    if not attempt or (asked and not again):
+                    silent = connections.silent
+                    self._silent |= dict.fromkeys(silent, asyncio.get_running_loop().time())
+                    is_silent = (asked and bool(silent)) or isinstance(lost, ConnectTimeout)
+                    if not attempt or (asked and not again) or (is_silent and target is not ANY):
                         self._wrote(changed_topics(api, body, None))
                         if asked:
                             raise AnswerLost(str(lost)) from lost
@@ -281,6 +300,12 @@ class KafkaCluster:
                         connections.forget()  # clients try again, and then the new one is asked
                     return answer.value
         raise AssertionError
+
+    def in_turn(self, nodes: Cluster) -> list[int]:
+        """The ids of nodes in any order, which spreads the work, and last those that gave no answer in time."""
+        ids = list(nodes.nodes)
+        random.shuffle(ids)
+        return sorted(ids, key=lambda each: nodes.nodes[each].address in self._silent)
 
     async def check(self, identity: ClientIdentity) -> None:
         """Authenticate at a node with credentials, over a new connection.
@@ -353,11 +378,16 @@ class KafkaCluster:
         )
 
         async def open_one(address: Address) -> NodeConnection:
-            connection = await NodeConnection.open(address, of_connection)
+            try:
+                connection = await NodeConnection.open(address, of_connection)
+            except ConnectTimeout:
+                self._silent[address] = asyncio.get_running_loop().time()
+                raise
+            self._silent.pop(address, None)
             self.versions = connection.versions
             return connection
 
-        return ClusterConnections(options.bootstrap, open_one)
+        return ClusterConnections(options.bootstrap, open_one, self._silent)
 
 
 def _is_of_another(answer: Fields) -> bool:

@@ -7,7 +7,6 @@ one before costs nothing more.
 from __future__ import annotations
 
 import asyncio
-import random
 import uuid
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -160,10 +159,8 @@ class KafkaTopicStore:
     ) -> Fields:
         """All topics, from one of the nodes that can be reached."""
         cluster = self._cluster.nodes or await self._cluster.refresh()
-        nodes = list(cluster.nodes)
-        random.shuffle(nodes)  # it spreads the work
         last = ConnectionLost("the cluster has no nodes")
-        for node in nodes:
+        for node in self._cluster.in_turn(cluster):
             try:
                 await self._caught_up(node, identity)
                 return await self._cluster.request(

@@ -7,10 +7,10 @@ import pytest
 
 from broker_core.client import ClientError, ConnectionLost
 from broker_core.upstream.kafka import ANY, CONTROLLER, ClusterOptions, KafkaCluster
-from broker_core.wire.kafka import CREATE_TOPICS, DESCRIBE_CLUSTER, METADATA, ErrorCode, Fields
+from broker_core.wire.kafka import CREATE_TOPICS, DESCRIBE_CLUSTER, LIST_GROUPS, METADATA, ErrorCode, Fields
 from tests.support.kafka_serving import kafka_broker
 from tests.support.ports import free_port
-from tests.support.scripted_kafka import ScriptedKafka, metadata_of
+from tests.support.scripted_kafka import Asked, ScriptedKafka, metadata_of
 
 
 async def test_nodes_are_found_and_asked(tmp_path: Path) -> None:
@@ -48,6 +48,35 @@ async def test_a_cluster_that_does_not_answer_is_a_problem() -> None:
     with pytest.raises(ClientError):
         await cluster.request(ANY, DESCRIBE_CLUSTER, None, {})
     await cluster.stop()
+
+
+async def test_a_node_that_stands_still_is_asked_once_and_any_other_before_it() -> None:
+    goes_on = asyncio.Event()
+
+    async def stand_still(_: Asked) -> Fields:
+        await goes_on.wait()
+        return {"groups": []}
+
+    there, still = ScriptedKafka(node_id=1), ScriptedKafka(node_id=2)
+    for node in (there, still):
+        node.handlers[METADATA] = lambda _: metadata_of(there, still)
+    there.handlers[LIST_GROUPS] = lambda _: {"groups": []}
+    still.handlers[LIST_GROUPS] = stand_still
+    async with there, still:
+        addresses = tuple(("127.0.0.1", node.port) for node in (still, there))
+        cluster = KafkaCluster(ClusterOptions(addresses, request_timeout=2.0))
+        assert list((await cluster.refresh()).nodes) == [1, 2]
+        with pytest.raises(ConnectionLost, match="did not answer ListGroups within 2 s"):
+            await cluster.request(2, LIST_GROUPS, None, {})
+        assert [asked.api for asked in still.asked].count(LIST_GROUPS) == 1
+        for _ in range(8):
+            await cluster.request(ANY, LIST_GROUPS, None, {})
+        assert cluster.nodes is not None
+        assert cluster.in_turn(cluster.nodes) == [1, 2]
+        assert [asked.api for asked in still.asked].count(LIST_GROUPS) == 1
+        goes_on.set()
+        await cluster.request(2, LIST_GROUPS, None, {})
+        await cluster.stop()
 
 
 async def test_a_node_is_gone_once_two_looks_do_not_name_it() -> None:
