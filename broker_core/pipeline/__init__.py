@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from broker_core.pipeline.answer import Answer, QuestionWarning, Trace
 from broker_core.pipeline.change_notices import ChangeNotices
+from broker_core.pipeline.denial_lines import one_line_of_denials
 from broker_core.pipeline.explain import explain, pattern_facts
 from broker_core.pipeline.in_flight import NextRuns
 from broker_core.pipeline.listing_in_progress import AcceptedAnswer
@@ -32,6 +33,7 @@ __all__ = [
     "Trace",
     "explain",
     "listing_of_now",
+    "one_line_of_denials",
     "open_sight",
     "pattern_facts",
     "unfit_for_watches",

@@ -14,8 +14,6 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-import structlog
-
 from broker_core.access.access import Access
 from broker_core.access.asker import Asker
 from broker_core.access.authorization import Authorization
@@ -36,6 +34,7 @@ from broker_core.pipeline.answer_at_once import AnswerAtOnce
 from broker_core.pipeline.ask_listers import Listers
 from broker_core.pipeline.call_services import CallServices
 from broker_core.pipeline.change_notices import ChangeNotices
+from broker_core.pipeline.denial_lines import log_denial
 from broker_core.pipeline.filter_mask_hash import Finishing
 from broker_core.pipeline.guarded_answers import GuardedAnswers
 from broker_core.pipeline.held_permit import HeldPermit
@@ -66,8 +65,6 @@ from broker_core.settings import ShrinkGuardSettings
 from broker_core.tracing import stage
 
 __all__ = ["Pipeline"]
-
-_log = structlog.get_logger(__name__)
 
 
 class Pipeline:
@@ -294,7 +291,7 @@ class Pipeline:
             self.authorization.check(access, rules, some=some)
         except ListingFailed as denied:
             self.metrics.denied(access.action, "rules")
-            _log.info("denied by the rules", peer=access.asker.remote_address, message=denied.message)
+            log_denial(access, denied)
             raise
 
     async def ask_gates(

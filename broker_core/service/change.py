@@ -12,7 +12,7 @@ from broker_core.catalog import CatalogError, Edit, ImportReport, TopicWrite
 from broker_core.errors import Cause, ListingFailed
 from broker_core.guards import Deletions
 from broker_core.names import NamespaceName, TopicName
-from broker_core.pipeline import Pipeline
+from broker_core.pipeline import Pipeline, one_line_of_denials
 from broker_core.service.audit import ACTIONS, Action, Attempt
 from broker_core.service.catalog import Catalog
 from broker_core.service.topic_imports import TopicImports
@@ -107,11 +107,12 @@ class Changes:
         refused: dict[TopicName, ListingFailed] = {}
         if not self._pipeline.has_guards and self._over_http:
             return refused
-        for topic in topics:
-            try:
-                await self.allow(attempt, topic, deadline)
-            except ListingFailed as refusal:
-                refused[topic] = refusal
+        with one_line_of_denials():
+            for topic in topics:
+                try:
+                    await self.allow(attempt, topic, deadline)
+                except ListingFailed as refusal:
+                    refused[topic] = refusal
         return refused
 
     async def change(

@@ -30,7 +30,7 @@ from broker_core.listing.details import TOPIC, Details
 from broker_core.listing.listing import Selection
 from broker_core.listing.pages.names_of_topic import topic_names
 from broker_core.names import PERSISTENT, NamespaceName, TopicName
-from broker_core.pipeline import Pipeline
+from broker_core.pipeline import Pipeline, one_line_of_denials
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.service.catalog import Catalog
 from broker_core.service.plugin_topics import Known, Memo, PluginTopics
@@ -145,6 +145,10 @@ class Find:
 
     async def by_name(self, asked: Asked, topics: Sequence[TopicName]) -> list[Found]:
         """Topics of one namespace and domain, in their order; each may be a partition's name."""
+        with one_line_of_denials():
+            return await self._by_names(asked, topics)
+
+    async def _by_names(self, asked: Asked, topics: Sequence[TopicName]) -> list[Found]:
         rows: list[Found] = []
         for low in range(0, len(topics), _READ):
             await loop_turn().time()

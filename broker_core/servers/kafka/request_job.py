@@ -13,6 +13,7 @@ from broker_core.errors import ListingFailed, TooManyRequests
 from broker_core.listing.fields_reader import FieldsReader
 from broker_core.memory.permit_budget import PermitBudget
 from broker_core.memory.permits import SMALL_ANSWER
+from broker_core.pipeline import one_line_of_denials
 from broker_core.servers.connection import Closing, OutgoingAnswer
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.handler_row import AnswerLater, HandlerRow
@@ -78,7 +79,8 @@ class RequestJob:
                 )
             try:
                 async with asyncio.timeout_at(call.deadline):
-                    fields = await self._later(call)
+                    with one_line_of_denials():
+                        fields = await self._later(call)
                     error = error_in(fields)
                     pieces = await self._framed(fields)
                     throttle = 0.0

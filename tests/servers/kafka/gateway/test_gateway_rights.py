@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import pytest
+from structlog.testing import capture_logs
 
 from broker_core.servers.kafka.gateway import GATEWAY_HANDLERS
 from broker_core.settings import AuthenticationSettings, AuthorizationRule, AuthorizationSettings
@@ -115,3 +116,14 @@ async def test_a_denial_of_some_topics_takes_the_right_to_them_and_to_the_whole(
         expected = {name: set(ASKED[name]) <= {"list"} and name != "DescribeConfigs" for name in TRIED}
         assert await _let_in(ask, relayed, "secret.keys") == expected
     assert "secret.keys" in {row.name for row in await cluster.list_topics()}
+
+
+async def test_the_denials_of_a_request_are_one_line_of_the_log(tmp_path: Path, cluster: Cluster) -> None:
+    names = [f"hidden-{number}" for number in range(1200)]
+    async with _asking(tmp_path, cluster, {"actions": ("list",), "topics": ("orders",)}) as ask:
+        with capture_logs() as logs:
+            found = await ask("Metadata", {"topics": [{"name": name} for name in names]})
+            assert found is not None
+            assert [row["error_code"] for row in found["topics"]] == [29] * len(names)
+        lines = [each for each in logs if each["event"] == "denied by the rules"]
+        assert [each["denials"] for each in lines] == [len(names)]
