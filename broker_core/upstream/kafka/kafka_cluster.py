@@ -281,10 +281,7 @@ class KafkaCluster:
                         timeout=timeout,
                     )
                 except ConnectionLost as lost:
-                    connections.forget()
-                    silent = connections.silent
-                    self._silent |= dict.fromkeys(silent, asyncio.get_running_loop().time())
-                    is_silent = (asked and bool(silent)) or isinstance(lost, ConnectTimeout)
+                    is_silent = (self._forget(connections) and asked) or isinstance(lost, ConnectTimeout)
                     if not attempt or (asked and not again) or (is_silent and target is not ANY):
                         self._wrote(changed_topics(api, body, None))
                         if asked:
@@ -323,7 +320,21 @@ class KafkaCluster:
         Raises :exc:`~broker_core.client.ClientError`.
         """
         async with self._connections(identity) as connections:
-            return await _coordinators(connections, list(dict.fromkeys(keys)), kind)
+            for attempt in (1, 0):
+                try:
+                    return await _coordinators(connections, list(dict.fromkeys(keys)), kind)
+                except ConnectionLost:
+                    self._forget(connections)
+                    if not attempt:
+                        raise
+        raise AssertionError
+
+    def _forget(self, connections: ClusterConnections) -> bool:
+        """Look for the nodes anew after a connection was lost; returns whether one gave no answer in time."""
+        connections.forget()
+        silent = connections.silent
+        self._silent |= dict.fromkeys(silent, asyncio.get_running_loop().time())
+        return bool(silent)
 
     async def _connection(self, connections: ClusterConnections, target: Target) -> NodeConnection:
         if isinstance(target, Coordinator):

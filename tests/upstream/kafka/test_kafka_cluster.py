@@ -7,7 +7,15 @@ import pytest
 
 from broker_core.client import ClientError, ConnectionLost
 from broker_core.upstream.kafka import ANY, CONTROLLER, ClusterOptions, KafkaCluster
-from broker_core.wire.kafka import CREATE_TOPICS, DESCRIBE_CLUSTER, LIST_GROUPS, METADATA, ErrorCode, Fields
+from broker_core.wire.kafka import (
+    CREATE_TOPICS,
+    DESCRIBE_CLUSTER,
+    FIND_COORDINATOR,
+    LIST_GROUPS,
+    METADATA,
+    ErrorCode,
+    Fields,
+)
 from tests.support.kafka_serving import kafka_broker
 from tests.support.ports import free_port
 from tests.support.scripted_kafka import Asked, ScriptedKafka, metadata_of
@@ -74,6 +82,11 @@ async def test_a_node_that_stands_still_is_asked_once_and_any_other_before_it() 
         assert cluster.nodes is not None
         assert cluster.in_turn(cluster.nodes) == [1, 2]
         assert [asked.api for asked in still.asked].count(LIST_GROUPS) == 1
+        await cluster.stop()
+        still.handlers[FIND_COORDINATOR] = stand_still
+        there.handlers[FIND_COORDINATOR] = lambda _: {"coordinators": [{"key": "g", "node_id": 1}]}
+        cluster = KafkaCluster(ClusterOptions(addresses, request_timeout=2.0))
+        assert await cluster.coordinators(["g"], 0) == {"g": 1}  # whatever node is asked first
         goes_on.set()
         await cluster.request(2, LIST_GROUPS, None, {})
         await cluster.stop()
