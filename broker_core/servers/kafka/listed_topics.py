@@ -128,6 +128,17 @@ class ListedTopics:
         await self._hold(caller, sum(map(len, made[0].pieces)))
         return made
 
+    async def unlisted(self, caller: Caller, names: Sequence[str]) -> Sequence[str]:
+        """The names that are of no topic which the caller may see; all of them if they are few of many topics.
+
+        Raises :exc:`~broker_core.errors.ListingFailed`.
+        """
+        visible = await self.of(caller)
+        if visible.table.size > _SPARSE * len(names):
+            return names
+        others: Sequence[str] = await off_loop_if_many(len(names), _unlisted, visible, names)
+        return others
+
     async def _rendered(
         self, caller: Caller, visible: VisibleTopics, family: Family, *, operations: bool
     ) -> tuple[list[RenderedChunk], Operations]:
@@ -249,6 +260,14 @@ def named_fragments(
     made = RenderedChunk.of_column(pa.concat_arrays(columns).take(pa.array(places[~missing])))
     others = names.filter(pa.array(missing)).to_pylist()
     return Encoded(count, [made.data]), [name.decode("utf-8", "replace") for name in others]
+
+
+def _unlisted(visible: VisibleTopics, names: Sequence[str]) -> list[str]:
+    wanted = pa.array([name.encode("utf-8", "replace") for name in names], pa.large_binary())
+    missing = np.ones(len(names), np.bool_)
+    for rows, mask in zip(_by_chunk(visible.table, pc.index_in, wanted), visible.masks, strict=True):
+        missing[rows[rows >= 0 if mask is None else (rows >= 0) & mask]] = False
+    return [names[int(place)] for place in np.flatnonzero(missing)]
 
 
 def _by_chunk(table: TopicTable, look: Callable[..., Any], names: pa.LargeBinaryArray) -> list[_Array]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -19,6 +20,7 @@ from broker_core.kafka.topic_names import is_legal
 from broker_core.memory.permits import SMALL_ANSWER
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.handler_row import AnswerLater
+from broker_core.servers.kafka.listed_topics import are_many
 from broker_core.servers.kafka.named_topics import NamedTopic
 from broker_core.servers.kafka.page_rows import refusal_of
 from broker_core.servers.kafka.page_shapes import Level, Shape, arrays_of
@@ -38,6 +40,7 @@ from broker_core.wire.kafka import (
 __all__ = [
     "DECODED",
     "Undecided",
+    "are_listed",
     "denied",
     "guarded",
     "hidden",
@@ -71,11 +74,21 @@ async def hidden(
     """
     if not call.may_hide_topics:
         return {}
-    found = await call.services.named.by_name(
-        call, list(dict.fromkeys(names)), operation=None, action=action, rules=rules
-    )
+    wanted: Sequence[str] = list(dict.fromkeys(names))
+    if are_many(wanted) and rules in (None, "list") and are_listed(call):
+        with suppress(ListingFailed):  # each of them says why
+            wanted = await call.services.topics.unlisted(call, wanted)
+    found = await call.services.named.by_name(call, wanted, operation=None, action=action, rules=rules)
     _check_decided(found, {ErrorCode.REQUEST_TIMED_OUT})
     return {row.name or "": row for row in found if row.error}
+
+
+def are_listed(call: KafkaCall) -> bool:
+    """Whether topics that the client may list are among those that it may look up: no gate is asked about each."""
+    pipeline = call.services.pipeline
+    if pipeline.dispatcher.gates(call.namespace):
+        return False
+    return pipeline.authorization.listed(call.asker, str(call.namespace)) is not False
 
 
 async def left_out(
@@ -180,10 +193,10 @@ def without_hidden(api: Api, later: AnswerLater) -> AnswerLater:
         names = await call.off_loop(_unread(levels, call.body), _topics_of, levels, call.body)
         asked = await _keys_of(call, names)
         if not asked:
-            return await _shown(call, shape, await later(call))
+            return await _shown(call, shape, await later(call), names)
         keep = partial(_part, levels, call.body, asked)
         body = await call.off_loop(len(names), partial(keep, have=False))
-        fields = await _shown(call, shape, await later(replace(call, body=body)))
+        fields = await _shown(call, shape, await later(replace(call, body=body)), names)
         if shape.sparse:
             return fields
 
@@ -264,8 +277,9 @@ def _joined(fields: Fields, more: Fields) -> Fields:
     return fields | {name: [*fields[name], *rows] for name, rows in more.items()}
 
 
-async def _shown(call: KafkaCall, shape: Shape, fields: Fields) -> Fields:
-    names = _topics_of(shape.answered, fields)
+async def _shown(call: KafkaCall, shape: Shape, fields: Fields, asked: Iterable[Any]) -> Fields:
+    """An answer without hidden topics, of which none is among the asked ones."""
+    names = set(_topics_of(shape.answered, fields)).difference(asked)
     gone = await _keys_of(call, names)
     if not gone:
         return fields

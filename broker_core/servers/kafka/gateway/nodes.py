@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from broker_core.errors import ListingFailed
 from broker_core.kafka.acls.bindings import TOPIC_OPERATIONS
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
-from broker_core.servers.kafka.gateway.hidden import hidden, left_out, refusal
+from broker_core.servers.kafka.gateway.hidden import are_listed, hidden, left_out, refusal
 from broker_core.servers.kafka.gateway.passes import of_pass
 from broker_core.servers.kafka.gateway.relay import (
     ask,
@@ -75,7 +75,7 @@ async def _metadata(call: KafkaCall) -> Fields:
         await learn(call, answer)
     rows = answer["topics"]
     if rows and call.may_hide_topics:
-        rows = await _shown(call, rows)
+        rows = await _shown(call, rows, call.body["topics"] or ())
     if call.page is not None:  # the node's answer is newer than the snapshot
         for row in rows:
             call.page.note(row["name"], row["topic_id"])
@@ -87,7 +87,8 @@ async def _many_topics(call: KafkaCall) -> Fields | None:
     all.
     """
     rows = call.body["topics"]
-    names = None if call.may_hide_topics else await call.off_loop(len(rows), _names_of, call, rows)
+    is_listed = not call.may_hide_topics or are_listed(call)
+    names = await call.off_loop(len(rows), _names_of, call, rows) if is_listed else None
     if names is None:
         return None
     told: bool = call.body["include_topic_authorized_operations"]
@@ -103,7 +104,10 @@ async def _many_topics(call: KafkaCall) -> Fields | None:
     answer = await ask(call, METADATA, asked)
     if call.version >= _WITH_CLUSTER and not answer["error_code"]:
         await learn(call, answer)
-    topics = await call.off_loop(len(others), with_rows, METADATA, call.version, listed, answer["topics"])
+    left: list[Fields] = answer["topics"]
+    if left and call.may_hide_topics:
+        left = await _shown(call, left, asked["topics"])
+    topics = await call.off_loop(len(others), with_rows, METADATA, call.version, listed, left)
     return answer | {"brokers": brokers(call, answer["brokers"], "node_id"), "topics": topics}
 
 
@@ -115,7 +119,9 @@ def _names_of(call: KafkaCall, rows: RawRows) -> pa.LargeBinaryArray | None:
 async def _page_of_named(call: KafkaCall, rows: RawRows) -> Fields | None:
     """The page of topics by many names, from the snapshot if it has all."""
     told: bool = call.body["include_topic_authorized_operations"]
-    if not are_many(rows) or call.may_hide_topics or (told and front_of(call).forwards):
+    if not are_many(rows) or (told and front_of(call).forwards):
+        return None
+    if call.may_hide_topics and not are_listed(call):
         return None
     kept = front_of(call).kept_request(call.asker, rows)
     if kept is None:  # a name comes twice, or there is no room for the found topics
@@ -180,12 +186,11 @@ async def _listed(call: KafkaCall, family: Family) -> Encoded:
         raise CloseClient(failure.message) from failure
 
 
-async def _shown(call: KafkaCall, rows: list[Fields]) -> list[Fields]:
+async def _shown(call: KafkaCall, rows: list[Fields], asked: Sequence[Fields]) -> list[Fields]:
     """The rows of topics without the hidden ones; named hidden ones have an error.
 
     Of all topics a client sees the ones that it may list: to look one up takes its name.
     """
-    asked = call.body["topics"] or ()
     ids = {row.get("topic_id", ZERO_ID) for row in asked} - {ZERO_ID}
     named = {row["name"] for row in asked}
     names = [row["name"] for row in rows if row["name"]]

@@ -8,12 +8,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from broker_core.client.kafka import AdminClient
+from broker_core.client.kafka import AdminClient, NewTopic
 from broker_core.plugin_api.hookspecs import hookimpl
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.servers.kafka.gateway.hidden import topics_of_member
+from broker_core.servers.kafka.named_topics import NamedTopics
 from broker_core.wire.kafka import LIST_OFFSETS, METADATA, OFFSET_FETCH
-from tests.support.kafka_gateway import Cluster, Secrets, gateway
+from tests.support.kafka_gateway import NAMESPACE, Cluster, Secrets, gateway
 from tests.support.kafka_serving import ask_once, raw_client
 from tests.support.ports import free_port
 
@@ -78,6 +79,40 @@ async def test_a_named_hidden_topic_is_as_one_that_is_not_there(
     assert hidden == missing
     assert hidden[0] == [("orders", 0), ("it", 3), ("none", 3)]
     assert [cursor["topic_id"].int for _, cursor in hidden[1]] == [0, 7]
+
+
+async def test_of_many_named_topics_the_listed_ones_are_not_asked_about_one_by_one(
+    tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = [f"t{number}" for number in range(150)]
+    (await cluster.create_topics([NewTopic(name) for name in listed])).all()
+    looked_up: list[str] = []
+    by_name = NamedTopics.by_name
+
+    async def noting(self: NamedTopics, caller: Any, names: Any, **more: Any) -> Any:
+        if str(caller.namespace) == NAMESPACE:  # the cluster is a server of ours, too
+            looked_up.extend(names)
+        return await by_name(self, caller, names, **more)
+
+    names = ["secret.keys", *listed, "absent.keys"]
+    rows: list[Any] = [{"name": name, "partitions": [{"partition_index": 0}]} for name in names]
+    others = ["secret.keys", "absent.keys"]
+    async with gateway(tmp_path, cluster.address, {"secrets": Secrets()}) as front:
+        monkeypatch.setattr(NamedTopics, "by_name", noting)
+        for api, version, asked, known in (
+            (METADATA, 12, [{"name": name} for name in names], others),
+            (LIST_OFFSETS, 8, rows, others),
+            # The few are asked about once, though the answer has them again.
+            (LIST_OFFSETS, 8, [rows[0], rows[1]], ["secret.keys", "t0"]),
+        ):
+            looked_up.clear()
+            topics = (await ask_once(front, api, version, {"topics": asked}))["topics"]
+            codes = {
+                row["name"]: row["error_code"] or (row["partitions"] or [row])[0]["error_code"]
+                for row in (topics if api is METADATA else [{"error_code": 0, **row} for row in topics])
+            }
+            assert codes == {row["name"]: 3 if row["name"] in others else 0 for row in asked}
+            assert looked_up == known, api.name
 
 
 class _Broken(Secrets):
