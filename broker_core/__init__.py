@@ -16,10 +16,7 @@ if TYPE_CHECKING:
     from broker_core.access.principal import Principal
     from broker_core.broker import BrokerHandle
     from broker_core.errors.causes import Cause
-    from broker_core.listing.details import Details
-    from broker_core.listing.encoded_names import EncodedNames
-    from broker_core.listing.listing import Listing, Selection
-    from broker_core.listing.pages.page import Page, Position
+    from broker_core.listing import Details, EncodedNames, Listing, Page, Position, Selection
     from broker_core.memory.bounded_cache import BoundedCache
     from broker_core.names import Mode, NamespaceName, TopicName
     from broker_core.plugin_api.check_findings import Check
@@ -77,24 +74,24 @@ _imported: Final = lazy_exports(
         "Cause": ".errors.causes",
         "Check": ".plugin_api.check_findings",
         "DescribeRequest": ".plugin_api.describe_request",
-        "Details": ".listing.details",
-        "EncodedNames": ".listing.encoded_names",
+        "Details": ".listing",
+        "EncodedNames": ".listing",
         "HttpRequest": ".plugin_api.http_site",
         "HttpSite": ".plugin_api.http_site",
         "Lease": ".plugin_api.request_lease",
-        "Listing": ".listing.listing",
+        "Listing": ".listing",
         "ListingBuilder": ".plugin_api.listing_builder",
         "ListingRequest": ".plugin_api.listing_request",
         "Mode": ".names",
         "NamespaceName": ".names",
-        "Page": ".listing.pages.page",
+        "Page": ".listing",
         "Peer": ".access.peer",
-        "Position": ".listing.pages.page",
+        "Position": ".listing",
         "Principal": ".access.principal",
         "Refused": ".access.access",
         "RestAnswer": ".plugin_api.rest_answer",
         "SAME": ".plugin_api.rest_answer",
-        "Selection": ".listing.listing",
+        "Selection": ".listing",
         "TopicListingResult": ".plugin_api.listing_result",
         "TopicName": ".names",
         "hookimpl": ".plugin_api.hookspecs",

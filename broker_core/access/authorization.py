@@ -16,7 +16,7 @@ from typing import Final
 from broker_core.access.access import Access
 from broker_core.access.asker import OPERATOR, Asker
 from broker_core.errors import BrokerCoreError, Cause, ListingFailed
-from broker_core.listing.selections.topic_filter import TopicFilter, TopicPatterns
+from broker_core.listing import TopicFilter, TopicPatterns
 from broker_core.names import TopicName
 from broker_core.names.namespace_name import MAX_NAMESPACE
 from broker_core.names.rule_patterns import NamespacePatterns, RulePattern

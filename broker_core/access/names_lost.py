@@ -8,8 +8,7 @@ from typing import Final, NamedTuple
 
 from broker_core.access.asker import Asker
 from broker_core.access.authorization import Authorization
-from broker_core.listing.listing import Listing, Selection
-from broker_core.listing.selections.topic_filter import filtered
+from broker_core.listing import Listing, Selection, filtered
 from broker_core.names.rule_patterns import RulePattern
 from broker_core.settings import AuthorizationSettings, Settings
 

@@ -18,7 +18,7 @@ from broker_core.change_log import CatalogVersion, ChangeLog, Changes, Gap
 from broker_core.client import Address, default_client_version
 from broker_core.errors import Cause, ListingFailed
 from broker_core.guards import ShrinkGuard
-from broker_core.listing.listing import Listing
+from broker_core.listing import Listing
 from broker_core.memory.permit_budget import Keep
 from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics

@@ -43,8 +43,7 @@ from broker_core.catalog.warm_start import WarmStart
 from broker_core.concurrency.loop_turn import loop_turn
 from broker_core.errors import ListingFailed
 from broker_core.guards import ShrinkGuard
-from broker_core.listing.details import Details
-from broker_core.listing.listing import Listing, Selection
+from broker_core.listing import Details, Listing, Selection
 from broker_core.memory.permit_budget import Permit
 from broker_core.memory.permit_errors import PermitError, permits_refused
 from broker_core.memory.permits import Permits

@@ -12,8 +12,7 @@ from broker_core.catalog.snapshots.name_changes import NameChanges, read_name_ch
 from broker_core.catalog.snapshots.recent_changes import KeptSnapshots, SnapshotKey
 from broker_core.catalog.store.namespace_change import read_catalog_id
 from broker_core.change_log import Gap
-from broker_core.listing.listing import data_of, listing_of
-from broker_core.listing.listing_data import ListingData
+from broker_core.listing import ListingData, data_of, listing_of
 from broker_core.names import Mode, NamespaceName
 from broker_core.snapshots import LEAST_TOPICS, Manifest, Snapshot, SnapshotWriter, Stored, StoredSnapshots
 

@@ -79,7 +79,7 @@ def print_topics(listed: ListedTopics, form: Form, namespace: NamespaceName, mod
     elif form == "csv":
         print_lines(_csv(["name"], ([name] for name in _strings(listed.names))))
     elif form == "arrow":
-        from broker_core.listing.rendered.names import names_arrow
+        from broker_core.listing import names_arrow
 
         print_pieces(names_arrow(listed.column))
     elif form == "json":
@@ -93,7 +93,7 @@ def print_topics(listed: ListedTopics, form: Form, namespace: NamespaceName, mod
             strings = (compact_json(name) for name in _strings(listed.names))
             print_lines([*strings, trailer])
         else:
-            from broker_core.listing.rendered.names import names_ndjson
+            from broker_core.listing import names_ndjson
 
             print_pieces([*names_ndjson(listed.column), f"{trailer}\n".encode()])
     elif few or sys.stdout.isatty():
@@ -114,8 +114,7 @@ def _print_details(listed: ListedTopics, table: pa.Table, form: Form, asked: dic
     elif form == "ndjson":
         print_lines(compact_json(row) for row in chain(rows, [listed.facts]))
     else:
-        from broker_core.listing.rendered.arrow_stream import arrow_stream
-        from broker_core.listing.rendered.block_size import BlockSize
+        from broker_core.listing import BlockSize, arrow_stream
 
         print_pieces(arrow_stream(table.schema, iter(table.to_batches()), BlockSize()))
 
@@ -142,7 +141,7 @@ def print_change(sign: Literal["+", "-"], names: Any, form: Form) -> None:
     import pyarrow.compute as pc
 
     if form == "ndjson":
-        from broker_core.listing.rendered.names import names_ndjson
+        from broker_core.listing import names_ndjson
 
         key = "added" if sign == "+" else "removed"
         strings = b"".join(names_ndjson(names)).removesuffix(b"\n")
@@ -169,7 +168,7 @@ def _lines(names: Iterable[str]) -> Iterator[str]:
 
 
 def _text(names: Any) -> Iterator[bytes | memoryview]:
-    from broker_core.listing.rendered.names import LineFeedInName, names_text
+    from broker_core.listing import LineFeedInName, names_text
 
     try:
         yield from names_text(names)
@@ -184,7 +183,7 @@ def _line_feed() -> BrokerCoreError:
 
 
 def _json(asked: dict[str, Any], listed: ListedTopics) -> Iterator[bytes | memoryview]:
-    from broker_core.listing.rendered.names import names_json_items
+    from broker_core.listing import names_json_items
 
     yield f'{compact_json(asked)[:-1]},"topics":['.encode()
     yield from names_json_items(listed.column)

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from broker_core.client.api_client import ApiClient
     from broker_core.client.http.http_service import HttpService as HttpService
     from broker_core.client.pattern_discovery import PatternDiscovery, TopicsChange
-    from broker_core.listing.hashes.topics_hash import topics_hash
+    from broker_core.listing import topics_hash
 
 __all__ = [
     "ApiClient",

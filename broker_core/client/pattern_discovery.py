@@ -24,7 +24,7 @@ from broker_core.client.known_topics import KnownTopics
 from broker_core.client.pulsar.lookup_session import Watcher
 from broker_core.client.topic_listing import TopicListing
 from broker_core.errors import BrokerCoreError, InvalidListing, InvalidName, InvalidPattern
-from broker_core.listing.listing import Listing
+from broker_core.listing import Listing
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import TopicsPattern
 from broker_core.redaction.quoted import quoted

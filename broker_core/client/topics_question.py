@@ -104,7 +104,7 @@ class TopicsQuestion:
         if not (to_filter or to_hash):
             self._check_names(names)
             return names, None
-        from broker_core.listing.listing import Listing
+        from broker_core.listing import Listing
 
         try:
             selection = Listing.from_names(self.namespace, self.mode, names).all()

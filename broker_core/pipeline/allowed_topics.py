@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from broker_core.listing.listing import Selection
-from broker_core.listing.selections.topic_filter import filtered
+from broker_core.listing import Selection, filtered
 from broker_core.pipeline.listing_in_progress import ListingInProgress
 from broker_core.pipeline.steps import are_few
 from broker_core.pipeline.worker_threads import Workers

@@ -11,9 +11,7 @@ from typing import Literal, NamedTuple
 import pyarrow as pa
 
 from broker_core.errors import ListingFailed
-from broker_core.listing.details import Details
-from broker_core.listing.listing import Listing, Selection
-from broker_core.listing.pages.page import Position
+from broker_core.listing import Details, Listing, Position, Selection
 from broker_core.memory.leases import Leases
 from broker_core.memory.permit_budget import Permit, PermitBudget
 from broker_core.plugin_api.listing_request import ListingRequest

@@ -11,9 +11,7 @@ from typing import Any, Final, cast
 from broker_core.access.asker import Asker
 from broker_core.access.authorization import RULE_ACTIONS
 from broker_core.errors import ListingFailed
-from broker_core.listing.details import Details
-from broker_core.listing.pages.page import Page
-from broker_core.listing.pages.page_walk import PageStart, PageWalk
+from broker_core.listing import Details, Page, PageStart, PageWalk
 from broker_core.names import Mode
 from broker_core.names.topic_id import topic_id_text
 from broker_core.patterns import TopicsPattern

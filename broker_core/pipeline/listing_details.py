@@ -11,11 +11,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core.errors import Cause, ListingFailed
-from broker_core.listing.details import DETAIL_TYPES, TOPIC, Details
-from broker_core.listing.listing import Selection
-from broker_core.listing.pages.page import Position
-from broker_core.listing.pages.page_order import topic_ends
-from broker_core.listing.pages.page_walk import PageBlock, PageStart, PageWalk
+from broker_core.listing import (
+    DETAIL_TYPES,
+    TOPIC,
+    Details,
+    PageBlock,
+    PageStart,
+    PageWalk,
+    Position,
+    Selection,
+    topic_ends,
+)
 from broker_core.pipeline.listing_in_progress import AcceptedAnswer, ListingInProgress
 from broker_core.pipeline.steps import are_few
 from broker_core.pipeline.verification.bad_topics import bad_topics

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from broker_core.listing.details import Details
-from broker_core.listing.listing import Selection
-from broker_core.listing.pages.page import Position
-from broker_core.listing.selections.topic_filter import TopicFilter
+from broker_core.listing import Details, Position, Selection, TopicFilter
 from broker_core.patterns import TopicsPattern
 from broker_core.pipeline.answer import Trace
 from broker_core.pipeline.held_permit import HeldPermit

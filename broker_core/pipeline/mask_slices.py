@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from broker_core.listing.listing import Selection
+from broker_core.listing import Selection
 from broker_core.pipeline.listing_in_progress import ListingInProgress
 from broker_core.pipeline.remembered.masked_answers import MaskedAnswers
 from broker_core.pipeline.steps import are_few, names_bytes

@@ -15,9 +15,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from broker_core.listing.listing import Listing, Selection, data_of
-from broker_core.listing.pages.page import Page, Position
-from broker_core.listing.pages.page_walk import PageNames, PageStart, PageWalk
+from broker_core.listing import Listing, Page, PageNames, PageStart, PageWalk, Position, Selection, data_of
 from broker_core.pipeline.allowed_topics import allowed
 from broker_core.pipeline.answer import Answer
 from broker_core.pipeline.listing_details import ListingDetails

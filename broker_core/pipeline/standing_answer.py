@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from dataclasses import dataclass
 
-from broker_core.listing.listing import Listing
+from broker_core.listing import Listing
 from broker_core.pipeline.answer import Answer, QuestionWarning
 from broker_core.plugin_api.listing_request import ListingRequest
 

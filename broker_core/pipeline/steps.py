@@ -12,8 +12,7 @@ from typing import Final
 
 from broker_core.access.asker import Asker
 from broker_core.errors import Cause, ListingFailed
-from broker_core.listing.listing import Selection, unhashed_bytes
-from broker_core.listing.selections.selection_search import search, search_is_quick
+from broker_core.listing import Selection, search_is_quick, search_selection, unhashed_bytes
 from broker_core.memory.permits import Permits
 from broker_core.names import NamespaceName
 from broker_core.patterns import TopicsPattern
@@ -62,7 +61,7 @@ def matching_now(
     """The matching topics, if they are known, or quick to find in a turn that has time; ``None`` otherwise."""
     known = selection.known_matching(pattern)
     if known is None and has_time() and search_is_quick(selection, pattern):
-        known = search(selection, pattern)
+        known = search_selection(selection, pattern)
     return known
 
 

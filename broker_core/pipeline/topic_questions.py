@@ -16,8 +16,7 @@ import re2
 
 from broker_core.access.asker import Asker
 from broker_core.immutable.copies import copied
-from broker_core.listing.details import Details
-from broker_core.listing.listing import Selection
+from broker_core.listing import Details, Selection
 from broker_core.memory.estimates import Estimates
 from broker_core.memory.permits import Permits
 from broker_core.names import PERSISTENT, Mode, NamespaceName, TopicName

@@ -6,8 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from broker_core.access.asker import Asker
-from broker_core.listing.listing import Listing
-from broker_core.listing.properties.property_values import has_property_values
+from broker_core.listing import Listing, has_property_values
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import TopicsPattern
 from broker_core.plugin_api.depends_on import PROPERTY

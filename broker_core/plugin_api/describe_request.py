@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from broker_core.access.asker import Asker
 from broker_core.immutable.copies import copied
-from broker_core.listing.details import DETAIL_TYPES, checked_wants
+from broker_core.listing import DETAIL_TYPES, checked_wants
 from broker_core.names import NamespaceName
 from broker_core.plugin_api.listing_request import Pausing
 from broker_core.plugin_api.request_lease import UNCOUNTED, Lease, PausedMemory, RequestMemory

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from broker_core.access.peer import Peer
     from broker_core.access.principal import Principal
     from broker_core.change_log import ChangeLog
-    from broker_core.listing.details import Details
+    from broker_core.listing import Details
     from broker_core.names import Mode, NamespaceName
     from broker_core.plugin_api.check_findings import Check
     from broker_core.plugin_api.describe_request import DescribeRequest

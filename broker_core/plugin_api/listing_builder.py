@@ -13,9 +13,7 @@ import pyarrow as pa
 
 from broker_core.errors import InvalidListing, InvalidName
 from broker_core.immutable.sealed import seal
-from broker_core.listing.listing import Selection, selection_of
-from broker_core.listing.listing_encoder import ListingEncoder
-from broker_core.listing.listing_part import Part
+from broker_core.listing import ListingEncoder, Part, Selection, selection_of
 from broker_core.names import NON_PERSISTENT, PERSISTENT
 from broker_core.names.name_columns import (
     as_column,

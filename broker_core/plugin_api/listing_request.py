@@ -8,8 +8,7 @@ from typing import Any, Protocol, Self, TypeAlias
 
 from broker_core.access.asker import Asker
 from broker_core.immutable.copies import copied
-from broker_core.listing.details import checked_wants
-from broker_core.listing.pages.page import Page
+from broker_core.listing import Page, checked_wants
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import TopicsPattern
 from broker_core.plugin_api.depends_on import EVERYTHING, key_of

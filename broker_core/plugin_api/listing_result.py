@@ -15,9 +15,7 @@ from broker_core.access.access import Refused
 from broker_core.access.asker import Asker
 from broker_core.counted import counted
 from broker_core.errors.causes import Cause
-from broker_core.listing.details import Details
-from broker_core.listing.listing import Listing, Selection
-from broker_core.listing.pages.page import Position
+from broker_core.listing import Details, Listing, Position, Selection
 from broker_core.memory.free_off_loop import MANY, free_with
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import TopicsPattern

@@ -6,8 +6,7 @@ import enum
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from broker_core.listing.details import Details
-from broker_core.listing.listing import Selection
+from broker_core.listing import Details, Selection
 
 __all__ = ["SAME", "RestAnswer", "Same"]
 

@@ -26,9 +26,7 @@ from broker_core.access.asker import Asker
 from broker_core.catalog import TopicRecord, reading_catalog
 from broker_core.concurrency.loop_turn import loop_turn
 from broker_core.errors import Cause, ListingFailed
-from broker_core.listing.details import TOPIC, Details
-from broker_core.listing.listing import Selection
-from broker_core.listing.pages.names_of_topic import topic_names
+from broker_core.listing import TOPIC, Details, Selection, topic_names
 from broker_core.names import PERSISTENT, NamespaceName, TopicName
 from broker_core.pipeline import Pipeline, one_line_of_denials
 from broker_core.plugin_api.listing_request import ListingRequest

@@ -16,9 +16,7 @@ import pyarrow.compute as pc
 
 from broker_core.access.asker import Asker
 from broker_core.kafka.topic_names import legal_names
-from broker_core.listing.details import Details
-from broker_core.listing.listing import Listing
-from broker_core.listing.topic_table import TopicTable
+from broker_core.listing import Details, Listing, TopicTable
 from broker_core.names import Mode, NamespaceName
 from broker_core.pipeline import Answer, Pipeline
 from broker_core.plugin_api.listing_request import ListingRequest

@@ -15,9 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker_core.listing.listing import Selection, rows_key_of
-from broker_core.listing.listing_data import RowsKey
-from broker_core.listing.topic_table import TopicTable
+from broker_core.listing import RowsKey, Selection, TopicTable, rows_key_of
 from broker_core.names import PERSISTENT, NamespaceName
 from broker_core.names.name_columns import without_ends
 from broker_core.names.partition_columns import partitioned_local_names

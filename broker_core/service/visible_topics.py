@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from broker_core.listing.topic_table import TopicChunk, TopicTable
+from broker_core.listing import TopicChunk, TopicTable
 
 __all__ = ["Allowed", "VisibleTopics", "names_of"]
 

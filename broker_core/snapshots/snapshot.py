@@ -7,13 +7,18 @@ from typing import Final, Protocol
 
 from broker_core.change_log import CatalogVersion
 from broker_core.concurrency.steps import Steps, finished
-from broker_core.listing.changes.listing_splice import Changed, splicing
-from broker_core.listing.listing import Listing, Selection, data_of, listing_of, selection_of
-from broker_core.listing.listing_data import ListingData
-from broker_core.listing.properties.select_by_properties import (
+from broker_core.listing import (
+    Changed,
+    Listing,
+    ListingData,
+    Selection,
+    data_of,
     is_quick_to_select,
+    listing_of,
     remembered_selection,
     select_by_properties,
+    selection_of,
+    splicing,
 )
 from broker_core.names import Mode, NamespaceName
 from broker_core.names.hash_order import hash_order_bytes

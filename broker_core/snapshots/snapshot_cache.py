@@ -16,7 +16,7 @@ from typing import Final, Generic, TypeAlias, TypeVar
 
 import structlog
 
-from broker_core.listing.listing import Listing, Selection, data_of
+from broker_core.listing import Listing, Selection, data_of
 from broker_core.memory.caches import CacheState
 from broker_core.memory.leases import Leases
 from broker_core.memory.permit_budget import Permit, PermitBudget

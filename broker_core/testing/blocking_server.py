@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from broker_core.client import TopicsAnswer
-from broker_core.listing.pages.page import Page
+from broker_core.listing import Page
 from broker_core.names import Mode
 from broker_core.testing.invoke_command import Invoked
 from broker_core.testing.metric_families import MetricFamilies

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 from broker_core.access.asker import Asker
 from broker_core.cli.options.question import UnusableQuestion, parse_address
-from broker_core.listing.pages.page import Page
+from broker_core.listing import Page
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import compile_pattern
 from broker_core.plugin_api.listing_request import ListingRequest

@@ -7,8 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from broker_core.access.asker import Asker
-from broker_core.listing.details import Details, checked_wants
-from broker_core.listing.pages.page import Page, Position
+from broker_core.listing import Details, Page, Position, checked_wants
 from broker_core.names import Mode, NamespaceName
 from broker_core.pipeline import Pipeline
 from broker_core.plugin_api.listing_request import ListingRequest

@@ -17,7 +17,7 @@ from broker_core.cli.common_options import Given
 from broker_core.cli.running_broker import get
 from broker_core.client import LookupSession, TopicsAnswer
 from broker_core.compact_json import compact_json
-from broker_core.listing.pages.page import Page
+from broker_core.listing import Page
 from broker_core.names import Mode, TopicName
 from broker_core.quantities import ListenAddress
 from broker_core.settings import HttpSettings, Settings

@@ -11,12 +11,7 @@ import pyarrow as pa
 
 from broker_core.catalog.store.load_columns import read_names
 from broker_core.catalog.store.namespace_change import read_version
-from broker_core.listing.chunks.block_hashes import BlockHashes
-from broker_core.listing.chunks.chunk import Chunk
-from broker_core.listing.chunks.chunk_size import chunk_size
-from broker_core.listing.chunks.chunk_stream import ChunkStream
-from broker_core.listing.listing import listing_of
-from broker_core.listing.listing_data import ListingData
+from broker_core.listing import BlockHashes, Chunk, ChunkStream, ListingData, chunk_size, listing_of
 from broker_core.names import DOMAINS, NON_PERSISTENT, PERSISTENT, Mode, NamespaceName
 from broker_core.names.listed_names import ListedNames
 from broker_core.names.partition_suffix import PARTITION_SUFFIX

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from broker_core.catalog.store.load_columns import split_texts
 from broker_core.catalog.topic_details import listed_partitions
 from broker_core.kafka.topic_names import legal_names
-from broker_core.listing.topic_table import TopicTable
+from broker_core.listing import TopicTable
 from broker_core.names import DOMAINS, PERSISTENT, NamespaceName
 from broker_core.names.name_columns import system_topics
 

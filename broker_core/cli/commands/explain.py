@@ -30,7 +30,7 @@ from broker_core.cli.options.question import (
 )
 
 if TYPE_CHECKING:
-    from broker_core.listing.pages.page import Page
+    from broker_core.listing import Page
     from broker_core.names import Mode, NamespaceName
     from broker_core.settings import Settings
 
@@ -152,7 +152,7 @@ def _as_before_the_first_start(settings: Settings, *, named: bool) -> Iterator[S
 
 
 def _page(start: str | None, limit: int | None) -> Page | None:
-    from broker_core.listing.pages.page import Page, Position
+    from broker_core.listing import Page, Position
 
     if start is None:
         return None if limit is None else Page(None, limit)
@@ -162,7 +162,7 @@ def _page(start: str | None, limit: int | None) -> Page | None:
 
 
 def _wants(columns: list[str] | None) -> frozenset[str]:
-    from broker_core.listing.details import checked_wants
+    from broker_core.listing import checked_wants
 
     try:
         return checked_wants(frozenset(columns or ()))

@@ -15,7 +15,7 @@ from broker_core.plugin_api.check_findings import Check
 if TYPE_CHECKING:
     from broker_core.access.authorization import Authorization
     from broker_core.access.names_lost import Lost
-    from broker_core.listing.listing import Listing
+    from broker_core.listing import Listing
     from broker_core.settings import AuthorizationRule, Settings
 
 __all__ = ["authorization_checks", "names_lost_checks", "told_names_lost"]
@@ -129,7 +129,7 @@ def _told(lost: Mapping[str, Lost]) -> str:
 async def _listings(path: Path) -> list[Listing]:
     """The listing of each namespace of a catalogue."""
     from broker_core.catalog import CatalogLister, SqliteCatalog
-    from broker_core.listing.listing import Listing
+    from broker_core.listing import Listing
     from broker_core.memory.permits import Permits
     from broker_core.names import Mode
     from broker_core.plugin_api.listing_request import ListingRequest

@@ -103,7 +103,7 @@ class HttpService:
         Its columns are as in :func:`~broker_core.listing.rendered.details.detail_schema`. Only the API of this server
         has them.
         """
-        from broker_core.listing.rendered.details import detail_schema
+        from broker_core.listing import detail_schema
 
         read = partial(details_of_arrow, schema=detail_schema(columns))
 

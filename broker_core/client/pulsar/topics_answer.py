@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias, cast
 
 from broker_core.client.errors import UnexpectedAnswer
 from broker_core.counted import counted
-from broker_core.listing.fields.topic_field import TAG, MalformedFields, read_varint, walk_fields
+from broker_core.listing import TAG, MalformedFields, read_varint, walk_fields
 from broker_core.wire.pulsar import WARNING, BaseCommand
 
 __all__ = ["TopicsAnswer", "peek_request_id"]
@@ -178,7 +178,7 @@ class TopicsAnswer:
 def _read_run(data: memoryview, position: int, end: int) -> tuple[_Positions, _Positions, int]:
     """The starts of the names from ``position`` on, their lengths, and the end of their run."""
     if end - position > _WALKED:
-        from broker_core.listing.fields.search_fields import search_fields
+        from broker_core.listing import search_fields
 
         found = search_fields(data, position, end)
         if found is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from broker_core.listing.fields.topic_field import MalformedFields, read_varint
+from broker_core.listing import MalformedFields, read_varint
 from broker_core.wire.pulsar import BaseCommand, commands
 
 __all__ = ["WATCH_SUCCESS", "watch_success"]

@@ -8,15 +8,15 @@ from broker_core.listing.listing import Selection, data_of, part_of, selection_o
 from broker_core.listing.search.pattern_matches import MatchSearch, find_matches, matches_are_quick
 from broker_core.patterns import TopicsPattern
 
-__all__ = ["Matching", "search", "search_is_quick"]
+__all__ = ["Matching", "search_is_quick", "search_selection"]
 
 
 def search_is_quick(selection: Selection, pattern: TopicsPattern) -> bool:
-    """Whether :func:`search` takes about a millisecond at most."""
+    """Whether :func:`search_selection` takes about a millisecond at most."""
     return matches_are_quick(data_of(selection.listing), part_of(selection), pattern)
 
 
-def search(selection: Selection, pattern: TopicsPattern) -> Selection:
+def search_selection(selection: Selection, pattern: TopicsPattern) -> Selection:
     """The result of :meth:`Selection.matching`, for a pattern whose result is not known yet."""
     listing = selection.listing
     return selection_of(listing, find_matches(data_of(listing), part_of(selection), pattern))

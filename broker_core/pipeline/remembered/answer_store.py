@@ -13,7 +13,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from broker_core.listing.listing import Listing
+from broker_core.listing import Listing
 from broker_core.memory.caches import CacheState
 from broker_core.memory.leases import Leases
 from broker_core.memory.permit_budget import Permit, PermitBudget

@@ -16,7 +16,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Final, Self
 
-from broker_core.listing.listing import Selection
+from broker_core.listing import Selection
 from broker_core.pipeline.change_notices import ChangeNotices, Mark
 from broker_core.pipeline.in_flight import RunEnd, VersionedRuns
 from broker_core.pipeline.listing_in_progress import AcceptedAnswer, is_of_pattern

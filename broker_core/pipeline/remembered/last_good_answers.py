@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from broker_core.listing.listing import Selection, part_of
+from broker_core.listing import Selection, part_of
 from broker_core.names import NamespaceName
 from broker_core.patterns import TopicsPattern
 from broker_core.pipeline.listing_in_progress import AcceptedAnswer, is_of_pattern

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Final
 
-from broker_core.listing.listing import Listing
+from broker_core.listing import Listing
 from broker_core.names import NamespaceName
 from broker_core.pipeline.remembered.answer_store import AnswerStore
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from broker_core.listing.listing import Listing, Selection, rows_key_of
+from broker_core.listing import Listing, Selection, rows_key_of
 from broker_core.names import NamespaceName
 from broker_core.pipeline.change_notices import ChangeNotices, Mark
 from broker_core.pipeline.remembered.answer_store import AnswerStore

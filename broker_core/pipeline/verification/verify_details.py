@@ -9,8 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core.errors import InvalidListing, ListingFailed
-from broker_core.listing.details import Details, check_values
-from broker_core.listing.listing import Listing, Selection
+from broker_core.listing import Details, Listing, Selection, check_values
 from broker_core.names import Mode
 from broker_core.names.partition_columns import split_partitions
 from broker_core.patterns import TopicsPattern

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from broker_core.listing.listing import Listing, Selection
+from broker_core.listing import Listing, Selection
 from broker_core.names import Mode
 from broker_core.patterns import TopicsPattern
 from broker_core.pipeline.verification.bad_topics import bad_topics

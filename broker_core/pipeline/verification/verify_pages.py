@@ -7,9 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from broker_core.counted import counted
-from broker_core.listing.listing import Selection
-from broker_core.listing.pages.page import Page, Position
-from broker_core.listing.pages.page_order import first_out_of_order, in_page_order
+from broker_core.listing import Page, Position, Selection, first_out_of_order, in_page_order
 from broker_core.names import TopicName
 from broker_core.pipeline.verification.bad_topics import bad_topics
 

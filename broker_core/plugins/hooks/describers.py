@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from broker_core.listing.details import Details
+from broker_core.listing import Details
 from broker_core.names import NamespaceName
 from broker_core.plugin_api.describe_request import DescribeRequest
 from broker_core.plugins.call.hook_caller import HookCaller

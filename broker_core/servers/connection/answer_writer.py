@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from broker_core.errors import Cause, TooManyRequests
-from broker_core.listing.fields_reader import FieldsReader
+from broker_core.listing import FieldsReader
 from broker_core.memory.permit_budget import Permit
 from broker_core.memory.permits import SMALL_ANSWER, Permits
 from broker_core.servers.connection.reader_pace import LEAST_PIECE, ReaderPace

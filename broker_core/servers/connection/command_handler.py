@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from broker_core.listing.fields_reader import FieldsReader
+from broker_core.listing import FieldsReader
 from broker_core.memory.permit_budget import PermitBudget
 
 __all__ = ["Awaited", "Closing", "CommandHandler", "FrameSplitter", "Job", "OutgoingAnswer", "Unasked"]

@@ -14,7 +14,7 @@ from broker_core.kafka.acls.bindings import (
     Operation,
     ResourceType,
 )
-from broker_core.listing.topic_table import TopicChunk
+from broker_core.listing import TopicChunk
 from broker_core.servers.kafka.caller import Caller
 
 __all__ = ["AllowAll", "Authorizer"]

@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 
 from broker_core.client import ClientError
 from broker_core.errors import ListingFailed
-from broker_core.listing.hashes.topics_hash import utf16_key
+from broker_core.listing import utf16_key
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.handler_row import HandlerRow
 from broker_core.servers.kafka.page import Page, Place, without_page

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 from broker_core.errors import ListingFailed, TooManyRequests
-from broker_core.listing.fields_reader import FieldsReader
+from broker_core.listing import FieldsReader
 from broker_core.memory.permit_budget import PermitBudget
 from broker_core.memory.permits import SMALL_ANSWER
 from broker_core.pipeline import one_line_of_denials

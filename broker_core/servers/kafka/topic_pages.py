@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from broker_core.listing.topic_table import TopicChunk
+from broker_core.listing import TopicChunk
 from broker_core.servers.kafka.page import Key, Page, Place
 from broker_core.service import VisibleTopics
 from broker_core.wire.kafka import ZERO_ID, Buffer, Encoded

@@ -9,8 +9,7 @@ from typing import Final, TypeAlias
 
 from broker_core.access.asker import Asker
 from broker_core.errors import Cause, ListingFailed, TooManyRequests
-from broker_core.listing.listing import Selection
-from broker_core.listing.selections.tagged_fields import tagged_fields
+from broker_core.listing import Selection, tagged_fields
 from broker_core.memory.permits import SMALL_ANSWER
 from broker_core.metrics.metrics import Metrics
 from broker_core.names import NamespaceName

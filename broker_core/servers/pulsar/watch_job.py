@@ -7,8 +7,7 @@ from typing import Protocol
 
 from broker_core.access.access import Access
 from broker_core.errors import Cause, ListingFailed, ResponseTooLarge, ServerError, TooManyRequests
-from broker_core.listing.listing import Selection
-from broker_core.listing.selections.tagged_fields import tagged_fields
+from broker_core.listing import Selection, tagged_fields
 from broker_core.memory.permit_budget import PermitBudget
 from broker_core.names import NamespaceName
 from broker_core.patterns import TopicsPattern

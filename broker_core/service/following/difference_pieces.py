@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple, TypeAlias
 
-from broker_core.listing.listing import Selection
-from broker_core.listing.selections.selection_difference import selection_difference
+from broker_core.listing import Selection, selection_difference
 from broker_core.service.following.follower import Change, Renderer
 
 __all__ = ["MOST", "JoinedUpdates", "Piece", "difference_pieces", "joined_updates"]

@@ -16,11 +16,11 @@ from typing import Final
 from broker_core.access.asker import Asker
 from broker_core.concurrency.loop_turn import loop_turn
 from broker_core.errors import ListingFailed
-from broker_core.listing.listing import Listing
-from broker_core.listing.properties.property_values import has_property_values
-from broker_core.listing.selections.selection_difference import (
+from broker_core.listing import (
     QUICK_BYTES,
+    Listing,
     difference_bytes,
+    has_property_values,
     known_changes,
     selection_difference,
 )

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from broker_core.access.asker import Asker
 from broker_core.errors import ListingFailed
-from broker_core.listing.listing import Selection
+from broker_core.listing import Selection
 
 __all__ = ["Change", "ChangeEvent", "Follower", "Renderer"]
 

@@ -19,9 +19,10 @@ from broker_core.access.access import Access
 from broker_core.access.asker import Asker
 from broker_core.concurrency.loop_turn import loop_turn
 from broker_core.errors import Cause, ListingFailed, TooManyRequests
-from broker_core.listing.listing import Listing, Selection
-from broker_core.listing.selections.selection_difference import (
+from broker_core.listing import (
     QUICK_BYTES,
+    Listing,
+    Selection,
     difference_bytes,
     selection_difference,
 )

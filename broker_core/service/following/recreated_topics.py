@@ -10,7 +10,7 @@ import numpy as np
 from broker_core.catalog import CatalogLogReader
 from broker_core.change_log import CatalogVersion
 from broker_core.errors import InvalidName
-from broker_core.listing.listing import Selection
+from broker_core.listing import Selection
 from broker_core.names import NamespaceName
 
 __all__ = ["RecreatedTopics", "names_in"]

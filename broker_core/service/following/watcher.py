@@ -14,7 +14,7 @@ import structlog
 
 from broker_core.access.asker import Asker
 from broker_core.errors import Cause, ListingFailed
-from broker_core.listing.listing import Selection
+from broker_core.listing import Selection
 from broker_core.pipeline import Ended
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.service.following.follower import ChangeEvent, Renderer

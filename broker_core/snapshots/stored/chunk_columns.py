@@ -23,10 +23,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from broker_core.listing.chunks.chunk import Chunk
-from broker_core.listing.chunks.chunk_forms import SortedForms
-from broker_core.listing.chunks.property_codes import NO_VALUE, PropertyCodes
-from broker_core.listing.hashes.joined_crcs import TextCrc
+from broker_core.listing import NO_VALUE, Chunk, PropertyCodes, SortedForms, TextCrc
 from broker_core.names import DOMAINS, NamespaceName
 from broker_core.names.hash_order import hash_order_bytes
 from broker_core.names.name_columns import column_data

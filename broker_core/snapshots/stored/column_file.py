@@ -25,7 +25,7 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from broker_core.counted import counted
-from broker_core.listing.hashes.topics_hash import extend_crc
+from broker_core.listing import extend_crc
 from broker_core.snapshots.stored.refusals import Refused
 
 __all__ = ["LARGEST_FILE", "ColumnFile", "FileReference", "read_columns"]

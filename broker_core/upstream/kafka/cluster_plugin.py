@@ -16,9 +16,7 @@ from broker_core.access.sessions import Sessions
 from broker_core.change_log import ChangeLog
 from broker_core.errors import Cause, ListingFailed
 from broker_core.guards import ShrinkGuard
-from broker_core.listing.details import Details
-from broker_core.listing.listing import Listing
-from broker_core.listing.topic_table import TopicTable
+from broker_core.listing import Details, Listing, TopicTable
 from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
 from broker_core.names import Mode, NamespaceName

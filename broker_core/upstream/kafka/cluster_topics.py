@@ -14,8 +14,7 @@ import pyarrow.compute as pc
 
 from broker_core.counted import counted
 from broker_core.kafka.topic_names import legal_names
-from broker_core.listing.details import Details
-from broker_core.listing.topic_table import TopicRow, TopicTable
+from broker_core.listing import Details, TopicRow, TopicTable
 from broker_core.logs import shown
 from broker_core.names import PERSISTENT, NamespaceName
 from broker_core.names.name_columns import column_data, system_topics

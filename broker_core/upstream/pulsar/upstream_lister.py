@@ -10,7 +10,7 @@ from typing import Final
 from broker_core.access.asker import Asker
 from broker_core.client import LookupSession, TopicsAnswer
 from broker_core.guards import ShrinkGuard
-from broker_core.listing.listing import Listing
+from broker_core.listing import Listing
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import TopicsPattern
 from broker_core.plugin_api.depends_on import question_text

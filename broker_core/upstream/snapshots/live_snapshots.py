@@ -26,8 +26,7 @@ from broker_core.change_log import CatalogVersion
 from broker_core.concurrency.steps import in_turns
 from broker_core.errors import Cause, InvalidListing, ListingFailed
 from broker_core.guards import HELD, ShrinkGuard
-from broker_core.listing.listing import Listing, data_of, listing_of
-from broker_core.listing.listing_data import ListingData
+from broker_core.listing import Listing, ListingData, data_of, listing_of
 from broker_core.memory.permit_budget import Permit
 from broker_core.memory.permit_errors import PermitError, permits_refused
 from broker_core.memory.permits import Permits

@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from broker_core.change_log import CatalogVersion
-from broker_core.listing.changes.listing_splice import Changed
-from broker_core.listing.listing import Listing
-from broker_core.listing.selections.selection_difference import selection_difference
+from broker_core.listing import Changed, Listing, selection_difference
 from broker_core.names import Mode, NamespaceName
 from broker_core.snapshots import Snapshot
 from broker_core.upstream.snapshots.topic_store import TopicUpdate

@@ -18,7 +18,7 @@ import structlog
 
 from broker_core.access.asker import Asker
 from broker_core.errors import ListingFailed
-from broker_core.listing.listing import Listing
+from broker_core.listing import Listing
 from broker_core.memory.bounded_cache import BoundedCache
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import TopicsPattern

@@ -20,8 +20,7 @@ from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
 from broker_core.change_log import CatalogVersion, Change, Changes, Gap, ListedNames, Operation
-from broker_core.listing.listing import Listing
-from broker_core.listing.pages.names_of_topic import topic_names
+from broker_core.listing import Listing, topic_names
 from broker_core.names import NamespaceName, TopicName
 from broker_core.names.listed_names import NOTHING
 from broker_core.upstream.snapshots.topic_store import SHARED, View

@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final, TypeAlias
 
 from broker_core.change_log import CatalogVersion
-from broker_core.listing.listing import Listing, data_of, listing_of
-from broker_core.listing.listing_data import ListingData
+from broker_core.listing import Listing, ListingData, data_of, listing_of
 from broker_core.names import Mode
 from broker_core.snapshots import (
     LEAST_TOPICS,

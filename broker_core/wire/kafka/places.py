@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from broker_core.listing.hashes.topics_hash import utf16_key
+from broker_core.listing import utf16_key
 from broker_core.wire.kafka.reader import ZERO_ID
 
 __all__ = ["Order", "order_of", "ordered"]

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
-from broker_core.listing.fields.topic_field import varint
+from broker_core.listing import varint
 from broker_core.wire.pulsar.frames import MAX_COMMAND_SIZE, FrameError
 
 __all__ = ["WARNING", "get_topics_response_head"]

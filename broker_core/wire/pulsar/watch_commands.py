@@ -11,7 +11,7 @@ import struct
 from functools import lru_cache
 from typing import Final
 
-from broker_core.listing.fields.topic_field import varint
+from broker_core.listing import varint
 from broker_core.wire.pulsar.frames import MAX_COMMAND_SIZE, FrameError
 
 __all__ = ["OTHER_TAG", "watch_success_head", "watch_update", "watch_update_body"]

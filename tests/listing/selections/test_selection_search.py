@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker_core.listing.selections.selection_search import Matching, search, search_is_quick
+from broker_core.listing.selections.selection_search import Matching, search_is_quick, search_selection
 from broker_core.patterns import compile_pattern
 from tests.support.topics import assert_selection, listing_of, persistent
 
@@ -17,5 +17,5 @@ def test_a_search_in_slices_gives_what_a_search_at_once_gives() -> None:
         work()
     assert_selection(matching.result(), persistent("b"))
     assert matching.result().listing is listing
-    assert_selection(search(some, pattern), persistent("b"))
+    assert_selection(search_selection(some, pattern), persistent("b"))
     assert Matching(listing.all(), pattern).same is not None

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from broker_core.client.errors import UnexpectedAnswer
 from broker_core.client.kafka.pages import goes_on
-from broker_core.listing.hashes.topics_hash import utf16_key
+from broker_core.listing import utf16_key
 
 __all__ = ["DescribedPages"]
 

@@ -12,9 +12,7 @@ from typing import Final
 from aiohttp import web
 
 from broker_core.errors import Cause
-from broker_core.listing.rendered.block_size import BlockSize
-from broker_core.listing.rendered.names import names_json_items
-from broker_core.listing.rendered.partitioned_topics import partitioned_topics_json_items
+from broker_core.listing import BlockSize, names_json_items, partitioned_topics_json_items
 from broker_core.names import Mode
 from broker_core.pipeline import QuestionText
 from broker_core.servers.http.admin.namespaces import is_known, missing_namespace

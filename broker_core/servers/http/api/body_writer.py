@@ -24,7 +24,7 @@ from typing import Final
 import structlog
 from aiohttp import HttpVersion11, hdrs, web
 
-from broker_core.listing.rendered.block_size import BLOCK, BlockSize
+from broker_core.listing import BLOCK, BlockSize
 from broker_core.memory.permit_budget import Permit, PermitBudget
 from broker_core.memory.permits import SMALL_ANSWER
 from broker_core.servers.connection import LEAST_PIECE, ReaderPace

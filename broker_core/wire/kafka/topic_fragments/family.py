@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core.kafka.topic_names import INTERNAL, LONGEST, internal_names
-from broker_core.listing.topic_table import RenderedChunk, TopicChunk, TopicRow
+from broker_core.listing import RenderedChunk, TopicChunk, TopicRow
 from broker_core.wire.kafka.writer import unsigned_varint
 
 __all__ = ["Family", "Layout", "ids_column", "partition_block", "with_operations"]

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core.kafka.topic_names import internal_names
-from broker_core.listing.topic_table import TopicChunk, TopicRow
+from broker_core.listing import TopicChunk, TopicRow
 from broker_core.names.name_columns import column_data
 from broker_core.wire.kafka.api import Api
 from broker_core.wire.kafka.fields import Fields

@@ -13,8 +13,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from broker_core.compact_json import ascii_json
-from broker_core.listing.listing import Selection
-from broker_core.listing.rendered.names import names_json_items
+from broker_core.listing import Selection, names_json_items
 from broker_core.servers.http.api.problem_details import problem_of, problem_response
 from broker_core.service import Change
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from broker_core.access.asker import Asker
 from broker_core.errors import ListingFailed
-from broker_core.listing.listing import Selection
+from broker_core.listing import Selection
 from broker_core.servers.http.api.events.event_text import EVENTS, EventRenderer
 from broker_core.service import ChangeEvent
 

@@ -8,8 +8,7 @@ from aiohttp import web
 from pydantic import Field
 
 from broker_core.catalog import NamespaceCounts, reading_catalog
-from broker_core.listing.listing import Selection
-from broker_core.listing.selections.rows_by_domain import rows_by_domain
+from broker_core.listing import Selection, rows_by_domain
 from broker_core.names import DOMAINS, Mode
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.servers.http.api.api_request import ApiRequest

@@ -9,12 +9,19 @@ import pyarrow as pa
 from pydantic import Field
 
 from broker_core.compact_json import ascii_json
-from broker_core.listing.details import Details
-from broker_core.listing.rendered.block_size import BlockSize
-from broker_core.listing.rendered.detail_blocks import detail_size
-from broker_core.listing.rendered.details import detail_arrow, detail_json_items, detail_ndjson
-from broker_core.listing.rendered.name_blocks import RenderedNames
-from broker_core.listing.rendered.names import names_arrow, names_json_items, names_ndjson, names_text
+from broker_core.listing import (
+    BlockSize,
+    Details,
+    RenderedNames,
+    detail_arrow,
+    detail_json_items,
+    detail_ndjson,
+    detail_size,
+    names_arrow,
+    names_json_items,
+    names_ndjson,
+    names_text,
+)
 from broker_core.servers.http.api.body_writer import RenderedBody
 from broker_core.servers.http.api.json_object import JsonObject
 

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from broker_core.access.asker import Asker
 from broker_core.catalog import reading_catalog
-from broker_core.listing.pages.page import Page
+from broker_core.listing import Page
 from broker_core.names import DOMAINS, NamespaceName
 from broker_core.pipeline import Answer, pattern_facts
 from broker_core.plugin_api.listing_request import ListingRequest

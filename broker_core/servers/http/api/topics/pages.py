@@ -11,9 +11,7 @@ from functools import partial
 from typing import Any, Final
 
 from broker_core.errors import Cause
-from broker_core.listing.pages.page import Page, Position
-from broker_core.listing.pages.page_walk import PageWalk
-from broker_core.listing.rendered.details import SHOWN_DETAILS
+from broker_core.listing import SHOWN_DETAILS, Page, PageWalk, Position
 from broker_core.names import NamespaceName
 from broker_core.names.partition_suffix import MAX_PARTITION_INDEX
 from broker_core.pipeline import Answer, QuestionWarning

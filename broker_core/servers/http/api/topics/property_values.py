@@ -12,9 +12,7 @@ import pyarrow.compute as pc
 from aiohttp import web
 from pydantic import Field
 
-from broker_core.listing.details import Details
-from broker_core.listing.listing import Selection
-from broker_core.listing.properties.property_counts import count_texts, count_values
+from broker_core.listing import Details, Selection, count_texts, count_values
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import JsonObject
 from broker_core.servers.http.api.listing_warnings import UNFILTERED

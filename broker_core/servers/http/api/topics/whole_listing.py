@@ -7,7 +7,7 @@ from typing import Final
 
 from aiohttp import web
 
-from broker_core.listing.rendered.names import LineFeedInName
+from broker_core.listing import LineFeedInName
 from broker_core.pipeline import Answer
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.servers.http.api.api_request import ApiRequest
