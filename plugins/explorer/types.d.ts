@@ -33,6 +33,7 @@ declare global {
     epoch: number;
     /** Shows a line for some seconds, and tells it to screen readers; one with a link until another place is opened. */
     say: (text: string, href?: string) => void;
+    said: { text: string; href: string };
     /** Opens the dialog in which a topic is made, or this one is changed, with what is given. */
     edit: (given?: { name?: string | null; partitions?: number; properties?: Values }, topic?: any) => void;
     /** Those of plugins, and the question that they are the answer of. */

@@ -320,9 +320,17 @@ def test_where_re2_refuses_a_pattern(page_of: Open, served: Served) -> None:
 
 
 def test_a_question_as_others_write_it(page_of: Open, served: Served) -> None:
-    page = page_of(served, "topics/public/default?q=orders-.*&p=region=eu")
+    page = page_of(
+        served,
+        "topics/public/default?q=orders-.*&p=region=eu",
+        permissions=["clipboard-read", "clipboard-write"],
+    )
     page.page.get_by_role("button", name="Keep, copy, export").click()
     dialog = page.page.get_by_role("dialog")
+    dialog.get_by_role("button", name="Copy the names").click()
+    dialog.get_by_role("status").get_by_text("Copied").wait_for()  # what is behind a dialog is not read
+    names = page.page.evaluate("navigator.clipboard.readText()").split()
+    assert (len(names), names[0]) == (39, "persistent://public/default/orders-1")
     text = dialog.text_content()
     assert "--data-urlencode 'pattern=public/default/orders-.*'" in text
     assert "broker-core list public/default" in text

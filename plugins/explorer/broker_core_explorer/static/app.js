@@ -1,6 +1,6 @@
 // The page: who asks, the screen of its place; the list of namespaces, and help.
 import { Api, PageContext, ROOT, ago, counted, date, go, html, link, linkIn, may, number, render, time, unchangeable, useAsk, useCallback, useEffect, useErrorBoundary, useGet, useId, useLayoutEffect, useMemo, usePage, usePlace, useRef, useSettled, useState } from './page.js';
-import { Answer, Command, Dialog, Empty, Facts, Failure, Field, Table, TextInput, Title } from './parts.js';
+import { Answer, Command, Dialog, Empty, Facts, Failure, Field, Said, Table, TextInput, Title } from './parts.js';
 import { questionOf, save, savedQuestions, stored } from './question.js';
 import { Edit, Topic, Topics, Why } from './screens/topics.js';
 import { Live, PluginScreen, Plugins, Server } from './screens/server.js';
@@ -67,7 +67,7 @@ function App() {
     }, AGAIN_MS);
     return () => clearInterval(timer);
   }, [away]);
-  const shared = useMemo(() => ({ api, me: null, epoch, say, screens: [], brought: null }), [epoch]);
+  const shared = useMemo(() => ({ api, me: null, epoch, say, said, screens: [], brought: null }), [epoch, said]);
   return html`<${PageContext.Provider} value=${shared}>
     <${Shell} key=${asker} first=${!asker} renew=${() => {
       again();
@@ -75,14 +75,14 @@ function App() {
     }} dismiss=${() => sign((before) => {
       dismissed.current ||= before !== null;
       return null;
-    })} place=${place} away=${away} said=${said} signing=${signing} sign=${sign} again=${again} />
+    })} place=${place} away=${away} signing=${signing} sign=${sign} again=${again} />
   <//>`;
 }
 
 /** What one asker sees; the next one begins with nothing of it. */
-function Shell({ first, renew, dismiss, place, away, said, signing, sign, again }) {
+function Shell({ first, renew, dismiss, place, away, signing, sign, again }) {
   const page = usePage();
-  const { say } = page;
+  const { say, said } = page;
   const namespace = SCREENS[place.screen]?.named ? place.path.slice(0, 2).join('/') : '';
   const me = useGet('me', { namespace });
   const brought = useAsk((signal) => api.get('screens', {}, signal), [namespace]);
@@ -195,7 +195,7 @@ function Shell({ first, renew, dismiss, place, away, said, signing, sign, again 
       ${complete ? html`<${Screen} place=${place} />`
         : html`<${Title} of="Nothing is here" /><p>The address names no screen. <a href="#/namespaces">All namespaces</a></p>`}
     <//></main>
-    <p class="said" role="status">${said.text}${said.href && html` <a href=${said.href}>Look at it</a>`}</p>
+    <${Said} />
     ${open === 'palette' && html`<${Palette} commands=${commands} close=${() => setOpen('')} />`}
     ${edited && html`<${Edit} ...${edited} question=${question} close=${() => {
       setEdited(null);
@@ -306,7 +306,7 @@ function SignIn({ why, me, close, done }) {
     ${kind === 'token' ? html`<${Field} label="Token" hint="A JSON Web Token, as clients of this server have."><textarea name="token" rows="4" required autofocus spellcheck=${false} autocomplete="off" class="code"></textarea><//>`
       : html`<${Field} label="User"><input name="user" required autofocus autocomplete="username" /><//><${Field} label="Password"><input name="password" type="password" required autocomplete="current-password" /><//>`}
     ${error && html`<p class="notice bad" role="alert">${error}</p>`}
-    <p class="hint">It stays in the memory of this page, until a reload, and goes to this server alone.</p>
+    <p class="hint">It stays in this page until a reload, and goes to this server alone.</p>
     <div class="line end"><button type="button" onClick=${close}>Cancel</button><button type="submit" class="primary" disabled=${busy}>${busy ? 'Asking…' : 'Sign in'}</button></div>
   </form><//>`;
 }
@@ -365,7 +365,7 @@ function Namespaces({ place }) {
         }} />
       <//>
     </form><//>
-  <${Saved} />
+  <${KeptQuestions} />
   ${behind ? null : html`<p class="muted" role="status">${ask.data && !ask.error && (find || ask.data.items.length) ? counted(ask.data.total ?? ask.data.items.length, 'namespace') : ''}</p>
     <${Answer} ask=${ask} what="the namespaces" rights="list">${(data) => (data.items.length === 0
     ? html`<${None} find=${find} gated=${data.total === null} />`
@@ -391,8 +391,7 @@ function None({ find, gated }) {
     <p class="muted">It shows here as soon as you look again. Many topics at once: <code>broker-core topics import</code>.</p><//>`;
 }
 
-/** Questions that were kept in this browser. */
-function Saved() {
+function KeptQuestions() {
   const [items, set] = useState(savedQuestions);
   if (!items.length) return null;
   return html`<section class="saved" aria-label="Kept questions"><h2>Kept</h2><ul class="chips">${items.map((each) => html`<li key=${each.name}>

@@ -270,8 +270,7 @@ export const may = (me, right, where = 'namespace') => !me || me.super || (me.ri
 
 /** @type {F.unchangeable} */
 export const unchangeable = (me) => (!me ? 'The server has not said yet who you are.'
-  : me.server.topics === 'upstream' ? 'Brokers hold the topics: make and change them there.'
-  : !me.server.writes ? 'This server takes no changes over HTTP ([http] writes = false).'
+  : !me.server.writes ? (me.server.topics === 'upstream' ? 'Brokers hold the topics: make and change them there.' : 'This server takes no changes over HTTP ([http] writes = false).')
   : !me.server.page_changes ? 'Pages change nothing on this server: [plugins.explorer] writes = true allows it.'
   : may(me, 'admin') ? '' : 'To make or change topics you need the right admin in this namespace.');
 

@@ -61,8 +61,11 @@ export function Command({ text, label = 'Copy' }) {
 export function Copy({ text, label }) {
   const { say } = usePage();
   const copy = async () => {
-    const copied = typeof text === 'function' ? await text() : text;
-    say((await toClipboard(copied)) ? 'Copied' : 'Not copied: mark the text, and copy it by hand');
+    try {
+      say((await toClipboard(typeof text === 'function' ? await text() : text)) ? 'Copied' : 'Not copied: mark the text, and copy it by hand');
+    } catch (error) {
+      say(error.message);
+    }
   };
   return html`<button type="button" class="quiet" onClick=${copy}>${label}</button>`;
 }
@@ -94,6 +97,12 @@ export function download(name, chunks, type) {
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 
+/** What was done last; what is behind a dialog is neither seen nor read. */
+export function Said() {
+  const { said } = usePage();
+  return html`<p class="said" role="status">${said.text}${said.href && html` <a href=${said.href}>Look at it</a>`}</p>`;
+}
+
 export function Dialog({ title, close, children, wide, bare }) {
   const ref = useRef(/** @type {any} */ (null));
   const id = useId();
@@ -112,6 +121,7 @@ export function Dialog({ title, close, children, wide, bare }) {
     <div class="dialog">
       <h2 id=${id} class=${bare ? 'hidden-text' : ''}>${title}</h2>
       ${children}
+      <${Said} />
       ${bare ? null : html`<button type="button" class="quiet icon close" aria-label="Close" onClick=${close}>✕</button>`}
     </div>
   </dialog>`;

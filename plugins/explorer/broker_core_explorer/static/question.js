@@ -59,11 +59,10 @@ export function bodyOf(question) {
   };
 }
 
-/** What `curl` authenticates with. */
-const credentialsOf = ({ signedIn, user }) => (user ? [`-u ${quoted(user)}`] : signedIn ? ['-H "Authorization: Bearer $TOKEN"'] : []);
+const curlCredentials = ({ signedIn, user }) => (user ? [`-u ${quoted(user)}`] : signedIn ? ['-H "Authorization: Bearer $TOKEN"'] : []);
 
 /** @type {F.commandOf} */
-export const commandOf = (api, method, path, { body }) => [`curl -sS -X ${method}`, ...credentialsOf(api),
+export const commandOf = (api, method, path, { body }) => [`curl -sS -X ${method}`, ...curlCredentials(api),
   ...(body ? ["-H 'Content-Type: application/json'", `-d ${quoted(JSON.stringify(body))}`] : []), quoted(address(path).href)].join(' \\\n  ');
 
 /** @type {F.formsOf} */
@@ -71,7 +70,7 @@ export function formsOf(question, { signedIn, user }) {
   const path = `${ofNamespace(question.namespace)}/topics`;
   const url = address(path).href;
   const pairs = [...new URL(address(path, parametersOf(question))).searchParams];
-  const curl = ['curl -sS -G', '-H \'Accept: text/plain\'', ...credentialsOf({ signedIn, user }),
+  const curl = ['curl -sS -G', '-H \'Accept: text/plain\'', ...curlCredentials({ signedIn, user }),
     ...pairs.map((pair) => `--data-urlencode ${quoted(pair.join('='))}`), quoted(url)];
   const option = question.namespace[0] === '-'; // the command would take it for one
   const command = [`broker-core list${option ? '' : ` ${quoted(question.namespace)}`}`];
@@ -84,16 +83,15 @@ export function formsOf(question, { signedIn, user }) {
   if (option) command.push(`-- ${quoted(question.namespace)}`);
   const python = [
     'import json', ...(signedIn ? ['import os'] : []), 'from urllib.parse import urlencode', 'from urllib.request import Request, urlopen', '',
-    `question = [${pairs.map((pair) => `(${pair.map(text).join(', ')})`).join(', ')}]`,
-    `request = Request(${text(url)} + "?" + urlencode(question))`,
+    `question = [${pairs.map((pair) => `(${pair.map(pythonText).join(', ')})`).join(', ')}]`,
+    `request = Request(${pythonText(url)} + "?" + urlencode(question))`,
     ...(signedIn ? ['request.add_header("Authorization", os.environ["AUTHORIZATION"])  # such as Bearer TOKEN'] : []),
     'with urlopen(request) as answer:', '    for topic in json.load(answer)["items"]:', '        print(topic)',
   ];
   return [['curl', curl.join(' \\\n  ')], ['broker-core list', command.join(' \\\n  ')], ['Python', python.join('\n')]];
 }
 
-/** As Python writes it. */
-const text = (value) => unseen(JSON.stringify(value), (each) => `\\U${Number(each.codePointAt(0)).toString(16).padStart(8, '0')}`);
+const pythonText = (value) => unseen(JSON.stringify(value), (each) => `\\U${Number(each.codePointAt(0)).toString(16).padStart(8, '0')}`);
 
 /** @type {F.stored} */
 export function stored(name, value) {
@@ -136,6 +134,7 @@ export function Keep({ question, total, refused, close }) {
   const replaces = freeName(name) !== name;
   const [progress, setProgress] = useState('');
   const here = location.href;
+  const ask = (more) => api.get(`${ofNamespace(question.namespace)}/topics`, { ...parametersOf(question), limit: MOST_NAMES, ...more });
   const csv = async () => {
     // No cell begins as a formula does.
     const chunks = ['name,partitions,properties\r\n'];
@@ -143,7 +142,7 @@ export function Keep({ question, total, refused, close }) {
     let rows = 0;
     try {
       do {
-        const page = await api.get(`${ofNamespace(question.namespace)}/topics`, { ...parametersOf(question), limit: 10_000, cursor, detail: DETAIL });
+        const page = await ask({ cursor, detail: DETAIL });
         chunks.push(page.items.map(({ name: of, partitions, properties }) => [of, partitions, JSON.stringify(properties)]
           .map((each) => (/[",\r\n]/.test(each) ? `"${each.replaceAll('"', '""')}"` : each)).join() + '\r\n').join(''));
         rows += page.items.length;
@@ -165,12 +164,16 @@ export function Keep({ question, total, refused, close }) {
       }}>${replaces ? 'Replace it' : 'Keep'}</button>
     </div>
     <div class="line"><${Copy} text=${here} label="Copy the link" />
-      ${question.as || total === undefined ? null : html`<button type="button" class="quiet" onClick=${csv}>CSV of all ${number(total)} names</button>`}
+      ${question.as || total === undefined ? null : html`${total <= MOST_NAMES && html`<${Copy} label="Copy the names" text=${async () => (await ask({})).items.join('\n')} />`}
+      <button type="button" class="quiet" onClick=${csv}>CSV of all ${number(total)} names</button>`}
       <span class="muted" role="status">${progress}</span></div>
     ${question.as || refused ? html`<p class="muted">The commands below ${refused ? 'are refused too' : 'ask as yourself'}.</p>` : null}
     ${formsOf(question, api).map(([title, text]) => html`<h3>${title}</h3><${Command} text=${text} label=${`Copy ${title}`} />`)}
   <//>`;
 }
+
+/** Names of an answer, at the most. */
+const MOST_NAMES = 10_000;
 
 /** What is said of each row besides its name. */
 export const DETAIL = 'partitions,properties';

@@ -62,7 +62,6 @@ const Choice = ({ label, name, value, options }) => html`<${Field} label=${label
 const Caches = () => html`<${Part} title="Caches" path="server/caches" what="the caches">${(data) => html`<${Table} caption="Each cache" numeric=${[1, 2, 3]} head=${['cache', 'entries', 'memory', 'at most']}
   rows=${data.items.map((each) => [each.name, number(each.entries), size(each.bytes), each.limit_bytes === null ? 'no bound' : size(each.limit_bytes)])} />`}<//>`;
 
-/** Values since the start, how fast they grow, and means. */
 function Metrics() {
   const [asked, setAsked] = useState(false);
   const [find, setFind] = useState('');
@@ -185,7 +184,7 @@ export function Plugins() {
   const ask = useGet('server/plugins', {}, { every: 5000 });
   return html`<${Title} of="Plugins" />
     <${Answer} ask=${ask} what="the plugins" rights=${MONITOR}>${(data) => (data.items.length === 0
-      ? html`<${Empty} title="No plugin is enabled"><p>The catalogue answers all listings. Plugins are named in <code>[plugins] enabled</code> of the settings.</p><//>`
+      ? html`<${Empty} title="No plugin is enabled"><p>Plugins are named in <code>[plugins] enabled</code> of the settings.</p><//>`
       : html`<p class="muted">In the order in which they are asked: the first that answers ends it.</p>
         <ol class="plugins">${data.items.map((each) => html`<${Plugin} key=${each.name} plugin=${each} brought=${screens.filter((one) => one.plugin === each.name && one.allowed)} />`)}</ol>`)}<//>`;
 }

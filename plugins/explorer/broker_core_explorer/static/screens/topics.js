@@ -93,7 +93,7 @@ function Listing({ found, load, stale, last, turn }) {
     <p class="hint narrow">Properties: on the page of a topic, or a wider screen.</p>
     <${Rows} label=${`Topics of ${question.namespace}`} of=${`${question.namespace}?${found.key} ${last}`} state=${found.topics_hash} last=${last} total=${total} first=${found.items} load=${fetchPage}
       href=${(item) => topicLink(question, item.name || item)}
-      row=${(item) => html`<${Name} name=${item.name || item} namespace=${question.namespace} marks=${marks} />${item.partitions ? html`<span class="number"><span class="hidden-text">, partitions: </span>${number(item.partitions)}</span>` : null}${
+      row=${(item) => html`<${MarkedName} name=${item.name || item} namespace=${question.namespace} marks=${marks} />${item.partitions ? html`<span class="number"><span class="hidden-text">, partitions: </span>${number(item.partitions)}</span>` : null}${
         Object.keys(item.properties || {}).length ? html`<span class="muted"><span class="hidden-text">, </span><bdi>${cut(Object.entries(item.properties).slice(0, 20).map((pair) => pair.join('=')).join(', '))}</bdi></span>` : null}`} />
   </div>`;
 }
@@ -101,8 +101,7 @@ function Listing({ found, load, stale, last, turn }) {
 /** @type {F.topicLink} */
 export const topicLink = (question, name) => link(['topic', ...question.namespace.split('/'), shortName(question.namespace, name)], queryOf(question));
 
-/** A name with its literal and captured parts. */
-function Name({ name, namespace, marks }) {
+function MarkedName({ name, namespace, marks }) {
   const shown = name.length - shortName(namespace, name).length;
   const found = marks(name);
   const pieces = [];
@@ -122,7 +121,7 @@ function NoTopics({ question }) {
   const narrowed = question.typed || question.properties.length || question.mode !== 'persistent' || question.as;
   const all = linkIn('topics', question.namespace, { mode: 'all' });
   return html`<${Known} namespace=${question.namespace}>${narrowed ? html`<${Empty} title="No topic matches">
-      ${question.as ? null : question.properties.map(([key, value]) => html`<${ValuesOf} key=${key} name=${key} value=${value} question=${question} />`)}
+      ${question.as ? null : question.properties.map(([key, value]) => html`<${OtherValues} key=${key} name=${key} value=${value} question=${question} />`)}
       <p>Is there one that should be here? Type its name under “Why not?”, and the server says which step takes it away.</p>
       <p><a href=${all}>Show all topics of the namespace</a></p><//>`
     : html`<${Empty} title="No persistent topics here"><p><a href=${all}>Show non-persistent ones too</a></p><//>`}<//>`;
@@ -144,18 +143,16 @@ export function Known({ namespace, children }) {
     <a href=${link(['namespaces'], { find: namespace.split('/')[0] })}>Namespaces like it</a></p><//>`}<//>`;
 }
 
-/** The values of a property, if no topic has the one that is asked. */
-function ValuesOf({ name, value, question }) {
+function OtherValues({ name, value, question }) {
   const { data } = useValues(question, name, '');
   if (!data || data.items.some((each) => each.value === value)) return null;
   const others = question.properties.filter(([key]) => key !== name);
   return html`<p>${data.items.length ? html`No topic has <bdi>${name}=${value}</bdi>, but: ${data.items.map((each) => html`<a
-    href=${linkIn('topics', question.namespace, queryOf({ ...question, properties: [...others, [name, each.value]] }))}><bdi>${each.value}</bdi></a> `)}`
+    href=${linkIn('topics', question.namespace, queryOf({ ...question, properties: [...others, [name, each.value]] }))}><bdi>${cut(each.value)}</bdi></a> `)}`
     : html`No topic has a property <bdi>${name}</bdi>.`}</p>`;
 }
 
-/** Where a topic can be made, or why not. */
-function MakeOne() {
+function MakeOrWhyNot() {
   const { me, edit } = usePage();
   return unchangeable(me) ? html`<p class="hint">${unchangeable(me)}</p>` : html`<p><button type="button" onClick=${() => edit()}>Make a topic…</button></p>`;
 }
@@ -167,7 +164,7 @@ function WhyBox({ question }) {
     if (name) go(linkIn('why', question.namespace, queryOf(question, { topic: name })));
   }}><h2>Is a topic missing?</h2>
     <div class="line"><${Field} label="Name of the missing topic" class="grows"><${TextInput} value=${name} set=${set} placeholder="orders-7" /><//>
-    <button type="submit" class="primary">Why not?</button></div><${MakeOne} /></form>`;
+    <button type="submit" class="primary">Why not?</button></div><${MakeOrWhyNot} /></form>`;
 }
 
 const HOW = {
@@ -222,15 +219,14 @@ export function Why({ place }) {
     </form>
     <p class="hidden-text" role="status">${ask.data ? `${shortName(question.namespace, ask.data.topic)} ${verdictOf(ask.data)[1]}` : ''}</p>
     <${QuestionForm} screen="why" question=${question} more=${{ topic }} error=${ask.loading ? null : ask.error} />
-    ${topic === '' ? html`<${Empty} title="Which topic?"><p>Type its name above: each step that could take it away is asked.</p><${MakeOne} /><//>`
+    ${topic === '' ? html`<${Empty} title="Which topic?"><p>Type its name above: each step that could take it away is asked.</p><${MakeOrWhyNot} /><//>`
       : elsewhere ? html`<${Empty} title="It is of another namespace"><p><a href=${linkIn('why', other, { topic: scheme ? settled : local })}>Ask in <bdi>${other}</bdi></a></p><//>`
       : isRefused(ask.error) && !ask.loading ? html`<${NotTaken} />`
       : html`<${Answer} ask=${ask} what="why a topic is not listed" rights="admin in this namespace">${(found) => html`
         <${Verdict} found=${found} question=${question} />`}<//>`}`;
 }
 
-/** Names that contain one that is not there, in whatever case. */
-function Alike({ name, question }) {
+function NamesLike({ name, question }) {
   const { api } = usePage();
   const like = { ...question, typed: `(?i).*${literal(name)}.*`, properties: [] };
   const { data } = useAsk((signal) => like.as ? asSomebody(api, like, signal, 5)
@@ -275,7 +271,7 @@ function Verdict({ found, question }) {
         ${each.by && html`<span class="muted"><bdi>${each.by}</bdi></span>`}</div>
       <p>${each.says}</p>
       ${each.needs && each !== failing && html`<p class="needs"><b>What it would take:</b> ${each.needs}</p>`}
-      ${each.step === 'exists' && each.passes === false && !fails && html`<${Known} namespace=${question.namespace}>${name.trim() && html`<${Alike} name=${name.trim()} question=${question} />`}<//>`}${each.change ? changeOf(each) : null}
+      ${each.step === 'exists' && each.passes === false && !fails && html`<${Known} namespace=${question.namespace}>${name.trim() && html`<${NamesLike} name=${name.trim()} question=${question} />`}<//>`}${each.change ? changeOf(each) : null}
     </li>`;
     })}</ol></section>`;
 }
@@ -304,8 +300,7 @@ export function Topic({ place }) {
     <${Title} of=${name}>
       <div class="line"><${Copy} text=${() => ask.data?.name || `persistent://${namespace}/${name}`} label="Copy the full name" />
         <a class="button quiet" href=${linkIn('why', namespace, queryOf(question, { topic: name, ...(/^non-/.test(name) && { mode: 'all' }) }))}>Why is it not listed?</a></div><//>
-    ${gone ? html`<${Known} namespace=${namespace}><${Empty} title=${hidden ? 'This topic is hidden from you' : 'There is no such topic now'}><p>${hidden ? 'What hides it'
-      : `It ${history.data?.items[0]?.operation === 'delete' ? 'was deleted.' : 'may have been deleted, or you may not see it.'} What is known of it`} stands below.</p><//><//>`
+    ${gone ? html`<${Known} namespace=${namespace}><${Empty} title=${hidden ? 'This topic is hidden from you' : 'There is no such topic now'}><p>${hidden ? 'What hides it stands below.' : 'It was deleted or never made, or you may not see it: its history stands below.'}</p><//><//>`
       : html`<${Answer} ask=${ask} what="this topic" rights="list">${(topic) => html`
         ${shortName(namespace, topic.name) === name ? null : html`<p class="notice">A partition of <a href=${topicLink(question, topic.name)}><bdi>${topic.name}</bdi></a>, shown here.</p>`}
         <div class="columns">
@@ -450,7 +445,7 @@ function Delete({ topic, name, ...rest }) {
   const [typed, setTyped] = useState('');
   return html`<${Doing} title="Delete a topic" button="Delete the topic" kind="danger" ready=${typed === name}
       said=${`${name} is deleted`} topic=${topic} name=${name} ask=${['DELETE', {}]} ...${rest}>
-    <p><b><bdi>${topic.name}</bdi></b> leaves the catalogue${topic.partitions ? ` with its ${number(topic.partitions)} partitions` : ''}; the change log has it still. Consumers by pattern unsubscribe from it. One that is made anew is another topic.</p>
+    <p><b><bdi>${topic.name}</bdi></b> leaves the catalogue${topic.partitions ? ` with its ${number(topic.partitions)} partitions` : ''}; the change log has it still. Consumers by pattern unsubscribe from it.</p>
     <${Field} label=${html`Type <b><bdi>${name}</bdi></b> to delete it`}><${TextInput} value=${typed} set=${setTyped} /><//>
   <//>`;
 }
