@@ -191,6 +191,8 @@ class PermitBudget:
 
     def has_room(self, n: int) -> bool:
         """Whether :meth:`try_acquire` would give ``n`` permits. Raises as :meth:`acquire` does."""
+        if whole_count(n) <= self._size - self._acquired and not self._queue and not self._closed:
+            return True  # as a rule, and asked for each frame that is sent
         demand = self._checked(n)
         return not demand or self._is_free(min(demand, self._most))
 

@@ -164,13 +164,20 @@ class AnswerWriter:
 
     def push(self, frame: bytes) -> bool:
         """Send a small frame that nobody asked for, if there is room; returns ``False`` otherwise."""
-        crowds = self._backlog_bytes + len(frame) > PUSHED
+        size = len(frame)
+        if not (self._paused or self._in_frame or self._backlog or self._gathered) and size <= SMALL_ANSWER:
+            # As a rule: of one change, for each of thousands of peers.
+            if not self._permits.reserve.has_room(size):
+                return False
+            self._write_now(frame, size, 1)
+            self._has_pushed = self._paused
+            return True
+        crowds = self._backlog_bytes + size > PUSHED
         waits = self._paused or self._in_frame or bool(self._backlog)
         is_sent = not (crowds and waits) and self.send_answer_now(frame)
         self._has_pushed = self._paused or self._in_frame or bool(self._backlog)
         return is_sent
 
-    @property
     def is_behind(self) -> bool:
         """Whether the peer has yet to read waiting bytes besides a large answer under way."""
         return not self._in_frame and (self._paused or bool(self._backlog))
@@ -319,15 +326,18 @@ class AnswerWriter:
         # taken only for bytes that wait in the transport.
         frames, self._gathered = self._gathered, []
         size, self._gathered_bytes = self._gathered_bytes, 0
-        if self._transport.is_closing():
-            return
+        if not self._transport.is_closing():
+            self._write_now(frames[0] if len(frames) == 1 else b"".join(frames), size, len(frames))
+
+    def _write_now(self, data: bytes, size: int, frames: int) -> None:
+        """Write so many frames for which there is room."""
         reserve = self._permits.reserve
-        self._transport.write(frames[0] if len(frames) == 1 else b"".join(frames))
+        self._transport.write(data)
         permit = reserve.try_acquire(size) if self._paused else None
         if permit is None:
-            reserve.count_granted(len(frames))
+            reserve.count_granted(frames)
         else:
-            reserve.count_granted(len(frames) - 1)
+            reserve.count_granted(frames - 1)
             self._unsent.append(permit)
 
     def _write(self, frame: bytes, permit: Permit | None) -> None:

@@ -110,7 +110,6 @@ class ClientConnection(asyncio.Protocol):
         self._client = context.clients.opened(
             context.transport, self._address, end=self._disconnect, buffered=self._buffered
         )
-        self._handler = self._make_handler(self._client, Unasked(self._unasked, self._push, self._is_behind))
         self._writer = AnswerWriter(
             transport,
             context.permits,
@@ -119,6 +118,8 @@ class ClientConnection(asyncio.Protocol):
             on_stalled=self._stalled,
             on_room=self._room,
         )
+        unasked = Unasked(self._unasked, self._push, self._writer.is_behind)
+        self._handler = self._make_handler(self._client, unasked)
         self._queue = CommandQueue(
             transport,
             self._handler.splitter(),
@@ -318,9 +319,6 @@ class ClientConnection(asyncio.Protocol):
     def _push(self, frame: bytes) -> bool:
         gone = self._transport.is_closing() or self._last is not None or self._handler.draining
         return gone or self._writer.push(frame)
-
-    def _is_behind(self) -> bool:
-        return self._writer.is_behind
 
     def _begin(self, job: Job, size: int) -> None:
         """Answer a job at once if its answer is known and small, and there is room; else give it a place and a task."""

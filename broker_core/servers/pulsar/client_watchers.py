@@ -79,6 +79,8 @@ class Watching:
     count_watch: Callable[[str], None] = field(init=False)
     #: How many are open.
     open: int = 0
+    #: The last update that was written, and its frame for the watchers with one number: clients count from 0 or 1.
+    _written: tuple[int, bytes, bytes] = (0, b"", b"")
     #: The connections that do not read their updates, the longest first, and since when.
     behind: dict[ClientWatchers, float] = field(default_factory=dict)
 
@@ -93,6 +95,14 @@ class Watching:
             known=("opened", "reconciled"),
         )
         metrics.gauge("watchers", "Topic list watchers that are open.", lambda: self.open)
+
+    def frame_of(self, watcher_id: int, update: bytes) -> bytes:
+        """The frame of an update, which all watchers of a question get one after the other."""
+        number, body, frame = self._written
+        if body is not update or number != watcher_id:
+            frame = watch_update(watcher_id, update)
+            self._written = (watcher_id, update, frame)
+        return frame
 
     def make_room(self, now: float) -> None:
         """Close the client that has left its updates unread for longest, if that is long: others have no room."""
@@ -209,26 +219,30 @@ class ClientWatchers:
         self._watching.refusals.tell(self.asker, str(namespace), failure)
 
     def write(self, watcher_id: int, update: bytes) -> bool:
-        frame = watch_update(watcher_id, update)
+        watching, unasked = self._watching, self._unasked
+        frame = watching.frame_of(watcher_id, update)
         limit = self._client.frame_limit
         if limit is not None and len(frame) > limit:
             self.close("frame_limit", "an update is larger than its client takes")
             return True
         if len(frame) > SMALL_ANSWER:
-            self._unasked(frame)
-        elif not self._push(frame):
-            return False
-        self._watching.count_update()
+            unasked(frame)
+        else:
+            is_sent = unasked.push(frame)
+            if not is_sent or unasked.is_behind():
+                self._note_waiting(len(frame))
+            if not is_sent:
+                return False
+        watching.count_update()
         return True
 
-    def _push(self, frame: bytes) -> bool:
+    def _note_waiting(self, size: int) -> None:
+        """Note that an update waits here: for the client to read, or for room that other clients have."""
         watching, now = self._watching, asyncio.get_running_loop().time()
-        is_sent = self._unasked.push(frame)
         if self.is_behind:
             watching.behind.setdefault(self, now)
-        elif not is_sent and not self._client.pipeline.permits.reserve.has_room(len(frame)):
+        elif not self._client.pipeline.permits.reserve.has_room(size):
             watching.make_room(now)
-        return is_sent
 
     @property
     def is_behind(self) -> bool:
