@@ -557,6 +557,7 @@ def test_the_question_of_somebody_else_and_each_step_that_takes_a_topic_away(
         "topic/public/default/orders-7": "rule 1: reader may list in public/*",
         "topic/public/default/orders-7?as=1&role=reader": "Asked for the role reader, not for you.",
         "live/public/default?as=1&role=reader": "Live shows what you see, not what the role reader sees.",
+        "topics/public/shut?as=1&role=warden": "A plugin refuses: it must let this client pass.",
         "topics/public/broken": "What it would take: the plugin must answer.",
     }
     for place, says in shown.items():
@@ -584,7 +585,7 @@ def test_the_question_of_somebody_else_and_each_step_that_takes_a_topic_away(
     page.see("This topic is hidden from you")
     page.see("hider: it is hidden from this client")
     page.go("topics/public/shut")
-    page.see("A plugin refuses: it must let you pass.")
+    page.see("A plugin refuses: it must let this client pass.")
 
 
 def test_signing_in(page_of: Open, guarded: Served) -> None:

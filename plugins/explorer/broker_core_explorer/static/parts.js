@@ -23,10 +23,10 @@ export function Failure({ error, what, again, rights }) {
   }
   if (error.status === 403) {
     const as = error.problem?.as;
-    const gate = !as && error.message && !/ has no right to /.test(error.message);
+    const gate = error.cause_ === 'DENIED' && !/ has no right to /.test(error.message); // what rules say of it
     return html`<div class="state denied" role="alert">
       <h2>${as ? html`The role <bdi>${as}</bdi>` : 'You'} may not see ${what}</h2>
-      <p>${as ? '' : gate ? 'A plugin refuses: it must let you pass.' : me?.role ? html`The role <b>${me.role}</b> lacks the right.` : 'You lack the right.'}
+      <p>${gate ? 'A plugin refuses: it must let this client pass.' : as ? '' : me?.role ? html`The role <b>${me.role}</b> lacks the right.` : 'You lack the right.'}
         ${rights && !gate && html` It needs <b>${rights}</b>, which an operator gives by a rule in <code>[authorization]</code>.`}</p>
       <p class="muted">${error.message}</p>
     </div>`;

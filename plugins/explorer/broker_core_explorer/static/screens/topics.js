@@ -67,7 +67,7 @@ async function listing(api, question, signal, known) {
 async function asSomebody(api, question, signal, names = AS_NAMES) {
   const found = await api.post(`${ofNamespace(question.namespace)}/explain`, { ...bodyOf(question), names }, signal);
   if (found.error) {
-    throw /denied/i.test(found.cause) ? new ApiError(403, { detail: found.error, as: question.as.role || 'none' })
+    throw /denied/i.test(found.cause) ? new ApiError(403, { detail: found.error, cause: 'DENIED', as: question.as.role || 'none' })
       : new ApiError(502, { detail: found.error, cause: found.cause.toUpperCase() });
   }
   return { ...found, items: found.names, total: found.topics, plan: { how: found.plan, ms: found.ms }, explained: found };
