@@ -10,14 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 from broker_core.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from broker_core.access.access import Access, Refused
-    from broker_core.access.asker import Asker
-    from broker_core.access.peer import Peer
-    from broker_core.access.principal import Principal
+    from broker_core.access import Access, Asker, Peer, Principal, Refused
     from broker_core.broker import BrokerHandle
     from broker_core.errors.causes import Cause
     from broker_core.listing import Details, EncodedNames, Listing, Page, Position, Selection
-    from broker_core.memory.bounded_cache import BoundedCache
+    from broker_core.memory import BoundedCache
     from broker_core.names import Mode, NamespaceName, TopicName
     from broker_core.plugin_api.check_findings import Check
     from broker_core.plugin_api.describe_request import DescribeRequest
@@ -67,9 +64,9 @@ __all__ = [
 _imported: Final = lazy_exports(
     __name__,
     {
-        "Access": ".access.access",
-        "Asker": ".access.asker",
-        "BoundedCache": ".memory.bounded_cache",
+        "Access": ".access",
+        "Asker": ".access",
+        "BoundedCache": ".memory",
         "BrokerHandle": ".broker",
         "Cause": ".errors.causes",
         "Check": ".plugin_api.check_findings",
@@ -85,10 +82,10 @@ _imported: Final = lazy_exports(
         "Mode": ".names",
         "NamespaceName": ".names",
         "Page": ".listing",
-        "Peer": ".access.peer",
+        "Peer": ".access",
         "Position": ".listing",
-        "Principal": ".access.principal",
-        "Refused": ".access.access",
+        "Principal": ".access",
+        "Refused": ".access",
         "RestAnswer": ".plugin_api.rest_answer",
         "SAME": ".plugin_api.rest_answer",
         "Selection": ".listing",

@@ -15,7 +15,7 @@ import pytest
 import structlog
 from hypothesis import settings
 
-from broker_core.concurrency import loop_turn
+from broker_core.concurrency import loop_turns
 from tests.support.forked_programs import start_programs
 from tests.support.forked_run import ForkedRun
 from tests.support.fresh_environment import built_distributions
@@ -163,7 +163,7 @@ def mypy_cache(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]
 def _turns_have_time(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is quick is done at once however slow the machine is; except in tests of the time of a turn itself."""
     if not hasattr(request.module, "TURN_SECONDS"):
-        monkeypatch.setattr(loop_turn, "TURN_SECONDS", 3600.0)
+        monkeypatch.setattr(loop_turns, "TURN_SECONDS", 3600.0)
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final, Self
 
 from broker_core.access.remote_address import host_of
-from broker_core.immutable.sealed import seal_value
+from broker_core.immutable import seal_value
 
 __all__ = ["OPERATOR", "Asker"]
 

@@ -20,7 +20,7 @@ from broker_core.listing import TopicFilter, TopicPatterns
 from broker_core.names import TopicName
 from broker_core.names.namespace_name import MAX_NAMESPACE
 from broker_core.names.rule_patterns import NamespacePatterns, RulePattern
-from broker_core.redaction.quoted import quoted
+from broker_core.redaction import quoted
 from broker_core.settings import AuthorizationRule, AuthorizationSettings
 
 __all__ = [

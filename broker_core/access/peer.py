@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Self
 
-from broker_core.immutable.sealed import seal_value
+from broker_core.immutable import seal_value
 
 __all__ = ["Peer"]
 

@@ -7,7 +7,7 @@ import unicodedata
 from dataclasses import dataclass
 from typing import Final, Self
 
-from broker_core.immutable.sealed import seal_value
+from broker_core.immutable import seal_value
 
 __all__ = ["LONGEST_ROLE", "Principal"]
 

@@ -12,15 +12,12 @@ from typing import TYPE_CHECKING, Self
 import numpy.ma  # noqa: F401 - Arrow imports it with the first array, which would be on the event loop
 import structlog
 
-from broker_core.access.asker import Asker
-from broker_core.access.authentication import Authenticator
-from broker_core.access.clients import Clients
-from broker_core.access.wide_settings import wide_settings
+from broker_core.access import Asker, Authenticator, Clients, wide_settings
 from broker_core.broker import live_parts
 from broker_core.broker.opened_core import Core, opened_core
 from broker_core.catalog import SqliteCatalog
 from broker_core.errors import BrokerCoreError
-from broker_core.metrics.event_loop_lag import watch_event_loop
+from broker_core.metrics import watch_event_loop
 from broker_core.pipeline import Pipeline, open_sight
 from broker_core.quantities import ListenAddress
 from broker_core.reloads import LiveSettings, Reloads, WatchedFiles

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from broker_core.change_log import ChangeLog
 from broker_core.errors import Cause, ListingFailed
-from broker_core.metrics.frequent_questions import QuestionCount
+from broker_core.metrics import QuestionCount
 from broker_core.names import NamespaceName
 from broker_core.pipeline import Pipeline
 from broker_core.plugins import as_problems

@@ -8,15 +8,14 @@ from typing import Final
 
 import structlog
 
-from broker_core.access.asker import Asker
-from broker_core.access.sessions import Sessions
+from broker_core.access import Asker, Sessions
 from broker_core.client import ClientError, CredentialsFailed, TlsFailed, UnexpectedAnswer
 from broker_core.client.kafka import KafkaException, OAuthBearer, Plain, Sasl, Scram
 from broker_core.counted import counted
 from broker_core.errors import BrokerCoreError, ListingFailed
 from broker_core.guards import ShrinkGuard
-from broker_core.memory.permits import Permits
-from broker_core.metrics.metrics import Metrics
+from broker_core.memory import Permits
+from broker_core.metrics import Metrics
 from broker_core.names import Mode, NamespaceName
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.listing_result import DefaultLister

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Protocol
 
 import structlog
 
-from broker_core.access.authentication import Authenticator
-from broker_core.access.authorization import Authorization
+from broker_core.access import Authenticator, Authorization
 from broker_core.catalog import CatalogLister
 from broker_core.guards import ShrinkGuard
-from broker_core.memory.permits import Permits
-from broker_core.metrics.metrics import Metrics
+from broker_core.memory import Permits
+from broker_core.metrics import Metrics
 from broker_core.pipeline import Pipeline
 from broker_core.plugins import Dispatcher, PluginRegistry
 from broker_core.reloads import LiveSettings, Reloads

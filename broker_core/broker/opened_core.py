@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from broker_core.access.sessions import Sessions
+from broker_core.access import Sessions
 from broker_core.broker import live_parts
 from broker_core.broker.broker_handle import BrokerHandle
 from broker_core.broker.pulsar_gateway import Gateway
@@ -23,9 +23,8 @@ from broker_core.catalog import (
     show_catalog,
 )
 from broker_core.guards import ShrinkGuard
-from broker_core.memory.permits import Permits
-from broker_core.metrics.metrics import Metrics
-from broker_core.metrics.permit_metrics import show_permits
+from broker_core.memory import Permits
+from broker_core.metrics import Metrics, show_permits
 from broker_core.pipeline import Pipeline, PipelineOptions, Sight
 from broker_core.plugin_api.listing_result import DefaultLister
 from broker_core.plugins import Dispatcher, PluginRegistry, show_plugins

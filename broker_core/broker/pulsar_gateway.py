@@ -12,16 +12,14 @@ from typing import Final
 
 import structlog
 
-from broker_core.access.asker import Asker
-from broker_core.access.sessions import Sessions
+from broker_core.access import Asker, Sessions
 from broker_core.change_log import CatalogVersion, ChangeLog, Changes, Gap
 from broker_core.client import Address, default_client_version
 from broker_core.errors import Cause, ListingFailed
 from broker_core.guards import ShrinkGuard
 from broker_core.listing import Listing
-from broker_core.memory.permit_budget import Keep
-from broker_core.memory.permits import Permits
-from broker_core.metrics.metrics import Metrics
+from broker_core.memory import Keep, Permits
+from broker_core.metrics import Metrics
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import TopicsPattern
 from broker_core.plugin_api.describe_request import DescribeRequest

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from broker_core.catalog.lister import CatalogLister
-from broker_core.metrics.metrics import Metrics
+from broker_core.metrics import Metrics
 
 if TYPE_CHECKING:
     from broker_core.snapshots import StoredSnapshots

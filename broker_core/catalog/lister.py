@@ -40,13 +40,11 @@ from broker_core.catalog.store.file_watch import FileWatch
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_details import describe, described_bytes
 from broker_core.catalog.warm_start import WarmStart
-from broker_core.concurrency.loop_turn import loop_turn
+from broker_core.concurrency import loop_turn
 from broker_core.errors import ListingFailed
 from broker_core.guards import ShrinkGuard
 from broker_core.listing import Details, Listing, Selection
-from broker_core.memory.permit_budget import Permit
-from broker_core.memory.permit_errors import PermitError, permits_refused
-from broker_core.memory.permits import Permits
+from broker_core.memory import Permit, PermitError, Permits, permits_refused
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import TopicsPattern
 from broker_core.plugin_api.describe_request import DescribeRequest

@@ -14,7 +14,7 @@ from broker_core.catalog.store.namespace_change import read_version
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.warm_start import WarmStart
 from broker_core.change_log import Gap
-from broker_core.memory.permit_budget import Permit
+from broker_core.memory import Permit
 from broker_core.names import Mode, NamespaceName
 from broker_core.plugin_api.depends_on import PROPERTY
 from broker_core.snapshots import Snapshot

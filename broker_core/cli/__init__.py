@@ -21,7 +21,7 @@ def main() -> None:
 
         sys.exit(exit_code_of(print_version, debug=False))
     from broker_core.cli.command_tree import is_of_the_core, run
-    from broker_core.memory.arrow_without_pandas import keep_pandas_out
+    from broker_core.memory import keep_pandas_out
 
     keep_pandas_out()
     code = run(arguments)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from broker_core.redaction.credentials import without_credentials
-from broker_core.redaction.printable import printable
+from broker_core.redaction import printable, without_credentials
 
 __all__ = ["one_line", "say"]
 

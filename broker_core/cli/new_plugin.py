@@ -114,7 +114,7 @@ def _refuse_existing(target: Path) -> None:
 def _files(name: str) -> Iterator[tuple[tuple[str, ...], str]]:
     """The files of the project by the parts of their paths, with their texts."""
     from broker_core import __version__
-    from broker_core.metrics.plugin_metrics import metric_prefix
+    from broker_core.metrics import metric_prefix
 
     words = {
         "name": name,

@@ -9,7 +9,7 @@ from itertools import zip_longest
 from typing import Any, Final
 
 from broker_core.compact_json import compact_json
-from broker_core.redaction.printable import printable
+from broker_core.redaction import printable
 
 __all__ = ["print_json", "print_lines", "print_pieces", "print_table", "printable", "table_text"]
 

@@ -27,7 +27,7 @@ from broker_core.client.shared_questions import SharedQuestions
 from broker_core.client.topic_listing import ListingWarning, TopicListing
 from broker_core.client.topics_question import TopicsQuestion
 from broker_core.names import Mode, NamespaceName, TopicName
-from broker_core.redaction.printable import printable
+from broker_core.redaction import printable
 from broker_core.service_addresses import is_tls
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from broker_core.errors import BrokerCoreError, InvalidListing, InvalidName, Inv
 from broker_core.listing import Listing
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import TopicsPattern
-from broker_core.redaction.quoted import quoted
+from broker_core.redaction import quoted
 from broker_core.wire.pulsar import CommandWatchTopicUpdate
 
 __all__ = ["ListsTopics", "PatternDiscovery", "TopicsChange", "WatchesTopics", "namespace_of_pattern"]

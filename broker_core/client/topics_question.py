@@ -12,7 +12,7 @@ from broker_core.client.errors import InvalidQuestion, UnexpectedAnswer
 from broker_core.client.topic_listing import TopicListing
 from broker_core.errors import InvalidListing, InvalidPattern
 from broker_core.names import DOMAINS, Mode, NamespaceName
-from broker_core.redaction.quoted import quoted
+from broker_core.redaction import quoted
 
 __all__ = ["TopicsQuestion"]
 

@@ -1,1 +1,20 @@
 """Sharing one event loop and one interpreter fairly: turns, time on the loop, work in steps, the interpreter's lock."""
+
+from __future__ import annotations
+
+from broker_core.concurrency.fair_places import FairPlaces
+from broker_core.concurrency.interpreter_lock import pass_lock_on
+from broker_core.concurrency.loop_turns import has_time, loop_turn
+from broker_core.concurrency.steps import Steps, finished, in_turns
+from broker_core.concurrency.turn_queue import TurnQueue
+
+__all__ = [
+    "FairPlaces",
+    "Steps",
+    "TurnQueue",
+    "finished",
+    "has_time",
+    "in_turns",
+    "loop_turn",
+    "pass_lock_on",
+]

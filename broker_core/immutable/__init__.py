@@ -1,1 +1,14 @@
 """Immutable objects: sealed fields, and copies with some fields changed."""
+
+from __future__ import annotations
+
+from broker_core.immutable.copies import copied
+from broker_core.immutable.sealed import Sealed, seal, seal_fields, seal_value
+
+__all__ = [
+    "Sealed",
+    "copied",
+    "seal",
+    "seal_fields",
+    "seal_value",
+]

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core.counted import counted
-from broker_core.immutable.sealed import Sealed, seal
+from broker_core.immutable import Sealed, seal
 from broker_core.listing.changes.listing_splice import Changed, splice
 from broker_core.listing.changes.name_places import locate
 from broker_core.listing.changes.part_difference import part_difference

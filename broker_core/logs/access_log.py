@@ -13,7 +13,7 @@ from broker_core.compact_json import ascii_json
 from broker_core.logs.dropped_line_count import DroppedLineCount
 from broker_core.logs.line_queue import LineQueue
 from broker_core.logs.log_file import open_log_file
-from broker_core.redaction.credentials import may_hold_credentials, without_credentials
+from broker_core.redaction import may_hold_credentials, without_credentials
 from broker_core.settings import AccessLogSettings
 
 __all__ = ["LONGEST_TEXT", "AccessLog", "json_fields", "shown", "shown_each"]

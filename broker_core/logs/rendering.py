@@ -16,8 +16,7 @@ import structlog
 
 from broker_core.compact_json import ascii_json, json_encoder
 from broker_core.counted import counted
-from broker_core.redaction.credentials import may_hold_credentials, without_credentials
-from broker_core.redaction.printable import printable
+from broker_core.redaction import may_hold_credentials, printable, without_credentials
 
 __all__ = ["Renderer"]
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from queue import SimpleQueue
 from typing import Any, Final
 
-from broker_core.concurrency.interpreter_lock import pass_lock_on
+from broker_core.concurrency import pass_lock_on
 
 __all__ = ["MANY", "free_with"]
 

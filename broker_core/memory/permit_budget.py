@@ -28,7 +28,7 @@ import sys
 from collections.abc import Callable, Hashable
 from typing import Any, Final, SupportsIndex, TypeAlias
 
-from broker_core.concurrency.turn_queue import TurnQueue
+from broker_core.concurrency import TurnQueue
 from broker_core.memory.permit_errors import (
     PermitCancelled,
     PermitError,

@@ -1,1 +1,53 @@
 """Metrics of a broker and its plugins, for Prometheus, and the most frequent questions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker_core.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from broker_core.metrics.event_loop_lag import watch_event_loop
+    from broker_core.metrics.frequent_questions import (
+        QuestionCount,
+        QuestionCounter,
+        question_lines,
+        question_record,
+    )
+    from broker_core.metrics.history import INTERVAL, History
+    from broker_core.metrics.instruments import Buckets
+    from broker_core.metrics.metrics import Metrics
+    from broker_core.metrics.permit_metrics import show_permits
+    from broker_core.metrics.plugin_metrics import metric_prefix
+
+__all__ = [
+    "INTERVAL",
+    "Buckets",
+    "History",
+    "Metrics",
+    "QuestionCount",
+    "QuestionCounter",
+    "metric_prefix",
+    "question_lines",
+    "question_record",
+    "show_permits",
+    "watch_event_loop",
+]
+
+# A command that needs a name of it does not wait for all the others.
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "Buckets": ".instruments",
+        "History": ".history",
+        "INTERVAL": ".history",
+        "Metrics": ".metrics",
+        "QuestionCount": ".frequent_questions",
+        "QuestionCounter": ".frequent_questions",
+        "metric_prefix": ".plugin_metrics",
+        "question_lines": ".frequent_questions",
+        "question_record": ".frequent_questions",
+        "show_permits": ".permit_metrics",
+        "watch_event_loop": ".event_loop_lag",
+    },
+)

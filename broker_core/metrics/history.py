@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from broker_core.memory.permits import Permits
+from broker_core.memory import Permits
 from broker_core.metrics.instruments import LoopCounter, LoopHistogram
 from broker_core.metrics.metrics import Metrics
 

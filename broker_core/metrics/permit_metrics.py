@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker_core.memory.permit_budget import PermitBudget
-from broker_core.memory.permits import Permits
+from broker_core.memory import PermitBudget, Permits
 from broker_core.metrics.metrics import Metrics
 
 __all__ = ["show_permits"]

@@ -9,8 +9,8 @@ from functools import lru_cache
 from typing import Final, Self
 
 from broker_core.errors import InvalidName
-from broker_core.immutable.sealed import seal, seal_value
-from broker_core.redaction.quoted import quoted
+from broker_core.immutable import seal, seal_value
+from broker_core.redaction import quoted
 
 __all__ = ["MAX_NAMESPACE", "NamespaceName"]
 

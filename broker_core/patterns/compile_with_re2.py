@@ -16,8 +16,7 @@ import re2
 
 from broker_core.bounds import MAX_PATTERN
 from broker_core.errors import InvalidPattern
-from broker_core.memory.arrow_without_pandas import make_the_first_array
-from broker_core.memory.bounded_cache import BoundedCache
+from broker_core.memory import BoundedCache, make_the_first_array
 from broker_core.patterns.compile_cost import MAX_UNICODE_CLASSES, estimated_instructions, unicode_classes
 from broker_core.patterns.literals import Shape, plain_shape, read_shape
 from broker_core.patterns.malformation import malformation
@@ -26,7 +25,7 @@ from broker_core.patterns.re2_engine import MAX_PROGRAM, anchored_text, engine_o
 from broker_core.patterns.scheme import strip_scheme
 from broker_core.patterns.tokens import has_any_byte
 from broker_core.patterns.topics_pattern import TopicsPattern, new_pattern
-from broker_core.redaction.quoted import cut_short, quoted
+from broker_core.redaction import cut_short, quoted
 
 __all__ = ["MAX_LENGTH", "OPTIONS", "REMEMBERED", "compile_now", "compile_pattern"]
 

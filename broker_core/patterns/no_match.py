@@ -10,7 +10,7 @@ from broker_core.names import NamespaceName
 from broker_core.patterns.compile_with_re2 import compile_pattern
 from broker_core.patterns.tokens import Kind, close_quote, tokens
 from broker_core.patterns.topics_pattern import TopicsPattern
-from broker_core.redaction.quoted import quoted
+from broker_core.redaction import quoted
 
 __all__ = ["no_match", "selecting_pattern"]
 

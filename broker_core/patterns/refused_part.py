@@ -11,7 +11,7 @@ from broker_core.patterns.compile_with_re2 import OPTIONS
 from broker_core.patterns.malformation import malformed_part
 from broker_core.patterns.scheme import strip_scheme
 from broker_core.patterns.tokens import Kind, Token, tokens
-from broker_core.redaction.quoted import cut_short
+from broker_core.redaction import cut_short
 
 __all__ = ["RefusedPart", "refused_part"]
 

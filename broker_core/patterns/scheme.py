@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from broker_core.errors import InvalidPattern
 from broker_core.names import DOMAINS
-from broker_core.redaction.quoted import cut_short, quoted
+from broker_core.redaction import cut_short, quoted
 
 __all__ = ["strip_scheme"]
 

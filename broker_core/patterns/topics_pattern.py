@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core.errors import InvalidPattern
-from broker_core.immutable.sealed import Sealed, seal_fields
+from broker_core.immutable import Sealed, seal_fields
 from broker_core.names import TopicName
 from broker_core.patterns.scheme import strip_scheme
-from broker_core.redaction.quoted import quoted
+from broker_core.redaction import quoted
 
 __all__ = ["TopicsPattern", "new_pattern", "real_pattern"]
 

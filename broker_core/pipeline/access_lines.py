@@ -6,7 +6,7 @@ from functools import lru_cache
 from json.encoder import encode_basestring_ascii
 from typing import Final
 
-from broker_core.access.asker import Asker
+from broker_core.access import Asker
 from broker_core.errors import ListingFailed
 from broker_core.logs import LONGEST_TEXT, AccessLog, json_fields, shown
 from broker_core.pipeline.answer import Answer

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import weakref
 
-from broker_core.concurrency.loop_turn import has_time
+from broker_core.concurrency import has_time
 from broker_core.listing import Listing
-from broker_core.memory.permit_budget import PermitBudget
+from broker_core.memory import PermitBudget
 from broker_core.pipeline.answer import Answer
 from broker_core.pipeline.options import PipelineOptions
 from broker_core.pipeline.standing_answer import StandingAnswer

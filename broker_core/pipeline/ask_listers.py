@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from broker_core.errors import ListingFailed, TooManyRequests
-from broker_core.metrics.metrics import Metrics
+from broker_core.metrics import Metrics
 from broker_core.pipeline.accept_answer import Acceptance
 from broker_core.pipeline.change_notices import ChangeNotices
 from broker_core.pipeline.guarded_answers import GuardedAnswers

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Hashable
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, cast
 
-from broker_core.access.asker import Asker
+from broker_core.access import Asker
 from broker_core.errors import Cause, ListingFailed
 from broker_core.names import Mode, NamespaceName
 from broker_core.plugin_api.depends_on import PROPERTY, key_of

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import structlog
 
-from broker_core.access.access import Access
+from broker_core.access import Access
 from broker_core.errors import ListingFailed
 
 __all__ = ["log_denial", "one_line_of_denials"]

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any, Final, cast
 
-from broker_core.access.asker import Asker
-from broker_core.access.authorization import RULE_ACTIONS
+from broker_core.access import RULE_ACTIONS, Asker
 from broker_core.errors import ListingFailed
 from broker_core.listing import Details, Page, PageStart, PageWalk
 from broker_core.names import Mode

@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from broker_core.concurrency.interpreter_lock import pass_lock_on
-from broker_core.metrics.instruments import Buckets
+from broker_core.concurrency import pass_lock_on
+from broker_core.metrics import Buckets
 
 __all__ = ["Allowance", "FairThreads", "SlicedWork", "UncutWork"]
 

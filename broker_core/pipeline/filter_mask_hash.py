@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from broker_core.concurrency.loop_turn import loop_turn
+from broker_core.concurrency import loop_turn
 from broker_core.listing import Selection, data_of
 from broker_core.pipeline.allowed_topics import allowed
 from broker_core.pipeline.answer import Answer

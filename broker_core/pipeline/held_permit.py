@@ -10,12 +10,17 @@ from typing import Any, TypeVar
 
 import structlog
 
-from broker_core.access.clients import note_held
+from broker_core.access import note_held
 from broker_core.errors import Cause, ListingFailed
-from broker_core.memory.estimates import Estimate
-from broker_core.memory.permit_budget import Permit, whole_count
-from broker_core.memory.permit_errors import PermitError, PermitTimeout, permits_refused
-from broker_core.memory.permits import Permits
+from broker_core.memory import (
+    Estimate,
+    Permit,
+    PermitError,
+    Permits,
+    PermitTimeout,
+    permits_refused,
+    whole_count,
+)
 from broker_core.tracing import stage
 
 __all__ = ["HeldPermit"]

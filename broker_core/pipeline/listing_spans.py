@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from broker_core.access.asker import Asker
+from broker_core.access import Asker
 from broker_core.errors import ListingFailed
 from broker_core.logs import LONGEST_TEXT, shown
 from broker_core.pipeline.answer import Answer

@@ -10,10 +10,9 @@ from typing import Final, NoReturn, TypeAlias
 
 import structlog
 
-from broker_core.access.asker import Asker
+from broker_core.access import Asker
 from broker_core.errors import BrokerCoreError, Cause, ListingFailed
-from broker_core.metrics.frequent_questions import QuestionCounter
-from broker_core.metrics.metrics import Metrics
+from broker_core.metrics import Metrics, QuestionCounter
 from broker_core.pipeline.access_lines import AccessLines
 from broker_core.pipeline.answer import Answer, QuestionWarning, Trace
 from broker_core.pipeline.listing_spans import answered, asked, refused

@@ -14,17 +14,14 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from broker_core.access.access import Access
-from broker_core.access.asker import Asker
-from broker_core.access.authorization import Authorization
+from broker_core.access import Access, Asker, Authorization
 from broker_core.change_log import ChangeLog
-from broker_core.concurrency.loop_turn import has_time, loop_turn
+from broker_core.concurrency import has_time, loop_turn
 from broker_core.errors import Cause, InvalidPattern, ListingFailed
 from broker_core.guards import ShrinkGuard
-from broker_core.immutable.copies import copied
-from broker_core.memory.estimates import Estimates
-from broker_core.memory.permits import Permits
-from broker_core.metrics.metrics import Metrics
+from broker_core.immutable import copied
+from broker_core.memory import Estimates, Permits
+from broker_core.metrics import Metrics
 from broker_core.names import NamespaceName, TopicName
 from broker_core.patterns import TopicsPattern, compile_pattern
 from broker_core.patterns.compile_with_re2 import REMEMBERED, compile_now

@@ -12,7 +12,7 @@ from broker_core.plugin_api.depends_on import PROPERTY
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.listing_result import DefaultLister
 from broker_core.plugins import Dispatcher
-from broker_core.redaction.quoted import cut_short, quoted
+from broker_core.redaction import cut_short, quoted
 
 __all__ = ["QuestionWarnings"]
 

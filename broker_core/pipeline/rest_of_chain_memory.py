@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from broker_core.listing import Selection, part_of
-from broker_core.memory.permit_budget import whole_count
+from broker_core.memory import whole_count
 from broker_core.pipeline.held_permit import HeldPermit
 
 __all__ = ["RestOfChainMemory"]

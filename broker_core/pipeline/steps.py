@@ -10,10 +10,10 @@ from collections.abc import Callable, Hashable
 from dataclasses import replace
 from typing import Final
 
-from broker_core.access.asker import Asker
+from broker_core.access import Asker
 from broker_core.errors import Cause, ListingFailed
 from broker_core.listing import Selection, search_is_quick, search_selection, unhashed_bytes
-from broker_core.memory.permits import Permits
+from broker_core.memory import Permits
 from broker_core.names import NamespaceName
 from broker_core.patterns import TopicsPattern
 from broker_core.pipeline.options import PipelineOptions

@@ -14,11 +14,10 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import re2
 
-from broker_core.access.asker import Asker
-from broker_core.immutable.copies import copied
+from broker_core.access import Asker
+from broker_core.immutable import copied
 from broker_core.listing import Details, Selection
-from broker_core.memory.estimates import Estimates
-from broker_core.memory.permits import Permits
+from broker_core.memory import Estimates, Permits
 from broker_core.names import PERSISTENT, Mode, NamespaceName, TopicName
 from broker_core.patterns import TopicsPattern, compile_pattern
 from broker_core.pipeline.ask_listers import Listers

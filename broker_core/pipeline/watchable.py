@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from broker_core.access.asker import Asker
+from broker_core.access import Asker
 from broker_core.listing import Listing, has_property_values
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import TopicsPattern

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final, TypeVar
 
-from broker_core.access.asker import Asker
-from broker_core.concurrency.loop_turn import has_time, loop_turn
+from broker_core.access import Asker
+from broker_core.concurrency import has_time, loop_turn
 from broker_core.listing import Matching, Selection
-from broker_core.metrics.metrics import Metrics
+from broker_core.metrics import Metrics
 from broker_core.patterns import TopicsPattern, compile_pattern
 from broker_core.pipeline.fair_threads import Allowance, FairThreads, UncutWork
 from broker_core.pipeline.steps import matching_now

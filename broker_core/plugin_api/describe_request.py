@@ -7,8 +7,8 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from broker_core.access.asker import Asker
-from broker_core.immutable.copies import copied
+from broker_core.access import Asker
+from broker_core.immutable import copied
 from broker_core.listing import DETAIL_TYPES, checked_wants
 from broker_core.names import NamespaceName
 from broker_core.plugin_api.listing_request import Pausing

@@ -27,9 +27,7 @@ if TYPE_CHECKING:
     import typer
     from pydantic import BaseModel
 
-    from broker_core.access.access import Access, Refused
-    from broker_core.access.peer import Peer
-    from broker_core.access.principal import Principal
+    from broker_core.access import Access, Peer, Principal, Refused
     from broker_core.change_log import ChangeLog
     from broker_core.listing import Details
     from broker_core.names import Mode, NamespaceName

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from broker_core.access.asker import Asker
+from broker_core.access import Asker
 
 __all__ = ["PLACEHOLDER", "HttpRequest", "HttpRoute", "HttpScreen", "HttpSite"]
 

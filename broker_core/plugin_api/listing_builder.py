@@ -12,7 +12,7 @@ from typing import Any, Final, final
 import pyarrow as pa
 
 from broker_core.errors import InvalidListing, InvalidName
-from broker_core.immutable.sealed import seal
+from broker_core.immutable import seal
 from broker_core.listing import ListingEncoder, Part, Selection, selection_of
 from broker_core.names import NON_PERSISTENT, PERSISTENT
 from broker_core.names.name_columns import (

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self, TypeAlias
 
-from broker_core.access.asker import Asker
-from broker_core.immutable.copies import copied
+from broker_core.access import Asker
+from broker_core.immutable import copied
 from broker_core.listing import Page, checked_wants
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import TopicsPattern

@@ -11,12 +11,11 @@ from typing import Any, NoReturn, Protocol, TypeAlias
 
 import pyarrow as pa
 
-from broker_core.access.access import Refused
-from broker_core.access.asker import Asker
+from broker_core.access import Asker, Refused
 from broker_core.counted import counted
 from broker_core.errors.causes import Cause
 from broker_core.listing import Details, Listing, Position, Selection
-from broker_core.memory.free_off_loop import MANY, free_with
+from broker_core.memory import MANY, free_with
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import TopicsPattern
 from broker_core.plugin_api.describe_request import DescribeRequest

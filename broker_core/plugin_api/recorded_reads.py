@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any, TypeAlias
 
-from broker_core.access.asker import Asker
+from broker_core.access import Asker
 from broker_core.plugin_api.depends_on import PROPERTY, word_of
 from broker_core.plugin_api.listing_request import ListingRequest
 

@@ -14,7 +14,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
-from broker_core.memory.permit_budget import whole_count
+from broker_core.memory import whole_count
 
 __all__ = ["UNCOUNTED", "Lease", "PausedMemory", "RequestMemory"]
 

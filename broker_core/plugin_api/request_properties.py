@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from typing import Any, Final, Self, final
 
-from broker_core.immutable.sealed import Sealed, seal
+from broker_core.immutable import Sealed, seal
 
 __all__ = ["NO_PROPERTIES", "Properties"]
 

@@ -10,9 +10,7 @@ from typing import Any
 
 import structlog
 
-from broker_core.access.access import Access
-from broker_core.access.peer import Peer
-from broker_core.access.principal import Principal
+from broker_core.access import Access, Peer, Principal
 from broker_core.change_log import ChangeLog
 from broker_core.names import NamespaceName
 from broker_core.plugin_api.depends_on import PROPERTY, is_of_properties
@@ -36,7 +34,7 @@ from broker_core.plugins.hooks.versions import VersionHook
 from broker_core.plugins.load.plugin_options import PluginOptions
 from broker_core.plugins.load.registry import LoadedPlugin, PluginRegistry
 from broker_core.plugins.namespace_chain import NamespaceChains
-from broker_core.redaction.credentials import without_credentials
+from broker_core.redaction import without_credentials
 
 __all__ = ["Dispatcher"]
 

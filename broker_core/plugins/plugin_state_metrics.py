@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker_core.metrics.metrics import Metrics
+from broker_core.metrics import Metrics
 from broker_core.plugins.dispatcher import Dispatcher
 
 __all__ = ["show_plugins"]

@@ -16,7 +16,7 @@ from typing import Final
 
 from broker_core.errors import Cause, ListingFailed, ServerError
 from broker_core.errors.causes import cause_of
-from broker_core.memory.ended_frames import own_field
+from broker_core.memory import own_field
 
 __all__ = [
     "LONGEST",

@@ -18,15 +18,20 @@ from weakref import WeakValueDictionary
 
 import structlog
 
-from broker_core.access.authentication import AuthenticationFailed, Authenticator, InvalidRoles, bad_password
-from broker_core.access.peer import Peer
-from broker_core.access.principal import Principal
-from broker_core.access.remote_address import host_of, network_of
-from broker_core.access.sessions import Sessions
-from broker_core.concurrency.loop_turn import has_time, loop_turn
-from broker_core.concurrency.turn_queue import TurnQueue
+from broker_core.access import (
+    AuthenticationFailed,
+    Authenticator,
+    InvalidRoles,
+    Peer,
+    Principal,
+    Sessions,
+    bad_password,
+    host_of,
+    network_of,
+)
+from broker_core.concurrency import TurnQueue, has_time, loop_turn
 from broker_core.errors import BrokerCoreError
-from broker_core.metrics.metrics import Metrics
+from broker_core.metrics import Metrics
 from broker_core.service.failure_pace import FailurePace
 from broker_core.service.live_sessions import LiveSessions
 from broker_core.service.quotas import Quotas

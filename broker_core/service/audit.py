@@ -14,7 +14,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from broker_core.access.asker import Asker
+from broker_core.access import Asker
 from broker_core.catalog import CatalogVersion
 from broker_core.compact_json import ascii_text
 from broker_core.errors import ListingFailed

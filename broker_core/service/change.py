@@ -6,8 +6,7 @@ from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from broker_core.access.access import Access
-from broker_core.access.asker import Asker
+from broker_core.access import Access, Asker
 from broker_core.catalog import CatalogError, Edit, ImportReport, TopicWrite
 from broker_core.errors import Cause, ListingFailed
 from broker_core.guards import Deletions

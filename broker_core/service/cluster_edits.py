@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
-from broker_core.access.asker import Asker
+from broker_core.access import Asker
 from broker_core.catalog import CatalogError, Edit, TopicExists, TopicInvalid, TopicRecord, TopicWrite
 from broker_core.change_log import CatalogVersion
 from broker_core.errors import Cause, ListingFailed

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from typing import Final
 
-from broker_core.concurrency.loop_turn import loop_turn
+from broker_core.concurrency import loop_turn
 
 __all__ = ["Expiries", "Expiry"]
 

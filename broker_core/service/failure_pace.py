@@ -15,7 +15,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
-from broker_core.access.remote_address import network_of
+from broker_core.access import network_of
 
 __all__ = ["FailurePace"]
 

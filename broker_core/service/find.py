@@ -21,10 +21,9 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker_core.access.access import Access
-from broker_core.access.asker import Asker
+from broker_core.access import Access, Asker
 from broker_core.catalog import TopicRecord, reading_catalog
-from broker_core.concurrency.loop_turn import loop_turn
+from broker_core.concurrency import loop_turn
 from broker_core.errors import Cause, ListingFailed
 from broker_core.listing import TOPIC, Details, Selection, topic_names
 from broker_core.names import PERSISTENT, NamespaceName, TopicName

@@ -15,8 +15,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker_core.access.access import Access
-from broker_core.access.asker import Asker
+from broker_core.access import Access, Asker
 from broker_core.counted import counted
 from broker_core.errors import ListingFailed
 from broker_core.guards import HELD

@@ -13,10 +13,8 @@ from typing import Final, NamedTuple, Protocol, TypeAlias
 
 import structlog
 
-from broker_core.access.authentication import Authenticator, Grounds, InvalidRoles
-from broker_core.access.peer import Peer
-from broker_core.access.principal import Principal
-from broker_core.concurrency.loop_turn import has_time, loop_turn
+from broker_core.access import Authenticator, Grounds, InvalidRoles, Peer, Principal
+from broker_core.concurrency import has_time, loop_turn
 from broker_core.service.expiries import Expiries, Expiry
 
 __all__ = ["Ended", "LiveSession", "LiveSessions"]

@@ -13,10 +13,15 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Final, Protocol
 
-from broker_core.access.authentication import AuthenticationFailed, bad_password
-from broker_core.access.authentication.password_threads import PasswordThreads
-from broker_core.access.principal import LONGEST_ROLE, Principal
-from broker_core.access.remote_address import host_of, network_of
+from broker_core.access import (
+    LONGEST_ROLE,
+    AuthenticationFailed,
+    PasswordThreads,
+    Principal,
+    bad_password,
+    host_of,
+    network_of,
+)
 from broker_core.errors import BrokerCoreError
 from broker_core.kafka.scram.credentials import DECOY_USER, HASHES, ScramCredential, decoy_of
 from broker_core.service.admission import Admission, Admitted, LoginAttempt

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core.catalog import TopicRecord
-from broker_core.concurrency.loop_turn import loop_turn
+from broker_core.concurrency import loop_turn
 from broker_core.errors import ListingFailed
-from broker_core.immutable.copies import copied
+from broker_core.immutable import copied
 from broker_core.listing import TOPIC, Details, Selection, few_topic_names, partitions_of, topic_names
 from broker_core.names import NamespaceName, TopicName
 from broker_core.names.partition_suffix import PARTITION_SUFFIX

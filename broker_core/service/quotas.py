@@ -17,10 +17,9 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from broker_core.access.asker import OPERATOR, Asker
-from broker_core.access.remote_address import is_within, network_of
+from broker_core.access import OPERATOR, Asker, is_within, network_of
 from broker_core.errors import QuotaExceeded
-from broker_core.metrics.metrics import Metrics
+from broker_core.metrics import Metrics
 from broker_core.names.namespace_name import MAX_NAMESPACE
 from broker_core.names.rule_patterns import NamespacePatterns, RulePattern
 from broker_core.settings import QuotaSettings, Settings

@@ -9,7 +9,7 @@ import os
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from broker_core.access.principal import Principal
+from broker_core.access import Principal
 from broker_core.catalog import ScramRow
 from broker_core.kafka.scram.credentials import DECOY_USER, derive_credential
 

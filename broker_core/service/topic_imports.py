@@ -23,7 +23,7 @@ from broker_core.catalog import (
     ImportRefused,
     ImportReport,
 )
-from broker_core.concurrency.interpreter_lock import pass_lock_on
+from broker_core.concurrency import pass_lock_on
 from broker_core.errors import BrokerCoreError, Cause, ListingFailed
 from broker_core.guards import Deletions
 from broker_core.names import NamespaceName, TopicName

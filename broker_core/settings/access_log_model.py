@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, field_validator
 
-from broker_core.redaction.credentials import is_secret_name
+from broker_core.redaction import is_secret_name
 from broker_core.settings.table import ALL, Table
 
 __all__ = ["AccessLogSettings"]

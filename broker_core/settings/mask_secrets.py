@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from broker_core.redaction.credentials import (
+from broker_core.redaction import (
     MASK,
     goes_with_login,
     holds_connection,

@@ -28,7 +28,7 @@ class SettingsError(BrokerCoreError):
 
 def what_is_wrong(error: ErrorDetails) -> str:
     """One finding of pydantic in words, without its prefixes and links, and without passwords in URLs."""
-    from broker_core.redaction.credentials import without_credentials  # many expressions, for errors alone
+    from broker_core.redaction import without_credentials  # many expressions, for errors alone
 
     reason = error.get("ctx", {}).get("error")
     if isinstance(reason, Exception):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Protocol
 
 from broker_core.change_log import CatalogVersion
-from broker_core.concurrency.steps import Steps, finished
+from broker_core.concurrency import Steps, finished
 from broker_core.listing import (
     Changed,
     Listing,

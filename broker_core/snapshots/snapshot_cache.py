@@ -17,9 +17,7 @@ from typing import Final, Generic, TypeAlias, TypeVar
 import structlog
 
 from broker_core.listing import Listing, Selection, data_of
-from broker_core.memory.caches import CacheState
-from broker_core.memory.leases import Leases
-from broker_core.memory.permit_budget import Permit, PermitBudget
+from broker_core.memory import CacheState, Leases, Permit, PermitBudget
 from broker_core.names import Mode
 from broker_core.plugin_api.listing_result import TopicListingResult
 from broker_core.snapshots.snapshot import Snapshot, SnapshotRest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from broker_core.access.asker import Asker
+from broker_core.access import Asker
 from broker_core.cli.options.question import UnusableQuestion, parse_address
 from broker_core.listing import Page
 from broker_core.names import Mode, NamespaceName

@@ -10,7 +10,7 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass, replace
 
-from broker_core.access.asker import Asker
+from broker_core.access import Asker
 from broker_core.client import default_client_version
 from broker_core.testing.make_request import address_of
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from broker_core.access.asker import Asker
+from broker_core.access import Asker
 from broker_core.listing import Details, Page, Position, checked_wants
 from broker_core.names import Mode, NamespaceName
 from broker_core.pipeline import Pipeline

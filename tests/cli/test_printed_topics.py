@@ -13,7 +13,7 @@ import pytest
 from broker_core.cli.printed_topics import FEW, Form, ListedTopics, print_change, print_topics
 from broker_core.errors import BrokerCoreError
 from broker_core.names import Mode, NamespaceName
-from broker_core.redaction.printable import printable
+from broker_core.redaction.printable_text import printable
 
 NAMESPACE = NamespaceName("public", "default")
 SMALL = [f"persistent://public/default/{name}" for name in ("größe", 'quo"te', "a\\b", "x\x1b")]

@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 
 from broker_core.access.asker import Asker
-from broker_core.concurrency.loop_turn import TURN_SECONDS, loop_turn
+from broker_core.concurrency.loop_turns import TURN_SECONDS, loop_turn
 from broker_core.errors import InvalidPattern
 from broker_core.listing.listing import Listing, Selection, data_of
 from broker_core.names import Mode

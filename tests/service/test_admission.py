@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from broker_core.access.authentication import AuthenticationFailed, InvalidRoles
 from broker_core.access.peer import Peer
 from broker_core.access.principal import Principal
-from broker_core.concurrency.loop_turn import TURN_SECONDS, has_time
+from broker_core.concurrency.loop_turns import TURN_SECONDS, has_time
 from broker_core.metrics.metrics import Metrics
 from broker_core.service import Admission, LoginAttempt, OtherName, OtherPrincipal
 from broker_core.service.admission import _Lane

@@ -363,7 +363,7 @@ async def test_a_few_are_known_at_once_as_they_are_later() -> None:
 
 
 async def test_nothing_is_known_at_once_in_a_turn_without_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("broker_core.concurrency.loop_turn.TURN_SECONDS", 0.0)
+    monkeypatch.setattr("broker_core.concurrency.loop_turns.TURN_SECONDS", 0.0)
     async with finding(names=["a"]) as there:
         await asyncio.sleep(0)
         assert there.find.now(asked(), [topic("a")], []) is not None  # the first in a turn

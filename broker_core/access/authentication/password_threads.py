@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final, Generic, TypeVar
 
 from broker_core.access.authentication.failures import AuthenticationFailed
-from broker_core.concurrency.turn_queue import TurnQueue
+from broker_core.concurrency import TurnQueue
 
 __all__ = ["AT_ONCE", "PasswordThreads"]
 

@@ -188,7 +188,7 @@ async def _explained(
     import asyncio
     from dataclasses import replace
 
-    from broker_core.access.asker import Asker
+    from broker_core.access import Asker
     from broker_core.broker import opened_pipeline
     from broker_core.client import default_client_version
     from broker_core.errors import ListingFailed

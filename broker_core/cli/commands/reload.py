@@ -131,7 +131,7 @@ def _names_lost(told: dict[str, Any]) -> tuple[dict[str, str], str | None]:
         return {}, elsewhere
     if not Path(catalog).exists():
         return {}, f"{catalog}: there is no catalogue"
-    from broker_core.access.authorization import Authorization
+    from broker_core.access import Authorization
     from broker_core.cli.startup_checks.authorization_rules import told_names_lost
     from broker_core.settings import AuthorizationSettings
 

@@ -17,7 +17,7 @@ from broker_core.cli.early_signals import note_hangups, noted_hangup
 from broker_core.cli.server_process.server_log import ServerLog, server_log
 from broker_core.cli.server_process.settings_check import SettingsCheck
 from broker_core.cli.server_process.systemd_notify import ServiceManager
-from broker_core.memory.freed_memory import keep_freed_memory
+from broker_core.memory import keep_freed_memory
 from broker_core.quantities import ListenAddress
 
 if TYPE_CHECKING:

@@ -44,8 +44,7 @@ def authentication_checks(
 
 
 def _token_checks(settings: TokenSettings) -> Iterator[Check]:
-    from broker_core.access.authentication import unusable_reason
-    from broker_core.access.authentication.tokens.token_keys import MOST_TRIED, TokenKeys
+    from broker_core.access import MOST_TRIED, TokenKeys, unusable_reason
 
     name = f"authentication.token.{'key' if settings.jwks is None else 'jwks'}"
     source = settings.jwks or settings.key
@@ -66,8 +65,7 @@ def _token_checks(settings: TokenSettings) -> Iterator[Check]:
 
 
 def _basic_checks(settings: BasicSettings) -> Iterator[Check]:
-    from broker_core.access.authentication import unusable_reason
-    from broker_core.access.authentication.basic.htpasswd_file import read_htpasswd
+    from broker_core.access import read_htpasswd, unusable_reason
 
     name = "authentication.basic.file"
     if settings.file is None:

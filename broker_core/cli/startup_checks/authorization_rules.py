@@ -13,8 +13,7 @@ from broker_core.counted import counted
 from broker_core.plugin_api.check_findings import Check
 
 if TYPE_CHECKING:
-    from broker_core.access.authorization import Authorization
-    from broker_core.access.names_lost import Lost
+    from broker_core.access import Authorization, Lost
     from broker_core.listing import Listing
     from broker_core.settings import AuthorizationRule, Settings
 
@@ -29,9 +28,7 @@ _MORE: Final = (
 
 def authorization_checks(settings: Settings) -> Iterator[Check]:
     """A finding for each rule, with what it allows to its roles."""
-    from broker_core.access.authorization import Authorization, rule_text
-    from broker_core.access.unused_rules import unused_rules
-    from broker_core.access.wide_settings import wide_settings
+    from broker_core.access import Authorization, rule_text, unused_rules, wide_settings
 
     table = settings.authorization
     authorization = Authorization(table, authentication=settings.authentication.is_on)
@@ -58,9 +55,14 @@ def authorization_checks(settings: Settings) -> Iterator[Check]:
 
 def names_lost_checks(settings: Settings) -> Iterator[Check]:
     """Findings about how many names rules about topics hide from each role, and about rules that deny none."""
-    from broker_core.access.authorization import Authorization
-    from broker_core.access.names_lost import MOST_PAIRS, names_elsewhere, names_lost, without_topics
-    from broker_core.access.unused_rules import unmatched_topics
+    from broker_core.access import (
+        MOST_PAIRS,
+        Authorization,
+        names_elsewhere,
+        names_lost,
+        unmatched_topics,
+        without_topics,
+    )
     from broker_core.errors import BrokerCoreError
 
     table, path = settings.authorization, settings.catalog.path
@@ -110,7 +112,7 @@ def told_names_lost(old: Authorization, new: Authorization, path: Path) -> tuple
 
     Raises :exc:`~broker_core.errors.BrokerCoreError` if the catalogue cannot be read.
     """
-    from broker_core.access.names_lost import MOST_PAIRS, names_lost
+    from broker_core.access import MOST_PAIRS, names_lost
 
     lost, are_all = names_lost(old, new, asyncio.run(_listings(path)))
     note = None if are_all else _MORE.format(MOST_PAIRS)
@@ -130,7 +132,7 @@ async def _listings(path: Path) -> list[Listing]:
     """The listing of each namespace of a catalogue."""
     from broker_core.catalog import CatalogLister, SqliteCatalog
     from broker_core.listing import Listing
-    from broker_core.memory.permits import Permits
+    from broker_core.memory import Permits
     from broker_core.names import Mode
     from broker_core.plugin_api.listing_request import ListingRequest
 

@@ -52,7 +52,7 @@ def kafka_acl_checks(settings: Settings) -> Iterator[Check]:
 
 def all_without_acls(settings: Settings) -> str:
     """What Kafka clients may do that no ACL applies to: the rules of all transports apply to them all the same."""
-    from broker_core.access.authorization import Authorization
+    from broker_core.access import Authorization
 
     if settings.authorization.mode == "allow":
         return "everything"
@@ -62,7 +62,7 @@ def all_without_acls(settings: Settings) -> str:
 
 def _denied_by_rules(settings: Settings, kafka: KafkaSettings) -> Iterator[Check]:
     """Findings about super users without any right: ACLs do not apply to them, but the rules of all transports do."""
-    from broker_core.access.authorization import Authorization
+    from broker_core.access import Authorization
 
     authorization = Authorization(settings.authorization, authentication=settings.authentication.is_on)
     for principal in sorted(set(kafka.super_users) - set(_ANYBODY)):

@@ -109,7 +109,7 @@ async def _other_lister(settings: Settings, stack: AsyncExitStack) -> DefaultLis
     if not settings.catalog.path.exists():
         return None
     from broker_core.catalog import CatalogLister, SqliteCatalog
-    from broker_core.memory.permits import Permits
+    from broker_core.memory import Permits
 
     permits = Permits(settings.limits)
     stack.callback(permits.close)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from broker_core.plugin_api.check_findings import Check
-from broker_core.redaction.credentials import without_credentials
+from broker_core.redaction import without_credentials
 
 if TYPE_CHECKING:
     from broker_core.settings import TracingSettings

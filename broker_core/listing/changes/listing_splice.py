@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker_core.concurrency.steps import Steps, finished
+from broker_core.concurrency import Steps, finished
 from broker_core.listing.changes.few_names import FEW_NAMES, chunks_of_few
 from broker_core.listing.changes.name_places import places
 from broker_core.listing.chunks.build_chunks import build_chunks, cut_chunk, joined_chunks

@@ -33,7 +33,7 @@ from broker_core.listing.chunks.property_codes import PropertyCodes
 from broker_core.listing.fields.fields_codec import binary_column, decode_fields, gathered, name_start
 from broker_core.listing.hashes.joined_crcs import TextCrc, joined
 from broker_core.listing.hashes.topics_hash import extend_crc
-from broker_core.memory.bounded_cache import BoundedCache
+from broker_core.memory import BoundedCache
 from broker_core.names import PERSISTENT, Mode, NamespaceName
 
 __all__ = ["Chunk", "frozen", "rows_key"]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import total_ordering
 from typing import Final, Self
 
-from broker_core.immutable.sealed import seal_value
+from broker_core.immutable import seal_value
 from broker_core.names import TopicName
 from broker_core.names.partition_suffix import MAX_PARTITION_INDEX, PARTITION_SUFFIX, partitioned_local_name
 

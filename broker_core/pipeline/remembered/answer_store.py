@@ -14,9 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from broker_core.listing import Listing
-from broker_core.memory.caches import CacheState
-from broker_core.memory.leases import Leases
-from broker_core.memory.permit_budget import Permit, PermitBudget
+from broker_core.memory import CacheState, Leases, Permit, PermitBudget
 from broker_core.names import NamespaceName
 
 __all__ = ["OVERHEAD", "AnswerStore"]

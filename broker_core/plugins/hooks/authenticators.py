@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from broker_core.access.authentication import AuthenticationFailed
-from broker_core.access.peer import Peer
-from broker_core.access.principal import Principal
+from broker_core.access import AuthenticationFailed, Peer, Principal
 from broker_core.errors import ListingFailed
 from broker_core.plugins.call.hook_caller import HookCaller
 

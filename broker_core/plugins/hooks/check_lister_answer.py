@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker_core.access.access import Refused
+from broker_core.access import Refused
 from broker_core.errors.causes import Cause
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.listing_result import AnswerKind, TopicListingResult, check_result

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import structlog
 
-from broker_core.access.access import Access, Refused
+from broker_core.access import Access, Refused
 from broker_core.errors import Cause, ListingFailed, ServerError
 from broker_core.plugins.call.hook_caller import HookCaller
 from broker_core.plugins.failures import ChainStep, PluginFailed, RefusedByPlugin

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 import pyarrow.compute as pc
 
-from broker_core.immutable.copies import copied
+from broker_core.immutable import copied
 from broker_core.names import NamespaceName
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugins.call.hook_caller import HookCaller

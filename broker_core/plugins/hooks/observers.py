@@ -11,7 +11,7 @@ from typing import Final
 import structlog
 
 from broker_core.errors import ListingFailed
-from broker_core.immutable.copies import copied
+from broker_core.immutable import copied
 from broker_core.plugin_api.hookspecs import ListingOutcome
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugins.call.hook_caller import HookCaller

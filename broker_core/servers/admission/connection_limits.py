@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Literal
 
-from broker_core.access.remote_address import same_address
+from broker_core.access import same_address
 
 __all__ = ["ConnectionLimits"]
 

@@ -13,8 +13,8 @@ from typing import Any, Final, Protocol, TypeAlias
 
 import structlog
 
-from broker_core.access.peer import Peer
-from broker_core.metrics.metrics import Metrics
+from broker_core.access import Peer
+from broker_core.metrics import Metrics
 from broker_core.quantities import ListenAddress
 from broker_core.servers.admission import Acceptor, ConnectionLimits
 from broker_core.servers.arrival.preamble_sources import PreambleSources

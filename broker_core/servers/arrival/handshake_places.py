@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
-from broker_core.concurrency.fair_places import FairPlaces
+from broker_core.concurrency import FairPlaces
 
 __all__ = ["HandshakePlaces"]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from ipaddress import IPv4Network, IPv6Network
 from typing import Final
 
-from broker_core.access.remote_address import is_within
+from broker_core.access import is_within
 from broker_core.quantities import ListenAddress
 from broker_core.servers.arrival.refused_arrival import RefusedArrival
 from broker_core.servers.arrival.socket_waits import readable

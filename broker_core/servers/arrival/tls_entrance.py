@@ -13,7 +13,7 @@ import ssl
 from collections.abc import Mapping
 from typing import Any, Final
 
-from broker_core.concurrency.loop_turn import loop_turn
+from broker_core.concurrency import loop_turn
 from broker_core.servers.arrival.client_hello import client_hello
 from broker_core.servers.arrival.handshake_places import HandshakePlaces
 from broker_core.servers.arrival.refused_arrival import RefusedArrival

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 
-from broker_core.metrics.metrics import Metrics
+from broker_core.metrics import Metrics
 from broker_core.reloads import Reloads
 from broker_core.servers.arrival.server_certificate import ServerCertificate, warn_daily
 from broker_core.servers.arrival.tls_entrance import TlsEntrance

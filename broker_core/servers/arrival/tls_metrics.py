@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import product
 from typing import Final
 
-from broker_core.metrics.metrics import Metrics
+from broker_core.metrics import Metrics
 from broker_core.servers.arrival.refused_arrival import REASONS
 from broker_core.servers.arrival.server_certificate import ServerCertificate
 

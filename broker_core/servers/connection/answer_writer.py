@@ -29,8 +29,7 @@ from typing import Final
 
 from broker_core.errors import Cause, TooManyRequests
 from broker_core.listing import FieldsReader
-from broker_core.memory.permit_budget import Permit
-from broker_core.memory.permits import SMALL_ANSWER, Permits
+from broker_core.memory import SMALL_ANSWER, Permit, Permits
 from broker_core.servers.connection.reader_pace import LEAST_PIECE, ReaderPace
 
 __all__ = ["CROWDED", "PUSHED", "WINDOW", "AnswerWriter"]

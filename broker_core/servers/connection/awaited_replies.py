@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, TypeAlias
 
-from broker_core.memory.ended_frames import let_go_of_cancelled
+from broker_core.memory import let_go_of_cancelled
 from broker_core.servers.admission import ServerLoad
 from broker_core.servers.connection.command_handler import Awaited, Closing
 

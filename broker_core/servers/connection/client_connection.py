@@ -15,10 +15,9 @@ from typing import Protocol
 
 import structlog
 
-from broker_core.access.clients import Client, Clients, UnderWay
-from broker_core.memory.permit_budget import PermitBudget
-from broker_core.memory.permits import Permits
-from broker_core.metrics.metrics import Metrics
+from broker_core.access import Client, Clients, UnderWay
+from broker_core.memory import PermitBudget, Permits
+from broker_core.metrics import Metrics
 from broker_core.quantities import ListenAddress
 from broker_core.servers.admission import ServerLoad
 from broker_core.servers.connection.answer_writer import AnswerWriter

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from broker_core.listing import FieldsReader
-from broker_core.memory.permit_budget import PermitBudget
+from broker_core.memory import PermitBudget
 
 __all__ = ["Awaited", "Closing", "CommandHandler", "FrameSplitter", "Job", "OutgoingAnswer", "Unasked"]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from operator import attrgetter, itemgetter
 from typing import Final
 
-from broker_core.memory.permit_budget import PermitBudget
+from broker_core.memory import PermitBudget
 from broker_core.servers.admission import ServerLoad
 from broker_core.servers.connection.client_connection import ClientConnection
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from broker_core.errors import Cause, ListingFailed, TooManyRequests
-from broker_core.memory.permit_budget import PermitBudget
+from broker_core.memory import PermitBudget
 from broker_core.servers.connection.command_handler import Closing, Job, OutgoingAnswer
 from broker_core.service import QuotaTurn
 

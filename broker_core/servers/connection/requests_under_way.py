@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, Final
 
-from broker_core.memory.ended_frames import let_go_of_cancelled
+from broker_core.memory import let_go_of_cancelled
 from broker_core.servers.admission import ServerLoad
 
 __all__ = ["RequestsUnderWay"]

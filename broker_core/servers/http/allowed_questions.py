@@ -6,8 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final, Protocol, TypeVar
 
-from broker_core.access.access import Access
-from broker_core.access.asker import Asker
+from broker_core.access import Access, Asker
 from broker_core.errors import ListingFailed
 from broker_core.names import NamespaceName
 from broker_core.pipeline import Pipeline

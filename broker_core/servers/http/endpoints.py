@@ -15,9 +15,8 @@ from aiohttp import hdrs, web
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
-from broker_core.access.asker import Asker
-from broker_core.access.names_lost import names_elsewhere
-from broker_core.metrics.frequent_questions import QuestionCount, question_lines
+from broker_core.access import Asker, names_elsewhere
+from broker_core.metrics import QuestionCount, question_lines
 from broker_core.reloads import Difference, Reloads
 from broker_core.servers.http.api import WebPages
 from broker_core.servers.http.http_access import HttpAccess, Needs

@@ -14,11 +14,15 @@ from typing import Final
 
 from aiohttp import hdrs, web
 
-from broker_core.access.asker import Asker
-from broker_core.access.authentication import FAILED, AuthenticationFailed, InvalidRoles
-from broker_core.access.authorization import Authorization
-from broker_core.access.peer import Peer
-from broker_core.access.sessions import ClientCredentials
+from broker_core.access import (
+    FAILED,
+    Asker,
+    AuthenticationFailed,
+    Authorization,
+    ClientCredentials,
+    InvalidRoles,
+    Peer,
+)
 from broker_core.errors import BrokerCoreError, ListingFailed
 from broker_core.servers.arrival import common_name, is_trusted
 from broker_core.servers.http.http_asker import asker_of

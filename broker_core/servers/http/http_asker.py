@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aiohttp import hdrs, web
 
-from broker_core.access.asker import OPERATOR, Asker
+from broker_core.access import OPERATOR, Asker
 from broker_core.quantities import ListenAddress
 from broker_core.servers.http.served_request import client_of
 

@@ -11,8 +11,8 @@ from typing import Final
 
 from aiohttp import web
 
-from broker_core.access.asker import Asker
-from broker_core.metrics.history import History
+from broker_core.access import Asker
+from broker_core.metrics import History
 from broker_core.reloads import Reloads
 from broker_core.servers.admission import FileBudget
 from broker_core.servers.arrival import TlsEntrance

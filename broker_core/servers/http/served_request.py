@@ -6,7 +6,7 @@ from typing import Any
 
 from aiohttp import hdrs, web
 
-from broker_core.access.clients import Client
+from broker_core.access import Client
 
 __all__ = ["ServedRequest", "client_of"]
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 import structlog
 from aiohttp import web
 
-from broker_core.access.clients import Client, Clients
+from broker_core.access import Client, Clients
 from broker_core.errors import BrokerCoreError
 from broker_core.quantities import ListenAddress
 from broker_core.servers.admission import Acceptor

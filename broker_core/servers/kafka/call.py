@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from broker_core.errors import InvalidName
-from broker_core.memory.permit_budget import Permit
-from broker_core.memory.permit_errors import PermitError
+from broker_core.memory import Permit, PermitError
 from broker_core.names import PERSISTENT, TopicName
 from broker_core.servers.kafka.caller import Caller
 from broker_core.servers.kafka.row_error import (

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from broker_core.access.asker import Asker
-from broker_core.access.clients import note_held
-from broker_core.memory.permit_budget import Permit
+from broker_core.access import Asker, note_held
+from broker_core.memory import Permit
 from broker_core.names import NamespaceName
 from broker_core.servers.kafka.page import Page
 

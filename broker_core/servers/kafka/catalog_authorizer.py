@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from broker_core.access.remote_address import host_of
+from broker_core.access import host_of
 from broker_core.catalog import AclRow, AclVersion
 from broker_core.kafka.acls.acl_rules import AclRules, AskerRules
 from broker_core.kafka.acls.bindings import (

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from broker_core.access.asker import Asker
-from broker_core.access.peer import Peer
+from broker_core.access import Asker, Peer
 from broker_core.names import NamespaceName
 from broker_core.service import Admission, Admitted, Ended, LiveSession, Logins
 from broker_core.settings import KafkaMechanism, KafkaSettings

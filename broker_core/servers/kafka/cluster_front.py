@@ -6,10 +6,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
-from broker_core.access.asker import Asker
-from broker_core.access.authentication import AuthenticationFailed
-from broker_core.access.principal import Principal
-from broker_core.access.sessions import ClientCredentials, Sessions
+from broker_core.access import Asker, AuthenticationFailed, ClientCredentials, Principal, Sessions
 from broker_core.client import ClientError, CredentialsFailed
 from broker_core.client.kafka import KafkaException
 from broker_core.names import NamespaceName

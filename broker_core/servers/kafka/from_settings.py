@@ -5,10 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 
-from broker_core.access.asker import Asker
-from broker_core.access.clients import Clients
+from broker_core.access import Asker, Clients
 from broker_core.catalog import CatalogLister
-from broker_core.metrics.metrics import Metrics
+from broker_core.metrics import Metrics
 from broker_core.pipeline import Pipeline
 from broker_core.servers.admission import FileBudget
 from broker_core.servers.arrival import TlsEntrance

@@ -9,7 +9,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from broker_core.memory.permit_budget import Permit
+from broker_core.memory import Permit
 from broker_core.upstream.kafka import ClusterTopics
 from broker_core.wire.kafka import Fields, RawRows
 

@@ -16,8 +16,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from broker_core.concurrency.fair_places import FairPlaces
-from broker_core.concurrency.loop_turn import loop_turn
+from broker_core.concurrency import FairPlaces, loop_turn
 from broker_core.wire.kafka import Fields
 
 __all__ = ["LARGE", "SLICE", "LargeRequests", "in_slices", "let_go"]

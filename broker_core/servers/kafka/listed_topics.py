@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from broker_core.kafka.acls.bindings import Operation
 from broker_core.kafka.topic_names import INTERNAL
 from broker_core.listing import RenderedChunk, TopicChunk, TopicTable
-from broker_core.memory.permit_errors import PermitError, permits_refused
+from broker_core.memory import PermitError, permits_refused
 from broker_core.pipeline import Pipeline
 from broker_core.servers.kafka.authorizer import Authorizer
 from broker_core.servers.kafka.caller import Caller

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from broker_core.catalog import TopicRecord
-from broker_core.concurrency.loop_turn import loop_turn
+from broker_core.concurrency import loop_turn
 from broker_core.kafka.acls.bindings import Operation, ResourceType
 from broker_core.kafka.configs import sound_configs
 from broker_core.kafka.topic_names import INTERNAL, is_legal

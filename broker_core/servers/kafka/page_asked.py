@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, groupby
 from typing import Any, Final, Protocol
 
-from broker_core.memory.permit_errors import PermitError
+from broker_core.memory import PermitError
 from broker_core.servers.kafka.call import KafkaCall
 from broker_core.servers.kafka.kept_answers import KeptRequest
 from broker_core.servers.kafka.page import Page, Place

@@ -13,10 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from broker_core.access.asker import Asker
-from broker_core.access.clients import Client
-from broker_core.access.peer import Peer
-from broker_core.access.principal import Principal
+from broker_core.access import Asker, Client, Peer, Principal
 from broker_core.errors import QuotaExceeded
 from broker_core.servers.connection import Awaited, Closing
 from broker_core.servers.kafka.apis.api_versions import unsupported

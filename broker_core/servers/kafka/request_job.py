@@ -11,8 +11,7 @@ from typing import Final
 
 from broker_core.errors import ListingFailed, TooManyRequests
 from broker_core.listing import FieldsReader
-from broker_core.memory.permit_budget import PermitBudget
-from broker_core.memory.permits import SMALL_ANSWER
+from broker_core.memory import SMALL_ANSWER, PermitBudget
 from broker_core.pipeline import one_line_of_denials
 from broker_core.servers.connection import Closing, OutgoingAnswer
 from broker_core.servers.kafka.call import CloseClient, KafkaCall

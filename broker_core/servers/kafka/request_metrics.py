@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any, Final
 
-from broker_core.metrics.metrics import Metrics
+from broker_core.metrics import Metrics
 from broker_core.wire.kafka import Encoded, ErrorCode, RawRows
 
 __all__ = ["CLOSED", "CUT", "RequestMetrics", "error_in"]

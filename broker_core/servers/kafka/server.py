@@ -6,8 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from broker_core.access.clients import Client, Clients
-from broker_core.access.peer import Peer
+from broker_core.access import Client, Clients, Peer
 from broker_core.errors import BrokerCoreError
 from broker_core.quantities import ListenAddress
 from broker_core.servers.admission import ConnectionLimits, ServerLoad

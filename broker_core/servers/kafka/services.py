@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from broker_core.metrics.metrics import Metrics
+from broker_core.metrics import Metrics
 from broker_core.pipeline import Pipeline
 from broker_core.servers.kafka.authorizer import AllowAll, Authorizer
 from broker_core.servers.kafka.client_identities import ClientIdentities

@@ -6,7 +6,7 @@ from contextlib import ExitStack, closing
 from functools import partial
 from typing import Any, Final
 
-from broker_core.access.remote_address import host_of
+from broker_core.access import host_of
 from broker_core.catalog import CatalogLister, KafkaAclReader, SqliteCatalog
 from broker_core.errors import ListingFailed
 from broker_core.kafka.acls.bindings import Operation, ResourceType, binding_text

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from broker_core.access.asker import Asker
+from broker_core.access import Asker
 from broker_core.errors import InvalidName, ServerError
-from broker_core.memory.permit_budget import Keep
+from broker_core.memory import Keep
 from broker_core.names import TopicName
 from broker_core.pipeline import Pipeline
 from broker_core.servers.pulsar.lookup_access import ask_rights, topic_of

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from broker_core.access.asker import Asker
+from broker_core.access import Asker
 from broker_core.errors import Cause, ListingFailed, TooManyRequests
 from broker_core.listing import Selection, tagged_fields
-from broker_core.memory.permits import SMALL_ANSWER
-from broker_core.metrics.metrics import Metrics
+from broker_core.memory import SMALL_ANSWER
+from broker_core.metrics import Metrics
 from broker_core.names import NamespaceName
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.servers.connection import Closing, Unasked

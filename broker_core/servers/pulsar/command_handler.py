@@ -20,12 +20,10 @@ from functools import partial
 from types import MappingProxyType
 from typing import ClassVar, Final, TypeAlias
 
-from broker_core.access.asker import Asker
-from broker_core.access.clients import Client
-from broker_core.access.peer import Peer
+from broker_core.access import Asker, Client, Peer
 from broker_core.errors import Cause, ListingFailed, ServerError
 from broker_core.errors.server_error import lookup_code
-from broker_core.metrics.metrics import Metrics
+from broker_core.metrics import Metrics
 from broker_core.pipeline import Pipeline, QuestionText
 from broker_core.servers.admission import RequestSlots
 from broker_core.servers.connection import Awaited, Closing, QuotaJob, Unasked

@@ -10,11 +10,15 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from broker_core.access.asker import Asker
-from broker_core.access.authentication import FAILED, AuthenticationFailed, InvalidRoles
-from broker_core.access.peer import Peer
-from broker_core.access.principal import Principal
-from broker_core.access.sessions import ClientCredentials
+from broker_core.access import (
+    FAILED,
+    Asker,
+    AuthenticationFailed,
+    ClientCredentials,
+    InvalidRoles,
+    Peer,
+    Principal,
+)
 from broker_core.errors import ServerError
 from broker_core.servers.connection import Awaited, Closing, Unasked
 from broker_core.service import Admission, Admitted, Ended, LiveSession, LoginAttempt, OtherPrincipal

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker_core.access.asker import Asker
+from broker_core.access import Asker
 from broker_core.errors import Cause, InvalidName, ListingFailed
 from broker_core.names import Mode, NamespaceName
 from broker_core.pipeline import Pipeline, QuestionText

@@ -7,11 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from broker_core.access.asker import Asker
+from broker_core.access import Asker
 from broker_core.errors import Cause, ListingFailed, ResponseTooLarge, TooManyRequests
-from broker_core.memory.permit_budget import PermitBudget
-from broker_core.memory.permits import SMALL_ANSWER
-from broker_core.metrics.metrics import Metrics
+from broker_core.memory import SMALL_ANSWER, PermitBudget
+from broker_core.metrics import Metrics
 from broker_core.pipeline import Answer, Ended, Pipeline, QuestionText
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.servers.connection import OutgoingAnswer

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from broker_core.access.access import Access
-from broker_core.access.asker import Asker
+from broker_core.access import Access, Asker
 from broker_core.errors import Cause, InvalidName, ListingFailed
 from broker_core.names import TopicName
 from broker_core.pipeline import Pipeline

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import structlog
 
-from broker_core.access.asker import Asker
+from broker_core.access import Asker
 from broker_core.errors import InvalidName, ListingFailed, ServerError
 from broker_core.errors.server_error import lookup_code
-from broker_core.memory.permit_budget import Permit, PermitBudget
+from broker_core.memory import Permit, PermitBudget
 from broker_core.names import TopicName
 from broker_core.servers.connection import OutgoingAnswer
 from broker_core.servers.pulsar.listing_job import TOO_MANY_LOOKUPS

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from broker_core.access.asker import Asker
+from broker_core.access import Asker
 from broker_core.errors import Cause, ListingFailed, ServerError
 from broker_core.errors.causes import cause_of
 from broker_core.names import TopicName

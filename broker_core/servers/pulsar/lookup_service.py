@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from broker_core.access.asker import Asker
-from broker_core.memory.permit_budget import Keep
+from broker_core.access import Asker
+from broker_core.memory import Keep
 from broker_core.wire.pulsar import BaseCommand, FeatureFlags
 
 __all__ = ["LookupService"]

@@ -11,11 +11,9 @@ import re
 import socket
 from typing import Final
 
-from broker_core.access.access import Access
-from broker_core.access.asker import Asker
+from broker_core.access import Access, Asker
 from broker_core.errors import Cause, InvalidName, ListingFailed, ServerError
-from broker_core.memory.bounded_cache import BoundedCache
-from broker_core.memory.permit_budget import Keep
+from broker_core.memory import BoundedCache, Keep
 from broker_core.names import NamespaceName
 from broker_core.pipeline import Pipeline
 from broker_core.quantities import ListenAddress

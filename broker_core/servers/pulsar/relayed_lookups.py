@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker_core.access.asker import Asker
+from broker_core.access import Asker
 from broker_core.errors import InvalidName, ServerError
-from broker_core.memory.permit_budget import Keep
+from broker_core.memory import Keep
 from broker_core.names import TopicName
 from broker_core.pipeline import Pipeline
 from broker_core.plugin_api.listing_request import ListingRequest

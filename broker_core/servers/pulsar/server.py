@@ -6,11 +6,9 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 
-from broker_core.access.asker import Asker
-from broker_core.access.clients import Client, Clients
-from broker_core.access.peer import Peer
-from broker_core.memory.permits import Permits
-from broker_core.metrics.metrics import Metrics
+from broker_core.access import Asker, Client, Clients, Peer
+from broker_core.memory import Permits
+from broker_core.metrics import Metrics
 from broker_core.pipeline import Pipeline
 from broker_core.servers.admission import ConnectionLimits, ServerLoad
 from broker_core.servers.arrival import Arrivals, PreambleSources, TlsEntrance

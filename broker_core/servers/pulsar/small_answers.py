@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
-from broker_core.access.asker import Asker
+from broker_core.access import Asker
 from broker_core.listing import varint
-from broker_core.memory.bounded_cache import BoundedCache
+from broker_core.memory import BoundedCache
 from broker_core.pipeline import Answer, Ended, Pipeline, StandingAnswer
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.wire.pulsar import CommandGetTopicsOfNamespace, commands

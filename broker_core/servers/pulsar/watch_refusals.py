@@ -7,9 +7,9 @@ from typing import Final
 
 import structlog
 
-from broker_core.access.asker import Asker
+from broker_core.access import Asker
 from broker_core.errors import Cause, ListingFailed, ServerError
-from broker_core.metrics.metrics import Metrics
+from broker_core.metrics import Metrics
 
 __all__ = ["WatchRefusals", "cannot_poll", "watch_not_allowed"]
 

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
-from broker_core.access.asker import Asker
-from broker_core.concurrency.loop_turn import loop_turn
+from broker_core.access import Asker
+from broker_core.concurrency import loop_turn
 from broker_core.errors import ListingFailed
 from broker_core.listing import (
     QUICK_BYTES,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from broker_core.access.asker import Asker
+from broker_core.access import Asker
 from broker_core.errors import ListingFailed
 from broker_core.listing import Selection
 

@@ -15,13 +15,11 @@ from typing import Final, Protocol
 
 import structlog
 
-from broker_core.access.access import Access
-from broker_core.access.asker import Asker
-from broker_core.concurrency.loop_turn import loop_turn
+from broker_core.access import Access, Asker
+from broker_core.concurrency import loop_turn
 from broker_core.errors import Cause, ListingFailed, TooManyRequests
 from broker_core.listing import QUICK_BYTES, Listing, Selection, difference_bytes, selection_difference
-from broker_core.memory.permit_budget import Permit
-from broker_core.memory.permit_errors import PermitError, permits_refused
+from broker_core.memory import Permit, PermitError, permits_refused
 from broker_core.names import Mode, NamespaceName
 from broker_core.pipeline import Answer, Ended, NextRuns, Pipeline, StandingAnswer, Trace
 from broker_core.plugin_api.listing_request import ListingRequest

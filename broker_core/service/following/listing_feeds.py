@@ -9,10 +9,10 @@ from typing import Final
 from weakref import WeakSet
 
 from broker_core.catalog import CatalogLogReader
-from broker_core.concurrency.loop_turn import loop_turn
+from broker_core.concurrency import loop_turn
 from broker_core.errors import Cause, ListingFailed
 from broker_core.listing import Listing, Selection
-from broker_core.memory.caches import CacheState
+from broker_core.memory import CacheState
 from broker_core.names import Mode, NamespaceName
 from broker_core.pipeline import Pipeline
 from broker_core.plugin_api.depends_on import AnswerKey, key_of

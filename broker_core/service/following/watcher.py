@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 import structlog
 
-from broker_core.access.asker import Asker
+from broker_core.access import Asker
 from broker_core.errors import Cause, ListingFailed
 from broker_core.listing import Selection
 from broker_core.pipeline import Ended

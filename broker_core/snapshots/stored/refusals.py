@@ -6,7 +6,7 @@ import threading
 from collections.abc import Mapping
 from typing import Final
 
-from broker_core.metrics.metrics import Metrics
+from broker_core.metrics import Metrics
 
 __all__ = ["EVENTS", "FileCounts", "FolderUnusable", "Refused", "reason_of"]
 

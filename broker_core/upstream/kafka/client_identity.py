@@ -9,9 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from broker_core.access.authentication import AuthenticationFailed
-from broker_core.access.principal import Principal
-from broker_core.access.sessions import ClientCredentials
+from broker_core.access import AuthenticationFailed, ClientCredentials, Principal
 from broker_core.client.kafka import OAuthBearer, Plain, Sasl
 
 __all__ = ["ClientIdentity", "identity_of", "principal_of"]

@@ -11,14 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, create_model
 
-from broker_core.access.asker import Asker
-from broker_core.access.sessions import Sessions
+from broker_core.access import Asker, Sessions
 from broker_core.change_log import ChangeLog
 from broker_core.errors import Cause, ListingFailed
 from broker_core.guards import ShrinkGuard
 from broker_core.listing import Details, Listing, TopicTable
-from broker_core.memory.permits import Permits
-from broker_core.metrics.metrics import Metrics
+from broker_core.memory import Permits
+from broker_core.metrics import Metrics
 from broker_core.names import Mode, NamespaceName
 from broker_core.plugin_api.describe_request import DescribeRequest
 from broker_core.plugin_api.hookspecs import hookimpl

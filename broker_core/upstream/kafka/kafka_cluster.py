@@ -30,7 +30,7 @@ from broker_core.client.kafka import (
     Sasl,
     raise_for,
 )
-from broker_core.concurrency.fair_places import FairPlaces
+from broker_core.concurrency import FairPlaces
 from broker_core.upstream.kafka.changed_topics import ChangedTopics, changed_topics
 from broker_core.upstream.kafka.client_identity import ClientIdentity
 from broker_core.wire.kafka import (

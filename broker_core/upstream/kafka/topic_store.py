@@ -17,8 +17,7 @@ from typing import Final
 import pyarrow as pa
 import structlog
 
-from broker_core.access.asker import Asker
-from broker_core.access.sessions import Sessions
+from broker_core.access import Asker, Sessions
 from broker_core.client import ClientError, ConnectionLost
 from broker_core.client.kafka import KafkaException, ReadAnswer
 from broker_core.errors import Cause, ListingFailed

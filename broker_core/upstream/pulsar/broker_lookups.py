@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias
 
-from broker_core.access.asker import Asker
+from broker_core.access import Asker
 from broker_core.client import LookupSession, ServiceUrl, UnexpectedAnswer, broker_url, follow_redirects
-from broker_core.memory.permit_budget import PermitBudget
+from broker_core.memory import PermitBudget
 from broker_core.upstream.pulsar.options import UpstreamOptions
 from broker_core.upstream.pulsar.upstream_connections import UpstreamConnections
 from broker_core.wire.pulsar import (

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from broker_core.access.asker import Asker
+from broker_core.access import Asker
 from broker_core.client import LookupSession, TopicsAnswer
 from broker_core.names import Mode, NamespaceName
 from broker_core.upstream.pulsar.broker_failures import broker_failures

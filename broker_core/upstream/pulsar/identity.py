@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, TypeAlias
 
-from broker_core.access.asker import Asker
-from broker_core.access.sessions import ClientCredentials, Sessions
+from broker_core.access import Asker, ClientCredentials, Sessions
 from broker_core.client import Credentials, CredentialsFailed, OriginalPrincipal
 from broker_core.settings import UpstreamSettings
 from broker_core.upstream.pulsar.own_token import CommandToken, OwnToken, SourceToken

@@ -12,7 +12,7 @@ from typing import Final
 
 import structlog
 
-from broker_core.access.asker import Asker
+from broker_core.access import Asker
 from broker_core.client import (
     ClientError,
     HandshakeRefused,
@@ -24,9 +24,8 @@ from broker_core.client import (
 )
 from broker_core.errors import ServerError
 from broker_core.errors.server_error import lookup_code
-from broker_core.memory.permit_budget import Keep, Permit, PermitBudget
-from broker_core.memory.permit_errors import PermitError
-from broker_core.metrics.metrics import Metrics
+from broker_core.memory import Keep, Permit, PermitBudget, PermitError
+from broker_core.metrics import Metrics
 from broker_core.upstream.pulsar.broker_lookups import Admit, BrokerLookups
 from broker_core.upstream.pulsar.options import UpstreamOptions
 from broker_core.upstream.pulsar.relay_metrics import RelayMetrics

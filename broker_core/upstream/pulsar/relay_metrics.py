@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from broker_core.metrics.metrics import Metrics
+from broker_core.metrics import Metrics
 from broker_core.wire.pulsar import LOOKUP_COMMANDS, LookupCommand, commands
 
 __all__ = ["OUTCOMES", "RelayMetrics"]

@@ -8,8 +8,7 @@ from typing import Final
 
 import structlog
 
-from broker_core.access.asker import Asker
-from broker_core.access.sessions import Sessions
+from broker_core.access import Asker, Sessions
 from broker_core.client import (
     Address,
     ConnectionPlaces,
@@ -20,8 +19,8 @@ from broker_core.client import (
 )
 from broker_core.errors import BrokerCoreError
 from broker_core.guards import ShrinkGuard
-from broker_core.memory.permits import Permits
-from broker_core.metrics.metrics import Metrics
+from broker_core.memory import Permits
+from broker_core.metrics import Metrics
 from broker_core.names import NamespaceName
 from broker_core.plugin_api.listing_result import DefaultLister
 from broker_core.settings import ShrinkGuardSettings

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final, TypeAlias, TypeVar
 
-from broker_core.access.asker import Asker
+from broker_core.access import Asker
 from broker_core.client import (
     Address,
     ClientError,

@@ -7,7 +7,7 @@ import math
 import weakref
 from typing import Final
 
-from broker_core.access.asker import Asker
+from broker_core.access import Asker
 from broker_core.client import LookupSession, TopicsAnswer
 from broker_core.guards import ShrinkGuard
 from broker_core.listing import Listing

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from broker_core.metrics.metrics import Metrics
+from broker_core.metrics import Metrics
 from broker_core.upstream.pulsar.upstream_cluster import UpstreamCluster
 from broker_core.upstream.pulsar.upstream_connections import UpstreamConnections
 from broker_core.upstream.snapshots import SnapshotLister

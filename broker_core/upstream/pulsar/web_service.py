@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from broker_core.access.asker import Asker
+from broker_core.access import Asker
 from broker_core.client import ClientTls, Credentials, HttpService
 from broker_core.errors import Cause, InvalidName, ListingFailed
-from broker_core.memory.bounded_cache import BoundedCache
+from broker_core.memory import BoundedCache
 from broker_core.names import NamespaceName
 from broker_core.upstream.brokers_tls import brokers_tls
 from broker_core.upstream.pulsar.broker_failures import broker_failures

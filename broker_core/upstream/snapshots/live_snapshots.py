@@ -23,13 +23,11 @@ from typing import Final, TypeAlias
 import pyarrow as pa
 
 from broker_core.change_log import CatalogVersion
-from broker_core.concurrency.steps import in_turns
+from broker_core.concurrency import in_turns
 from broker_core.errors import Cause, InvalidListing, ListingFailed
 from broker_core.guards import HELD, ShrinkGuard
 from broker_core.listing import Listing, ListingData, data_of, listing_of
-from broker_core.memory.permit_budget import Permit
-from broker_core.memory.permit_errors import PermitError, permits_refused
-from broker_core.memory.permits import Permits
+from broker_core.memory import Permit, PermitError, Permits, permits_refused
 from broker_core.names import Mode, NamespaceName
 from broker_core.settings import ShrinkGuardSettings
 from broker_core.snapshots import CachedSnapshot, Snapshot, SnapshotCache, StoredSnapshots

@@ -16,10 +16,10 @@ from weakref import WeakKeyDictionary, ref
 
 import structlog
 
-from broker_core.access.asker import Asker
+from broker_core.access import Asker
 from broker_core.errors import ListingFailed
 from broker_core.listing import Listing
-from broker_core.memory.bounded_cache import BoundedCache
+from broker_core.memory import BoundedCache
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import TopicsPattern
 from broker_core.plugin_api.describe_request import DescribeRequest

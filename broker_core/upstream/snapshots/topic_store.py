@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from broker_core.access.asker import Asker
+from broker_core.access import Asker
 from broker_core.names import Mode, NamespaceName
 
 __all__ = ["SHARED", "ListedTopics", "TopicStore", "TopicUpdate", "View", "Watcher"]

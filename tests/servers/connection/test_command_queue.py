@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from broker_core.concurrency.loop_turn import loop_turn
+from broker_core.concurrency.loop_turns import loop_turn
 from broker_core.servers.connection.command_queue import CommandQueue
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.frame_decoder import FrameDecoder

@@ -103,7 +103,7 @@ async def test_others_have_a_turn_between_slices(monkeypatch: pytest.MonkeyPatch
         return 2 * number
 
     # The time of a turn is over at once.
-    monkeypatch.setattr("broker_core.concurrency.loop_turn.TURN_SECONDS", 0.0)
+    monkeypatch.setattr("broker_core.concurrency.loop_turns.TURN_SECONDS", 0.0)
     beside = asyncio.create_task(other())
     assert await in_slices(double, range(3 * SLICE)) == [2 * number for number in range(3 * SLICE)]
     await beside

@@ -11,7 +11,7 @@ import pytest
 from broker_core.access.asker import Asker
 from broker_core.broker.opened_core import opened_pipeline
 from broker_core.catalog import CatalogLogReader, Edit, SqliteCatalog, creation, deletion
-from broker_core.concurrency.loop_turn import loop_turn
+from broker_core.concurrency.loop_turns import loop_turn
 from broker_core.names import NamespaceName, TopicName
 from broker_core.pipeline import Answer, Pipeline, Trace
 from broker_core.plugin_api.listing_request import ListingRequest

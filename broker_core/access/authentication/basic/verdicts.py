@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from broker_core.access.authentication.basic.htpasswd_file import matches
-from broker_core.memory.bounded_cache import BoundedCache
+from broker_core.memory import BoundedCache
 
 __all__ = ["Verdicts"]
 

@@ -12,7 +12,7 @@ from broker_core.cli.error_line import one_line
 from broker_core.cli.help_examples import examples
 from broker_core.cli.help_format import HelpCommand, HelpGroup
 from broker_core.cli.running_broker import RunningBroker
-from broker_core.redaction.credentials import without_credentials
+from broker_core.redaction import without_credentials
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

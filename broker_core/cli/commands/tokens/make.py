@@ -60,7 +60,7 @@ def create_secret_key(
     """
     import base64
 
-    from broker_core.access.authentication.tokens.signing import new_secret
+    from broker_core.access import new_secret
 
     with _usable("--signature-algorithm"):
         secret = new_secret(algorithm or "HS256")
@@ -89,7 +89,7 @@ def create_key_pair(
 
     Without an algorithm they are for RS256. The owner alone can read the file of the private key.
     """
-    from broker_core.access.authentication.tokens.signing import new_key_pair
+    from broker_core.access import new_key_pair
 
     if private.resolve() == public.resolve():
         raise UnusableQuestion("--output-public-key: it is the file of the private key")
@@ -141,10 +141,8 @@ def create_token(
 
     It is printed.
     """
-    from broker_core.access.authentication.tokens.key_kinds import algorithms_for
-    from broker_core.access.authentication.tokens.signing import private_key as parse_private_key
-    from broker_core.access.authentication.tokens.signing import signed_token
-    from broker_core.access.principal import Principal
+    from broker_core.access import Principal, algorithms_for, signed_token
+    from broker_core.access import private_key as parse_private_key
 
     try:
         Principal(subject)

@@ -48,7 +48,7 @@ def show_token(
 
     That is its header and its claims.
     """
-    from broker_core.redaction.printable import printable
+    from broker_core.redaction import printable
 
     parts = given_token(token, stdin=stdin, file=token_file).split(".")
     if len(parts) < 2:
@@ -91,12 +91,17 @@ def validate_token(
     Its signature and its times are verified by the rules of a server. Without an algorithm, the token may have any that
     its key is for.
     """
-    from broker_core.access.authentication.failures import AuthenticationFailed
-    from broker_core.access.authentication.tokens.compact_token import CompactToken, MalformedToken, read_json
-    from broker_core.access.authentication.tokens.key_kinds import algorithms_for
-    from broker_core.access.authentication.tokens.token_claims import check_header, principal_of
-    from broker_core.access.authentication.tokens.token_keys import TokenKeys
-    from broker_core.redaction.printable import printable
+    from broker_core.access import (
+        AuthenticationFailed,
+        CompactToken,
+        MalformedToken,
+        TokenKeys,
+        algorithms_for,
+        check_header,
+        principal_of,
+        read_json,
+    )
+    from broker_core.redaction import printable
     from broker_core.settings import KeySource, TokenSettings
 
     option, data = key_bytes(

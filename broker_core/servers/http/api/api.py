@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from broker_core.access.asker import Asker
+from broker_core.access import Asker
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.listing_outcome import tell_refused
 from broker_core.servers.http.api.operation import Operation, Right

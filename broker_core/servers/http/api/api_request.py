@@ -8,8 +8,7 @@ from typing import Any
 
 from aiohttp import web
 
-from broker_core.access.access import Access
-from broker_core.access.asker import Asker
+from broker_core.access import Access, Asker
 from broker_core.compact_json import read_json
 from broker_core.errors import Cause, InvalidName, ListingFailed
 from broker_core.names import Mode, NamespaceName, TopicName

@@ -25,8 +25,7 @@ import structlog
 from aiohttp import HttpVersion11, hdrs, web
 
 from broker_core.listing import BLOCK, BlockSize
-from broker_core.memory.permit_budget import Permit, PermitBudget
-from broker_core.memory.permits import SMALL_ANSWER
+from broker_core.memory import SMALL_ANSWER, Permit, PermitBudget
 from broker_core.servers.connection import LEAST_PIECE, ReaderPace
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.negotiation import takes_gzip

@@ -7,7 +7,7 @@ from typing import Final
 from aiohttp import web
 from pydantic import Field
 
-from broker_core.access.access import Access
+from broker_core.access import Access
 from broker_core.errors import Cause, ListingFailed
 from broker_core.guards import HeldListing
 from broker_core.names import NamespaceName

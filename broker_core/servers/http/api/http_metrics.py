@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import product
 from typing import Final
 
-from broker_core.metrics.metrics import Metrics
+from broker_core.metrics import Metrics
 
 __all__ = ["HttpMetrics"]
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from aiohttp import web
 
-from broker_core.access.asker import Asker
+from broker_core.access import Asker
 from broker_core.errors import BrokerCoreError, Cause, ListingFailed
 from broker_core.pipeline import Answer, QuestionText
 from broker_core.servers.http.api.problem_details import RequestRefused

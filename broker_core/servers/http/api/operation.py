@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from aiohttp import web
 
-from broker_core.access.access import ACTIONS
+from broker_core.access import ACTIONS
 from broker_core.pipeline import QuestionText
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import JsonObject

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from broker_core.errors import Cause
 from broker_core.names import Mode
-from broker_core.redaction.quoted import quoted
+from broker_core.redaction import quoted
 from broker_core.servers.http.api.operation import Operation, Parameter
 from broker_core.servers.http.api.problem_details import RequestRefused, refused
 

@@ -14,7 +14,7 @@ from pydantic import ConfigDict, Field
 from broker_core.catalog import CatalogError, ImportRefused
 from broker_core.errors import BrokerCoreError, Cause, ListingFailed
 from broker_core.guards import MassDeletion
-from broker_core.redaction.quoted import cut_short
+from broker_core.redaction import cut_short
 from broker_core.servers.http.api.json_object import JsonObject
 
 __all__ = [

@@ -11,7 +11,7 @@ from aiohttp import HttpVersion11, hdrs, web
 from pydantic import ConfigDict, ValidationError
 
 from broker_core.errors import Cause
-from broker_core.redaction.quoted import quoted
+from broker_core.redaction import quoted
 from broker_core.servers.http.api.json_object import JsonObject
 from broker_core.servers.http.api.problem_details import refused
 

@@ -7,7 +7,7 @@ from typing import Final
 from aiohttp import web
 from pydantic import Field
 
-from broker_core.access.asker import Asker
+from broker_core.access import Asker
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import JsonObject
 from broker_core.servers.http.api.operation import Operation, Reply, Right

@@ -9,8 +9,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from broker_core.access.asker import OPERATOR
-from broker_core.access.clients import Client, ClientFilter
+from broker_core.access import OPERATOR, Client, ClientFilter
 from broker_core.errors import Cause
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right, Schema

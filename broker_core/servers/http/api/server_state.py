@@ -12,10 +12,8 @@ from prometheus_client import CollectorRegistry
 from pydantic import ConfigDict, Field
 
 from broker_core.errors import Cause, ListingFailed
-from broker_core.memory.caches import CacheState
-from broker_core.memory.permit_budget import PermitBudget
-from broker_core.metrics.frequent_questions import QuestionCount, question_record
-from broker_core.metrics.history import INTERVAL
+from broker_core.memory import CacheState, PermitBudget
+from broker_core.metrics import INTERVAL, QuestionCount, question_record
 from broker_core.servers.http.allowed_questions import AllowedQuestions
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import JsonObject, time_text

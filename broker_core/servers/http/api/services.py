@@ -6,14 +6,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from broker_core.access.asker import Asker
-from broker_core.access.authentication import Authenticator
-from broker_core.access.clients import Clients
+from broker_core.access import Asker, Authenticator, Clients
 from broker_core.catalog import CatalogLogReader
 from broker_core.change_log import ChangeLog
-from broker_core.memory.permits import Permits
-from broker_core.metrics.history import History
-from broker_core.metrics.metrics import Metrics
+from broker_core.memory import Permits
+from broker_core.metrics import History, Metrics
 from broker_core.names import NamespaceName
 from broker_core.pipeline import Pipeline
 from broker_core.plugin_api.check_findings import Check

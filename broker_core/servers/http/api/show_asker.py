@@ -7,11 +7,11 @@ from typing import Final
 from aiohttp import web
 from pydantic import Field
 
-from broker_core.access.authorization import RULE_ACTIONS
+from broker_core.access import RULE_ACTIONS
 from broker_core.errors import InvalidName
 from broker_core.names import NamespaceName
 from broker_core.names.namespace_name import MAX_NAMESPACE
-from broker_core.redaction.quoted import quoted
+from broker_core.redaction import quoted
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import JsonObject, time_text
 from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import itemgetter
 
-from broker_core.memory.permit_budget import PermitBudget
+from broker_core.memory import PermitBudget
 from broker_core.servers.connection import ReaderPace
 
 __all__ = ["SlowReaders"]

@@ -19,7 +19,7 @@ from broker_core.catalog import (
     topic_id_text,
 )
 from broker_core.errors import Cause, InvalidName, ListingFailed
-from broker_core.immutable.copies import copied
+from broker_core.immutable import copied
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.etag import IF_MATCH, KNOWN, check_conditions
 from broker_core.servers.http.api.namespaces.show_topic import (

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from aiohttp import hdrs, web
 
 from broker_core.errors import Cause
-from broker_core.redaction.quoted import quoted
+from broker_core.redaction import quoted
 from broker_core.servers.http.api.problem_details import RequestRefused, refused
 from broker_core.servers.http.http_access import PROVEN
 

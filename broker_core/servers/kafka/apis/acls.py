@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Final, TypeVar
 
-from broker_core.access.access import Access
+from broker_core.access import Access
 from broker_core.catalog import AclRow, CatalogError
 from broker_core.errors import ListingFailed
 from broker_core.kafka.acls.acl_filters import AclFilter, binding_fault

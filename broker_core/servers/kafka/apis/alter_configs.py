@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final, TypeAlias
 
 from broker_core.catalog import Edit, TopicWrite, adjustment
-from broker_core.concurrency.loop_turn import loop_turn
+from broker_core.concurrency import loop_turn
 from broker_core.kafka.acls.bindings import Operation
 from broker_core.kafka.configs import (
     ConfigChange,

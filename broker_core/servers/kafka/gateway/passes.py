@@ -6,7 +6,7 @@ import asyncio
 
 from broker_core.client import ClientError
 from broker_core.client.kafka import LARGE_ANSWER
-from broker_core.memory.permit_errors import PermitError
+from broker_core.memory import PermitError
 from broker_core.servers.kafka.call import KafkaCall
 from broker_core.servers.kafka.gateway.relay import front_of
 from broker_core.servers.kafka.handler_row import AnswerLater

@@ -16,8 +16,7 @@ from broker_core.client.kafka import (
     NotControllerException,
     ReadAnswer,
 )
-from broker_core.memory.permit_budget import Permit
-from broker_core.memory.permits import SMALL_ANSWER
+from broker_core.memory import SMALL_ANSWER, Permit
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.cluster_front import ClusterFront
 from broker_core.servers.kafka.gateway.hidden import DECODED

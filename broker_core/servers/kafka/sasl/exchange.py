@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from broker_core.access.authentication import AuthenticationFailed
+from broker_core.access import AuthenticationFailed
 from broker_core.service import Admitted
 
 __all__ = ["Accepted", "Exchange", "SaslRefused"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from broker_core.access.authentication import AuthenticationFailed
+from broker_core.access import AuthenticationFailed
 from broker_core.servers.kafka.sasl.exchange import Accepted, SaslRefused
 from broker_core.service import LoginAttempt, Logins, OtherName
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker_core.access.authentication import AuthenticationFailed
+from broker_core.access import AuthenticationFailed
 from broker_core.servers.kafka.sasl.exchange import Accepted, SaslRefused
 from broker_core.service import LoginAttempt, Logins, OtherName
 

@@ -17,11 +17,7 @@ from enum import Enum, auto
 from functools import partial
 from typing import Final
 
-from broker_core.access.asker import Asker
-from broker_core.access.authentication import AuthenticationFailed, InvalidRoles
-from broker_core.access.peer import Peer
-from broker_core.access.principal import Principal
-from broker_core.access.sessions import ClientCredentials
+from broker_core.access import Asker, AuthenticationFailed, ClientCredentials, InvalidRoles, Peer, Principal
 from broker_core.servers.connection import Awaited, Closing
 from broker_core.servers.kafka.sasl.exchange import Exchange, SaslRefused
 from broker_core.servers.kafka.sasl.oauthbearer_exchange import OauthbearerExchange

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker_core.access.authentication import AuthenticationFailed
+from broker_core.access import AuthenticationFailed
 from broker_core.kafka.scram.exchange import ScramExchange
 from broker_core.kafka.scram.messages import ClientFirst, ScramError
 from broker_core.servers.kafka.sasl.exchange import Accepted, SaslRefused

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from broker_core.catalog import ScramRow
 from broker_core.kafka.scram.credentials import DECOY_USER, HASHES
-from broker_core.redaction.quoted import quoted
+from broker_core.redaction import quoted
 from broker_core.servers.http.api.access.super_operation import (
     NOT_HERE,
     PAGE,

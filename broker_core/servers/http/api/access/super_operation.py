@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from aiohttp import hdrs, web
 
-from broker_core.access.asker import OPERATOR
+from broker_core.access import OPERATOR
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.operation import CHANGE_PROBLEMS, Operation, Reply, Right
 from broker_core.servers.http.api.parameters import cursor_of, cursor_parameter, limit_parameter

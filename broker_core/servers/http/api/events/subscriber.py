@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from typing import Final
 
-from broker_core.access.asker import Asker
+from broker_core.access import Asker
 from broker_core.errors import ListingFailed
 from broker_core.listing import Selection
 from broker_core.servers.http.api.events.event_text import EVENTS, EventRenderer

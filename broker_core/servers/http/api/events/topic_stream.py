@@ -11,11 +11,8 @@ from typing import Any, Final
 
 from aiohttp import HttpVersion11, hdrs, web
 
-from broker_core.access.access import Access
-from broker_core.access.asker import Asker
-from broker_core.access.clients import note_held
-from broker_core.memory.permit_budget import Permit
-from broker_core.memory.permit_errors import PermitError, permits_refused
+from broker_core.access import Access, Asker, note_held
+from broker_core.memory import Permit, PermitError, permits_refused
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.events.event_text import (

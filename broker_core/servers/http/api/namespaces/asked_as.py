@@ -9,12 +9,11 @@ from typing import Annotated, Any, ClassVar, Final
 from pydantic import Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from broker_core.access.asker import Asker
-from broker_core.access.remote_address import host_of
+from broker_core.access import Asker, host_of
 from broker_core.names import Mode, TopicName
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.quantities import ListenAddress
-from broker_core.redaction.quoted import quoted
+from broker_core.redaction import quoted
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import Text
 from broker_core.servers.http.api.operation import Body

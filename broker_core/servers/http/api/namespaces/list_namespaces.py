@@ -12,10 +12,10 @@ from typing import Any, Final, Protocol, TypeAlias
 from aiohttp import hdrs, web
 from pydantic import Field
 
-from broker_core.access.access import Access
+from broker_core.access import Access
 from broker_core.catalog import MeantNames, NamespaceCount, NamespaceState, reading_catalog
 from broker_core.compact_json import ascii_json, ascii_text
-from broker_core.concurrency.loop_turn import loop_turn
+from broker_core.concurrency import loop_turn
 from broker_core.errors import ListingFailed
 from broker_core.names import NamespaceName
 from broker_core.names.namespace_name import MAX_NAMESPACE

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from broker_core.access.asker import Asker
+from broker_core.access import Asker
 from broker_core.change_log import ChangeLog
 from broker_core.names import NamespaceName
 from broker_core.servers.http.api.problem_details import RequestRefused, refused

@@ -7,7 +7,7 @@ from typing import Final, Literal
 from aiohttp import web
 from pydantic import Field
 
-from broker_core.access.access import Access
+from broker_core.access import Access
 from broker_core.errors import ListingFailed
 from broker_core.names import TopicName
 from broker_core.servers.http.api.api_request import ApiRequest

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from broker_core.access.asker import Asker
+from broker_core.access import Asker
 from broker_core.catalog import reading_catalog
 from broker_core.listing import Page
 from broker_core.names import DOMAINS, NamespaceName

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from broker_core.access.wide_settings import wide_settings
+from broker_core.access.wide_access import wide_settings
 from broker_core.broker import Broker
 from broker_core.cli.startup_checks.authorization_rules import authorization_checks
 from broker_core.settings import Settings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from broker_core.concurrency.loop_turn import TURN_SECONDS, LoopTurn, has_time, loop_turn
+from broker_core.concurrency.loop_turns import TURN_SECONDS, LoopTurn, has_time, loop_turn
 from tests.support.eventually import eventually
 
 

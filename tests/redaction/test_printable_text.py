@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker_core.redaction.printable import printable
+from broker_core.redaction.printable_text import printable
 
 
 @pytest.mark.parametrize("text", ["", "größe 😀", "a b", "\\x1b"])

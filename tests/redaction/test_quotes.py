@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker_core.redaction.quoted import cut_short, quoted
+from broker_core.redaction.quotes import cut_short, quoted
 
 
 @pytest.mark.parametrize(
