@@ -12,19 +12,23 @@ from broker_core.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from broker_core.access import Access, Asker, Peer, Principal, Refused
     from broker_core.broker import BrokerHandle
-    from broker_core.errors.causes import Cause
+    from broker_core.errors import Cause
     from broker_core.listing import Details, EncodedNames, Listing, Page, Position, Selection
     from broker_core.memory import BoundedCache
     from broker_core.names import Mode, NamespaceName, TopicName
-    from broker_core.plugin_api.check_findings import Check
-    from broker_core.plugin_api.describe_request import DescribeRequest
-    from broker_core.plugin_api.hookspecs import hookimpl
-    from broker_core.plugin_api.http_site import HttpRequest, HttpSite
-    from broker_core.plugin_api.listing_builder import ListingBuilder
-    from broker_core.plugin_api.listing_request import ListingRequest
-    from broker_core.plugin_api.listing_result import TopicListingResult
-    from broker_core.plugin_api.request_lease import Lease
-    from broker_core.plugin_api.rest_answer import SAME, RestAnswer
+    from broker_core.plugin_api import (
+        SAME,
+        Check,
+        DescribeRequest,
+        HttpRequest,
+        HttpSite,
+        Lease,
+        ListingBuilder,
+        ListingRequest,
+        RestAnswer,
+        TopicListingResult,
+        hookimpl,
+    )
 
     __version__: str
 
@@ -68,17 +72,17 @@ _imported: Final = lazy_exports(
         "Asker": ".access",
         "BoundedCache": ".memory",
         "BrokerHandle": ".broker",
-        "Cause": ".errors.causes",
-        "Check": ".plugin_api.check_findings",
-        "DescribeRequest": ".plugin_api.describe_request",
+        "Cause": ".errors",
+        "Check": ".plugin_api",
+        "DescribeRequest": ".plugin_api",
         "Details": ".listing",
         "EncodedNames": ".listing",
-        "HttpRequest": ".plugin_api.http_site",
-        "HttpSite": ".plugin_api.http_site",
-        "Lease": ".plugin_api.request_lease",
+        "HttpRequest": ".plugin_api",
+        "HttpSite": ".plugin_api",
+        "Lease": ".plugin_api",
         "Listing": ".listing",
-        "ListingBuilder": ".plugin_api.listing_builder",
-        "ListingRequest": ".plugin_api.listing_request",
+        "ListingBuilder": ".plugin_api",
+        "ListingRequest": ".plugin_api",
         "Mode": ".names",
         "NamespaceName": ".names",
         "Page": ".listing",
@@ -86,12 +90,12 @@ _imported: Final = lazy_exports(
         "Position": ".listing",
         "Principal": ".access",
         "Refused": ".access",
-        "RestAnswer": ".plugin_api.rest_answer",
-        "SAME": ".plugin_api.rest_answer",
+        "RestAnswer": ".plugin_api",
+        "SAME": ".plugin_api",
         "Selection": ".listing",
-        "TopicListingResult": ".plugin_api.listing_result",
+        "TopicListingResult": ".plugin_api",
         "TopicName": ".names",
-        "hookimpl": ".plugin_api.hookspecs",
+        "hookimpl": ".plugin_api",
     },
 )
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from broker_core.access.asker import Asker
-from broker_core.errors.causes import Cause
+from broker_core.errors import Cause
 from broker_core.immutable import seal_value
 from broker_core.names import NamespaceName, TopicName
 

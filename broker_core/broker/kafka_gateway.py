@@ -17,8 +17,7 @@ from broker_core.guards import ShrinkGuard
 from broker_core.memory import Permits
 from broker_core.metrics import Metrics
 from broker_core.names import Mode, NamespaceName
-from broker_core.plugin_api.listing_request import ListingRequest
-from broker_core.plugin_api.listing_result import DefaultLister
+from broker_core.plugin_api import DefaultLister, ListingRequest
 from broker_core.servers.kafka import ClusterFront, NodePorts
 from broker_core.service import ClusterEdits, Find
 from broker_core.service_addresses import service_addresses

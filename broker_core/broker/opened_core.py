@@ -26,7 +26,7 @@ from broker_core.guards import ShrinkGuard
 from broker_core.memory import Permits
 from broker_core.metrics import Metrics, show_permits
 from broker_core.pipeline import Pipeline, PipelineOptions, Sight
-from broker_core.plugin_api.listing_result import DefaultLister
+from broker_core.plugin_api import DefaultLister
 from broker_core.plugins import Dispatcher, PluginRegistry, show_plugins
 from broker_core.reloads import LiveSettings
 from broker_core.servers.pulsar import (

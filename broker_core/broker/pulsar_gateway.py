@@ -22,9 +22,7 @@ from broker_core.memory import Keep, Permits
 from broker_core.metrics import Metrics
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import TopicsPattern
-from broker_core.plugin_api.describe_request import DescribeRequest
-from broker_core.plugin_api.listing_request import ListingRequest
-from broker_core.plugin_api.listing_result import ListerNotes, TopicListingResult
+from broker_core.plugin_api import DescribeRequest, ListerNotes, ListingRequest, TopicListingResult
 from broker_core.servers.admission import FileBudget
 from broker_core.settings import Settings, UpstreamSettings
 from broker_core.snapshots import StoredSnapshots

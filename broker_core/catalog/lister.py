@@ -47,9 +47,7 @@ from broker_core.listing import Details, Listing, Selection
 from broker_core.memory import Permit, PermitError, Permits, permits_refused
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import TopicsPattern
-from broker_core.plugin_api.describe_request import DescribeRequest
-from broker_core.plugin_api.listing_request import ListingRequest
-from broker_core.plugin_api.listing_result import LookedAt, TopicListingResult
+from broker_core.plugin_api import DescribeRequest, ListingRequest, LookedAt, TopicListingResult
 from broker_core.settings import ShrinkGuardSettings
 from broker_core.snapshots import Snapshot, StoredSnapshots, result_of
 

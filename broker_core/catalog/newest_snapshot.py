@@ -16,7 +16,7 @@ from broker_core.catalog.warm_start import WarmStart
 from broker_core.change_log import Gap
 from broker_core.memory import Permit
 from broker_core.names import Mode, NamespaceName
-from broker_core.plugin_api.depends_on import PROPERTY
+from broker_core.plugin_api import PROPERTY
 from broker_core.snapshots import Snapshot
 
 __all__ = ["SMALL", "SnapshotSource"]

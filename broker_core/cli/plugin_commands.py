@@ -74,7 +74,7 @@ def _group(name: str, origin: str, load: Callable[[], object]) -> Any:
     """The group of a plugin's commands. Raises :exc:`PluginCommandsFailed` if it has none that works."""
     import pluggy
 
-    from broker_core.plugin_api.hookspecs import HookSpecs
+    from broker_core.plugin_api import HookSpecs
     from broker_core.plugins import in_words
 
     let_pandas_in()  # a command of a plugin may work with it

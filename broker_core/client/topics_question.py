@@ -89,8 +89,7 @@ class TopicsQuestion:
         """The reason why no topic matches, if the pattern alone shows it."""
         if self.pattern is None:
             return ()
-        from broker_core.patterns import compile_pattern
-        from broker_core.patterns.no_match import no_match
+        from broker_core.patterns import compile_pattern, no_match
 
         try:
             pattern = compile_pattern(self.pattern, max_length=_LONGEST_PATTERN, remember=False)

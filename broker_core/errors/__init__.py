@@ -18,7 +18,7 @@ from typing import Any, Final, Self
 
 from broker_core.counted import counted
 from broker_core.errors.causes import Cause, cause_of
-from broker_core.errors.server_error import ServerError
+from broker_core.errors.server_error import ServerError, lookup_code
 
 __all__ = [
     "BrokerCoreError",
@@ -31,6 +31,8 @@ __all__ = [
     "ResponseTooLarge",
     "ServerError",
     "TooManyRequests",
+    "cause_of",
+    "lookup_code",
 ]
 
 

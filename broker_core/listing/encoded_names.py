@@ -33,8 +33,7 @@ from broker_core.names.name_columns import (
     without_ends,
 )
 from broker_core.names.partition_columns import partitioned_local_names
-from broker_core.patterns import TopicsPattern
-from broker_core.patterns.topics_pattern import real_pattern
+from broker_core.patterns import TopicsPattern, real_pattern
 
 __all__ = ["EncodedNames"]
 

@@ -32,8 +32,7 @@ from broker_core.listing.search.pattern_matches import find_matches, matches_are
 from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode, NamespaceName
 from broker_core.names.hash_order import hash_order_keys
 from broker_core.names.name_columns import as_column, split_full_names
-from broker_core.patterns import TopicsPattern
-from broker_core.patterns.topics_pattern import real_pattern
+from broker_core.patterns import TopicsPattern, real_pattern
 
 __all__ = [
     "Listing",

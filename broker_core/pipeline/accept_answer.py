@@ -30,8 +30,7 @@ from broker_core.pipeline.verification.verify_names import (
 )
 from broker_core.pipeline.verification.verify_pages import check_order, check_page, surely_whole
 from broker_core.pipeline.worker_threads import Workers
-from broker_core.plugin_api.depends_on import key_of
-from broker_core.plugin_api.listing_result import AnswerKind, DefaultLister, TopicListingResult
+from broker_core.plugin_api import AnswerKind, DefaultLister, TopicListingResult, key_of
 from broker_core.plugins import Dispatcher, LoadedPlugin
 from broker_core.tracing import stage
 

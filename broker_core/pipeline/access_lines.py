@@ -12,7 +12,7 @@ from broker_core.logs import LONGEST_TEXT, AccessLog, json_fields, shown
 from broker_core.pipeline.answer import Answer
 from broker_core.pipeline.question_text import QuestionText
 from broker_core.pipeline.standing_answer import StandingAnswer
-from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api import ListingRequest
 
 __all__ = ["AccessLines"]
 

@@ -8,7 +8,7 @@ from broker_core.listing import Selection, filtered
 from broker_core.pipeline.listing_in_progress import ListingInProgress
 from broker_core.pipeline.steps import are_few
 from broker_core.pipeline.worker_threads import Workers
-from broker_core.plugin_api.request_lease import Lease
+from broker_core.plugin_api import Lease
 
 __all__ = ["allowed"]
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from broker_core.errors import ListingFailed
 from broker_core.listing import Details, Listing, Position, Selection
 from broker_core.memory import Leases, Permit, PermitBudget
-from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api import ListingRequest
 from broker_core.plugins import ChainStep
 
 __all__ = ["Answer", "QuestionWarning", "RestTrace", "Trace"]

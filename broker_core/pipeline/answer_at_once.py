@@ -21,8 +21,7 @@ from broker_core.pipeline.steps import (
     matching_now,
 )
 from broker_core.pipeline.verification.verify_names import known_selection
-from broker_core.plugin_api.listing_request import ListingRequest
-from broker_core.plugin_api.listing_result import DefaultLister
+from broker_core.plugin_api import DefaultLister, ListingRequest
 
 __all__ = ["AnswerAtOnce"]
 

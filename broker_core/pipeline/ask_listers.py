@@ -18,8 +18,7 @@ from broker_core.pipeline.remembered.last_good_answers import LastGoodAnswers
 from broker_core.pipeline.rest_of_chain import RestOfChain
 from broker_core.pipeline.steps import without_hash
 from broker_core.pipeline.worker_threads import Workers
-from broker_core.plugin_api.listing_request import ListingRequest
-from broker_core.plugin_api.listing_result import DefaultLister
+from broker_core.plugin_api import DefaultLister, ListingRequest
 from broker_core.plugins import Dispatcher
 
 __all__ = ["Listers"]

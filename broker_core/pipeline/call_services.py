@@ -10,10 +10,17 @@ from typing import Any, Final, TypeAlias, cast
 from broker_core.access import Asker
 from broker_core.errors import Cause, ListingFailed
 from broker_core.names import Mode, NamespaceName
-from broker_core.plugin_api.depends_on import PROPERTY, key_of
-from broker_core.plugin_api.listing_request import ListingRequest, Pausing, RequestServices
-from broker_core.plugin_api.request_lease import PausedMemory, RequestMemory
-from broker_core.plugin_api.rest_answer import RestAnswer, Same
+from broker_core.plugin_api import (
+    PROPERTY,
+    ListingRequest,
+    PausedMemory,
+    Pausing,
+    RequestMemory,
+    RequestServices,
+    RestAnswer,
+    Same,
+    key_of,
+)
 
 __all__ = ["ALL_CALLS", "CALLS", "Behind", "CallServices"]
 

@@ -17,9 +17,7 @@ from broker_core.patterns import TopicsPattern
 from broker_core.pipeline.answer import Answer, RestTrace, Trace
 from broker_core.pipeline.pipeline import Pipeline
 from broker_core.pipeline.watchable import unfit_for_watches, unwatchable_pattern
-from broker_core.plugin_api.depends_on import AnswerKey
-from broker_core.plugin_api.listing_request import ListingRequest
-from broker_core.plugin_api.listing_result import ListerNotes
+from broker_core.plugin_api import AnswerKey, ListerNotes, ListingRequest
 from broker_core.plugins import BehindFailed, ChainStep, PluginFailed, RefusedByPlugin, bounded
 
 __all__ = ["explain", "pattern_facts"]

@@ -15,8 +15,7 @@ from broker_core.errors import ListingFailed
 from broker_core.guards import ShrinkGuard
 from broker_core.names import Mode, NamespaceName
 from broker_core.pipeline.listing_in_progress import AcceptedAnswer
-from broker_core.plugin_api.depends_on import question_text
-from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api import ListingRequest, question_text
 from broker_core.plugins import Dispatcher
 
 __all__ = ["GuardedAnswers"]

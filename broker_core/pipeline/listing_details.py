@@ -27,9 +27,7 @@ from broker_core.pipeline.steps import are_few
 from broker_core.pipeline.verification.bad_topics import bad_topics
 from broker_core.pipeline.verification.verify_details import CHECK_FACTOR, check_details, check_listed_details
 from broker_core.pipeline.worker_threads import Workers
-from broker_core.plugin_api.describe_request import DescribeRequest
-from broker_core.plugin_api.listing_result import DefaultLister
-from broker_core.plugin_api.request_lease import Lease
+from broker_core.plugin_api import DefaultLister, DescribeRequest, Lease
 from broker_core.plugins import Dispatcher
 
 __all__ = ["ListingDetails"]

@@ -8,7 +8,7 @@ from broker_core.listing import Details, Position, Selection, TopicFilter
 from broker_core.patterns import TopicsPattern
 from broker_core.pipeline.answer import Trace
 from broker_core.pipeline.held_permit import HeldPermit
-from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api import ListingRequest
 
 __all__ = ["AcceptedAnswer", "ListingInProgress", "is_of_pattern"]
 

@@ -20,8 +20,7 @@ from broker_core.pipeline.options import PipelineOptions
 from broker_core.pipeline.question_text import QuestionText
 from broker_core.pipeline.sight import Sight
 from broker_core.pipeline.standing_answer import StandingAnswer
-from broker_core.plugin_api.hookspecs import ListingOutcome
-from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api import ListingOutcome, ListingRequest
 from broker_core.plugins import Dispatcher
 
 __all__ = ["Ended", "Outcomes"]

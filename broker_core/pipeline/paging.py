@@ -22,7 +22,7 @@ from broker_core.pipeline.listing_details import ListingDetails
 from broker_core.pipeline.listing_in_progress import AcceptedAnswer, ListingInProgress
 from broker_core.pipeline.steps import are_few, listing_plan
 from broker_core.pipeline.worker_threads import Workers
-from broker_core.plugin_api.request_lease import Lease
+from broker_core.plugin_api import Lease
 from broker_core.plugins import Dispatcher
 from broker_core.tracing import stage
 

@@ -23,8 +23,7 @@ from broker_core.immutable import copied
 from broker_core.memory import Estimates, Permits
 from broker_core.metrics import Metrics
 from broker_core.names import NamespaceName, TopicName
-from broker_core.patterns import TopicsPattern, compile_pattern
-from broker_core.patterns.compile_with_re2 import REMEMBERED, compile_now
+from broker_core.patterns import REMEMBERED, TopicsPattern, compile_now, compile_pattern
 from broker_core.pipeline.accept_answer import Acceptance
 from broker_core.pipeline.answer import Answer, Trace
 from broker_core.pipeline.answer_at_once import AnswerAtOnce
@@ -54,9 +53,7 @@ from broker_core.pipeline.steps import applied_pattern, has_hash, sizes_of, unkn
 from broker_core.pipeline.time_budget import TimeBudget
 from broker_core.pipeline.topic_questions import TopicQuestions
 from broker_core.pipeline.worker_threads import Workers
-from broker_core.plugin_api.depends_on import EVERYTHING
-from broker_core.plugin_api.listing_request import ListingRequest
-from broker_core.plugin_api.listing_result import DefaultLister
+from broker_core.plugin_api import EVERYTHING, DefaultLister, ListingRequest
 from broker_core.plugins import ChainStep, Dispatcher
 from broker_core.settings import ShrinkGuardSettings
 from broker_core.tracing import stage

@@ -6,11 +6,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from broker_core.names import NamespaceName
-from broker_core.patterns.no_match import no_match
+from broker_core.patterns import no_match
 from broker_core.pipeline.answer import QuestionWarning
-from broker_core.plugin_api.depends_on import PROPERTY
-from broker_core.plugin_api.listing_request import ListingRequest
-from broker_core.plugin_api.listing_result import DefaultLister
+from broker_core.plugin_api import PROPERTY, DefaultLister, ListingRequest
 from broker_core.plugins import Dispatcher
 from broker_core.redaction import cut_short, quoted
 

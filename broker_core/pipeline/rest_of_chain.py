@@ -14,9 +14,7 @@ from broker_core.pipeline.rest_of_chain_memory import RestOfChainMemory
 from broker_core.pipeline.steps import applied_pattern, are_few, names_bytes
 from broker_core.pipeline.verification.verify_details import CHECK_FACTOR, details_of
 from broker_core.pipeline.worker_threads import Workers
-from broker_core.plugin_api.listing_result import DefaultLister
-from broker_core.plugin_api.request_lease import Lease
-from broker_core.plugin_api.rest_answer import RestAnswer, Same
+from broker_core.plugin_api import DefaultLister, Lease, RestAnswer, Same
 from broker_core.plugins import BehindFailed, Dispatcher, PluginFailed
 
 __all__ = ["RestOfChain"]

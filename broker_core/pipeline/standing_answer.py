@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from broker_core.listing import Listing
 from broker_core.pipeline.answer import Answer, QuestionWarning
-from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api import ListingRequest
 
 __all__ = ["StandingAnswer"]
 

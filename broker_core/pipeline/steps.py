@@ -17,8 +17,7 @@ from broker_core.memory import Permits
 from broker_core.names import NamespaceName
 from broker_core.patterns import TopicsPattern
 from broker_core.pipeline.options import PipelineOptions
-from broker_core.plugin_api.listing_request import ListingRequest
-from broker_core.plugin_api.listing_result import DefaultLister
+from broker_core.plugin_api import DefaultLister, ListingRequest
 
 __all__ = [
     "QUICK_BYTES",

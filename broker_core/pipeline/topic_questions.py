@@ -31,10 +31,7 @@ from broker_core.pipeline.steps import are_few, sizes_of, unknown_size
 from broker_core.pipeline.time_budget import TimeBudget
 from broker_core.pipeline.verification.bad_topics import bad_topics
 from broker_core.pipeline.worker_threads import Workers
-from broker_core.plugin_api.depends_on import key_of
-from broker_core.plugin_api.describe_request import DescribeRequest
-from broker_core.plugin_api.listing_request import ListingRequest
-from broker_core.plugin_api.listing_result import DefaultLister
+from broker_core.plugin_api import DefaultLister, DescribeRequest, ListingRequest, key_of
 from broker_core.plugins import Dispatcher
 
 __all__ = ["TopicQuestions"]

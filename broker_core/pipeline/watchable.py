@@ -9,8 +9,7 @@ from broker_core.access import Asker
 from broker_core.listing import Listing, has_property_values
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import TopicsPattern
-from broker_core.plugin_api.depends_on import PROPERTY
-from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api import PROPERTY, ListingRequest
 
 if TYPE_CHECKING:
     from broker_core.pipeline.pipeline import Pipeline

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pluggy import HookimplMarker, HookspecMarker
 
-from broker_core.errors.causes import Cause
+from broker_core.errors import Cause
 from broker_core.plugin_api.hook_facts import HookFacts, facts, facts_of
 from broker_core.project_name import PROJECT
 

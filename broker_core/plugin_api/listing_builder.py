@@ -22,8 +22,7 @@ from broker_core.names.name_columns import (
     split_full_names,
     with_ends,
 )
-from broker_core.patterns import TopicsPattern
-from broker_core.patterns.topics_pattern import real_pattern
+from broker_core.patterns import TopicsPattern, real_pattern
 from broker_core.plugin_api.listing_request import ListingRequest
 
 __all__ = ["ListingBuilder"]

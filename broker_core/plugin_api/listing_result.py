@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from broker_core.access import Asker, Refused
 from broker_core.counted import counted
-from broker_core.errors.causes import Cause
+from broker_core.errors import Cause
 from broker_core.listing import Details, Listing, Position, Selection
 from broker_core.memory import MANY, free_with
 from broker_core.names import Mode, NamespaceName

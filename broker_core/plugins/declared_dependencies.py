@@ -8,9 +8,7 @@ from functools import partial
 import structlog
 
 from broker_core.immutable import copied
-from broker_core.plugin_api.depends_on import undeclared
-from broker_core.plugin_api.listing_request import ListingRequest, RequestServices
-from broker_core.plugin_api.recorded_reads import recorded_asker
+from broker_core.plugin_api import ListingRequest, RequestServices, recorded_asker, undeclared
 from broker_core.plugins.load.registry import LoadedPlugin
 
 __all__ = ["DeclaredDependencies"]

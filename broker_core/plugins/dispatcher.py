@@ -13,9 +13,7 @@ import structlog
 from broker_core.access import Access, Peer, Principal
 from broker_core.change_log import ChangeLog
 from broker_core.names import NamespaceName
-from broker_core.plugin_api.depends_on import PROPERTY, is_of_properties
-from broker_core.plugin_api.hook_facts import ERROR
-from broker_core.plugin_api.hookspecs import HOOK_FACTS
+from broker_core.plugin_api import ERROR, HOOK_FACTS, PROPERTY, is_of_properties
 from broker_core.plugins.background_tasks import BackgroundTasks
 from broker_core.plugins.call.event_loop_time import LoopTime
 from broker_core.plugins.call.hook_caller import CallObserver, HookCaller

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from broker_core.names import NamespaceName
-from broker_core.plugin_api.hookspecs import HOOK_FACTS
+from broker_core.plugin_api import HOOK_FACTS
 from broker_core.plugins.call.hook_caller import HookCaller
 from broker_core.plugins.load.registry import LoadedPlugin
 

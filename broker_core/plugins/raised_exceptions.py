@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from types import CoroutineType
 from typing import Final
 
-from broker_core.errors import Cause, ListingFailed, ServerError
-from broker_core.errors.causes import cause_of
+from broker_core.errors import Cause, ListingFailed, ServerError, cause_of
 from broker_core.memory import own_field
 
 __all__ = [

@@ -28,7 +28,7 @@ from broker_core.errors import Cause, ListingFailed
 from broker_core.listing import TOPIC, Details, Selection, topic_names
 from broker_core.names import PERSISTENT, NamespaceName, TopicName
 from broker_core.pipeline import Pipeline, one_line_of_denials
-from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api import ListingRequest
 from broker_core.service.catalog import Catalog
 from broker_core.service.plugin_topics import Known, Memo, PluginTopics
 

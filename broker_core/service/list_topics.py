@@ -19,7 +19,7 @@ from broker_core.kafka.topic_names import legal_names
 from broker_core.listing import Details, Listing, TopicTable
 from broker_core.names import Mode, NamespaceName
 from broker_core.pipeline import Answer, Pipeline
-from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api import ListingRequest
 from broker_core.service.selection_masks import SelectionMasks, local_names
 from broker_core.service.visible_topics import Allowed, VisibleTopics
 

@@ -23,7 +23,7 @@ from broker_core.names import NON_PERSISTENT, PERSISTENT, TopicName
 from broker_core.names.listed_names import MAX_PARTITIONS
 from broker_core.patterns import compile_pattern
 from broker_core.pipeline import Pipeline
-from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api import ListingRequest
 from broker_core.plugins import ChainStep, RefusedByPlugin
 from broker_core.service.find import Asked, Find
 from broker_core.service.plugin_topics import Known

@@ -24,7 +24,7 @@ from broker_core.listing import TOPIC, Details, Selection, few_topic_names, part
 from broker_core.names import NamespaceName, TopicName
 from broker_core.names.partition_suffix import PARTITION_SUFFIX
 from broker_core.pipeline import AcceptedAnswer, Pipeline
-from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api import ListingRequest
 
 __all__ = ["Known", "Memo", "PluginTopics", "partition_names"]
 

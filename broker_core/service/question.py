@@ -8,8 +8,7 @@ from broker_core.access import Asker
 from broker_core.errors import Cause, ListingFailed
 from broker_core.names import Mode, NamespaceName
 from broker_core.pipeline import Pipeline
-from broker_core.plugin_api.listing_request import ListingRequest
-from broker_core.plugin_api.request_properties import NO_PROPERTIES, Properties
+from broker_core.plugin_api import NO_PROPERTIES, ListingRequest, Properties
 from broker_core.settings import LimitsSettings
 
 __all__ = ["read_question"]

@@ -19,7 +19,7 @@ import structlog
 from broker_core.listing import Listing, Selection, data_of
 from broker_core.memory import CacheState, Leases, Permit, PermitBudget
 from broker_core.names import Mode
-from broker_core.plugin_api.listing_result import TopicListingResult
+from broker_core.plugin_api import TopicListingResult
 from broker_core.snapshots.snapshot import Snapshot, SnapshotRest
 
 __all__ = ["CachedSnapshot", "SnapshotCache", "result_of"]

@@ -9,7 +9,7 @@ from broker_core.cli.options.question import UnusableQuestion, parse_address
 from broker_core.listing import Page
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import compile_pattern
-from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api import ListingRequest
 
 __all__ = ["address_of", "listing_request", "mode_of"]
 

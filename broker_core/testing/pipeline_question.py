@@ -10,7 +10,7 @@ from broker_core.access import Asker
 from broker_core.listing import Details, Page, Position, checked_wants
 from broker_core.names import Mode, NamespaceName
 from broker_core.pipeline import Pipeline
-from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api import ListingRequest
 from broker_core.testing.make_request import mode_of
 from broker_core.testing.personas import Persona, asker_of
 

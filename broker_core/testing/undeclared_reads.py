@@ -11,9 +11,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from broker_core.plugin_api.depends_on import PROPERTY, WORDS, undeclared
-from broker_core.plugin_api.listing_request import ListingRequest
-from broker_core.plugin_api.recorded_reads import recorded
+from broker_core.plugin_api import PROPERTY, WORDS, ListingRequest, recorded, undeclared
 from broker_core.plugins import Dispatcher
 
 __all__ = ["ReadFields"]

@@ -17,8 +17,7 @@ from broker_core.catalog.store.namespace_change import RecentRows
 from broker_core.listing import Listing
 from broker_core.names import Mode, NamespaceName
 from broker_core.names.partition_suffix import partitioned_local_name
-from broker_core.patterns import TopicsPattern
-from broker_core.patterns.quick_match import may_match
+from broker_core.patterns import TopicsPattern, may_match
 from broker_core.snapshots import CachedSnapshot, Snapshot, SnapshotCache
 
 __all__ = ["MOST_RECENT", "KeptSnapshot", "KeptSnapshots", "RecentChanges", "SnapshotKey"]

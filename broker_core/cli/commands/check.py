@@ -10,7 +10,7 @@ import typer
 from broker_core.cli.commands.serve import CatalogOption, HttpOption, PulsarOption, serve_options
 from broker_core.cli.common_options import Invocation, Options
 from broker_core.cli.help_examples import examples
-from broker_core.plugin_api.check_findings import LEVELS, Check
+from broker_core.plugin_api import LEVELS, Check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

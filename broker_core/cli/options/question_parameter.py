@@ -18,7 +18,7 @@ from broker_core.cli.options.question import (
 from broker_core.names import NamespaceName
 
 if TYPE_CHECKING:
-    from broker_core.plugin_api.listing_request import ListingRequest
+    from broker_core.plugin_api import ListingRequest
 
 __all__ = ["NamespaceArgument", "asked"]
 
@@ -36,7 +36,7 @@ def asked(
     Raises :exc:`~broker_core.cli.options.question.UnusableQuestion`, and :exc:`~broker_core.errors.InvalidPattern`.
     """
     from broker_core.patterns import compile_pattern
-    from broker_core.plugin_api.listing_request import ListingRequest
+    from broker_core.plugin_api import ListingRequest
 
     return ListingRequest(
         namespace,

@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Final
 
 from broker_core.cli.exit_codes import EXIT_FAILED
-from broker_core.plugin_api.check_findings import Check
+from broker_core.plugin_api import Check
 from broker_core.servers.http import Checked
 
 __all__ = ["SettingsCheck"]

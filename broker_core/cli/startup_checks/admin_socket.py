@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from broker_core.cli.startup_checks.running_server import PATIENCE, is_live
-from broker_core.plugin_api.check_findings import Check
+from broker_core.plugin_api import Check
 
 __all__ = ["admin_socket_checks"]
 

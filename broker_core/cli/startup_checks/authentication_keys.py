@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from broker_core.counted import counted
-from broker_core.plugin_api.check_findings import Check
+from broker_core.plugin_api import Check
 
 if TYPE_CHECKING:
     from broker_core.settings import AuthenticationSettings, BasicSettings, TokenSettings

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker_core.cli.startup_checks.enabled_plugins import loaded_plugins
 from broker_core.counted import counted
-from broker_core.plugin_api.check_findings import Check
+from broker_core.plugin_api import Check
 
 if TYPE_CHECKING:
     from broker_core.access import Authorization, Lost
@@ -134,7 +134,7 @@ async def _listings(path: Path) -> list[Listing]:
     from broker_core.listing import Listing
     from broker_core.memory import Permits
     from broker_core.names import Mode
-    from broker_core.plugin_api.listing_request import ListingRequest
+    from broker_core.plugin_api import ListingRequest
 
     with SqliteCatalog(path, create=False) as catalog:
         lister = CatalogLister(catalog, Permits())

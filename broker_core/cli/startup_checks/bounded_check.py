@@ -8,7 +8,7 @@ from typing import Final
 
 from broker_core.cli.error_line import one_line
 from broker_core.errors import BrokerCoreError
-from broker_core.plugin_api.check_findings import Check
+from broker_core.plugin_api import Check
 from broker_core.redaction import without_credentials
 
 __all__ = ["PATIENCE", "bounded"]

@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from broker_core.plugin_api.check_findings import Check
+from broker_core.plugin_api import Check
 from broker_core.quantities import ListenAddress
 from broker_core.servers.arrival import CertificateUnusable, ServerCertificate, certificate_names
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker_core.cli.startup_checks.bounded_check import bounded
 from broker_core.cli.startup_checks.limits import CLIENTS_WAIT
-from broker_core.plugin_api.check_findings import Check
+from broker_core.plugin_api import Check
 
 if TYPE_CHECKING:
     from broker_core.plugins import LoadedPlugin, PluginSite
@@ -36,7 +36,7 @@ def loaded_plugins(plugins: PluginsSettings) -> Iterator[LoadedPlugin | None]:
 
 def property_checks(settings: Settings) -> Iterator[Check]:
     """A finding if no property of a request selects topics."""
-    from broker_core.plugin_api.depends_on import is_of_properties
+    from broker_core.plugin_api import is_of_properties
 
     upstream = settings.upstream
     if settings.catalog.property_keys if upstream is None else "properties" in upstream.listing_depends_on:
@@ -98,7 +98,7 @@ def plugin_checks(plugins: PluginsSettings, *, serves_http: bool = False) -> Ite
 
 def _unwatchable(plugin: LoadedPlugin) -> str | None:
     """The reason why namespaces of a plugin cannot be watched, if there is one."""
-    from broker_core.plugin_api.depends_on import is_of_properties
+    from broker_core.plugin_api import is_of_properties
 
     if not _SHAPES & set(plugin.implementations) or not any(map(is_of_properties, plugin.depends_on)):
         return None

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from broker_core.plugin_api.check_findings import Check
+from broker_core.plugin_api import Check
 from broker_core.servers.admission import FileBudget
 
 if TYPE_CHECKING:

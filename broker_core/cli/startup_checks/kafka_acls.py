@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from broker_core.plugin_api.check_findings import Check
+from broker_core.plugin_api import Check
 
 if TYPE_CHECKING:
     from broker_core.settings import KafkaSettings, Settings

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from broker_core.counted import counted
-from broker_core.plugin_api.check_findings import Check
+from broker_core.plugin_api import Check
 
 if TYPE_CHECKING:
     from broker_core.settings import Settings

@@ -8,10 +8,10 @@ from contextlib import AsyncExitStack, closing
 from typing import TYPE_CHECKING
 
 from broker_core.counted import counted
-from broker_core.plugin_api.check_findings import Check
+from broker_core.plugin_api import Check
 
 if TYPE_CHECKING:
-    from broker_core.plugin_api.listing_result import DefaultLister
+    from broker_core.plugin_api import DefaultLister
     from broker_core.settings import KafkaSettings, KafkaUpstreamSettings, Settings
     from broker_core.upstream.kafka import KafkaCluster
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from broker_core.cli.startup_checks.running_server import PATIENCE, is_live
-from broker_core.plugin_api.check_findings import Check
+from broker_core.plugin_api import Check
 
 if TYPE_CHECKING:
     from broker_core.quantities import ListenAddress

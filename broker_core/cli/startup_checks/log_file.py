@@ -7,7 +7,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from broker_core.plugin_api.check_findings import Check
+from broker_core.plugin_api import Check
 
 __all__ = ["log_checks"]
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from broker_core.plugin_api.check_findings import Check
+from broker_core.plugin_api import Check
 from broker_core.redaction import without_credentials
 
 if TYPE_CHECKING:

@@ -20,8 +20,7 @@ from broker_core.listing.search.class_run_search import ClassRun
 from broker_core.listing.search.substring_search import rows_with
 from broker_core.names import NON_PERSISTENT, NamespaceName
 from broker_core.names.name_columns import column_data
-from broker_core.patterns import TopicsPattern
-from broker_core.patterns.class_runs import class_run
+from broker_core.patterns import TopicsPattern, class_run
 
 if TYPE_CHECKING:
     from broker_core.listing.chunks.chunk import Chunk

@@ -8,8 +8,7 @@ from broker_core.listing.listing_data import ListingData
 from broker_core.listing.listing_part import Part
 from broker_core.listing.search.chunk_ranges import whole_ranges
 from broker_core.listing.search.pattern_scan import PatternScan, quick_to_match
-from broker_core.patterns import TopicsPattern
-from broker_core.patterns.topics_pattern import real_pattern
+from broker_core.patterns import TopicsPattern, real_pattern
 
 __all__ = ["MatchSearch", "find_matches", "matches_are_quick"]
 

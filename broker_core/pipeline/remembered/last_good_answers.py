@@ -20,8 +20,7 @@ from broker_core.names import NamespaceName
 from broker_core.patterns import TopicsPattern
 from broker_core.pipeline.listing_in_progress import AcceptedAnswer, is_of_pattern
 from broker_core.pipeline.remembered.answer_store import AnswerStore
-from broker_core.plugin_api.depends_on import AnswerKey, key_of
-from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api import AnswerKey, ListingRequest, key_of
 from broker_core.plugins import FormerAnswer, LoadedPlugin
 
 __all__ = ["LastGoodAnswers", "LastGoodAnswersToQuestion"]

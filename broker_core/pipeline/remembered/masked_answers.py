@@ -15,8 +15,7 @@ from broker_core.listing import Listing, Selection, rows_key_of
 from broker_core.names import NamespaceName
 from broker_core.pipeline.change_notices import ChangeNotices, Mark
 from broker_core.pipeline.remembered.answer_store import AnswerStore
-from broker_core.plugin_api.depends_on import AnswerKey, key_of
-from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api import AnswerKey, ListingRequest, key_of
 
 __all__ = ["MaskedAnswers", "MaskedAnswersToQuestion"]
 

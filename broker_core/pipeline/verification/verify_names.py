@@ -16,8 +16,7 @@ from broker_core.listing import Listing, Selection
 from broker_core.names import Mode
 from broker_core.patterns import TopicsPattern
 from broker_core.pipeline.verification.bad_topics import bad_topics
-from broker_core.plugin_api.listing_request import ListingRequest
-from broker_core.plugin_api.listing_result import TopicListingResult
+from broker_core.plugin_api import ListingRequest, TopicListingResult
 
 __all__ = ["VerifyFiltered", "built", "claim_sample", "given_bytes", "known_selection", "own_hash"]
 

@@ -18,8 +18,7 @@ import structlog
 
 from broker_core.counted import counted
 from broker_core.errors import Cause, ListingFailed, TooManyRequests
-from broker_core.plugin_api.hook_facts import ERROR
-from broker_core.plugin_api.hookspecs import HOOK_FACTS
+from broker_core.plugin_api import ERROR, HOOK_FACTS
 from broker_core.plugins.call.circuit_breaker import Admission, BreakerState, CircuitBreaker
 from broker_core.plugins.call.deadline import Deadline
 from broker_core.plugins.call.event_loop_time import LoopTime

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from broker_core.access import Refused
-from broker_core.errors.causes import Cause
-from broker_core.plugin_api.listing_request import ListingRequest
-from broker_core.plugin_api.listing_result import AnswerKind, TopicListingResult, check_result
+from broker_core.errors import Cause
+from broker_core.plugin_api import AnswerKind, ListingRequest, TopicListingResult, check_result
 from broker_core.plugins.failures import RefusedByPlugin
 from broker_core.plugins.raised_exceptions import bounded
 

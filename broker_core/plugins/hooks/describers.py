@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from broker_core.listing import Details
 from broker_core.names import NamespaceName
-from broker_core.plugin_api.describe_request import DescribeRequest
+from broker_core.plugin_api import DescribeRequest
 from broker_core.plugins.call.hook_caller import HookCaller
 from broker_core.plugins.failures import PluginFailed
 from broker_core.plugins.load.registry import LoadedPlugin

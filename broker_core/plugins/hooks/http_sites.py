@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, Final
 
-from broker_core.plugin_api.http_site import PLACEHOLDER, HttpRequest, HttpRoute, HttpSite
+from broker_core.plugin_api import PLACEHOLDER, HttpRequest, HttpRoute, HttpSite
 from broker_core.plugins.call.hook_caller import HookCaller
 from broker_core.plugins.call.plugin_runner import PluginRunner
 from broker_core.plugins.failures import PluginLoadError

@@ -14,8 +14,7 @@ from functools import partial
 from typing import Any, Final, Protocol, TypeAlias
 
 from broker_core.names import NamespaceName
-from broker_core.plugin_api.listing_request import ListingRequest, RequestServices
-from broker_core.plugin_api.listing_result import AnswerKind, TopicListingResult
+from broker_core.plugin_api import AnswerKind, ListingRequest, RequestServices, TopicListingResult
 from broker_core.plugins.call.hook_caller import HookCaller
 from broker_core.plugins.declared_dependencies import DeclaredDependencies
 from broker_core.plugins.failures import BehindFailed, ChainStep, PluginFailed

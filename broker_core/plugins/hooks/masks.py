@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from broker_core.immutable import copied
 from broker_core.names import NamespaceName
-from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api import ListingRequest
 from broker_core.plugins.call.hook_caller import HookCaller
 from broker_core.plugins.declared_dependencies import DeclaredDependencies
 from broker_core.plugins.failures import ChainStep, PluginFailed

@@ -12,8 +12,7 @@ import structlog
 
 from broker_core.errors import ListingFailed
 from broker_core.immutable import copied
-from broker_core.plugin_api.hookspecs import ListingOutcome
-from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api import ListingOutcome, ListingRequest
 from broker_core.plugins.call.hook_caller import HookCaller
 from broker_core.plugins.load.registry import LoadedPlugin
 

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias
 
 from broker_core.errors import ListingFailed
-from broker_core.plugin_api.listing_request import ListingRequest
-from broker_core.plugin_api.listing_result import TopicListingResult
+from broker_core.plugin_api import ListingRequest, TopicListingResult
 from broker_core.plugins.call.hook_caller import HookCaller
 from broker_core.plugins.declared_dependencies import DeclaredDependencies
 

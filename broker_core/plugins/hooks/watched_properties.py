@@ -8,9 +8,7 @@ it has to read them.
 
 from __future__ import annotations
 
-from broker_core.plugin_api.depends_on import is_of_properties
-from broker_core.plugin_api.recorded_reads import RecordedProperties
-from broker_core.plugin_api.request_properties import NO_PROPERTIES
+from broker_core.plugin_api import NO_PROPERTIES, RecordedProperties, is_of_properties
 from broker_core.plugins.load.registry import LoadedPlugin
 
 __all__ = ["WatchedProperties"]

@@ -10,8 +10,7 @@ from typing import Any
 from pluggy import HookImpl
 from pydantic import BaseModel
 
-from broker_core.plugin_api.depends_on import EVERYTHING, checked_words
-from broker_core.plugin_api.hookspecs import HOOK_FACTS
+from broker_core.plugin_api import EVERYTHING, HOOK_FACTS, checked_words
 from broker_core.plugins.failures import PluginLoadError
 from broker_core.plugins.load.installed_plugins import did_you_mean
 from broker_core.plugins.raised_exceptions import in_words, shown

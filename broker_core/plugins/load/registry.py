@@ -17,7 +17,7 @@ from typing import Any, Final, TypeGuard
 from pluggy import PluginManager, PluginValidationError
 from pydantic import BaseModel
 
-from broker_core.plugin_api.hookspecs import HookSpecs
+from broker_core.plugin_api import HookSpecs
 from broker_core.plugins.failures import PluginLoadError
 from broker_core.plugins.load.hook_implementations import (
     Implementation,

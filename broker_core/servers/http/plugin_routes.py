@@ -12,7 +12,7 @@ from typing import Any, Final
 from aiohttp import hdrs, web
 
 from broker_core.compact_json import json_encoder
-from broker_core.plugin_api.http_site import PLACEHOLDER, HttpRequest, HttpRoute
+from broker_core.plugin_api import PLACEHOLDER, HttpRequest, HttpRoute
 from broker_core.plugins import PluginFailed, PluginSite
 from broker_core.servers.http.api import Admit, Api, ApiServices
 from broker_core.servers.http.api.api_request import ApiRequest

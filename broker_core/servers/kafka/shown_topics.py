@@ -11,7 +11,7 @@ from broker_core.catalog import CatalogLister, KafkaAclReader, SqliteCatalog
 from broker_core.errors import ListingFailed
 from broker_core.kafka.acls.bindings import Operation, ResourceType, binding_text
 from broker_core.pipeline import Pipeline
-from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api import ListingRequest
 from broker_core.servers.kafka.authorizer import AllowAll
 from broker_core.servers.kafka.caller import Caller
 from broker_core.servers.kafka.catalog_authorizer import CatalogAuthorizer

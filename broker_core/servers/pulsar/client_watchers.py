@@ -13,7 +13,7 @@ from broker_core.listing import Selection, tagged_fields
 from broker_core.memory import SMALL_ANSWER
 from broker_core.metrics import Metrics
 from broker_core.names import NamespaceName
-from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api import ListingRequest
 from broker_core.servers.connection import Closing, Unasked
 from broker_core.servers.pulsar.listing_command import read_listing_request
 from broker_core.servers.pulsar.listing_job import ListingClient

@@ -21,8 +21,7 @@ from types import MappingProxyType
 from typing import ClassVar, Final, TypeAlias
 
 from broker_core.access import Asker, Client, Peer
-from broker_core.errors import Cause, ListingFailed, ServerError
-from broker_core.errors.server_error import lookup_code
+from broker_core.errors import Cause, ListingFailed, ServerError, lookup_code
 from broker_core.metrics import Metrics
 from broker_core.pipeline import Pipeline, QuestionText
 from broker_core.servers.admission import RequestSlots

@@ -6,7 +6,7 @@ from broker_core.access import Asker
 from broker_core.errors import Cause, InvalidName, ListingFailed
 from broker_core.names import Mode, NamespaceName
 from broker_core.pipeline import Pipeline, QuestionText
-from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api import ListingRequest
 from broker_core.service import read_question
 from broker_core.settings import LimitsSettings
 from broker_core.wire.pulsar import CommandGetTopicsOfNamespace

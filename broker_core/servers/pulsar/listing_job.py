@@ -12,7 +12,7 @@ from broker_core.errors import Cause, ListingFailed, ResponseTooLarge, TooManyRe
 from broker_core.memory import SMALL_ANSWER, PermitBudget
 from broker_core.metrics import Metrics
 from broker_core.pipeline import Answer, Ended, Pipeline, QuestionText
-from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api import ListingRequest
 from broker_core.servers.connection import OutgoingAnswer
 from broker_core.wire.pulsar import MAX_COMMAND_SIZE, FrameError, commands
 

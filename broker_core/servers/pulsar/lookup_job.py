@@ -5,8 +5,7 @@ from __future__ import annotations
 import structlog
 
 from broker_core.access import Asker
-from broker_core.errors import InvalidName, ListingFailed, ServerError
-from broker_core.errors.server_error import lookup_code
+from broker_core.errors import InvalidName, ListingFailed, ServerError, lookup_code
 from broker_core.memory import Permit, PermitBudget
 from broker_core.names import TopicName
 from broker_core.servers.connection import OutgoingAnswer

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from broker_core.access import Asker
-from broker_core.errors import Cause, ListingFailed, ServerError
-from broker_core.errors.causes import cause_of
+from broker_core.errors import Cause, ListingFailed, ServerError, cause_of
 from broker_core.names import TopicName
 from broker_core.servers.pulsar.lookup_service import LookupService
 from broker_core.wire.pulsar import HEADER_SIZE, LOOKUP_COMMANDS, BaseCommand, commands

@@ -15,7 +15,7 @@ from broker_core.errors import InvalidName, ServerError
 from broker_core.memory import Keep
 from broker_core.names import TopicName
 from broker_core.pipeline import Pipeline
-from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api import ListingRequest
 from broker_core.plugins import PluginFailed
 from broker_core.servers.pulsar.catalog_lookups import missing, not_found
 from broker_core.servers.pulsar.lookup_access import ask_rights, topic_of

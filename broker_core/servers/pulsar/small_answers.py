@@ -13,7 +13,7 @@ from broker_core.access import Asker
 from broker_core.listing import varint
 from broker_core.memory import BoundedCache
 from broker_core.pipeline import Answer, Ended, Pipeline, StandingAnswer
-from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api import ListingRequest
 from broker_core.wire.pulsar import CommandGetTopicsOfNamespace, commands
 
 __all__ = ["Question", "SmallAnswers", "question_of"]

@@ -12,7 +12,7 @@ from broker_core.memory import PermitBudget
 from broker_core.names import NamespaceName
 from broker_core.patterns import TopicsPattern
 from broker_core.pipeline import unfit_for_watches, unwatchable_pattern
-from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api import ListingRequest
 from broker_core.servers.connection import OutgoingAnswer
 from broker_core.servers.pulsar.listing_job import TOO_MANY_LOOKUPS, ListingClient
 from broker_core.servers.pulsar.watch_refusals import watch_not_allowed

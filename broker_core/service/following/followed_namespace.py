@@ -26,11 +26,9 @@ from broker_core.listing import (
 )
 from broker_core.names import Mode, NamespaceName
 from broker_core.names.partition_suffix import partitioned_local_name
-from broker_core.patterns import TopicsPattern
-from broker_core.patterns.quick_match import may_match
+from broker_core.patterns import TopicsPattern, may_match
 from broker_core.pipeline import Pipeline, listing_of_now
-from broker_core.plugin_api.depends_on import is_of_properties
-from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api import ListingRequest, is_of_properties
 from broker_core.service.following.change_watch import ChangeWatch
 from broker_core.service.following.listing_feed import ListingFeed
 

@@ -22,7 +22,7 @@ from broker_core.listing import QUICK_BYTES, Listing, Selection, difference_byte
 from broker_core.memory import Permit, PermitError, permits_refused
 from broker_core.names import Mode, NamespaceName
 from broker_core.pipeline import Answer, Ended, NextRuns, Pipeline, StandingAnswer, Trace
-from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api import ListingRequest
 from broker_core.plugins import PluginFailed
 from broker_core.service.following.difference_pieces import MOST, JoinedUpdates, joined_updates
 from broker_core.service.following.follower import Change, ChangeEvent, Follower, Renderer

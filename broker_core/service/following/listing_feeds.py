@@ -15,8 +15,7 @@ from broker_core.listing import Listing, Selection
 from broker_core.memory import CacheState
 from broker_core.names import Mode, NamespaceName
 from broker_core.pipeline import Pipeline
-from broker_core.plugin_api.depends_on import AnswerKey, key_of
-from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api import AnswerKey, ListingRequest, key_of
 from broker_core.service.following.change_watch import ChangeWatch
 from broker_core.service.following.followed_namespace import FollowedNamespace
 from broker_core.service.following.follower import Follower

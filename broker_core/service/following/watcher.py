@@ -16,7 +16,7 @@ from broker_core.access import Asker
 from broker_core.errors import Cause, ListingFailed
 from broker_core.listing import Selection
 from broker_core.pipeline import Ended
-from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api import ListingRequest
 from broker_core.service.following.follower import ChangeEvent, Renderer
 from broker_core.service.following.listing_feed import ListingFeed
 from broker_core.service.following.listing_feeds import ListingFeeds

@@ -19,10 +19,7 @@ from broker_core.listing import Details, Listing, TopicTable
 from broker_core.memory import Permits
 from broker_core.metrics import Metrics
 from broker_core.names import Mode, NamespaceName
-from broker_core.plugin_api.describe_request import DescribeRequest
-from broker_core.plugin_api.hookspecs import hookimpl
-from broker_core.plugin_api.listing_request import ListingRequest
-from broker_core.plugin_api.listing_result import TopicListingResult
+from broker_core.plugin_api import DescribeRequest, ListingRequest, TopicListingResult, hookimpl
 from broker_core.snapshots import Snapshot
 from broker_core.upstream.kafka.changed_topics import ChangedTopics
 from broker_core.upstream.kafka.cluster_topics import ClusterTopics

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from broker_core.client import ClientError, HandshakeRefused, ServerRefused
-from broker_core.errors import Cause, ListingFailed
-from broker_core.errors.causes import cause_of
+from broker_core.errors import Cause, ListingFailed, cause_of
 from broker_core.upstream.pulsar.upstream_connections import UpstreamConnections
 
 __all__ = ["broker_failures"]

@@ -22,8 +22,7 @@ from broker_core.client import (
     UnexpectedAnswer,
     server_error,
 )
-from broker_core.errors import ServerError
-from broker_core.errors.server_error import lookup_code
+from broker_core.errors import ServerError, lookup_code
 from broker_core.memory import Keep, Permit, PermitBudget, PermitError
 from broker_core.metrics import Metrics
 from broker_core.upstream.pulsar.broker_lookups import Admit, BrokerLookups

@@ -22,7 +22,7 @@ from broker_core.guards import ShrinkGuard
 from broker_core.memory import Permits
 from broker_core.metrics import Metrics
 from broker_core.names import NamespaceName
-from broker_core.plugin_api.listing_result import DefaultLister
+from broker_core.plugin_api import DefaultLister
 from broker_core.settings import ShrinkGuardSettings
 from broker_core.snapshots import StoredSnapshots
 from broker_core.upstream.pulsar.address_watch import AddressWatch, probe

@@ -13,10 +13,14 @@ from broker_core.guards import ShrinkGuard
 from broker_core.listing import Listing
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import TopicsPattern
-from broker_core.plugin_api.depends_on import question_text
-from broker_core.plugin_api.describe_request import DescribeRequest
-from broker_core.plugin_api.listing_request import ListingRequest
-from broker_core.plugin_api.listing_result import ListerNotes, LookedAt, TopicListingResult
+from broker_core.plugin_api import (
+    DescribeRequest,
+    ListerNotes,
+    ListingRequest,
+    LookedAt,
+    TopicListingResult,
+    question_text,
+)
 from broker_core.upstream.pulsar.broker_failures import broker_failures
 from broker_core.upstream.pulsar.options import UpstreamOptions
 from broker_core.upstream.pulsar.upstream_connections import UpstreamConnections

@@ -22,9 +22,13 @@ from broker_core.listing import Listing
 from broker_core.memory import BoundedCache
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import TopicsPattern
-from broker_core.plugin_api.describe_request import DescribeRequest
-from broker_core.plugin_api.listing_request import ListingRequest
-from broker_core.plugin_api.listing_result import DefaultLister, ListerNotes, TopicListingResult
+from broker_core.plugin_api import (
+    DefaultLister,
+    DescribeRequest,
+    ListerNotes,
+    ListingRequest,
+    TopicListingResult,
+)
 from broker_core.snapshots import result_of
 from broker_core.upstream.snapshots.live_snapshots import LiveSnapshots
 from broker_core.upstream.snapshots.namespace_watch import NamespaceWatches

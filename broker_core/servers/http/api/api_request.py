@@ -12,7 +12,7 @@ from broker_core.access import Access, Asker
 from broker_core.compact_json import read_json
 from broker_core.errors import Cause, InvalidName, ListingFailed
 from broker_core.names import Mode, NamespaceName, TopicName
-from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api import ListingRequest
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.request_body import Body, read_pieces
 from broker_core.servers.http.api.services import ApiServices

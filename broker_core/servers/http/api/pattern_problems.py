@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from broker_core.errors import Cause, ListingFailed
-from broker_core.patterns.refused_part import refused_part
+from broker_core.patterns import refused_part
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.problem_details import RequestRefused, problem_of
 

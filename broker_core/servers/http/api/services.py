@@ -13,7 +13,7 @@ from broker_core.memory import Permits
 from broker_core.metrics import History, Metrics
 from broker_core.names import NamespaceName
 from broker_core.pipeline import Pipeline
-from broker_core.plugin_api.check_findings import Check
+from broker_core.plugin_api import Check
 from broker_core.reloads import LiveSettings
 from broker_core.servers.http.api.admission import ApiAdmission
 from broker_core.servers.http.api.http_metrics import HttpMetrics

@@ -13,7 +13,7 @@ from aiohttp import HttpVersion11, hdrs, web
 
 from broker_core.access import Access, Asker, note_held
 from broker_core.memory import Permit, PermitError, permits_refused
-from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api import ListingRequest
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.events.event_text import (
     HEARTBEAT,

@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from broker_core.access import Asker, host_of
 from broker_core.names import Mode, TopicName
-from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api import ListingRequest
 from broker_core.quantities import ListenAddress
 from broker_core.redaction import quoted
 from broker_core.servers.http.api.api_request import ApiRequest

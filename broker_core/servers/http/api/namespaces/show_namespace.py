@@ -10,7 +10,7 @@ from pydantic import Field
 from broker_core.catalog import NamespaceCounts, reading_catalog
 from broker_core.listing import Selection, rows_by_domain
 from broker_core.names import DOMAINS, Mode
-from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api import ListingRequest
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.namespaces.list_namespaces import (
     ModeCounts,

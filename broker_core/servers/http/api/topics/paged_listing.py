@@ -14,7 +14,7 @@ from broker_core.catalog import reading_catalog
 from broker_core.listing import Page
 from broker_core.names import DOMAINS, NamespaceName
 from broker_core.pipeline import Answer, pattern_facts
-from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api import ListingRequest
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.body_writer import RenderedBody
 from broker_core.servers.http.api.etag import KNOWN, EntityTags, listing_etag

@@ -15,7 +15,7 @@ from broker_core.listing import SHOWN_DETAILS, Page, PageWalk, Position
 from broker_core.names import NamespaceName
 from broker_core.names.partition_suffix import MAX_PARTITION_INDEX
 from broker_core.pipeline import Answer, QuestionWarning
-from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api import ListingRequest
 from broker_core.redaction import quoted
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.operation import Parameter

@@ -9,7 +9,7 @@ from aiohttp import web
 
 from broker_core.listing import LineFeedInName
 from broker_core.pipeline import Answer
-from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api import ListingRequest
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.body_writer import RenderedBody, write_body
 from broker_core.servers.http.api.etag import KNOWN, EntityTags, listing_etag

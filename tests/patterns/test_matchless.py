@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from broker_core.names import NamespaceName
 from broker_core.patterns import compile_pattern
-from broker_core.patterns.no_match import no_match
+from broker_core.patterns.matchless import no_match
 from tests.support.regexes import Regex, full_match, is_valid, noise, regexes
 
 NAMESPACE = NamespaceName("t", "n")
