@@ -32,7 +32,12 @@ def may_match(pattern: TopicsPattern, forms: Sequence[bytes]) -> bool:
         forms = [form for form in forms if all(text in form for text in required)]
     if not forms:
         return False
-    if not pattern.supported or pattern.match_all or pattern.program_size > _QUICK_PROGRAM:
+    if (
+        pattern.exact_range
+        or not pattern.supported
+        or pattern.match_all
+        or pattern.program_size > _QUICK_PROGRAM
+    ):
         return True
     return bool(pc.any(pattern.match_column(pa.array(forms, pa.large_string()))).as_py())
 
