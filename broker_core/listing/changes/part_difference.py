@@ -25,6 +25,8 @@ _Array = np.ndarray[Any, Any]
 _NONE: Final = ChunkRows(0, 0)
 #: At most so many changed chunks are compared as bytes first; if more changed, most of them differs.
 _FEW: Final = 4
+#: So few names are compared one by one: as columns they would take longer.
+_ONE_BY_ONE: Final = 32
 #: Bytes that take as long to compare as a name to look up.
 _LOOK_UP: Final = 256
 
@@ -41,9 +43,9 @@ def part_difference(data: ListingData, part: Part, older_data: ListingData, olde
     if len(own) == len(others) <= _FEW:
         own, others = _trimmed_pieces(data, own, older_data, others)
     if own or others:
-        names, older_names = data.names(own), older_data.names(others)
-        added += _kept(data, own, ~_is_in(names, older_names))
-        gone += _kept(older_data, others, ~_is_in(older_names, names))
+        is_new, is_gone = _differing(data, own, older_data, others)
+        added += _kept(data, own, is_new)
+        gone += _kept(older_data, others, is_gone)
     return _part(data, added), _part(older_data, gone)
 
 
@@ -166,6 +168,24 @@ def _are_alike(some: ChunkRows, others: ChunkRows) -> bool:
     if len(some) != len(others) or some.low != others.low or some.high != others.high:
         return False
     return some.rows is None or np.array_equal(some.array, others.array)
+
+
+def _differing(
+    data: ListingData, own: Pieces, older_data: ListingData, others: Pieces
+) -> tuple[_Array, _Array]:
+    """The marks of the names of each of the two that the other one does not have."""
+    if sum(len(rows) for _, rows in (*own, *others)) <= _ONE_BY_ONE:
+        mine, theirs = _each_name(data, own), _each_name(older_data, others)
+        return (
+            np.array([name not in theirs for name in mine], bool),
+            np.array([name not in mine for name in theirs], bool),
+        )
+    names, older_names = data.names(own), older_data.names(others)
+    return ~_is_in(names, older_names), ~_is_in(older_names, names)
+
+
+def _each_name(data: ListingData, pieces: Pieces) -> list[bytes]:
+    return [data.chunks[number].name(row) for number, rows in pieces for row in rows.array.tolist()]
 
 
 def _is_in(names: Any, others: Any) -> _Array:
