@@ -103,13 +103,16 @@ export function ofNamespace(namespace) {
   return `namespaces/${part(tenant)}/${part(name)}`;
 }
 
+/** Parts that an address loses. */
+export const DOTS = /(^|\/)\.\.?(\/|$)/;
+
 // What the browser, or a proxy that decodes it, reads as another address is not asked: `..` leaves the prefix of the server,
 // with its credentials.
 /** @type {F.address} */
 export function address(path, query = {}) {
   const below = path[0] === '/' ? path.slice(1) : `v1/${path}`;
   const url = new URL(below, ROOT);
-  if (url.href !== ROOT.href + below || /(^|\/)\.\.?(\/|$)/.test(decoded(below))) throw new ApiError(UNASKABLE, { detail: 'Addresses lose parts that are . or ..: curl --path-as-is asks for them.' });
+  if (url.href !== ROOT.href + below || DOTS.test(decoded(below))) throw new ApiError(UNASKABLE, { detail: 'Addresses lose parts that are . or ..: curl --path-as-is asks for them.' });
   url.search = String(params(query));
   return url;
 }

@@ -1,5 +1,5 @@
 // The topics of a namespace: what a question matches, and why it does not match one; one topic, its history, and changes of it.
-import { ApiError, ago, anything, askAgain, counted, cut, duration, go, html, link, linkIn, number, ofNamespace, part, shortName, time, unchangeable, useAsk, useGet, useLayoutEffect, useMemo, usePage, useRef, useSettled, useState } from '../page.js';
+import { ApiError, DOTS, ago, anything, askAgain, counted, cut, duration, go, html, link, linkIn, number, ofNamespace, part, shortName, time, unchangeable, useAsk, useGet, useLayoutEffect, useMemo, usePage, useRef, useSettled, useState } from '../page.js';
 import { Answer, Badge, Command, Copy, Dialog, Empty, Facts, Failure, Field, PAGE, Pairs, Rows, Table, TextInput, Title } from '../parts.js';
 import { DETAIL, Keep, QuestionForm, SPACE, bodyOf, commandOf, isRefused, literal, marker, parametersOf, patternOf, queryOf, questionOf, useValues } from '../question.js';
 
@@ -425,7 +425,7 @@ export function Edit({ question, topic, given, ...rest }) {
   const set = (index, pair) => setPairs(pairs.map((each, at) => (at === index ? pair : each)));
   const verb = topic ? 'Change' : 'Make';
   return html`<${Doing} title=${topic ? `Change ${name}` : `Make a topic in ${question.namespace}`} button=${`${verb} the topic`} kind="primary" said=${`${name} is ${topic ? 'changed' : 'made'}`}
-      ready=${twice === undefined && (topic ? Object.keys(body).length > 0 : name !== '')} risks=${risks}
+      ready=${twice === undefined && (topic ? Object.keys(body).length > 0 : name !== '' && !DOTS.test(name))} risks=${risks}
       topic=${topic} question=${question} name=${name} ask=${[topic ? 'PATCH' : 'PUT', { body }]} ...${rest}>
     ${topic ? null : html`<${Field} label="Name of the topic" hint=${name.trim() !== name && SPACE}><${TextInput} value=${name} set=${setName} autofocus /><//>`}
     ${topic && !before ? html`<p class="muted">A topic that is not partitioned stays so.</p>`
