@@ -197,10 +197,10 @@ function Shell({ first, renew, dismiss, place, away, signing, sign, again }) {
     <//></main>
     <${Said} />
     ${open === 'palette' && html`<${Palette} commands=${commands} close=${() => setOpen('')} />`}
-    ${edited && html`<${Edit} ...${edited} question=${question} close=${() => {
+    ${edited && html`<${Guard}><${Edit} ...${edited} question=${question} close=${() => {
       setEdited(null);
       again();
-    }} />`}
+    }} /><//>`}
     ${signing && html`<${SignIn} why=${signing} me=${seen} close=${dismiss} done=${(role) => {
       sign(null);
       (me.data?.role === role ? again : renew)();
