@@ -11,7 +11,6 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -25,8 +24,9 @@ from broker_core_spark.commands.status_command import read_metrics
 from broker_core_spark.plugin import SparkPlugin
 from broker_core_spark.settings import SparkSettings
 from tests.support.eventually import eventually_sync
+from tests.support.forked_programs import forked_program
 from tests.support.ports import free_ports
-from tests.support.served import Served, broker_core_command
+from tests.support.served import Served
 
 EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "spark_loop"
 README = EXAMPLE / "README.md"
@@ -44,7 +44,7 @@ class Folder:
         tables["catalog"]["path"] = str(self.path / "broker-core.sqlite")
         tables["plugins"]["spark"]["store"] = str(self.path / "generations")
         self.served = Served(self.path, tables)
-        binaries = str(Path(broker_core_command()).parent)
+        binaries = str(Path(forked_program("broker-core")).parent)
         self.environment = {**os.environ, "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}"}
 
     def run(self, *command: str, given: str = "") -> str:
@@ -93,13 +93,13 @@ class Folder:
         (self.path / "refresh.sh").write_text(script.replace(export, f"{export} --broker {address}"))
 
     def import_topics(self) -> None:
-        topics = self.run(sys.executable, "make_topics.py", "3000")
+        topics = self.run(forked_program("python"), "make_topics.py", "3000")
         config = str(self.served.config)
         self.run("broker-core", "topics", "import", "public/default", "-", "--config", config, given=topics)
 
     def traffic(self, questions: int, seed: int) -> str:
         program = ["traffic.py", self.url, "--questions", str(questions), "--seed", str(seed)]
-        return self.run(sys.executable, *program)
+        return self.run(forked_program("python"), *program)
 
     def status(self) -> dict[str, Any]:
         broker = f"http://{self.served.ready['http']}"
@@ -236,7 +236,7 @@ def script_commands() -> list[list[str]]:
 
 def test_traffic_to_nobody_is_one_line() -> None:
     (port,) = free_ports(1)
-    program = [sys.executable, str(EXAMPLE / "traffic.py"), f"pulsar://127.0.0.1:{port}"]
+    program = [forked_program("python"), str(EXAMPLE / "traffic.py"), f"pulsar://127.0.0.1:{port}"]
     done = subprocess.run(program, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
     assert done.stderr.startswith(f"traffic.py: pulsar://127.0.0.1:{port}: cannot connect")
@@ -322,6 +322,6 @@ def test_the_settings_are_the_plugins(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("count", [0, 7])
 def test_the_topics_are_lines_of_an_import(count: int) -> None:
-    program = [sys.executable, str(EXAMPLE / "make_topics.py"), str(count)]
+    program = [forked_program("python"), str(EXAMPLE / "make_topics.py"), str(count)]
     said = subprocess.run(program, capture_output=True, text=True, check=True).stdout
     assert len({json.loads(line)["name"] for line in said.splitlines()}) == count
