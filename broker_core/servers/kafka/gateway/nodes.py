@@ -174,7 +174,8 @@ async def _partitions(call: KafkaCall) -> Fields:
     left = [{"name": name} for name in names if name not in gone]
     none: Fields = {"throttle_time_ms": 0, "topics": []}
     answer = await ask(call, DESCRIBE_TOPIC_PARTITIONS, {**call.body, "topics": left}) if left else none
-    refused = [{"error_code": row.error, "name": name, "partitions": []} for name, row in gone.items()]
+    told = NOT_ASKED if front_of(call).forwards else TOPIC_OPERATIONS
+    refused = [_refused(name, row.error, told) for name, row in gone.items()]
     return answer | {"topics": [*answer["topics"], *refused]}
 
 
@@ -204,10 +205,16 @@ async def _shown(call: KafkaCall, rows: list[Fields], asked: Sequence[Fields]) -
             code = known.error if known.error in FAILURES else ErrorCode.UNKNOWN_TOPIC_ID
             shown.append({"error_code": code, "topic_id": row["topic_id"], "name": None, "partitions": []})
         elif row["name"] in named:
-            shown.append(
-                {"error_code": known.error, "name": row["name"], "topic_id": ZERO_ID, "partitions": []}
-            )
+            shown.append(_refused(row["name"], known.error, row["topic_authorized_operations"]))
     return _missing_last(shown, asked)
+
+
+def _refused(name: str, error: ErrorCode, operations: int) -> Fields:
+    """The row of a hidden or missing topic; Kafka tells what a client may do with a missing one, too."""
+    row: Fields = {"error_code": error, "name": name, "topic_id": ZERO_ID, "partitions": []}
+    if error is not ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+        row["topic_authorized_operations"] = operations
+    return row
 
 
 def _missing_last(rows: list[Fields], asked: Iterable[Fields]) -> list[Fields]:

@@ -8,12 +8,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from broker_core.broker import Broker
 from broker_core.client.kafka import AdminClient, NewTopic
 from broker_core.plugin_api.hookspecs import hookimpl
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.servers.kafka.gateway.hidden import topics_of_member
 from broker_core.servers.kafka.named_topics import NamedTopics
-from broker_core.wire.kafka import LIST_OFFSETS, METADATA, OFFSET_FETCH
+from broker_core.wire.kafka import DESCRIBE_TOPIC_PARTITIONS, LIST_OFFSETS, METADATA, NOT_ASKED, OFFSET_FETCH
 from tests.support.kafka_gateway import NAMESPACE, Cluster, Secrets, gateway
 from tests.support.kafka_serving import ask_once, raw_client
 from tests.support.ports import free_port
@@ -79,6 +80,26 @@ async def test_a_named_hidden_topic_is_as_one_that_is_not_there(
     assert hidden == missing
     assert hidden[0] == [("orders", 0), ("it", 3), ("none", 3)]
     assert [cursor["topic_id"].int for _, cursor in hidden[1]] == [0, 7]
+
+
+async def test_of_a_missing_or_hidden_topic_clients_are_told_the_operations_that_kafka_tells(
+    front: Broker, cluster: Cluster
+) -> None:
+    names = [{"name": name} for name in ("orders", "absent.keys", "bad name", "secret.keys")]
+    for wanted in (True, False):
+        asked = {"topics": names, "include_topic_authorized_operations": wanted}
+        for api, version, body in (
+            (METADATA, 12, asked),
+            (METADATA, 8, asked),
+            (DESCRIBE_TOPIC_PARTITIONS, 0, {"topics": names}),
+        ):
+            found = []
+            for server in (cluster.broker, front):
+                rows = (await ask_once(server, api, version, body))["topics"]
+                found.append({row["name"]: row["topic_authorized_operations"] for row in rows})
+            assert found[0] == found[1], (api.name, version)
+            always = api is DESCRIBE_TOPIC_PARTITIONS
+            assert set(found[1].values()) == {3576 if wanted or always else NOT_ASKED}
 
 
 async def test_of_many_named_topics_the_listed_ones_are_not_asked_about_one_by_one(
