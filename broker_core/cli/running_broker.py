@@ -172,6 +172,8 @@ def get(
         reason = (error.strerror if isinstance(error, OSError) else None) or error
         if isinstance(error, ConnectionRefusedError | FileNotFoundError):
             raise BrokerUnreachable(f"cannot connect to {where}: {reason}; {IS_IT_RUNNING}") from error
+        if isinstance(error, http.client.BadStatusLine):
+            reason = f"{reason}; it has ended, or this is no address for HTTP: http.listen is"
         raise BrokerUnreachable(f"{place}: {reason}") from error
     if len(body) > _MOST_BYTES:
         raise BrokerUnreachable(f"{place}: the answer is longer than {_MOST_BYTES} bytes")

@@ -32,6 +32,8 @@ async def test_a_page_is_read() -> None:
         assert "broker_core_build_info" in await asyncio.to_thread(get, url, "/metrics")
         with pytest.raises(BrokerUnreachable, match="HTTP status 404"):
             await asyncio.to_thread(get, url, "/nothing")
+        with pytest.raises(BrokerUnreachable, match=r"no address for HTTP: http\.listen is"):
+            await asyncio.to_thread(get, broker_url(server.url.removeprefix("pulsar://")), "/metrics")
 
 
 def test_nobody_there_is_said() -> None:

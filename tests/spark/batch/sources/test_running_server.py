@@ -50,7 +50,9 @@ async def test_names_of_both_domains_and_their_properties(
 async def test_a_namespace_without_topics_is_an_error(tmp_path: Path) -> None:
     async with api_served(tmp_path) as served:
         server = RunningBroker(served.url)
-        with pytest.raises(InvalidCatalogue, match="lists no topics of public/nowhere"):
+        with pytest.raises(
+            InvalidCatalogue, match="lists no topics of public/nowhere: the name may be wrong"
+        ):
             await asyncio.to_thread(check_catalogue, server, namespace="public/nowhere")
         with pytest.raises(InvalidCatalogue, match="say of which namespace by --namespace"):
             check_catalogue(server)

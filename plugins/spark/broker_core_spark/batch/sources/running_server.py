@@ -68,5 +68,8 @@ class ServerSource:
                 f"{self._server.url} lists no topics as a server of this release does"
             ) from None
         if not rows and cursor is None:
-            raise InvalidCatalogue(f"{self._server.url} lists no topics of {self._namespace}")
+            raise InvalidCatalogue(
+                f"{self._server.url} lists no topics of {self._namespace}: the name may be wrong, or there are none "
+                "for the role that asks"
+            )
         return rows, following
