@@ -25,7 +25,7 @@ if ! .venv/bin/python -m tests.support.machine java; then
 fi
 if [ -z "${CHROMIUM:-}" ] && ! command -v chromium-headless-shell >/dev/null && may_use_apt; then
   # Chromium without its windows: another one does as well, and takes three times as long to open a page.
-  apt_install chromium-headless-shell || apt_install chromium || true
+  apt_install chromium-headless-shell || .venv/bin/python -m tests.support.machine chromium || apt_install chromium || true
 fi
 .venv/bin/python -m tests.support.machine chromium || say "no Chromium: the tests of the explorer's page are skipped"
 [ -w "${HOME:-/nonexistent}" ] || export UV_NO_CACHE=1
