@@ -15,8 +15,7 @@ from datetime import datetime
 from typing import Protocol, runtime_checkable
 
 from broker_core.errors import InvalidName
-from broker_core.names import NamespaceName, TopicName
-from broker_core.names.listed_names import ListedNames
+from broker_core.names import ListedNames, NamespaceName, TopicName
 
 __all__ = ["CatalogVersion", "Change", "ChangeLog", "Changes", "Gap", "ListedNames", "Operation"]
 

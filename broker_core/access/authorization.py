@@ -17,9 +17,7 @@ from broker_core.access.access import Access
 from broker_core.access.asker import OPERATOR, Asker
 from broker_core.errors import BrokerCoreError, Cause, ListingFailed
 from broker_core.listing import TopicFilter, TopicPatterns
-from broker_core.names import TopicName
-from broker_core.names.namespace_name import MAX_NAMESPACE
-from broker_core.names.rule_patterns import NamespacePatterns, RulePattern
+from broker_core.names import MAX_NAMESPACE, NamespacePatterns, RulePattern, TopicName
 from broker_core.redaction import quoted
 from broker_core.settings import AuthorizationRule, AuthorizationSettings
 

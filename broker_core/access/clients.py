@@ -12,8 +12,7 @@ from weakref import WeakSet
 
 from broker_core.access.asker import Asker
 from broker_core.access.remote_address import host_of, is_within, same_address
-from broker_core.names.namespace_name import MAX_NAMESPACE
-from broker_core.names.rule_patterns import RulePattern
+from broker_core.names import MAX_NAMESPACE, RulePattern
 
 __all__ = ["Client", "ClientFilter", "Clients", "UnderWay", "note_held"]
 

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from broker_core.access.asker import Asker
 from broker_core.access.authorization import Authorization
 from broker_core.listing import Listing, Selection, filtered
-from broker_core.names.rule_patterns import RulePattern
+from broker_core.names import RulePattern
 from broker_core.settings import AuthorizationSettings, Settings
 
 __all__ = ["MOST_PAIRS", "Lost", "names_elsewhere", "names_lost", "without_topics"]

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from broker_core.access.authorization import is_covered, rule_actions
 from broker_core.errors import BrokerCoreError
 from broker_core.listing import Listing, TopicFilter, TopicPatterns, filtered
-from broker_core.names import NamespaceName
-from broker_core.names.rule_patterns import NamespacePatterns, RulePattern
+from broker_core.names import NamespaceName, NamespacePatterns, RulePattern
 from broker_core.settings import AuthorizationRule, AuthorizationSettings
 
 __all__ = ["unmatched_topics", "unused_rules"]

@@ -68,7 +68,7 @@ from broker_core.catalog.topic_files.topic_file_reader import TopicLines, TopicR
 from broker_core.catalog.topic_record import Catalog, TopicRecord
 from broker_core.change_log import CatalogVersion, Change, Changes, Gap, ListedNames, Operation
 from broker_core.lazy_exports import lazy_exports
-from broker_core.names.topic_id import parse_topic_id, topic_id_text
+from broker_core.names import parse_topic_id, topic_id_text
 
 if TYPE_CHECKING:
     from broker_core.catalog.async_catalog import AsyncCatalog as AsyncCatalog

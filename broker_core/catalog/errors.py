@@ -28,9 +28,7 @@ from pathlib import Path
 from typing import ClassVar, Self
 
 from broker_core.errors import BrokerCoreError, Cause, ListingFailed
-from broker_core.names import TopicName
-from broker_core.names.listed_names import ListedNames
-from broker_core.names.partition_suffix import PARTITION_SUFFIX
+from broker_core.names import PARTITION_SUFFIX, ListedNames, TopicName
 
 __all__ = [
     "CatalogBusy",

@@ -24,9 +24,7 @@ from broker_core.catalog.properties import check_properties, checked_text
 from broker_core.catalog.topic_record import TopicRecord
 from broker_core.change_log import CatalogVersion
 from broker_core.counted import counted
-from broker_core.names import TopicName
-from broker_core.names.listed_names import MAX_PARTITIONS, ListedNames
-from broker_core.names.topic_id import new_topic_id
+from broker_core.names import MAX_PARTITIONS, ListedNames, TopicName, new_topic_id
 
 __all__ = [
     "Decide",

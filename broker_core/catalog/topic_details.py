@@ -19,8 +19,7 @@ import pyarrow.json
 
 from broker_core.compact_json import compact_json
 from broker_core.listing import DETAIL_TYPES, TOPIC, Details
-from broker_core.names import DOMAINS, NamespaceName
-from broker_core.names.name_columns import column_data, with_ends
+from broker_core.names import DOMAINS, NamespaceName, column_data, with_ends
 
 __all__ = ["describe", "described_bytes", "listed_partitions"]
 

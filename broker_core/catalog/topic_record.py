@@ -10,9 +10,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from broker_core.change_log import CatalogVersion, Changes, Gap
-from broker_core.names import NamespaceName, TopicName
-from broker_core.names.listed_names import ListedNames
-from broker_core.names.topic_id import topic_id_text
+from broker_core.names import ListedNames, NamespaceName, TopicName, topic_id_text
 
 __all__ = ["Catalog", "TopicRecord"]
 

@@ -17,8 +17,10 @@ import math
 from typing import Any, Final, Self
 
 from broker_core.counted import counted
-from broker_core.errors.causes import Cause, cause_of
-from broker_core.errors.server_error import ServerError, lookup_code
+from broker_core.errors.causes import Cause
+from broker_core.errors.causes import cause_of as cause_of
+from broker_core.errors.server_error import ServerError
+from broker_core.errors.server_error import lookup_code as lookup_code
 
 __all__ = [
     "BrokerCoreError",
@@ -31,8 +33,6 @@ __all__ = [
     "ResponseTooLarge",
     "ServerError",
     "TooManyRequests",
-    "cause_of",
-    "lookup_code",
 ]
 
 

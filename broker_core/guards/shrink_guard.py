@@ -26,8 +26,7 @@ import structlog
 from broker_core.change_log import CatalogVersion
 from broker_core.counted import counted
 from broker_core.errors import Cause, InvalidName, ListingFailed
-from broker_core.names import NamespaceName
-from broker_core.names.rule_patterns import NamespacePatterns
+from broker_core.names import NamespaceName, NamespacePatterns
 from broker_core.settings import ShrinkGuardSettings, ShrinkLimits
 
 __all__ = ["HELD", "HeldListing", "ShrinkGuard"]

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker_core.names.name_columns import column_data
+from broker_core.names import column_data
 
 __all__ = ["INTERNAL", "LONGEST", "internal_names", "is_legal", "legal_names", "why_illegal"]
 

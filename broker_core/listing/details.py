@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from broker_core.counted import counted
 from broker_core.immutable import seal_value
-from broker_core.names.listed_names import MAX_PARTITIONS
+from broker_core.names import MAX_PARTITIONS
 
 __all__ = ["DETAIL_TYPES", "TOPIC", "WANTS", "Details", "check_values", "checked_wants"]
 

@@ -23,16 +23,19 @@ from broker_core.listing.hashes.crc_combine import joined_groups
 from broker_core.listing.hashes.topics_hash import crc_text, crcs_of_parts, extend_crc
 from broker_core.listing.listing_part import row_range
 from broker_core.listing.search.pattern_set import match_patterns, matching_rows
-from broker_core.names import DOMAINS, NamespaceName
-from broker_core.names.column_sort import sorted_rows
-from broker_core.names.hash_order import hash_order_key, is_ascending, names_of_key
-from broker_core.names.name_columns import (
+from broker_core.names import (
+    DOMAINS,
+    NamespaceName,
     column_data,
+    hash_order_key,
+    is_ascending,
+    names_of_key,
+    partitioned_local_names,
+    sorted_rows,
     system_topics,
     with_ends,
     without_ends,
 )
-from broker_core.names.partition_columns import partitioned_local_names
 from broker_core.patterns import TopicsPattern, real_pattern
 
 __all__ = ["EncodedNames"]

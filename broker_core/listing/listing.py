@@ -29,9 +29,15 @@ from broker_core.listing.listing_data import ListingData, RowsKey
 from broker_core.listing.listing_part import Part, checked_mask, row_range
 from broker_core.listing.record_batches import record_batches
 from broker_core.listing.search.pattern_matches import find_matches, matches_are_quick
-from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode, NamespaceName
-from broker_core.names.hash_order import hash_order_keys
-from broker_core.names.name_columns import as_column, split_full_names
+from broker_core.names import (
+    NON_PERSISTENT,
+    PERSISTENT,
+    Mode,
+    NamespaceName,
+    as_column,
+    hash_order_keys,
+    split_full_names,
+)
 from broker_core.patterns import TopicsPattern, real_pattern
 
 __all__ = [

@@ -27,8 +27,7 @@ from broker_core.listing.fields.fields_codec import name_start
 from broker_core.listing.hashes.joined_crcs import JoinedCrcs, TextCrc, joined, without_first_comma
 from broker_core.listing.hashes.topics_hash import EMPTY_HASH, crc_text
 from broker_core.memory import BoundedCache
-from broker_core.names import Mode, NamespaceName
-from broker_core.names.hash_order import hash_order_bytes, hash_order_key
+from broker_core.names import Mode, NamespaceName, hash_order_bytes, hash_order_key
 
 __all__ = ["ListingData", "Pieces", "RowsKey"]
 

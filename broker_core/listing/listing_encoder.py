@@ -24,19 +24,24 @@ from broker_core.listing.hashes.joined_crcs import with_first_comma
 from broker_core.listing.hashes.topics_hash import crc_text, extend_crc
 from broker_core.listing.listing import Listing, listing_of
 from broker_core.listing.listing_data import ListingData
-from broker_core.names import MAX_NAME_BYTES, NON_PERSISTENT, Mode, NamespaceName
-from broker_core.names.column_sort import sorted_rows
-from broker_core.names.hash_order import hash_order_bytes, hash_order_key, is_ascending
-from broker_core.names.name_columns import (
+from broker_core.names import (
+    MAX_NAME_BYTES,
+    NON_PERSISTENT,
+    PARTITION_SUFFIX,
+    Mode,
+    NamespaceName,
     check_local_names,
     column_data,
+    hash_order_bytes,
+    hash_order_key,
+    is_ascending,
+    partitioned_local_names,
+    sorted_rows,
     system_topics,
+    system_topics_rule,
     with_ends,
     without_ends,
 )
-from broker_core.names.partition_columns import partitioned_local_names
-from broker_core.names.partition_suffix import PARTITION_SUFFIX
-from broker_core.names.system_topics import system_topics_rule
 from broker_core.patterns import TopicsPattern
 
 __all__ = ["ListingEncoder"]

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from broker_core.listing.listing_data import ListingData
 from broker_core.listing.listing_part import Part
-from broker_core.names.partition_columns import matched_forms
+from broker_core.names import matched_forms
 
 __all__ = ["record_batches"]
 

@@ -6,11 +6,59 @@ broker, 5.0): a namespace is ``tenant/namespace`` of ``[-=:.\\w]`` (ASCII), a to
 canonical ``N``. For whole columns of names see :mod:`broker_core.names.name_columns`.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker_core.lazy_exports import lazy_exports
 from broker_core.names.domain import DOMAINS, NON_PERSISTENT, PERSISTENT
 from broker_core.names.mode import Mode
 from broker_core.names.namespace_name import NamespaceName
 from broker_core.names.topic_name import MAX_NAME_BYTES, TopicName
 
+if TYPE_CHECKING:  # of the core alone
+    from broker_core.names.column_sort import sorted_rows as sorted_rows
+    from broker_core.names.hash_order import hash_order_bytes as hash_order_bytes
+    from broker_core.names.hash_order import hash_order_key as hash_order_key
+    from broker_core.names.hash_order import hash_order_keys as hash_order_keys
+    from broker_core.names.hash_order import is_ascending as is_ascending
+    from broker_core.names.hash_order import name_of_hash_order as name_of_hash_order
+    from broker_core.names.hash_order import names_of_key as names_of_key
+    from broker_core.names.listed_names import MAX_PARTITIONS as MAX_PARTITIONS
+    from broker_core.names.listed_names import NOTHING as NOTHING
+    from broker_core.names.listed_names import ListedNames as ListedNames
+    from broker_core.names.listed_names import merge_listed as merge_listed
+    from broker_core.names.name_columns import as_column as as_column
+    from broker_core.names.name_columns import check_local_names as check_local_names
+    from broker_core.names.name_columns import column_data as column_data
+    from broker_core.names.name_columns import contains as contains
+    from broker_core.names.name_columns import listed_topic as listed_topic
+    from broker_core.names.name_columns import split_full_names as split_full_names
+    from broker_core.names.name_columns import system_topics as system_topics
+    from broker_core.names.name_columns import with_ends as with_ends
+    from broker_core.names.name_columns import without_ends as without_ends
+    from broker_core.names.namespace_name import MAX_NAMESPACE as MAX_NAMESPACE
+    from broker_core.names.partition_columns import matched_forms as matched_forms
+    from broker_core.names.partition_columns import partitioned_local_names as partitioned_local_names
+    from broker_core.names.partition_columns import split_partitions as split_partitions
+    from broker_core.names.partition_suffix import MAX_PARTITION_INDEX as MAX_PARTITION_INDEX
+    from broker_core.names.partition_suffix import PARTITION_SUFFIX as PARTITION_SUFFIX
+    from broker_core.names.partition_suffix import partition_index as partition_index
+    from broker_core.names.partition_suffix import partitioned_local_name as partitioned_local_name
+    from broker_core.names.prefixes import Prefixes as Prefixes
+    from broker_core.names.rule_patterns import NamespacePatterns as NamespacePatterns
+    from broker_core.names.rule_patterns import RulePattern as RulePattern
+    from broker_core.names.system_names import SystemTopics as SystemTopics
+    from broker_core.names.system_names import system_topics_rule as system_topics_rule
+    from broker_core.names.topic_id import RESERVED_IDS as RESERVED_IDS
+    from broker_core.names.topic_id import new_topic_id as new_topic_id
+    from broker_core.names.topic_id import new_topic_ids as new_topic_ids
+    from broker_core.names.topic_id import parse_topic_id as parse_topic_id
+    from broker_core.names.topic_id import topic_id_text as topic_id_text
+    from broker_core.names.topic_id import topic_ids_of_a_request as topic_ids_of_a_request
+    from broker_core.names.topic_name import check_local_name as check_local_name
+
+#: The public names.
 __all__ = [
     "DOMAINS",
     "MAX_NAME_BYTES",
@@ -20,3 +68,50 @@ __all__ = [
     "NamespaceName",
     "TopicName",
 ]
+
+# Columns of names take Arrow, which a command that needs one name does not wait for.
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "ListedNames": ".listed_names",
+        "MAX_NAMESPACE": ".namespace_name",
+        "MAX_PARTITIONS": ".listed_names",
+        "MAX_PARTITION_INDEX": ".partition_suffix",
+        "NOTHING": ".listed_names",
+        "NamespacePatterns": ".rule_patterns",
+        "PARTITION_SUFFIX": ".partition_suffix",
+        "Prefixes": ".prefixes",
+        "RESERVED_IDS": ".topic_id",
+        "RulePattern": ".rule_patterns",
+        "SystemTopics": ".system_names",
+        "as_column": ".name_columns",
+        "check_local_name": ".topic_name",
+        "check_local_names": ".name_columns",
+        "column_data": ".name_columns",
+        "contains": ".name_columns",
+        "hash_order_bytes": ".hash_order",
+        "hash_order_key": ".hash_order",
+        "hash_order_keys": ".hash_order",
+        "is_ascending": ".hash_order",
+        "listed_topic": ".name_columns",
+        "matched_forms": ".partition_columns",
+        "merge_listed": ".listed_names",
+        "name_of_hash_order": ".hash_order",
+        "names_of_key": ".hash_order",
+        "new_topic_id": ".topic_id",
+        "new_topic_ids": ".topic_id",
+        "parse_topic_id": ".topic_id",
+        "partition_index": ".partition_suffix",
+        "partitioned_local_name": ".partition_suffix",
+        "partitioned_local_names": ".partition_columns",
+        "sorted_rows": ".column_sort",
+        "split_full_names": ".name_columns",
+        "split_partitions": ".partition_columns",
+        "system_topics": ".name_columns",
+        "system_topics_rule": ".system_names",
+        "topic_id_text": ".topic_id",
+        "topic_ids_of_a_request": ".topic_id",
+        "with_ends": ".name_columns",
+        "without_ends": ".name_columns",
+    },
+)

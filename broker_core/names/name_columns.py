@@ -19,7 +19,7 @@ from broker_core.errors import InvalidListing, InvalidName
 from broker_core.names.domain import NON_PERSISTENT, PERSISTENT
 from broker_core.names.mode import Mode
 from broker_core.names.namespace_name import NamespaceName
-from broker_core.names.system_topics import system_topics_rule
+from broker_core.names.system_names import system_topics_rule
 from broker_core.names.topic_name import MAX_NAME_BYTES, TopicName, check_local_name
 from broker_core.redaction import quoted
 

@@ -10,7 +10,7 @@ from broker_core.immutable import seal_value
 from broker_core.names.domain import DOMAINS
 from broker_core.names.namespace_name import NamespaceName
 from broker_core.names.partition_suffix import partition_index, partitioned_local_name
-from broker_core.names.system_topics import is_system_topic
+from broker_core.names.system_names import is_system_topic
 from broker_core.redaction import quoted
 
 __all__ = ["MAX_NAME_BYTES", "TopicName", "check_local_name"]

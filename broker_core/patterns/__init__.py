@@ -4,23 +4,16 @@ A pattern without its scheme must match ``tenant/namespace/topic`` in full, the 
 suffix (docs/reference/pulsar-behaviour.md#topics-patterns).
 """
 
-from broker_core.patterns.class_runs import class_run
-from broker_core.patterns.compile_with_re2 import MAX_LENGTH, REMEMBERED, compile_now, compile_pattern
-from broker_core.patterns.matchless import no_match, selecting_pattern
-from broker_core.patterns.quick_match import may_match
-from broker_core.patterns.refusal import refused_part
-from broker_core.patterns.topics_pattern import TopicsPattern, real_pattern
+from broker_core.patterns.class_runs import class_run as class_run
+from broker_core.patterns.compile_with_re2 import MAX_LENGTH, compile_pattern
+from broker_core.patterns.compile_with_re2 import REMEMBERED as REMEMBERED
+from broker_core.patterns.compile_with_re2 import compile_now as compile_now
+from broker_core.patterns.matchless import no_match as no_match
+from broker_core.patterns.matchless import selecting_pattern
+from broker_core.patterns.quick_match import may_match as may_match
+from broker_core.patterns.refusal import refused_part as refused_part
+from broker_core.patterns.topics_pattern import TopicsPattern
+from broker_core.patterns.topics_pattern import real_pattern as real_pattern
 
-__all__ = [
-    "MAX_LENGTH",
-    "REMEMBERED",
-    "TopicsPattern",
-    "class_run",
-    "compile_now",
-    "compile_pattern",
-    "may_match",
-    "no_match",
-    "real_pattern",
-    "refused_part",
-    "selecting_pattern",
-]
+#: The public names; the others are for the core alone.
+__all__ = ["MAX_LENGTH", "TopicsPattern", "compile_pattern", "selecting_pattern"]

@@ -13,7 +13,7 @@ import pyarrow as pa
 from broker_core.counted import counted
 from broker_core.errors import InvalidListing
 from broker_core.listing import Page, Selection, data_of
-from broker_core.names.name_columns import as_column
+from broker_core.names import as_column
 from broker_core.pipeline.listing_details import ListingDetails
 from broker_core.pipeline.listing_in_progress import AcceptedAnswer, ListingInProgress
 from broker_core.pipeline.options import PipelineOptions

@@ -11,8 +11,7 @@ from typing import Any, Final, cast
 from broker_core.access import RULE_ACTIONS, Asker
 from broker_core.errors import ListingFailed
 from broker_core.listing import Details, Page, PageStart, PageWalk
-from broker_core.names import Mode
-from broker_core.names.topic_id import topic_id_text
+from broker_core.names import Mode, topic_id_text
 from broker_core.patterns import TopicsPattern
 from broker_core.pipeline.answer import Answer, RestTrace, Trace
 from broker_core.pipeline.pipeline import Pipeline

@@ -14,8 +14,9 @@ import pyarrow as pa
 from broker_core.errors import InvalidListing, InvalidName
 from broker_core.immutable import seal
 from broker_core.listing import ListingEncoder, Part, Selection, selection_of
-from broker_core.names import NON_PERSISTENT, PERSISTENT
-from broker_core.names.name_columns import (
+from broker_core.names import (
+    NON_PERSISTENT,
+    PERSISTENT,
     as_column,
     check_local_names,
     column_data,

@@ -11,8 +11,7 @@ from broker_core.access import Asker
 from broker_core.catalog import CatalogError, Edit, TopicExists, TopicInvalid, TopicRecord, TopicWrite
 from broker_core.change_log import CatalogVersion
 from broker_core.errors import Cause, ListingFailed
-from broker_core.names import NamespaceName, TopicName
-from broker_core.names.listed_names import ListedNames
+from broker_core.names import ListedNames, NamespaceName, TopicName
 from broker_core.service.find import Asked, Find
 from broker_core.upstream.kafka import ClusterPlugin
 

@@ -19,8 +19,7 @@ from broker_core.access import Access, Asker
 from broker_core.counted import counted
 from broker_core.errors import ListingFailed
 from broker_core.guards import HELD
-from broker_core.names import NON_PERSISTENT, PERSISTENT, TopicName
-from broker_core.names.listed_names import MAX_PARTITIONS
+from broker_core.names import MAX_PARTITIONS, NON_PERSISTENT, PERSISTENT, TopicName
 from broker_core.patterns import compile_pattern
 from broker_core.pipeline import Pipeline
 from broker_core.plugin_api import ListingRequest

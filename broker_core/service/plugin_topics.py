@@ -21,8 +21,7 @@ from broker_core.concurrency import loop_turn
 from broker_core.errors import ListingFailed
 from broker_core.immutable import copied
 from broker_core.listing import TOPIC, Details, Selection, few_topic_names, partitions_of, topic_names
-from broker_core.names import NamespaceName, TopicName
-from broker_core.names.partition_suffix import PARTITION_SUFFIX
+from broker_core.names import PARTITION_SUFFIX, NamespaceName, TopicName
 from broker_core.pipeline import AcceptedAnswer, Pipeline
 from broker_core.plugin_api import ListingRequest
 

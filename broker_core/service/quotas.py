@@ -20,8 +20,7 @@ from typing import Final
 from broker_core.access import OPERATOR, Asker, is_within, network_of
 from broker_core.errors import QuotaExceeded
 from broker_core.metrics import Metrics
-from broker_core.names.namespace_name import MAX_NAMESPACE
-from broker_core.names.rule_patterns import NamespacePatterns, RulePattern
+from broker_core.names import MAX_NAMESPACE, NamespacePatterns, RulePattern
 from broker_core.settings import QuotaSettings, Settings
 
 __all__ = ["QuotaTurn", "Quotas"]

@@ -16,9 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core.listing import RowsKey, Selection, TopicTable, rows_key_of
-from broker_core.names import PERSISTENT, NamespaceName
-from broker_core.names.name_columns import without_ends
-from broker_core.names.partition_columns import partitioned_local_names
+from broker_core.names import PERSISTENT, NamespaceName, partitioned_local_names, without_ends
 from broker_core.service.visible_topics import VisibleTopics, names_of
 
 __all__ = ["SelectionMasks", "local_names"]

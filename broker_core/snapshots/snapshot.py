@@ -20,8 +20,7 @@ from broker_core.listing import (
     selection_of,
     splicing,
 )
-from broker_core.names import Mode, NamespaceName
-from broker_core.names.hash_order import hash_order_bytes
+from broker_core.names import Mode, NamespaceName, hash_order_bytes
 
 __all__ = ["Snapshot", "SnapshotChanges", "SnapshotRest"]
 

@@ -36,7 +36,7 @@ from broker_core.names.name_columns import (
     without_ends,
 )
 from broker_core.names.partition_suffix import partitioned_local_name
-from broker_core.names.system_topics import is_system_topic
+from broker_core.names.system_names import is_system_topic
 from broker_core.names.topic_name import check_local_name
 from broker_core.plugin_api.listing_builder import ListingBuilder
 from broker_core.plugin_api.listing_request import ListingRequest

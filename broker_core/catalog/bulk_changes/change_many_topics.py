@@ -13,8 +13,7 @@ from typing import Final
 import pyarrow as pa
 
 from broker_core.catalog.store.namespace_change import NamespaceChange
-from broker_core.names import DOMAINS, NamespaceName
-from broker_core.names.name_columns import with_ends
+from broker_core.names import DOMAINS, NamespaceName, with_ends
 from broker_core.patterns import selecting_pattern
 
 __all__ = ["TopicState", "change_topics", "topics_matching"]

@@ -12,8 +12,7 @@ from broker_core.catalog.store.namespace_change import NamespaceChange
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_files.topic_file_reader import TopicLines
 from broker_core.guards import Deletions, Loss, Refusal
-from broker_core.names import DOMAINS, NamespaceName, TopicName
-from broker_core.names.listed_names import NOTHING, ListedNames, merge_listed
+from broker_core.names import DOMAINS, NOTHING, ListedNames, NamespaceName, TopicName, merge_listed
 
 __all__ = ["DeletionReport", "delete_matching", "delete_of_file"]
 

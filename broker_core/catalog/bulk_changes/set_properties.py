@@ -10,8 +10,7 @@ from broker_core.catalog.errors import CatalogError
 from broker_core.catalog.properties import checked_text, properties_of
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_decisions import adjustment
-from broker_core.names import NamespaceName, TopicName
-from broker_core.names.listed_names import ListedNames
+from broker_core.names import ListedNames, NamespaceName, TopicName
 
 __all__ = ["PropertiesChange", "PropertiesReport", "set_properties", "set_properties_of_matching"]
 

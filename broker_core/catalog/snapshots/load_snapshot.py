@@ -12,9 +12,15 @@ import pyarrow as pa
 from broker_core.catalog.store.load_columns import read_names
 from broker_core.catalog.store.namespace_change import read_version
 from broker_core.listing import BlockHashes, Chunk, ChunkStream, ListingData, chunk_size, listing_of
-from broker_core.names import DOMAINS, NON_PERSISTENT, PERSISTENT, Mode, NamespaceName
-from broker_core.names.listed_names import ListedNames
-from broker_core.names.partition_suffix import PARTITION_SUFFIX
+from broker_core.names import (
+    DOMAINS,
+    NON_PERSISTENT,
+    PARTITION_SUFFIX,
+    PERSISTENT,
+    ListedNames,
+    Mode,
+    NamespaceName,
+)
 from broker_core.snapshots import Snapshot
 
 __all__ = ["expected_bytes", "load_snapshot", "only_mode"]

@@ -13,8 +13,7 @@ from broker_core.catalog.store.load_columns import split_texts
 from broker_core.catalog.topic_details import listed_partitions
 from broker_core.kafka.topic_names import legal_names
 from broker_core.listing import TopicTable
-from broker_core.names import DOMAINS, PERSISTENT, NamespaceName
-from broker_core.names.name_columns import system_topics
+from broker_core.names import DOMAINS, PERSISTENT, NamespaceName, system_topics
 
 __all__ = ["load_topic_table"]
 

@@ -15,8 +15,7 @@ from broker_core.catalog.properties import properties_of
 from broker_core.catalog.store.namespace_change import read_span
 from broker_core.change_log import CatalogVersion, Gap
 from broker_core.listing import Changed
-from broker_core.names import DOMAINS, Mode, NamespaceName
-from broker_core.names.listed_names import ListedNames
+from broker_core.names import DOMAINS, ListedNames, Mode, NamespaceName
 
 __all__ = ["LoggedRow", "NameChanges", "read_name_changes"]
 

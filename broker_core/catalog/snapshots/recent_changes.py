@@ -15,8 +15,7 @@ from typing import Final, TypeAlias
 from broker_core.catalog.properties import properties_of
 from broker_core.catalog.store.namespace_change import RecentRows
 from broker_core.listing import Listing
-from broker_core.names import Mode, NamespaceName
-from broker_core.names.partition_suffix import partitioned_local_name
+from broker_core.names import Mode, NamespaceName, partitioned_local_name
 from broker_core.patterns import TopicsPattern, may_match
 from broker_core.snapshots import CachedSnapshot, Snapshot, SnapshotCache
 

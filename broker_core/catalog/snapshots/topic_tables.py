@@ -24,9 +24,7 @@ from broker_core.catalog.store.namespace_change import LogSpan, read_span, read_
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.change_log import CatalogVersion, Gap
 from broker_core.listing import Listing, TopicChange, TopicTable
-from broker_core.names import DOMAINS, PERSISTENT, NamespaceName
-from broker_core.names.listed_names import ListedNames
-from broker_core.names.name_columns import system_topics
+from broker_core.names import DOMAINS, PERSISTENT, ListedNames, NamespaceName, system_topics
 from broker_core.snapshots import Snapshot
 
 __all__ = ["TopicTables"]

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
-from broker_core.names.partition_suffix import PARTITION_SUFFIX
+from broker_core.names import PARTITION_SUFFIX
 
 __all__ = ["LoadedNames", "expand_listed", "load_names", "read_names", "split_texts"]
 

@@ -19,8 +19,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from broker_core.catalog.properties import properties_of
 from broker_core.catalog.store.deleted_topics import keep_deleted, keep_trimmed
 from broker_core.change_log import CatalogVersion, Change, Changes, Gap, Operation
-from broker_core.names import DOMAINS, NamespaceName, TopicName
-from broker_core.names.listed_names import ListedNames
+from broker_core.names import DOMAINS, ListedNames, NamespaceName, TopicName
 
 __all__ = [
     "LogBounds",

@@ -1,6 +1,6 @@
 """The numbers of names that each namespace lists, by domain, for pages of namespaces: counted once for each version.
 
-Names that a listing leaves out (:mod:`~broker_core.names.system_topics`) are not counted, so that a count is the length
+Names that a listing leaves out (:mod:`~broker_core.names.system_names`) are not counted, so that a count is the length
 of the listing. A namespace is counted again only if its change log does not lead from the last count.
 """
 
@@ -18,9 +18,7 @@ from broker_core.catalog.store.namespace_change import read_catalog_id, read_cha
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.change_log import CatalogVersion, Changes, Gap
 from broker_core.compact_json import compact_json
-from broker_core.names import DOMAINS, NamespaceName
-from broker_core.names.listed_names import ListedNames
-from broker_core.names.system_topics import SystemTopics, system_topics_rule
+from broker_core.names import DOMAINS, ListedNames, NamespaceName, SystemTopics, system_topics_rule
 
 __all__ = ["ALL_NAMES", "MeantNames", "NamespaceCount", "NamespaceCounts", "NamespaceState"]
 

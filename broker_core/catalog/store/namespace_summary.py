@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.change_log import CatalogVersion
-from broker_core.names import NamespaceName
-from broker_core.names.listed_names import ListedNames
+from broker_core.names import ListedNames, NamespaceName
 
 __all__ = ["NamespaceSummary", "summarize"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 import time
 
-from broker_core.names.topic_id import new_topic_id, topic_id_text
+from broker_core.names import new_topic_id, topic_id_text
 
 __all__ = [
     "APPLICATION_ID",

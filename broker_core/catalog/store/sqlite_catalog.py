@@ -36,8 +36,7 @@ from broker_core.catalog.store.topic_rows import (
 from broker_core.catalog.topic_decisions import Decide, TopicWrite, adjustment, creation, deletion
 from broker_core.catalog.topic_record import TopicRecord
 from broker_core.change_log import CatalogVersion, Changes, Gap
-from broker_core.names import DOMAINS, NamespaceName, TopicName
-from broker_core.names.topic_id import topic_id_text
+from broker_core.names import DOMAINS, NamespaceName, TopicName, topic_id_text
 
 __all__ = ["SqliteCatalog"]
 

@@ -11,9 +11,7 @@ from broker_core.catalog.store.namespace_change import LoggedTexts, NamespaceCha
 from broker_core.catalog.topic_record import TopicRecord
 from broker_core.change_log import Operation
 from broker_core.compact_json import compact_json
-from broker_core.names import DOMAINS, NamespaceName, TopicName
-from broker_core.names.listed_names import ListedNames
-from broker_core.names.partition_suffix import PARTITION_SUFFIX
+from broker_core.names import DOMAINS, PARTITION_SUFFIX, ListedNames, NamespaceName, TopicName
 
 __all__ = [
     "TopicWriter",

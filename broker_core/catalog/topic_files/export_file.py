@@ -11,9 +11,7 @@ from broker_core.catalog.errors import ExportRefused
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_files.odd_names import WHITE_SPACE, begins_another_file, begins_object
 from broker_core.compact_json import compact_json
-from broker_core.names import DOMAINS, NamespaceName
-from broker_core.names.listed_names import MAX_PARTITIONS, ListedNames
-from broker_core.names.partition_suffix import PARTITION_SUFFIX
+from broker_core.names import DOMAINS, MAX_PARTITIONS, PARTITION_SUFFIX, ListedNames, NamespaceName
 
 __all__ = ["ExportFormat", "export_topics", "has_odd_names"]
 

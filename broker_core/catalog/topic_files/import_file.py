@@ -23,9 +23,7 @@ from broker_core.catalog.topic_files.import_staging import Staged, stage_file
 from broker_core.catalog.topic_files.topic_beside_partitions import is_pair
 from broker_core.change_log import CatalogVersion
 from broker_core.guards import Deletions, Loss, Refusal
-from broker_core.names import DOMAINS, NamespaceName, TopicName
-from broker_core.names.listed_names import ListedNames, merge_listed
-from broker_core.names.topic_id import new_topic_ids
+from broker_core.names import DOMAINS, ListedNames, NamespaceName, TopicName, merge_listed, new_topic_ids
 
 __all__ = ["Allow", "ImportReport", "Progress", "import_topics"]
 

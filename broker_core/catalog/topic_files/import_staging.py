@@ -16,9 +16,7 @@ from typing import BinaryIO, Final
 from broker_core.catalog.errors import PairRefused
 from broker_core.catalog.topic_files.topic_file_reader import UNTOLD, TopicInFile, TopicLines
 from broker_core.compact_json import compact_json
-from broker_core.names import NamespaceName
-from broker_core.names.listed_names import ListedNames, merge_listed
-from broker_core.names.topic_id import new_topic_ids
+from broker_core.names import ListedNames, NamespaceName, merge_listed, new_topic_ids
 
 __all__ = ["Staged", "stage_file"]
 

@@ -34,11 +34,20 @@ from broker_core.catalog.topic_files.odd_names import OddNames
 from broker_core.compact_json import keys_once, read_json
 from broker_core.counted import counted
 from broker_core.errors import InvalidName
-from broker_core.names import DOMAINS, MAX_NAME_BYTES, PERSISTENT, NamespaceName, TopicName
-from broker_core.names.listed_names import MAX_PARTITIONS, ListedNames, merge_listed
-from broker_core.names.partition_suffix import PARTITION_SUFFIX
-from broker_core.names.topic_id import RESERVED_IDS, parse_topic_id
-from broker_core.names.topic_name import check_local_name
+from broker_core.names import (
+    DOMAINS,
+    MAX_NAME_BYTES,
+    MAX_PARTITIONS,
+    PARTITION_SUFFIX,
+    PERSISTENT,
+    RESERVED_IDS,
+    ListedNames,
+    NamespaceName,
+    TopicName,
+    check_local_name,
+    merge_listed,
+    parse_topic_id,
+)
 
 __all__ = [
     "CHUNK_BYTES",

@@ -53,7 +53,7 @@ def topic_collection(
 ) -> TopicNameCollection | TopicIdCollection:
     """The topics by name or by id. Raises :exc:`UnusableQuestion`."""
     from broker_core.client.kafka import TopicCollection
-    from broker_core.names.topic_id import parse_topic_id
+    from broker_core.names import parse_topic_id
 
     if bool(names) is bool(ids):
         raise UnusableQuestion("name topics, or give --id: one of the two")
@@ -65,6 +65,6 @@ def topic_collection(
 
 def shown_topic(topic: str | uuid.UUID) -> str:
     """A name, or the text of an id."""
-    from broker_core.names.topic_id import topic_id_text
+    from broker_core.names import topic_id_text
 
     return topic if isinstance(topic, str) else topic_id_text(topic)

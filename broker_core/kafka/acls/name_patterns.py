@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core.kafka.acls.bindings import AclBinding, PatternType
-from broker_core.names.prefixes import Prefixes
+from broker_core.names import Prefixes
 
 __all__ = ["WILDCARD", "NamePatterns", "SortedNames"]
 

@@ -12,10 +12,15 @@ import pyarrow as pa
 from broker_core.listing.chunks.chunk import Chunk
 from broker_core.listing.chunks.property_codes import PropertyCodes
 from broker_core.listing.fields.topic_field import topic_field
-from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode, NamespaceName
-from broker_core.names.hash_order import hash_order_bytes
-from broker_core.names.name_columns import listed_topic
-from broker_core.names.partition_suffix import PARTITION_SUFFIX
+from broker_core.names import (
+    NON_PERSISTENT,
+    PARTITION_SUFFIX,
+    PERSISTENT,
+    Mode,
+    NamespaceName,
+    hash_order_bytes,
+    listed_topic,
+)
 
 __all__ = ["FEW_NAMES", "chunks_of_few"]
 

@@ -22,9 +22,14 @@ from broker_core.listing.chunks.chunk_splice import is_quick_to_splice, spliced_
 from broker_core.listing.chunks.property_codes import PropertyCodes
 from broker_core.listing.fields.fields_codec import gathered
 from broker_core.listing.listing_data import ListingData
-from broker_core.names import NON_PERSISTENT, PERSISTENT
-from broker_core.names.hash_order import hash_order_bytes, hash_order_keys
-from broker_core.names.name_columns import as_column, split_full_names
+from broker_core.names import (
+    NON_PERSISTENT,
+    PERSISTENT,
+    as_column,
+    hash_order_bytes,
+    hash_order_keys,
+    split_full_names,
+)
 
 __all__ = ["Changed", "Touched", "splice", "splicing"]
 

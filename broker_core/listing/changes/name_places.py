@@ -17,7 +17,7 @@ from broker_core.listing.chunks.chunk import Chunk
 from broker_core.listing.chunks.memo_key import Remembered
 from broker_core.listing.fields.fields_codec import SHORT_FIELD, name_start
 from broker_core.listing.listing_data import ListingData
-from broker_core.names.hash_order import hash_order_bytes
+from broker_core.names import hash_order_bytes
 
 __all__ = ["Place", "locate", "places", "remembered_places"]
 

@@ -31,9 +31,7 @@ from broker_core.listing.chunks.memo_key import Remembered
 from broker_core.listing.hashes.joined_crcs import joined
 from broker_core.listing.listing_data import ListingData, Pieces
 from broker_core.listing.listing_part import Part
-from broker_core.names import NON_PERSISTENT, PERSISTENT
-from broker_core.names.hash_order import hash_order_keys
-from broker_core.names.name_columns import column_data
+from broker_core.names import NON_PERSISTENT, PERSISTENT, column_data, hash_order_keys
 
 __all__ = ["bytes_to_splice", "own_chunks", "spliced_at", "spliced_part"]
 

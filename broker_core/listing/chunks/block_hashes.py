@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from broker_core.listing.fields.fields_codec import decode_fields
 from broker_core.listing.hashes.joined_crcs import JoinedCrcs, TextCrc, joined
 from broker_core.listing.hashes.topics_hash import extend_crc
-from broker_core.names.name_columns import column_data
+from broker_core.names import column_data
 
 __all__ = ["BlockHashes", "crc_of_fields", "text_of_fields"]
 

@@ -16,11 +16,20 @@ from broker_core.listing.chunks.chunk_forms import are_plain
 from broker_core.listing.chunks.chunk_size import chunk_size
 from broker_core.listing.chunks.property_codes import PropertyCodes
 from broker_core.listing.fields.fields_codec import encode_fields
-from broker_core.names import NON_PERSISTENT, PERSISTENT, NamespaceName
-from broker_core.names.column_sort import sorted_rows
-from broker_core.names.hash_order import hash_order_key, is_ascending
-from broker_core.names.name_columns import as_column, check_local_names, column_data, system_topics, with_ends
-from broker_core.names.partition_columns import partitioned_local_names
+from broker_core.names import (
+    NON_PERSISTENT,
+    PERSISTENT,
+    NamespaceName,
+    as_column,
+    check_local_names,
+    column_data,
+    hash_order_key,
+    is_ascending,
+    partitioned_local_names,
+    sorted_rows,
+    system_topics,
+    with_ends,
+)
 
 __all__ = [
     "build_chunks",

@@ -9,10 +9,17 @@ import pyarrow as pa
 
 from broker_core.errors import InvalidListing
 from broker_core.listing.fields.fields_codec import binary_column, decode_fields, fields_fault
-from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode, NamespaceName
-from broker_core.names.hash_order import hash_order_key, is_ascending
-from broker_core.names.name_columns import split_full_names, system_topics
-from broker_core.names.partition_columns import partitioned_local_names
+from broker_core.names import (
+    NON_PERSISTENT,
+    PERSISTENT,
+    Mode,
+    NamespaceName,
+    hash_order_key,
+    is_ascending,
+    partitioned_local_names,
+    split_full_names,
+    system_topics,
+)
 
 __all__ = ["check_fields", "checked_column"]
 

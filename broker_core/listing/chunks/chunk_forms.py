@@ -16,10 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core.listing.fields.fields_codec import SHORT_FIELD, binary_column, decode_fields, name_start
-from broker_core.names.column_sort import sorted_rows
-from broker_core.names.name_columns import column_data, contains, without_ends
-from broker_core.names.partition_columns import split_partitions
-from broker_core.names.partition_suffix import PARTITION_SUFFIX
+from broker_core.names import (
+    PARTITION_SUFFIX,
+    column_data,
+    contains,
+    sorted_rows,
+    split_partitions,
+    without_ends,
+)
 
 __all__ = ["ChunkForms", "PlainForms", "SortedForms", "are_plain"]
 

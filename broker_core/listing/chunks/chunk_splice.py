@@ -14,8 +14,7 @@ from broker_core.listing.chunks.chunk import Chunk
 from broker_core.listing.chunks.chunk_forms import SortedForms
 from broker_core.listing.chunks.chunk_size import chunk_size
 from broker_core.listing.chunks.property_codes import PropertyCodes
-from broker_core.names.name_columns import column_data
-from broker_core.names.partition_suffix import partition_index
+from broker_core.names import column_data, partition_index
 
 __all__ = ["is_quick_to_splice", "spliced_chunk"]
 

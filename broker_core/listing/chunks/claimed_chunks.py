@@ -15,8 +15,7 @@ from broker_core.listing.chunks.chunk import Chunk
 from broker_core.listing.chunks.chunk_size import chunk_size
 from broker_core.listing.fields.fields_codec import name_start
 from broker_core.memory import map_of
-from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode, NamespaceName
-from broker_core.names.name_columns import column_data
+from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode, NamespaceName, column_data
 
 __all__ = ["claimed_chunks"]
 

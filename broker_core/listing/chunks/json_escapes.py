@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import stringzilla
 
 from broker_core.compact_json import compact_json
-from broker_core.names.name_columns import column_data
+from broker_core.names import column_data
 
 __all__ = ["escaped", "needs_escapes"]
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core.listing.fields.topic_field import TAG
-from broker_core.names.name_columns import column_data, without_ends
+from broker_core.names import column_data, without_ends
 
 __all__ = [
     "SHORT_FIELD",

@@ -10,7 +10,7 @@ from itertools import accumulate
 
 from broker_core.listing.listing_data import ListingData
 from broker_core.listing.listing_part import Part
-from broker_core.names.hash_order import hash_order_bytes
+from broker_core.names import hash_order_bytes
 
 __all__ = ["NameSearch"]
 

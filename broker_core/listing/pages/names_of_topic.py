@@ -10,8 +10,7 @@ import pyarrow.compute as pc
 from broker_core.listing.listing import Selection, data_of, part_of
 from broker_core.listing.pages.name_search import NameSearch
 from broker_core.listing.pages.page import NO_PARTITION
-from broker_core.names.partition_columns import split_partitions
-from broker_core.names.partition_suffix import PARTITION_SUFFIX, partition_index, partitioned_local_name
+from broker_core.names import PARTITION_SUFFIX, partition_index, partitioned_local_name, split_partitions
 
 __all__ = ["few_topic_names", "partitions_of", "topic_names"]
 

@@ -13,8 +13,7 @@ from functools import total_ordering
 from typing import Final, Self
 
 from broker_core.immutable import seal_value
-from broker_core.names import TopicName
-from broker_core.names.partition_suffix import MAX_PARTITION_INDEX, PARTITION_SUFFIX, partitioned_local_name
+from broker_core.names import MAX_PARTITION_INDEX, PARTITION_SUFFIX, TopicName, partitioned_local_name
 
 __all__ = ["NO_PARTITION", "Page", "Position"]
 

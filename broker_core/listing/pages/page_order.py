@@ -8,9 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker_core.names.column_sort import sorted_rows
-from broker_core.names.hash_order import hash_order_key
-from broker_core.names.partition_columns import split_partitions
+from broker_core.names import hash_order_key, sorted_rows, split_partitions
 
 __all__ = ["first_out_of_order", "in_page_order", "page_order", "topic_ends"]
 

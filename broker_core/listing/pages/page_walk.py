@@ -26,9 +26,13 @@ from broker_core.listing.listing_data import Pieces
 from broker_core.listing.pages.name_search import NameSearch
 from broker_core.listing.pages.page import NO_PARTITION, Position
 from broker_core.listing.pages.page_order import page_order, topic_ends
-from broker_core.names.hash_order import hash_order_bytes, hash_order_key
-from broker_core.names.partition_columns import split_partitions
-from broker_core.names.partition_suffix import PARTITION_SUFFIX, partition_index
+from broker_core.names import (
+    PARTITION_SUFFIX,
+    hash_order_bytes,
+    hash_order_key,
+    partition_index,
+    split_partitions,
+)
 
 __all__ = ["PageBlock", "PageNames", "PageStart", "PageWalk"]
 

@@ -16,8 +16,7 @@ from broker_core.listing.pages.page_walk import PageStart, PageWalk
 from broker_core.listing.rendered.block_size import BLOCK, BlockSize
 from broker_core.listing.rendered.detail_values import all_pairs_bytes, pairs_bytes
 from broker_core.listing.rendered.name_blocks import RenderedNames
-from broker_core.names.name_columns import column_data
-from broker_core.names.partition_columns import split_partitions
+from broker_core.names import column_data, split_partitions
 
 __all__ = ["DetailBlock", "detail_blocks", "detail_size"]
 

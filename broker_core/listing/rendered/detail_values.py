@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from broker_core.listing.chunks.json_escapes import escaped, needs_escapes
 from broker_core.listing.rendered.topic_id_texts import topic_id_texts
-from broker_core.names.name_columns import column_data
+from broker_core.names import column_data
 
 __all__ = ["JSON_VALUES", "all_pairs_bytes", "between", "joined_texts", "pairs_bytes"]
 

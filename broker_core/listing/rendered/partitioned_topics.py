@@ -11,8 +11,7 @@ import pyarrow.compute as pc
 from broker_core.listing.rendered.block_size import BlockSize
 from broker_core.listing.rendered.name_blocks import NameBlock, RenderedNames, name_blocks
 from broker_core.listing.rendered.pieces import separated
-from broker_core.names.partition_columns import split_partitions
-from broker_core.names.partition_suffix import PARTITION_SUFFIX
+from broker_core.names import PARTITION_SUFFIX, split_partitions
 
 __all__ = ["partitioned_topics", "partitioned_topics_json_items"]
 

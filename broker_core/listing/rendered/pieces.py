@@ -8,7 +8,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from broker_core.listing.rendered.block_size import BlockSize
-from broker_core.names.name_columns import column_data
+from broker_core.names import column_data
 
 __all__ = ["joined_pieces", "separated"]
 

@@ -18,8 +18,7 @@ from broker_core.listing.hashes.joined_crcs import TextCrc
 from broker_core.listing.search.chunk_ranges import ranges_in
 from broker_core.listing.search.class_run_search import ClassRun
 from broker_core.listing.search.substring_search import rows_with
-from broker_core.names import NON_PERSISTENT, NamespaceName
-from broker_core.names.name_columns import column_data
+from broker_core.names import NON_PERSISTENT, NamespaceName, column_data
 from broker_core.patterns import TopicsPattern, class_run
 
 if TYPE_CHECKING:

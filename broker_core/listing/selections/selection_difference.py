@@ -6,7 +6,7 @@ from typing import Final
 
 from broker_core.listing.changes.part_difference import bytes_to_compare, part_difference
 from broker_core.listing.listing import Listing, Selection, data_of, part_of, selection_of
-from broker_core.names.hash_order import name_of_hash_order
+from broker_core.names import name_of_hash_order
 
 __all__ = ["QUICK_BYTES", "difference_bytes", "known_changes", "selection_difference"]
 

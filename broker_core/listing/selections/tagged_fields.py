@@ -9,7 +9,7 @@ import numpy as np
 
 from broker_core.listing.fields_reader import FieldsReader
 from broker_core.listing.listing import Selection
-from broker_core.names.name_columns import column_data
+from broker_core.names import column_data
 
 __all__ = ["tagged_fields"]
 

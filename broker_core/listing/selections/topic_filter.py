@@ -23,7 +23,7 @@ from broker_core.listing.chunks.memo_key import Remembered
 from broker_core.listing.hashes.joined_crcs import TextCrc
 from broker_core.listing.listing import Selection, data_of, part_of, selection_of
 from broker_core.listing.listing_part import Part
-from broker_core.names.prefixes import Prefixes
+from broker_core.names import Prefixes
 
 __all__ = ["TopicFilter", "TopicPatterns", "filtered"]
 

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from broker_core.names.name_columns import column_data
+from broker_core.names import column_data
 
 __all__ = ["NO_ID", "RenderedChunk", "TopicChunk", "TopicRow"]
 

@@ -17,7 +17,7 @@ from broker_core.listing.topic_table.topic_table_changes import (
     chunks_of,
     differences,
 )
-from broker_core.names.column_sort import sorted_rows
+from broker_core.names import sorted_rows
 
 __all__ = ["Place", "TopicTable"]
 

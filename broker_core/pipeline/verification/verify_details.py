@@ -10,8 +10,7 @@ import pyarrow.compute as pc
 
 from broker_core.errors import InvalidListing, ListingFailed
 from broker_core.listing import Details, Listing, Selection, check_values
-from broker_core.names import Mode
-from broker_core.names.partition_columns import split_partitions
+from broker_core.names import Mode, split_partitions
 from broker_core.patterns import TopicsPattern
 from broker_core.pipeline.verification.bad_topics import bad_topics
 

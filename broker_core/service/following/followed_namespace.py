@@ -24,8 +24,7 @@ from broker_core.listing import (
     known_changes,
     selection_difference,
 )
-from broker_core.names import Mode, NamespaceName
-from broker_core.names.partition_suffix import partitioned_local_name
+from broker_core.names import Mode, NamespaceName, partitioned_local_name
 from broker_core.patterns import TopicsPattern, may_match
 from broker_core.pipeline import Pipeline, listing_of_now
 from broker_core.plugin_api import ListingRequest, is_of_properties

@@ -24,9 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from broker_core.listing import NO_VALUE, Chunk, PropertyCodes, SortedForms, TextCrc
-from broker_core.names import DOMAINS, NamespaceName
-from broker_core.names.hash_order import hash_order_bytes
-from broker_core.names.name_columns import column_data
+from broker_core.names import DOMAINS, NamespaceName, column_data, hash_order_bytes
 from broker_core.snapshots.stored.column_file import ColumnFile
 from broker_core.snapshots.stored.refusals import Refused
 

@@ -15,8 +15,7 @@ from broker_core.change_log import CatalogVersion
 from broker_core.compact_json import compact_json
 from broker_core.errors import InvalidName
 from broker_core.listing import crc_text, extend_crc
-from broker_core.names import Mode, NamespaceName
-from broker_core.names.namespace_name import MAX_NAMESPACE
+from broker_core.names import MAX_NAMESPACE, Mode, NamespaceName
 from broker_core.snapshots.stored.column_file import FileReference
 from broker_core.snapshots.stored.refusals import Refused
 

@@ -23,8 +23,7 @@ from pydantic import ValidationError
 
 from broker_core.change_log import CatalogVersion
 from broker_core.listing import Chunk
-from broker_core.names import Mode, NamespaceName
-from broker_core.names.system_topics import system_topics_rule
+from broker_core.names import Mode, NamespaceName, system_topics_rule
 from broker_core.snapshots.stored.chunk_columns import chunk_of, file_of, in_order
 from broker_core.snapshots.stored.column_file import FileReference, read_columns
 from broker_core.snapshots.stored.manifest import Manifest, manifest_name

@@ -16,10 +16,14 @@ from broker_core.counted import counted
 from broker_core.kafka.topic_names import legal_names
 from broker_core.listing import Details, TopicRow, TopicTable
 from broker_core.logs import shown
-from broker_core.names import PERSISTENT, NamespaceName
-from broker_core.names.name_columns import column_data, system_topics
-from broker_core.names.partition_columns import partitioned_local_names
-from broker_core.names.partition_suffix import PARTITION_SUFFIX
+from broker_core.names import (
+    PARTITION_SUFFIX,
+    PERSISTENT,
+    NamespaceName,
+    column_data,
+    partitioned_local_names,
+    system_topics,
+)
 from broker_core.wire.kafka import ZERO_ID
 from broker_core.wire.kafka.topic_fragments import PlacedTopics
 

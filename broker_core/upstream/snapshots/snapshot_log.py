@@ -21,8 +21,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from broker_core.change_log import CatalogVersion, Change, Changes, Gap, ListedNames, Operation
 from broker_core.listing import Listing, topic_names
-from broker_core.names import NamespaceName, TopicName
-from broker_core.names.listed_names import NOTHING
+from broker_core.names import NOTHING, NamespaceName, TopicName
 from broker_core.upstream.snapshots.topic_store import SHARED, View
 
 __all__ = ["MOST_STEP", "MoveLogs", "Place", "SnapshotLog"]

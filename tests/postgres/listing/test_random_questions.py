@@ -14,7 +14,7 @@ from broker_core.errors import InvalidPattern
 from broker_core.listing.hashes.topics_hash import topics_hash
 from broker_core.names import Mode, NamespaceName
 from broker_core.names.partition_suffix import partitioned_local_name
-from broker_core.names.system_topics import is_system_topic
+from broker_core.names.system_names import is_system_topic
 from broker_core.patterns import compile_pattern
 from broker_core.patterns.scheme import strip_scheme
 from broker_core_postgres.listing import listing_sql as statements

@@ -77,7 +77,7 @@ async def create_topics(
 def _described(result: CreateTopicsResult, name: str) -> dict[str, Any]:
     """The facts of a new topic; ``null`` if the server does not send them."""
     from broker_core.client.kafka import KafkaException
-    from broker_core.names.topic_id import topic_id_text
+    from broker_core.names import topic_id_text
 
     try:
         return {

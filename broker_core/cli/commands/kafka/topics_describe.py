@@ -74,7 +74,7 @@ async def describe_topics(
 
 
 def _described(topic: TopicDescription) -> dict[str, Any]:
-    from broker_core.names.topic_id import topic_id_text
+    from broker_core.names import topic_id_text
 
     described: dict[str, Any] = {
         "name": topic.name,

@@ -68,7 +68,7 @@ async def list_topics(
     from broker_core.cli.error_line import say
     from broker_core.cli.options.question import UnusableQuestion
     from broker_core.cli.printed_output import print_json, print_lines, print_table
-    from broker_core.names.topic_id import topic_id_text
+    from broker_core.names import topic_id_text
 
     if ids and form == "names":
         raise UnusableQuestion("--ids goes with --format table or json")

@@ -27,8 +27,7 @@ from broker_core.catalog import (
     deletion,
     merge,
 )
-from broker_core.names import DOMAINS, TopicName
-from broker_core.names.partition_suffix import PARTITION_SUFFIX
+from broker_core.names import DOMAINS, PARTITION_SUFFIX, TopicName
 from broker_core.servers.http.admin.bodies import PARTITIONS, PROPERTIES, partitions_in, properties_in
 from broker_core.servers.http.admin.lookups import described
 from broker_core.servers.http.admin.paths import ADMIN, declared

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from typing import Final
 
 from broker_core.catalog import PreconditionFailed, TopicRecord
-from broker_core.names.listed_names import ListedNames
+from broker_core.names import ListedNames
 from broker_core.servers.http.api.operation import Parameter, Schema
 
 __all__ = [

@@ -9,7 +9,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from broker_core.compact_json import ascii_json
-from broker_core.names.namespace_name import MAX_NAMESPACE
+from broker_core.names import MAX_NAMESPACE
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import schema_of
 from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right

@@ -9,8 +9,7 @@ from pydantic import Field
 
 from broker_core.access import RULE_ACTIONS
 from broker_core.errors import InvalidName
-from broker_core.names import NamespaceName
-from broker_core.names.namespace_name import MAX_NAMESPACE
+from broker_core.names import MAX_NAMESPACE, NamespaceName
 from broker_core.redaction import quoted
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import JsonObject, time_text

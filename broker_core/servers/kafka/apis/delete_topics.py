@@ -9,8 +9,7 @@ from typing import Final
 
 from broker_core.catalog import Edit, TopicMissing, TopicRecord, TopicWrite, deletion
 from broker_core.kafka.acls.bindings import CLUSTER_NAME, Operation, ResourceType
-from broker_core.names import PERSISTENT
-from broker_core.names.topic_id import topic_id_text
+from broker_core.names import PERSISTENT, topic_id_text
 from broker_core.servers.kafka.call import KafkaCall
 from broker_core.servers.kafka.handler_row import HandlerRow, audited, row_of
 from broker_core.servers.kafka.named_topics import NamedTopic

@@ -9,8 +9,7 @@ from typing import Any, Final
 
 from broker_core.kafka.topic_names import is_legal
 from broker_core.logs import shown
-from broker_core.names import PERSISTENT
-from broker_core.names.topic_id import topic_id_text
+from broker_core.names import PERSISTENT, topic_id_text
 from broker_core.servers.kafka.apis.acls import none_created, none_deleted, told_created, told_deleted
 from broker_core.servers.kafka.apis.create_topics import collision
 from broker_core.servers.kafka.call import KafkaCall

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from broker_core.kafka.topic_names import internal_names
 from broker_core.listing import TopicChunk, TopicRow
-from broker_core.names.name_columns import column_data
+from broker_core.names import column_data
 from broker_core.wire.kafka.api import Api
 from broker_core.wire.kafka.fields import Fields
 from broker_core.wire.kafka.known_apis import NOT_ASKED

@@ -17,8 +17,7 @@ from broker_core.catalog import MeantNames, NamespaceCount, NamespaceState, read
 from broker_core.compact_json import ascii_json, ascii_text
 from broker_core.concurrency import loop_turn
 from broker_core.errors import ListingFailed
-from broker_core.names import NamespaceName
-from broker_core.names.namespace_name import MAX_NAMESPACE
+from broker_core.names import MAX_NAMESPACE, NamespaceName
 from broker_core.plugins import RefusedByPlugin
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import JsonObject

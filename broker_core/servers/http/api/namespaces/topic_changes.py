@@ -12,7 +12,7 @@ from pydantic import Field
 from broker_core.catalog import CatalogLogReader, topic_id_text
 from broker_core.change_log import CatalogVersion, Change, ChangeLog, Changes, Gap
 from broker_core.errors import InvalidName
-from broker_core.names.listed_names import ListedNames
+from broker_core.names import ListedNames
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import JsonObject, time_text
 from broker_core.servers.http.api.namespaces.plugin_views import exact_log

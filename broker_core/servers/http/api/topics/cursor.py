@@ -15,8 +15,7 @@ from typing import Final
 import google_crc32c
 
 from broker_core.listing import NO_PARTITION, Position
-from broker_core.names import NamespaceName, TopicName
-from broker_core.names.topic_name import MAX_NAME_BYTES
+from broker_core.names import MAX_NAME_BYTES, NamespaceName, TopicName
 
 __all__ = ["MAX_CURSOR", "cursor_of", "read_cursor"]
 

@@ -12,8 +12,7 @@ from typing import Any, Final
 
 from broker_core.errors import Cause
 from broker_core.listing import SHOWN_DETAILS, Page, PageWalk, Position
-from broker_core.names import NamespaceName
-from broker_core.names.partition_suffix import MAX_PARTITION_INDEX
+from broker_core.names import MAX_PARTITION_INDEX, NamespaceName
 from broker_core.pipeline import Answer, QuestionWarning
 from broker_core.plugin_api import ListingRequest
 from broker_core.redaction import quoted

@@ -19,8 +19,7 @@ from broker_core.catalog import (
     merge,
     replacement,
 )
-from broker_core.names import TopicName
-from broker_core.names.listed_names import MAX_PARTITIONS
+from broker_core.names import MAX_PARTITIONS, TopicName
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.etag import IF_MATCH, IF_NONE_MATCH, check_conditions, topic_etag
 from broker_core.servers.http.api.json_object import whole

@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field
 
 from broker_core.bounds import MAX_REPLICATION
 from broker_core.guards import Deletions
-from broker_core.names.listed_names import MAX_PARTITIONS
+from broker_core.names import MAX_PARTITIONS
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import JsonObject, schema_of
 from broker_core.servers.http.api.operation import (
