@@ -24,7 +24,7 @@ from broker_core.names import (
     TopicName,
     name_columns,
 )
-from broker_core.names import system_topics as rules
+from broker_core.names import system_names as rules
 from broker_core.names.name_columns import (
     as_column,
     check_local_names,
