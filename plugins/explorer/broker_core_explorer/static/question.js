@@ -290,7 +290,7 @@ const PARTITION = /-partition-\d+$/;
 const SCHEME = /^(?:non-)?persistent:\/\//;
 
 /** @type {F.text} */
-export const literal = (text) => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
+export const literal = (text) => text.replace(RegExp(META, 'g'), '\\$&');
 
 export const SPACE = 'It begins or ends with a space.';
 /** Mistakes, what is meant, and why. @type {[RegExp, string, string][]} */
@@ -308,8 +308,7 @@ function fullPattern(typed, namespace) {
   if (typed === '') return { full: '', shift: 0 };
   const body = typed.replace(/^\^/, '').replace(SCHEME, '');
   const before = `${literal(namespace)}/`;
-  if (body.startsWith(before) || body.startsWith(`${namespace}/`)) return { full: typed, shift: 0 };
-  if (SCHEME.test(typed)) return { full: typed, shift: 0 };
+  if (SCHEME.test(typed) || body.startsWith(before) || body.startsWith(`${namespace}/`)) return { full: typed, shift: 0 };
   const open = atoms(body).some((atom) => atom.text === '|') ? '(?:' : '';
   return { full: before + open + body + (open && ')'), shift: before.length + open.length - (typed.length - body.length) };
 }

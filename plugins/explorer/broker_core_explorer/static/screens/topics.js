@@ -102,15 +102,13 @@ function Listing({ found, load, stale, last, turn }) {
 export const topicLink = (question, name) => link(['topic', ...question.namespace.split('/'), shortName(question.namespace, name)], queryOf(question));
 
 function MarkedName({ name, namespace, marks }) {
-  const shown = name.length - shortName(namespace, name).length;
-  const found = marks(name);
   const pieces = [];
-  let at = shown;
-  for (const [start, end, captured] of found) {
+  let at = name.length - shortName(namespace, name).length;
+  for (const [start, end, captured] of marks(name)) {
     if (end <= at) continue;
     if (start > at) pieces.push(name.slice(at, start));
     const text = name.slice(Math.max(start, at), end);
-    pieces.push(captured ? html`<mark class="captured">${text}</mark>` : html`<mark class="literal">${text}</mark>`);
+    pieces.push(html`<mark class=${captured ? 'captured' : 'literal'}>${text}</mark>`);
     at = end;
   }
   pieces.push(name.slice(at));
@@ -308,7 +306,7 @@ export function Topic({ place }) {
             ['Full name', html`<code>${topic.name}</code>`],
             ['Partitions', topic.partitions ? number(topic.partitions) : 'none: it is not partitioned'],
             ['Id', topic.topic_id ? html`<code>${topic.topic_id}</code>` : 'none'],
-            ['Made', topic.created ? html`<span title=${time(topic.created)}>${time(topic.created)} (${ago(topic.created)})</span>` : 'not known'],
+            ['Made', topic.created ? `${time(topic.created)} (${ago(topic.created)})` : 'not known'],
             ...(topic.replication === null || topic.replication === undefined ? [] : [['Replicas asked for', number(topic.replication)]]),
           ]} /></section>
           <section class="panel"><h2>Properties</h2>
