@@ -6,11 +6,12 @@ import csv
 import json
 import re
 import subprocess
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from tests.explorer.conftest import CHANGE, HOSTILE, HOSTILE_NAMES, signed_in
+from tests.explorer.conftest import CHANGE, HOSTILE, HOSTILE_NAMES, TOPICS, signed_in
 from tests.support.eventually import eventually_sync
 from tests.support.served import Served
 from tests.support.watched_page import WatchedPage
@@ -435,6 +436,40 @@ def test_live_shows_what_comes_and_goes(page_of: Open, served: Served) -> None:
     eventually_sync(lambda: page.page.evaluate(drawn), what="the changes are drawn")
     for name in names:
         deleted(other, name)
+
+
+def test_live_says_how_many_changes_it_no_longer_keeps(
+    page_of: Open, tmp_path: Path, explored: Callable[..., Served]
+) -> None:
+    running = explored(tmp_path, TOPICS, writes=True)
+    page = page_of(running, "live/public/default?q=new-.*")
+    page.see("Nothing has changed yet")
+    page.page.get_by_role("button", name="Pause").click()
+    page.see("paused")
+    request = urllib.request.Request(
+        f"http://{running.ready['http']}/v1/namespaces/public/default/topics:import",
+        b"".join(b'{"name": "new-%d"}\n' % number for number in range(1500)),
+        {"Content-Type": "application/x-ndjson"},
+    )
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        assert answer.status == 200
+    page.see("1,500 came, 0 went, 1,500 since the pause; no longer kept: 1,000 changes")
+    assert page.page.get_by_text("Nothing has changed yet").count() == 0
+    page.page.get_by_role("button", name="Go on").click()
+    page.see("1 to 60 of 500")
+    page.see("1,500 came, 0 went; no longer kept: 1,000 changes")
+    assert page.page.get_by_role("button", name="Newer").is_disabled()
+    for first in range(61, 500, 60):
+        page.page.get_by_role("button", name="Older").click()
+        page.see(f"{first} to {min(first + 59, 500)} of 500")
+    page.see("paused")  # what is looked at stays
+    assert page.page.locator(".events li").count() == 20
+    assert page.page.get_by_role("button", name="Older").is_disabled()
+    assert not page.axe()
+    page.page.get_by_role("button", name="Newer").click()
+    page.see("421 to 480 of 500")
+    page.page.get_by_role("button", name="Go on").click()
+    page.see("1 to 60 of 500")
 
 
 def test_a_topic_is_changed_and_deleted(page_of: Open, served: Served) -> None:

@@ -1,9 +1,8 @@
-// What happens on the server: its state; its plugins and their screens; Kafka, followed questions and held listings, as such
-import { Fragment, ROOT, ago, anything, askAgain, clockTime, counted, date, duration, go, h, html, link, linkIn, number, ofNamespace, percent, size, time, useAsk, useEffect, useErrorBoundary, useGet, useMemo, usePage, useRef, useSettled, useState, useVisible } from '../page.js';
+// What happens on the server: its state; its plugins and their screens; topics as they come and go.
+import { ApiError, Fragment, ROOT, ago, anything, askAgain, clockTime, counted, date, duration, go, h, html, link, linkIn, number, ofNamespace, percent, size, time, useAsk, useEffect, useErrorBoundary, useGet, useMemo, usePage, useRef, useSettled, useState, useVisible } from '../page.js';
 import { Answer, Badge, Empty, Facts, Failure, Field, Pairs, Table, TextInput, Title, Waiting } from '../parts.js';
 import { QuestionForm, isRefused, parametersOf, queryOf, questionOf } from '../question.js';
 import { Head, Known, topicLink } from './topics.js';
-// screens; topics as they come and go.
 
 const EVERY = { every: 10_000 };
 const MONITOR = 'monitor in all namespaces';
@@ -331,10 +330,10 @@ export function Live({ place }) {
   const key = useSettled(`${question.namespace}?${queryOf(own)}`, 250);
   const visible = useVisible();
   const [paused, pause] = useState(false);
+  const [from, setFrom] = useState(0);
   const [, draw] = useState(0);
   // What has come waits here for the next frame: a thousand changes a second are sixty drawings.
-  const { current: live } = useRef(/** @type {any} */ ({ connected: false, error: null, events: [], waiting: [], added: 0, removed: 0, serial: 0, frame: 0 }));
-  const last = useRef({ key: '', id: '' });
+  const { current: live } = useRef(/** @type {any} */ ({ connected: false, error: null, id: '', events: [], waiting: [], added: 0, removed: 0, before: 0, frame: 0 }));
   live.paused = paused;
   const soon = (changed = {}) => {
     Object.assign(live, changed);
@@ -344,15 +343,20 @@ export function Live({ place }) {
       draw((turn) => turn + 1);
     });
   };
-  const clear = () => soon({ events: [], waiting: [], added: 0, removed: 0 });
-  useEffect(clear, [key]);
+  const clear = () => {
+    setFrom(0);
+    soon({ events: [], waiting: [], added: 0, removed: 0, before: 0 });
+  };
+  useEffect(() => {
+    live.id = '';
+    clear();
+  }, [key]);
   useEffect(() => {
     if (!visible) return undefined; // a hidden tab costs the server nothing
     const controller = new AbortController();
     let timer = 0;
-    if (last.current.key !== key) last.current = { key, id: '' };
     const event = (name, data, id) => {
-      if (id) last.current.id = id;
+      if (id) live.id = id;
       if (name === 'snapshot') {
         // Names of a snapshot are not kept: only its end is read.
         const part = Number(/"part":(\d+),"last":/.exec(data.slice(-400))?.[1] || 0);
@@ -360,20 +364,20 @@ export function Live({ place }) {
       } else if (name === 'added' || name === 'removed') {
         const { items } = JSON.parse(data);
         const at = Date.now();
-        for (const each of items) live.waiting.push({ id: (live.serial += 1), kind: name, name: each, at });
+        for (const each of items) live.waiting.push({ kind: name, name: each, at });
         live.waiting.splice(0, live.waiting.length - KEPT);
         soon({ [name]: live[name] + items.length });
       } else if (name === 'resumed') soon({ connected: true });
       else if (name === 'error') {
         const problem = JSON.parse(data);
-        soon({ error: { status: problem.status, message: problem.detail, cause_: problem.cause, problem } });
+        soon({ error: new ApiError(problem.status, problem) });
       }
     };
     const run = async () => {
-      soon({ connected: last.current.id !== '' && live.connected, error: null });
+      soon({ connected: live.id !== '' && live.connected, error: null });
       try {
         await api.events(`${ofNamespace(question.namespace)}/topics`, parametersOf(question), {
-          signal: controller.signal, last: last.current.id, event,
+          signal: controller.signal, last: live.id, event,
         });
       } catch (error) {
         if (controller.signal.aborted) return;
@@ -389,7 +393,16 @@ export function Live({ place }) {
   }, [key, visible, epoch]);
   useEffect(() => () => cancelAnimationFrame(live.frame), []);
 
-  const { connected, error, events, waiting, added, removed, reading } = live;
+  const { connected, error, events, added, removed, reading } = live;
+  const came = added + removed;
+  const lost = came - events.length - live.waiting.length;
+  const to = Math.min(from + SHOWN, events.length);
+  const turn = (pausing, first) => {
+    if (pausing !== paused) live.before = came;
+    pause(pausing);
+    setFrom(first);
+    soon();
+  };
   return html`<${Head} question=${question} now="live" />
     <${QuestionForm} screen="live" question=${question} error=${error} asks=${false} />
     ${question.as && html`<p class="notice warn">Live shows what you see, not what ${question.as.role ? html`the role <bdi>${question.as.role}</bdi>` : 'somebody else'} sees.</p>`}
@@ -397,18 +410,16 @@ export function Live({ place }) {
       <p class="result" role="status">${error ? html`<${Badge} kind="bad">${error.status === 0 ? 'not connected, trying again' : 'stopped'}<//>`
         : !connected ? html`<${Badge} kind="plain">${reading ? `reading ${number(reading)} names` : 'connecting'}<//>`
         : paused ? html`<${Badge} kind="warn">paused<//>` : html`<${Badge} kind="good">live<//>`}
-        ${' '}<span class="muted">${number(added)} came, ${number(removed)} went${paused && waiting.length ? `, ${number(waiting.length)} since the pause` : ''}</span></p>
-      <button type="button" aria-pressed=${paused} onClick=${() => {
-        pause(!paused);
-        soon();
-      }}>${paused ? 'Go on' : 'Pause'}</button>
+        ${' '}<span class="muted">${number(added)} came, ${number(removed)} went${paused && came > live.before ? `, ${number(came - live.before)} since the pause` : ''}${lost ? `; no longer kept: ${counted(lost, 'change')}` : ''}</span></p>
+      <button type="button" aria-pressed=${paused} onClick=${() => turn(!paused, 0)}>${paused ? 'Go on' : 'Pause'}</button>
       <button type="button" disabled=${!events.length} onClick=${clear}>Clear</button>
     </div>
     ${error && error.status !== 0 && !isRefused(error) && html`<${Failure} error=${error} what="the changes" rights="list" />`}
-    ${events.length ? html`<ol class="events" aria-label="Changes, newest first">${events.slice(0, SHOWN).map((each) => html`<li key=${each.id} class=${each.kind}>
+    ${events.length ? html`<ol class="events" aria-label="Changes, newest first">${events.slice(from, to).map((each) => html`<li key=${each} class=${each.kind}>
       <time datetime=${new Date(each.at).toISOString()}>${clockTime(each.at)}</time>
       <span class="sign" aria-hidden="true">${each.kind === 'added' ? '+' : '−'}</span><span class="hidden-text">${each.kind === 'added' ? 'came' : 'went'}</span>
       <a href=${topicLink(question, each.name)}><bdi>${each.name}</bdi></a></li>`)}</ol>
-      ${events.length > SHOWN && html`<p class="muted">${number(events.length - SHOWN)} older changes are kept but not shown.</p>`}`
-      : connected && !error ? html`<${Known} namespace=${question.namespace}><${Empty} title="Nothing has changed yet"><p>Topics that come and go show here at once.</p><//><//>` : null}`;
+      ${events.length > SHOWN && html`<div class="line"><button type="button" disabled=${!from} onClick=${() => turn(true, from - SHOWN)}>Newer</button>
+        <button type="button" disabled=${to === events.length} onClick=${() => turn(true, to)}>Older</button> <span class="muted" role="status">${number(from + 1)} to ${number(to)} of ${number(events.length)}</span></div>`}`
+      : connected && !error && !came ? html`<${Known} namespace=${question.namespace}><${Empty} title="Nothing has changed yet"><p>Topics that come and go show here at once.</p><//><//>` : null}`;
 }
