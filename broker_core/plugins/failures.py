@@ -34,6 +34,7 @@ class ChainStep:
     ``seconds`` its duration; ``error`` a description of the failure for the operator (it may quote the plugin's
     exception). If ``stale`` is not ``None``, a former answer, so many seconds old, replaces that failure. ``kept``: the
     plugin was not asked, since its ``version`` is that of the kept answer. ``why`` is the plugin's reason for passing.
+    ``shown`` is how many of the names a mask shows.
     """
 
     plugin: str
@@ -44,6 +45,7 @@ class ChainStep:
     kept: bool = False
     version: str | None = None
     why: str | None = None
+    shown: int | None = None
 
 
 class PluginFailed(ListingFailed):

@@ -280,21 +280,25 @@ def _pattern(question: ListingRequest, topic: TopicName) -> Step:
 
 
 async def _masks(pipeline: Pipeline, question: ListingRequest, topic: TopicName, known: Known) -> Step:
-    """The names of the topic that the masks show; each plugin is asked, so the first that hides all is known.
+    """The names of the topic that the masks show; a mask that hides all of them alone is named alone.
 
     Of a topic that is not there they are asked by its name, since one that is made is hidden no less.
     """
     columns = list(known.masked(topic)) if known.exists and topic.partition < 0 else []
     names = columns[0][:_MOST_NAMES] if columns else pa.array([str(topic)], pa.large_string())
     steps: list[ChainStep] = []
-    plugins = ", ".join(pipeline.dispatcher.mask_hook.plugins(topic.namespace))
     try:
         mask = await pipeline.dispatcher.mask_hook.visible(question, names, steps=steps)
     except ListingFailed as failure:
         return _failed("masks", failure, "the plugin must answer")
     shown = len(names) if mask is None else mask.true_count
     if shown:
+        plugins = ", ".join(each.plugin for each in steps)
         return Step("masks", True, plugins, f"{shown} of {counted(len(names), 'name')} shown")
+    hiding = [each.plugin for each in steps if each.shown == 0] or [
+        each.plugin for each in steps if each.shown != len(names)
+    ]
+    plugins = ", ".join(hiding)
     return Step(
         "masks", False, plugins, "it is hidden from this client", f"{plugins} must show it to this client"
     )

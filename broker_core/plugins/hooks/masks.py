@@ -101,7 +101,8 @@ class MaskHook:
                 await self.check_mask(caller.name, topics, own, partial(_ask_again, caller, request))
             mask = and_masks(mask, own)
             if steps is not None:
-                steps.append(ChainStep(caller.name, "mask", clock() - started))
+                shown = length if own is None else own.true_count
+                steps.append(ChainStep(caller.name, "mask", clock() - started, shown=shown))
         return mask
 
 

@@ -10,6 +10,7 @@ from pydantic import Field
 from broker_core.access import Access
 from broker_core.catalog import topic_id_text
 from broker_core.change_log import Change, ListedNames, Operation
+from broker_core.counted import counted
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import JsonObject, time_text
 from broker_core.servers.http.api.namespaces.show_topic import asked_by
@@ -61,9 +62,10 @@ class _History(JsonObject):
     topic: str
     items: list[_Change] = Field(description="The newest is first.")
     complete: bool = Field(
-        description="Whether the log reaches back to the first version of the namespace (where masks hide topics, to "
-        "the change that made this one), and all is shown."
+        description="Whether the log reaches back to the first version of the namespace, and all is shown; false "
+        "where masks hide topics."
     )
+    says: str | None = Field(description="What is missing, in words; null if nothing is.")
 
 
 _EXAMPLE: Final = {
@@ -79,7 +81,14 @@ _EXAMPLE: Final = {
         }
     ],
     "complete": True,
+    "says": None,
 }
+
+
+_MASKED: Final = (
+    "Plugins hide topics of this namespace: only a topic that is there for you has a history, from the change that "
+    "made it."
+)
 
 
 def operations(_services: ApiServices) -> list[ApiOperation]:
@@ -118,17 +127,21 @@ async def _show(request: ApiRequest) -> web.StreamResponse:
         raise refused(409, "plugins list topics of this namespace, so its change log is not what clients see")
     assert services.change_log is not None
     changes, begin = await services.change_log.history(topic, limit)
-    complete = not begin.number and len(changes) < limit
+    says = None
+    if len(changes) >= limit:
+        says = f"The history was cut after {counted(limit, 'change')}; there may be older ones."
+    elif begin.number:
+        says = "Older changes are no longer in the log."
     if pipeline.dispatcher.masks(topic.namespace):
         (found,) = await services.find.by_name(asked_by(request), [topic])
         if found.failure is not None:
             raise found.failure
         its_id = None if found.record is None else found.record.topic_id
         changes = [each for each in changes if each.topic_id == its_id]
-        complete = its_id is None or any(each.operation is Operation.CREATE for each in changes)
+        says = _MASKED
     hides = pipeline.hides(request.asker, topic.namespace)
     items = [] if topic.is_system else [_Change.of(each, counts_hidden=hides) for each in changes]
-    return _History(topic=str(topic), items=items, complete=complete).response()
+    return _History(topic=str(topic), items=items, complete=says is None, says=says).response()
 
 
 def _state(listed: ListedNames, properties: object, configs: object) -> _State:

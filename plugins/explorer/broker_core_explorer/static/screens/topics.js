@@ -352,7 +352,7 @@ function Properties({ of }) {
 }
 
 function History({ found }) {
-  if (!found.items.length) return html`<p class="muted">The change log knows nothing of this name${found.complete ? '' : ' since it begins'}.</p>`;
+  if (!found.items.length) return html`<p class="muted">${found.says || 'The change log knows nothing of this name.'}</p>`;
   const words = { create: ['Made', 'good'], update: ['Changed', 'plain'], delete: ['Deleted', 'bad'] };
   return html`<ol class="history">${found.items.map((each, index) => {
     const [word, kind] = words[each.operation] || [each.operation, 'plain'];
@@ -361,7 +361,7 @@ function History({ found }) {
       ${each.time && html`<time datetime=${each.time}>${time(each.time)}</time> <span class="muted">${ago(each.time)}${each.version === null ? '' : `, version ${number(each.version)}`}</span>`}</div>
       <${Difference} before=${each.before} after=${each.after} />
       ${again && html`<p class="muted">Another topic of the same name, with the id <code>${each.topic_id}</code>.</p>`}</li>`;
-  })}</ol>${found.complete ? null : html`<p class="muted">Older changes are no longer in the log.</p>`}`;
+  })}</ol>${found.says && html`<p class="muted">${found.says}</p>`}`;
 }
 
 /** A property may be named as a member of each object is. */

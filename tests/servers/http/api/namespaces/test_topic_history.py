@@ -39,11 +39,12 @@ async def test_a_topic_is_known_from_its_making_to_its_end_and_again(served: Api
     assert (await served.ask(f"{NAMESPACE}/topics/new-partition-1/history")).json["items"] == said["items"]
     short = (await served.ask(f"{PATH}?limit=1")).json
     assert (short["items"], short["complete"]) == ([again], False)
+    assert short["says"] == "The history was cut after 1 change; there may be older ones."
 
 
 async def test_a_name_that_never_was_has_no_history(served: ApiServed) -> None:
     said = await served.ask(PATH)
-    assert said.json == {"topic": str(NEW), "items": [], "complete": True}
+    assert said.json == {"topic": str(NEW), "items": [], "complete": True, "says": None}
     assert (await served.ask("/v1/namespaces/no/where/topics/x/history")).json["complete"] is True
 
 
@@ -62,9 +63,11 @@ async def test_it_tells_nothing_that_a_listing_hides(tmp_path: Path) -> None:
         said = (await served.ask(PATH)).json
         # Not the topic before, and no version: that counts what is hidden.
         assert [(each["operation"], each["version"]) for each in said["items"]] == [("create", None)]
-        assert said["complete"] is True
-        said = (await served.ask(f"{NAMESPACE}/topics/hidden/history")).json
-        assert said == {"topic": str(hidden), "items": [], "complete": True}
+        assert (said["complete"], "Plugins hide topics" in said["says"]) == (False, True)
+        # Nothing tells a hidden topic from one that never was.
+        for other in (hidden, TopicName("persistent", NEW.namespace, "never")):
+            found = (await served.ask(f"{NAMESPACE}/topics/{other.local}/history")).json
+            assert found == {**said, "topic": str(other), "items": []}
 
     def fails(topics: Any) -> pa.BooleanArray:
         raise ValueError(f"no mask of {len(topics)} topics today")

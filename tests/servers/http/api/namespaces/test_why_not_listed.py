@@ -175,6 +175,15 @@ async def test_plugins_that_hide_or_refuse_are_named(tmp_path: Path) -> None:
         assert (missing["blocked_by"], missing["steps"][-1]["step"]) == ("exists", "masks")
         assert changes_of(missing) == []  # it would be hidden
         assert len(changes_of(await why(served, "bill"))) == 1
+    (tmp_path / "two").mkdir()
+    masks = {"shows": PluginOf(visible=lambda topics: None), "hides": PluginOf(visible=visible)}
+    async with api_served(tmp_path / "two", plugins=masks) as served:
+        (hidden,), (shown,) = [
+            [each for each in (await why(served, name))["steps"] if each["step"] == "masks"]
+            for name in ("bills", "orders")
+        ]
+        assert (hidden["by"], hidden["needs"]) == ("hides", "hides must show it to this client")
+        assert (shown["passes"], set(shown["by"].split(", "))) == (True, {"shows", "hides"})
 
     def gate(access: Access) -> Refused | None:
         if access.action == "list" and access.asker.role == "other":
