@@ -15,13 +15,7 @@ from broker_core.access import Sessions
 from broker_core.broker import live_parts
 from broker_core.broker.broker_handle import BrokerHandle
 from broker_core.broker.pulsar_gateway import Gateway
-from broker_core.catalog import (
-    AsyncCatalog,
-    CatalogLister,
-    CatalogLogReader,
-    SqliteCatalog,
-    show_catalog,
-)
+from broker_core.catalog import AsyncCatalog, CatalogLister, CatalogLogReader, SqliteCatalog, show_catalog
 from broker_core.guards import ShrinkGuard
 from broker_core.memory import Permits
 from broker_core.metrics import Metrics, show_permits

@@ -64,7 +64,8 @@ from broker_core.catalog.topic_decisions import replacement as replacement
 from broker_core.catalog.topic_files.export_file import ExportFormat, export_topics, has_odd_names
 from broker_core.catalog.topic_files.import_file import Allow as Allow
 from broker_core.catalog.topic_files.import_file import ImportReport, import_topics
-from broker_core.catalog.topic_files.topic_file_reader import TopicLines, TopicRows, topic_in_namespace
+from broker_core.catalog.topic_files.local_or_full_name import topic_in_namespace
+from broker_core.catalog.topic_files.topic_file_reader import TopicLines, TopicRows
 from broker_core.catalog.topic_record import Catalog, TopicRecord
 from broker_core.change_log import CatalogVersion, Change, Changes, Gap, ListedNames, Operation
 from broker_core.lazy_exports import lazy_exports

@@ -182,10 +182,7 @@ class Listing(Sealed):
         return found.astype(np.int64)
 
     def locate(self, names: Names) -> tuple[_Array, _Array]:
-        """For each full name its row, or the row that it would be inserted before (int64), and whether it is there.
-
-        A binary search for each.
-        """
+        """By a binary search, for each full name its row or that of the next name (int64), and whether it is there."""
         return locate(data_of(self), hash_order_keys(as_column(names)))
 
     def difference(self, older: Listing) -> tuple[Selection, Selection]:

@@ -17,12 +17,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, BinaryIO, Final, cast
 
-from broker_core.catalog import (
-    CatalogFull,
-    CatalogReadOnly,
-    ImportRefused,
-    ImportReport,
-)
+from broker_core.catalog import CatalogFull, CatalogReadOnly, ImportRefused, ImportReport
 from broker_core.concurrency import pass_lock_on
 from broker_core.errors import BrokerCoreError, Cause, ListingFailed
 from broker_core.guards import Deletions

@@ -30,6 +30,7 @@ from typing import Any, BinaryIO, Final, NamedTuple
 from broker_core.bounds import MAX_REPLICATION
 from broker_core.catalog.errors import CatalogError, ImportRefused
 from broker_core.catalog.properties import checked_text
+from broker_core.catalog.topic_files.local_or_full_name import shown_text, topic_in_namespace
 from broker_core.catalog.topic_files.odd_names import OddNames
 from broker_core.compact_json import keys_once, read_json
 from broker_core.counted import counted
@@ -39,7 +40,6 @@ from broker_core.names import (
     MAX_NAME_BYTES,
     MAX_PARTITIONS,
     PARTITION_SUFFIX,
-    PERSISTENT,
     RESERVED_IDS,
     ListedNames,
     NamespaceName,
@@ -57,7 +57,6 @@ __all__ = [
     "TopicInFile",
     "TopicLines",
     "TopicRows",
-    "topic_in_namespace",
 ]
 
 CHUNK_BYTES: Final = 8 * 1024 * 1024
@@ -105,19 +104,6 @@ class TopicFacts(NamedTuple):
             earlier.configs if self.configs is None else self.configs,
             earlier.replication if self.replication is None else self.replication,
         )
-
-
-def topic_in_namespace(namespace: NamespaceName, text: str) -> TopicName:
-    """The topic of a local or full name in a namespace; raises :exc:`~broker_core.errors.InvalidName`."""
-    if "/" not in text:
-        return TopicName(PERSISTENT, namespace, text)
-    if "://" not in text:
-        expected = "expected domain://tenant/namespace/topic, or a local name, in which a '/' is written %2F"
-        raise InvalidName(f"Invalid topic name {_shown(text)}: {expected}")
-    topic = TopicName.parse(text)
-    if topic.namespace != namespace:
-        raise InvalidName(f"Topic {_shown(text)} is not in namespace {namespace}")
-    return topic
 
 
 class TopicRows:
@@ -418,7 +404,7 @@ class TopicLines:
                 near = difflib.get_close_matches(key, _KEYS, 1)
                 known = f"known are {', '.join(_KEYS[:-1])} and {_KEYS[-1]}"
                 hint = f'did you mean "{near[0]}"?' if near else known
-                raise self._refused(number, f"unknown key {_shown(key)}: {hint}")
+                raise self._refused(number, f"unknown key {shown_text(key)}: {hint}")
 
     def _partitions(self, number: int, value: Any) -> int:
         """The number of partitions; JSON has the same type for 3.0 and 3."""
@@ -485,7 +471,7 @@ class TopicLines:
         if size > self._longest:
             raise self._refused(
                 number,
-                f"its longest listed name {_shown(name)} has {counted(size, 'byte')}, at most {self._longest}",
+                f"its longest listed name {shown_text(name)} has {counted(size, 'byte')}, at most {self._longest}",
             )
 
     def _local(self, name: str) -> tuple[int, str]:
@@ -502,7 +488,3 @@ class TopicLines:
 
     def _refused(self, number: int, reason: str) -> ImportRefused:
         return ImportRefused(self.lines + number + 1, reason)
-
-
-def _shown(text: str) -> str:
-    return repr(text if len(text) <= 200 else text[:200] + "…")

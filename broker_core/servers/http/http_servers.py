@@ -19,15 +19,7 @@ from broker_core.servers.arrival import TlsEntrance
 from broker_core.servers.http.admin import admin_apis
 from broker_core.servers.http.admin_socket import AdminSocket
 from broker_core.servers.http.allowed_questions import AllowedQuestions
-from broker_core.servers.http.api import (
-    Admit,
-    Api,
-    ApiAdmission,
-    ApiServices,
-    ScreenObject,
-    WebPages,
-    v1_api,
-)
+from broker_core.servers.http.api import Admit, Api, ApiAdmission, ApiServices, ScreenObject, WebPages, v1_api
 from broker_core.servers.http.endpoints import Endpoints, Readiness
 from broker_core.servers.http.http_access import HttpAccess, Needs
 from broker_core.servers.http.http_asker import operator_of

@@ -26,15 +26,7 @@ from broker_core.upstream.kafka.client_identity import ClientIdentity, identity_
 from broker_core.upstream.kafka.cluster_topics import ClusterTopics
 from broker_core.upstream.kafka.kafka_cluster import CONTROLLER, KafkaCluster
 from broker_core.upstream.snapshots import ListedTopics, View, Watcher
-from broker_core.wire.kafka import (
-    CREATE_TOPICS,
-    DELETE_TOPICS,
-    METADATA,
-    Api,
-    ErrorCode,
-    Fields,
-    error_name,
-)
+from broker_core.wire.kafka import CREATE_TOPICS, DELETE_TOPICS, METADATA, Api, ErrorCode, Fields, error_name
 from broker_core.wire.kafka.topic_fragments import PlacedAnswer, read_placed_answer
 
 __all__ = ["KafkaTopicStore"]

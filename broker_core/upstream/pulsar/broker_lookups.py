@@ -13,12 +13,7 @@ from broker_core.client import LookupSession, ServiceUrl, UnexpectedAnswer, brok
 from broker_core.memory import PermitBudget
 from broker_core.upstream.pulsar.options import UpstreamOptions
 from broker_core.upstream.pulsar.upstream_connections import UpstreamConnections
-from broker_core.wire.pulsar import (
-    LOOKUP_COMMANDS,
-    BaseCommand,
-    CommandLookupTopicResponse,
-    LookupCommand,
-)
+from broker_core.wire.pulsar import LOOKUP_COMMANDS, BaseCommand, CommandLookupTopicResponse, LookupCommand
 
 __all__ = ["Admit", "BrokerLookups"]
 

@@ -13,9 +13,7 @@ from broker_core.catalog.topic_files.topic_file_reader import (
     CHUNK_BYTES,
     MAX_LINE_BYTES,
     TopicLines,
-    topic_in_namespace,
 )
-from broker_core.errors import InvalidName
 from broker_core.names import MAX_NAME_BYTES, NamespaceName
 from broker_core.names.listed_names import MAX_PARTITIONS, ListedNames
 
@@ -339,13 +337,6 @@ def test_a_line_means_the_same_whatever_came_before_it(lines: list[tuple[str, st
     for key, (_, properties) in together.items():
         given = [each[key][1] for each in apart if isinstance(each, dict) and key in each]
         assert properties == next((text for text in reversed(given) if text is not None), None)
-
-
-def test_a_local_or_full_name_means_a_topic() -> None:
-    assert str(topic_in_namespace(NAMESPACE, "x")) == "persistent://a/b/x"
-    assert str(topic_in_namespace(NAMESPACE, "non-persistent://a/b/x")) == "non-persistent://a/b/x"
-    with pytest.raises(InvalidName, match="not in namespace a/b"):
-        topic_in_namespace(NAMESPACE, "persistent://a/c/x")
 
 
 def test_a_store_may_take_shorter_names_and_fewer_properties() -> None:

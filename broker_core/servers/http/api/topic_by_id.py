@@ -10,23 +10,12 @@ from typing import Final
 
 from aiohttp import web
 
-from broker_core.catalog import (
-    Edit,
-    PreconditionFailed,
-    TopicRecord,
-    deletion,
-    parse_topic_id,
-    topic_id_text,
-)
+from broker_core.catalog import Edit, PreconditionFailed, TopicRecord, deletion, parse_topic_id, topic_id_text
 from broker_core.errors import Cause, InvalidName, ListingFailed
 from broker_core.immutable import copied
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.etag import IF_MATCH, KNOWN, check_conditions
-from broker_core.servers.http.api.namespaces.show_topic import (
-    SHOWN_REPLIES,
-    asked_by,
-    shown,
-)
+from broker_core.servers.http.api.namespaces.show_topic import SHOWN_REPLIES, asked_by, shown
 from broker_core.servers.http.api.operation import CHANGE_PROBLEMS, Operation, Parameter, Reply, Right
 from broker_core.servers.http.api.problem_details import RequestRefused, refused
 from broker_core.servers.http.api.services import ApiServices, needs_catalog, needs_changes

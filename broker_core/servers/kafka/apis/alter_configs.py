@@ -21,12 +21,7 @@ from broker_core.kafka.configs import (
 from broker_core.kafka.topic_names import why_illegal
 from broker_core.names import PERSISTENT
 from broker_core.servers.kafka.call import KafkaCall
-from broker_core.servers.kafka.config_resources import (
-    ConfigResource,
-    is_known,
-    not_this_broker,
-    unauthorized,
-)
+from broker_core.servers.kafka.config_resources import ConfigResource, is_known, not_this_broker, unauthorized
 from broker_core.servers.kafka.handler_row import HandlerRow, audited, row_of
 from broker_core.servers.kafka.large_requests import SLICE, in_slices
 from broker_core.servers.kafka.named_topics import NamedTopic

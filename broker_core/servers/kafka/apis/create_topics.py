@@ -27,13 +27,7 @@ from broker_core.servers.kafka.created_rows import CreatedRows, encoded_rows
 from broker_core.servers.kafka.handler_row import HandlerRow, audited, row_of
 from broker_core.servers.kafka.large_requests import in_slices
 from broker_core.servers.kafka.new_topic import NewTopic, check_partitions, new_topic
-from broker_core.servers.kafka.row_error import (
-    MOST_CHANGES,
-    TOO_LARGE,
-    ChangeRefused,
-    RowError,
-    error_of,
-)
+from broker_core.servers.kafka.row_error import MOST_CHANGES, TOO_LARGE, ChangeRefused, RowError, error_of
 from broker_core.service import AuditRow, Changes
 from broker_core.wire.kafka import CREATE_TOPICS, ErrorCode, Fields
 

@@ -9,13 +9,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from broker_core.client import ClientError, ConnectionLost
-from broker_core.client.kafka import (
-    LARGE_ANSWER,
-    Cluster,
-    KafkaException,
-    NotControllerException,
-    ReadAnswer,
-)
+from broker_core.client.kafka import LARGE_ANSWER, Cluster, KafkaException, NotControllerException, ReadAnswer
 from broker_core.memory import SMALL_ANSWER, Permit
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.cluster_front import ClusterFront
