@@ -393,6 +393,9 @@ export function duration(seconds) {
   return `${whole.format(Math.round(seconds / 86400))} d`;
 }
 
+/** @type {F.shown} */
+export const milliseconds = (value) => (typeof value === 'number' ? duration(value / 1000) : '–');
+
 /** @type {F.date} */
 export function date(value) {
   const found = new Date(value ?? '');

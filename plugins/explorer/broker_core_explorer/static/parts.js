@@ -320,6 +320,6 @@ export function Rows({ label, of, state, last, total, first, load, row, href }) 
         <div class="window" role="presentation" style=${{ transform: `translateY(${from * ROW - at + top}px)` }}>${rows}</div>
       </div>
     </div>
-    ${total * ROW > height && html`<p class="where muted" aria-hidden="true">${number(Math.min(total, Math.floor(at / ROW) + 1))} to ${number(Math.min(total, Math.floor((at + height) / ROW)))} of ${number(total)}</p>`}
+    ${total * ROW > height && html`<p class="where small muted number" aria-hidden="true">${number(Math.min(total, Math.floor(at / ROW) + 1))} to ${number(Math.min(total, Math.floor((at + height) / ROW)))} of ${number(total)}</p>`}
   </div>`;
 }

@@ -172,10 +172,8 @@ export function Keep({ question, total, refused, close }) {
   <//>`;
 }
 
-/** Names of an answer, at the most. */
 const MOST_NAMES = 10_000;
 
-/** What is said of each row besides its name. */
 export const DETAIL = 'partitions,properties';
 
 /** @param {FormOf} props */

@@ -1,5 +1,5 @@
 // What happens on the server: its state; its plugins and their screens; topics as they come and go.
-import { ApiError, Fragment, ROOT, ago, anything, askAgain, clockTime, counted, date, duration, go, h, html, link, linkIn, number, ofNamespace, percent, size, time, useAsk, useEffect, useErrorBoundary, useGet, useMemo, usePage, useRef, useSettled, useState, useVisible } from '../page.js';
+import { ApiError, Fragment, ROOT, ago, anything, askAgain, clockTime, counted, date, duration, go, h, html, link, linkIn, milliseconds, number, ofNamespace, percent, size, time, useAsk, useEffect, useErrorBoundary, useGet, useMemo, usePage, useRef, useSettled, useState, useVisible } from '../page.js';
 import { Answer, Badge, Empty, Facts, Failure, Field, Pairs, Table, TextInput, Title, Waiting } from '../parts.js';
 import { QuestionForm, isRefused, parametersOf, queryOf, questionOf } from '../question.js';
 import { Head, Known, topicLink } from './topics.js';
@@ -9,12 +9,12 @@ const MONITOR = 'monitor in all namespaces';
 /** What clients notice is first. @type {any[][]} */
 const SERIES = [
   ['listings_per_s', 'Listings a second', anything],
-  ['listing_ms', 'Time of a listing', (value) => duration(value / 1000)],
+  ['listing_ms', 'Time of a listing', milliseconds],
   ['listing_errors_per_s', 'Failed listings a second', anything],
   ['connections', 'Connections', number],
   ['http_per_s', 'HTTP requests a second', anything],
   ['kafka_per_s', 'Kafka requests a second', anything],
-  ['loop_lag_ms', 'Lag of the event loop', (value) => duration(value / 1000)],
+  ['loop_lag_ms', 'Lag of the event loop', milliseconds],
   ['cpu', 'Processor', percent],
   ['rss', 'Memory of the process', size],
   ['heap_used', 'Permits: heap', size],
@@ -134,7 +134,7 @@ function Questions({ order }) {
       : html`<${Table} caption="Each question" numeric=${[2, 3, 4]} head=${['namespace', 'question', 'asked', 'mean', 'in all', 'last']}
         rows=${data.items.map((each) => [html`<bdi>${each.namespace}</bdi>`,
           html`<${QuestionLink} of=${each} />`,
-          number(each.count), duration(typeof each.mean_ms === 'number' ? each.mean_ms / 1000 : undefined), duration(each.seconds), time(each.last_asked)])} />`)}<//>`;
+          number(each.count), milliseconds(each.mean_ms), duration(each.seconds), time(each.last_asked)])} />`)}<//>`;
 }
 
 const WIDTH = 600;
@@ -191,7 +191,6 @@ export function Plugins() {
 function Plugin({ plugin, brought }) {
   const calls = Object.entries(plugin.calls || {});
   const good = plugin.state === 'enabled' || plugin.state === 'ok';
-  const milliseconds = (value) => (typeof value === 'number' ? duration(value / 1000) : '–');
   return html`<li class="panel">
     <div class="step"><h2><bdi>${plugin.name}</bdi></h2> <${Badge} kind=${good ? 'good' : /half/.test(plugin.state) ? 'warn' : 'bad'}>${plugin.state}<//>
       <span class="muted"><bdi>${[plugin.distribution, plugin.version].filter(Boolean).join(' ')}</bdi></span>
@@ -359,8 +358,8 @@ export function Live({ place }) {
       if (id) live.id = id;
       if (name === 'snapshot') {
         // Names of a snapshot are not kept: only its end is read.
-        const part = Number(/"part":(\d+),"last":/.exec(data.slice(-400))?.[1] || 0);
-        soon({ connected: /"last":true/.test(data.slice(-400)), reading: part * 1000 });
+        const [, part, end] = /"part":(\d+),"last":(\w+)/.exec(data.slice(-400)) || [];
+        soon({ connected: end === 'true', reading: Number(part) * 1000 });
       } else if (name === 'added' || name === 'removed') {
         const { items } = JSON.parse(data);
         const at = Date.now();
@@ -374,7 +373,7 @@ export function Live({ place }) {
       }
     };
     const run = async () => {
-      soon({ connected: live.id !== '' && live.connected, error: null });
+      soon({ connected: live.id && live.connected, error: null });
       try {
         await api.events(`${ofNamespace(question.namespace)}/topics`, parametersOf(question), {
           signal: controller.signal, last: live.id, event,

@@ -1,5 +1,5 @@
 // The topics of a namespace: what a question matches, and why it does not match one; one topic, its history, and changes of it.
-import { ApiError, DOTS, ago, anything, askAgain, counted, cut, duration, go, html, link, linkIn, number, ofNamespace, part, shortName, time, unchangeable, useAsk, useGet, useLayoutEffect, useMemo, usePage, useRef, useSettled, useState } from '../page.js';
+import { ApiError, DOTS, ago, anything, askAgain, counted, cut, duration, go, html, link, linkIn, milliseconds, number, ofNamespace, part, shortName, time, unchangeable, useAsk, useGet, useLayoutEffect, useMemo, usePage, useRef, useSettled, useState } from '../page.js';
 import { Answer, Badge, Command, Copy, Dialog, Empty, Facts, Failure, Field, PAGE, Pairs, Rows, Table, TextInput, Title } from '../parts.js';
 import { DETAIL, Keep, QuestionForm, SPACE, bodyOf, commandOf, isRefused, literal, marker, parametersOf, patternOf, queryOf, questionOf, useValues } from '../question.js';
 
@@ -180,7 +180,7 @@ function Cost({ data }) {
   return html`<section class="panel"><h2>How it was found</h2>
     <p>${HOW[plan?.how === 'none' && data.total ? 'all' : plan?.how] || plan?.how || ''}</p>
     <${Facts} items=${[
-      ['Time of the server', duration(typeof plan?.ms === 'number' ? plan.ms / 1000 : undefined)],
+      ['Time of the server', milliseconds(plan?.ms)],
       ['Time until shown', duration(data.took)],
       ...(plan?.required?.length ? [['Names must have', plan.required.map((each) => html`<code>${each}</code> `)]] : []),
       ...(explained ? [['Listed by', explained.lister || 'the catalogue']] : []),
