@@ -168,7 +168,7 @@ def test_a_hidden_tab_costs_no_stream(page_of: Open, served: Served) -> None:
 def test_what_a_new_user_asks(page_of: Open, served: Served) -> None:
     """Which topics a consumer with region=eu sees, why orders-7 is not among them, and what it would take."""
     page = page_of(served)
-    page.page.get_by_role("link", name="public/default").click()
+    page.page.get_by_role("option", name="public/default").click()
     page.page.get_by_label("Property region").fill("eu")
     page.see(re.compile("^39 names"))
     page.page.get_by_label("Name of the missing topic").fill("orders-7")
@@ -236,6 +236,26 @@ def test_what_a_new_user_asks(page_of: Open, served: Served) -> None:
         page.page.get_by_role("link", name="Ask in other/ns").get_attribute("href")
         == "#/why/other/ns?topic=payments"
     )
+
+
+def test_many_namespaces_are_few_elements(
+    page_of: Open, tmp_path: Path, explored: Callable[..., Served]
+) -> None:
+    running = explored(tmp_path, TOPICS, more={f"team/of-{number:04}": ["one"] for number in range(1100)})
+    page = page_of(running)
+    page.see("1,101 namespaces")
+    page.see("No more are shown: find the others by their names.")
+    rows = page.page.get_by_role("listbox", name="Namespaces")
+    assert rows.locator("*").count() <= 300
+    assert not page.axe()
+    rows.focus()
+    page.page.keyboard.press("End")
+    last = rows.get_by_role("option", selected=True)
+    assert "team/of-0998" in last.text_content()
+    assert last.get_attribute("aria-setsize") == "1000"
+    page.page.keyboard.press("Enter")
+    page.see("1 name")
+    page.holds("location.hash === '#/topics/team/of-0998'")
 
 
 def test_what_a_question_may_have_meant_instead(page_of: Open, served: Served) -> None:

@@ -1,6 +1,6 @@
 // The page: who asks, the screen of its place; the list of namespaces, and help.
 import { Api, PageContext, ROOT, ago, counted, date, go, html, link, linkIn, may, number, render, time, unchangeable, useAsk, useCallback, useEffect, useErrorBoundary, useGet, useId, useLayoutEffect, useMemo, usePage, usePlace, useRef, useSettled, useState } from './page.js';
-import { Answer, Command, Dialog, Empty, Facts, Failure, Field, Said, Table, TextInput, Title } from './parts.js';
+import { Answer, Command, Dialog, Empty, Facts, Failure, Field, Rows, Said, Table, TextInput, Title } from './parts.js';
 import { questionOf, save, savedQuestions, stored } from './question.js';
 import { Edit, Topic, Topics, Why } from './screens/topics.js';
 import { Live, PluginScreen, Plugins, Server } from './screens/server.js';
@@ -314,14 +314,14 @@ function SignIn({ why, me, close, done }) {
 const KEYS = [
   ['/', 'to the search of the screen'], ['Ctrl K', 'the palette: any screen, namespace or command'], ['?', 'this help'], ['r', 'asks again for all that is shown'],
   ['↑ ↓ Page Up Page Down Home End', 'in a list, once it has the focus'], ['Enter', 'opens the row'], ['Esc', 'closes a dialog'],
-  ['g n', 'namespaces'], ['g p', 'plugins'], ['g s', 'the server'],
+  ['g n, g p, g s', 'namespaces, plugins, the server'],
 ];
 
 const SYNTAX = [
   ['orders', 'the topic with exactly this name: a pattern matches a whole name'], ['orders-.*', 'names that begin with orders-'],
   ['.*-eu', 'names that end with -eu'], ['.*error.*', 'names that contain error'], ['sensor-[0-9]+', 'sensor- and one digit or more'],
-  ['[a-c]x, [^a-c]x', 'one of these characters, or none of them'], ['orders-(eu|us)', 'one of several'], ['orders-?', 'one or none'],
-  ['a{2,4}', 'two to four'], ['\\.', 'a dot, in place of any character'], ['(?i)ORDERS', 'large and small letters alike'], ['\\p{Greek}+', 'letters of a script'],
+  ['[a-c]x, [^a-c]x', 'one of these characters, or none of them'], ['orders-(eu|us)', 'one of several'],
+  ['a{2,4}, a?', 'two to four, one or none'], ['\\.', 'a dot, in place of any character'], ['(?i)ORDERS', 'large and small letters alike'], ['\\p{Greek}+', 'letters of a script'],
 ];
 
 const REFUSED = [['(?=…), (?!…)', 'looking ahead'], ['(?<=…), (?<!…)', 'looking behind'], ['\\1', 'what a group has matched'], ['(?>…), a++', 'groups that give nothing back']];
@@ -339,16 +339,14 @@ function Help({ place }) {
     <section><h2>What this page does</h2><p>It asks this server alone, by <code>/v1</code>, with your rights. What you ask is in the address after <code>#</code>: a link asks the same with the rights of whoever opens it.</p></section></div>`;
 }
 
-const NAMESPACES = 100;
-const MOST_NAMESPACES = 10_000;
+const MOST_NAMESPACES = 1000;
 
 function Namespaces({ place }) {
   const find = place.query.get('find') || '';
   const settled = useSettled(find, 60);
-  const [limit, setLimit] = useState(NAMESPACES);
   const words = wordsOf(settled);
   const many = words.length > MOST_WORDS;
-  const ask = useGet('namespaces', { contains: words.slice(0, MOST_WORDS), count: true, limit });
+  const ask = useGet('namespaces', { contains: words.slice(0, MOST_WORDS), count: true, limit: MOST_NAMESPACES });
   const behind = ask.error?.status === 501; // brokers hold the topics
   return html`<${Title} of="Namespaces">
     <form role="search" class="line" onSubmit=${(event) => {
@@ -359,22 +357,18 @@ function Namespaces({ place }) {
     }}>
       <${Field} label=${behind ? 'A namespace of the brokers' : 'Find a namespace'} class="grows" bad=${many && `Only the first ${MOST_WORDS} words count.`}
           hint=${behind ? 'Brokers hold the topics: type tenant/namespace and press Enter.' : 'Parts of its name, in any order. Enter opens the first.'}>
-        <${TextInput} value=${find} data-search placeholder=${behind ? 'public/default' : 'default'} set=${(text) => {
-          setLimit(NAMESPACES);
-          go(link(['namespaces'], { find: text }), { replace: true });
-        }} />
+        <${TextInput} value=${find} data-search placeholder=${behind ? 'public/default' : 'default'} set=${(text) => go(link(['namespaces'], { find: text }), { replace: true })} />
       <//>
     </form><//>
   <${KeptQuestions} />
   ${behind ? null : html`<p class="muted" role="status">${ask.data && !ask.error && (find || ask.data.items.length) ? counted(ask.data.total ?? ask.data.items.length, 'namespace') : ''}</p>
     <${Answer} ask=${ask} what="the namespaces" rights="list">${(data) => (data.items.length === 0
     ? html`<${None} find=${find} gated=${data.total === null} />`
-    : html`<${Table} caption="Namespaces" numeric=${[1, 2, 3]} head=${['namespace', 'names', 'not persistent', 'changed', 'from']} rows=${data.items.map(({ namespace, counts, changed, source }) => [
-        html`<a href=${linkIn('topics', namespace)}><bdi>${namespace}</bdi></a>`, counts ? number(counts.all) : html`<span class="muted">not counted</span>`,
-        counts?.non_persistent ? number(counts.non_persistent) : '', changed ? html`<span title=${time(changed)}>${ago(changed)}</span>` : '',
-        source === 'catalog' ? 'the catalogue' : html`<bdi>${source}</bdi>`])} />
-      ${!data.next ? null : limit < MOST_NAMESPACES ? html`<p><button type="button" onClick=${() => setLimit(Math.min(MOST_NAMESPACES, limit * 5))}>Show more</button></p>`
-    : html`<p class="muted">No more are shown: find the others by their names.</p>`}`)}<//>`}`;
+    : html`<${Rows} label="Namespaces" of=${settled} total=${data.items.length} first=${data.items} load=${null} href=${(each) => linkIn('topics', each.namespace)}
+        row=${({ namespace, counts, changed, source }) => html`<bdi>${namespace}</bdi><span class="number">${counts ? counted(counts.all, 'name') : 'not counted'}</span><span class="muted">${[
+          source === 'catalog' ? 'the catalogue' : source, changed && `changed ${ago(changed)}`, counts?.non_persistent && `${number(counts.non_persistent)} not persistent`].filter(Boolean).join(', ')}</span>`} />
+      <p class="hint narrow">Sources and times: on a wider screen.</p>
+      ${data.next && html`<p class="muted">No more are shown: find the others by their names.</p>`}`)}<//>`}`;
 }
 
 function None({ find, gated }) {
