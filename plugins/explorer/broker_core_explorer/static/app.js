@@ -26,6 +26,8 @@ const SIGNS = [['token', 'By a token', 'bearer'], ['password', 'By a password', 
 const MOST_WORDS = 8;
 
 const api = new Api();
+// Voices type them unasked.
+let lone = stored('keys') !== 'off';
 
 const wordsOf = (text) => [...new Set(text.split(/\s+/).filter(Boolean))];
 
@@ -136,7 +138,7 @@ function Shell({ first, renew, dismiss, place, away, signing, sign, again }) {
         setOpen('palette');
         return;
       }
-      if (event.ctrlKey || event.metaKey || event.altKey || target.closest('input, textarea, select, dialog')) return;
+      if (!lone || event.ctrlKey || event.metaKey || event.altKey || target.closest('input, textarea, select, dialog')) return;
       const letter = { n: 'namespaces', p: 'plugins', s: 'server' }[event.key];
       if (event.key === '/') {
         const search = /** @type {any} */ (document.querySelector('main [data-search]'));
@@ -327,13 +329,18 @@ const SYNTAX = [
 const REFUSED = [['(?=…), (?!…)', 'looking ahead'], ['(?<=…), (?<!…)', 'looking behind'], ['\\1', 'what a group has matched'], ['(?>…), a++', 'groups that give nothing back']];
 
 function Help({ place }) {
+  const [on, set] = useState(lone);
   const table = (caption, head, rows) => html`<${Table} caption=${caption} head=${head} rows=${rows.map(([text, means]) => [html`<code>${text}</code>`, means])} />`;
   const patterns = html`<section><h2>Patterns</h2>
     <p>A pattern is a regular expression of RE2. It matches the whole of <code>tenant/namespace/topic</code>, without the suffix of a partition; the page puts <code>tenant/namespace/</code> before what you type.</p>
     ${table('What RE2 takes', ['pattern', 'matches'], SYNTAX)}
     <h3>What RE2 refuses</h3><p>Whatever goes back over a name. Ask with two patterns in its place, or with a property.</p>
     ${table('What RE2 refuses', ['pattern', 'is'], REFUSED)}</section>`;
-  const keys = html`<section><h2>Keys</h2>${table('Keys', ['key', 'does'], KEYS)}</section>`;
+  const keys = html`<section><h2>Keys</h2><label class="radio"><input type="checkbox" checked=${on} onChange=${() => {
+    stored('keys', (lone = !on) ? 'on' : 'off');
+    set(lone);
+  }} /> Keys of one character act</label>
+    ${table('Keys', ['key', 'does'], KEYS)}</section>`;
   return html`<${Title} of="Help" />
     <div class="prose">${place.path[0] === 'patterns' ? html`${patterns}${keys}` : html`${keys}${patterns}`}
     <section><h2>What this page does</h2><p>It asks this server alone, by <code>/v1</code>, with your rights. What you ask is in the address after <code>#</code>: a link asks the same with the rights of whoever opens it.</p></section></div>`;
