@@ -12,7 +12,10 @@ __all__ = ["ServedRequest", "client_of"]
 
 
 class ServedRequest(web.Request):
-    """A request whose response hides the versions of Python and aiohttp, and by default is not kept by caches."""
+    """A request whose response hides the versions of Python and aiohttp, and by default is not kept by caches.
+
+    Pages of other sites cannot include the response as a script or an image.
+    """
 
     ATTRS = web.Request.ATTRS | {"connection"}
     #: The object that stands for its connection.
@@ -31,6 +34,8 @@ class ServedRequest(web.Request):
         await super()._prepare_hook(resp)
         resp.headers.popall(hdrs.SERVER, None)
         resp.headers.setdefault(hdrs.CACHE_CONTROL, "no-store")
+        resp.headers.setdefault("X-Content-Type-Options", "nosniff")
+        resp.headers.setdefault("Cross-Origin-Resource-Policy", "same-origin")
 
 
 def client_of(request: web.Request) -> Client | None:

@@ -28,6 +28,8 @@ __all__ = ["WebPages"]
 
 _READS: Final = frozenset({"GET", "HEAD"})
 _FETCH_SITE: Final = "Sec-Fetch-Site"
+_OTHERS: Final = frozenset({"cross-site", "same-site"})
+_OF_ANOTHER_SITE: Final = "a web page of another site may ask nothing here: Sec-Fetch-Site is not same-origin"
 #: An IPv6 address with or without a port; Python 3.11 drops other text after the bracket.
 _BRACKETS: Final = re.compile(r"\[[^\[\]]+\](:[0-9]*)?")
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
@@ -60,11 +62,14 @@ class WebPages:
 
         The asker has been admitted: unverified credentials do not count.
         """
+        site = request.headers.get(_FETCH_SITE, "none")
         if request.method in _READS:
+            # A link of another site may be followed; what it includes or fetches is no answer for it.
+            if site in _OTHERS and request.headers.get("Sec-Fetch-Mode") != "navigate":
+                raise _denied(_OF_ANOTHER_SITE)
             if not (request.get(PROVEN) or _is_safe_from_rebinding(request)):
                 self.check_host(request)
             return
-        site = request.headers.get(_FETCH_SITE, "none")
         if hdrs.ORIGIN not in request.headers and site == "none":
             return  # of a program
         if not (self.may_change if changes else self.has_pages):
@@ -78,7 +83,7 @@ class WebPages:
             raise _denied(
                 "a web page may change nothing by plain http from another machine: open it by https, or by localhost"
                 if site == "none"
-                else "a web page of another site may ask nothing here: Sec-Fetch-Site is not same-origin"
+                else _OF_ANOTHER_SITE
             )
 
     def check_host(self, request: web.Request) -> None:

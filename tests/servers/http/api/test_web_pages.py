@@ -142,6 +142,25 @@ async def test_two_origins_are_none(tmp_path: Path, site: Path, order: int) -> N
             assert (await served.raw(request.encode())).split(b" ", 2)[1] == status
 
 
+async def test_a_page_of_another_site_reads_nothing_and_may_have_a_link(tmp_path: Path, site: Path) -> None:
+    async with api_served(tmp_path, plugins={"page": Page(site, changes=True)}) as served:
+        for path in (LISTING, "/v1/me", "/metrics", "/plugins"):
+            for of, mode, status in (
+                ("cross-site", "no-cors", 403),
+                ("same-site", "cors", 403),
+                ("cross-site", "navigate", 200),
+                ("same-origin", "cors", 200),
+                ("none", "navigate", 200),
+            ):
+                headers = {"Sec-Fetch-Site": of, "Sec-Fetch-Mode": mode}
+                said = await served.ask(path, headers=headers)
+                assert (said.status, said.headers["X-Content-Type-Options"]) == (status, "nosniff"), (
+                    path,
+                    of,
+                )
+                assert said.headers["Cross-Origin-Resource-Policy"] == "same-origin"
+
+
 async def test_pages_that_only_read_change_nothing(tmp_path: Path, site: Path) -> None:
     async with api_served(tmp_path, plugins={"page": Page(site, changes=False)}) as served:
         headers = of_page(served, "127.0.0.1")
