@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from broker_core.listing.pages.page import NO_PARTITION, Page, Position
     from broker_core.listing.pages.page_order import first_out_of_order, in_page_order, topic_ends
     from broker_core.listing.pages.page_walk import PageBlock, PageNames, PageStart, PageWalk
-    from broker_core.listing.properties.property_counts import count_texts, count_values
+    from broker_core.listing.properties.property_counts import count_texts, count_values, values_size
     from broker_core.listing.properties.property_values import has_property_values
     from broker_core.listing.properties.select_by_properties import (
         is_quick_to_select,
@@ -168,6 +168,7 @@ __all__ = [
     "topics_hash",
     "unhashed_bytes",
     "utf16_key",
+    "values_size",
     "varint",
     "walk_fields",
 ]
@@ -224,6 +225,7 @@ __getattr__ = lazy_exports(
         "chunk_size": ".chunks.chunk_size",
         "count_texts": ".properties.property_counts",
         "count_values": ".properties.property_counts",
+        "values_size": ".properties.property_counts",
         "crc_text": ".hashes.topics_hash",
         "data_of": ".listing",
         "detail_arrow": ".rendered.details",

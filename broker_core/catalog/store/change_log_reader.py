@@ -80,15 +80,21 @@ class CatalogLogReader:
         with reading_catalog():
             return await asyncio.to_thread(self._recreated, namespace, since, gone, most)
 
-    async def history(self, topic: TopicName, most: int) -> tuple[list[Change], CatalogVersion]:
-        """The last changes of a topic, the newest first, and the version after which the log has all changes."""
+    async def history(
+        self, topic: TopicName, most: int, most_text: int
+    ) -> tuple[list[Change], CatalogVersion, bool]:
+        """The last changes of a topic, the newest first, the version after which the log has all changes, and whether
+        older ones may be left out: there are ``most`` at the most, of ``most_text`` characters that clients chose.
+        """
         await self._current()
         with reading_catalog():
-            return await asyncio.to_thread(self._history, topic, most)
+            return await asyncio.to_thread(self._history, topic, most, most_text)
 
-    def _history(self, topic: TopicName, most: int) -> tuple[list[Change], CatalogVersion]:
+    def _history(
+        self, topic: TopicName, most: int, most_text: int
+    ) -> tuple[list[Change], CatalogVersion, bool]:
         with self._catalog.reading() as connection:
-            return read_history(connection, topic, most)
+            return read_history(connection, topic, most, most_text)
 
     def _recreated(
         self, namespace: NamespaceName, since: CatalogVersion, gone: CatalogVersion, most: int

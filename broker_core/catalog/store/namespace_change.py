@@ -427,21 +427,30 @@ _HISTORY = (
     " properties_after, time, configs_before, configs_after FROM changes"
     " WHERE namespace = ? AND domain = ? AND base = ? ORDER BY version DESC, id DESC LIMIT ?"
 )
+#: The columns of it with texts that clients chose.
+_HISTORY_TEXTS: Final = (7, 8, 10, 11)
 
 
 def read_history(
-    connection: sqlite3.Connection, topic: TopicName, most: int
-) -> tuple[list[Change], CatalogVersion]:
-    """The last changes of one topic, the newest first, and the version after which the log has all changes.
+    connection: sqlite3.Connection, topic: TopicName, most: int, most_text: int
+) -> tuple[list[Change], CatalogVersion, bool]:
+    """The last changes of one topic, the newest first, the version after which the log has all, and whether older ones
+    may be left out: there are ``most`` of them, or as many as have ``most_text`` characters of properties and configs,
+    and one at least.
 
     The log of the namespace is read from its end, some 50,000 rows at most. Deleted topics that had this name are
     included, with their own ids.
     """
     ends = _read_ends(connection, topic.namespace, CatalogVersion("", 0))
     asked = (ends.namespace or 0, DOMAINS.index(topic.domain), topic.local, most)
-    rows = connection.execute(_HISTORY, asked).fetchall()
     begin = CatalogVersion(ends.catalog_id, ends.log_from or 0)
-    return [_change(topic.namespace, row) for row in rows], begin
+    changes: list[Change] = []
+    for row in connection.execute(_HISTORY, asked):
+        most_text -= sum(len(row[number] or "") for number in _HISTORY_TEXTS)
+        if most_text < 0 and changes:
+            return changes, begin, True
+        changes.append(_change(topic.namespace, row))
+    return changes, begin, len(changes) >= most
 
 
 def _version_within(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -9,7 +11,7 @@ import pyarrow.compute as pc
 from broker_core.listing.chunks.property_codes import NO_VALUE
 from broker_core.listing.listing import Selection, data_of, part_of
 
-__all__ = ["count_texts", "count_values"]
+__all__ = ["count_texts", "count_values", "values_size"]
 
 _TEXT = pa.large_string()
 
@@ -32,6 +34,13 @@ def count_values(selection: Selection, key: str) -> pa.Table | None:
         values.append(own.values.take(pa.array(used)))
         counts.append(pa.array(found[used], pa.int64()))
     return _together(pa.chunked_array(values, _TEXT), pa.chunked_array(counts, pa.int64()))
+
+
+def values_size(selection: Selection, keys: Iterable[str]) -> int:
+    """The bytes of the values of properties that are looked at to count those of a selection, known or not."""
+    data, part = data_of(selection.listing), part_of(selection)
+    chunks = [data.chunks[number].properties for number, _ in part.pieces_in(data)]
+    return sum(chunk[key].values.nbytes for key in keys for chunk in chunks if key in chunk)
 
 
 def count_texts(texts: pa.LargeStringArray) -> pa.Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, Literal
 
 from aiohttp import web
@@ -11,7 +12,9 @@ from broker_core.access import Access
 from broker_core.catalog import topic_id_text
 from broker_core.change_log import Change, ListedNames, Operation
 from broker_core.counted import counted
+from broker_core.names import TopicName
 from broker_core.servers.http.api.api_request import ApiRequest
+from broker_core.servers.http.api.bounded_answer import MAKING, MOST_BYTES, HeldAnswer, within_bytes
 from broker_core.servers.http.api.json_object import JsonObject, time_text
 from broker_core.servers.http.api.namespaces.show_topic import asked_by
 from broker_core.servers.http.api.operation import Operation as ApiOperation
@@ -112,36 +115,52 @@ def operations(_services: ApiServices) -> list[ApiOperation]:
             },
             description="The log has the last changes of a namespace, 50,000 of them as a rule. Masks are asked about "
             "what there is: where they hide topics, only one that is there for the client has a history, from the "
-            "change that made it.",
+            "change that made it. An answer has 1 MiB of changes at the most, or one, whatever the `limit`.",
             parameters=(TOPIC, limit_parameter("Changes at the most.", 1000, 100)),
         )
     ]
 
 
 async def _show(request: ApiRequest) -> web.StreamResponse:
-    services, limit = request.services, request.values["limit"]
+    services = request.services
     pipeline, topic = services.pipeline, topic_of(request).partitioned_name
     pipeline.ask_rules(Access("list", topic.namespace, topic, request.asker))
     needs_catalog(services)
     if pipeline.dispatcher.lists(topic.namespace):
         raise refused(409, "plugins list topics of this namespace, so its change log is not what clients see")
+    async with HeldAnswer(request) as held:
+        await held.hold(MAKING)
+        return await held.write(await _history(request, topic))
+
+
+async def _history(request: ApiRequest, topic: TopicName) -> Callable[[], _History]:
+    """What makes the history, as the client may see it; its memory is that of one answer."""
+    services, limit = request.services, request.values["limit"]
+    pipeline = services.pipeline
     assert services.change_log is not None
-    changes, begin = await services.change_log.history(topic, limit)
-    says = None
-    if len(changes) >= limit:
-        says = f"The history was cut after {counted(limit, 'change')}; there may be older ones."
-    elif begin.number:
-        says = "Older changes are no longer in the log."
-    if pipeline.dispatcher.masks(topic.namespace):
+    changes, begin, cut = await services.change_log.history(topic, limit, MOST_BYTES)
+    masked = pipeline.dispatcher.masks(topic.namespace)
+    if masked:
         (found,) = await services.find.by_name(asked_by(request), [topic])
         if found.failure is not None:
             raise found.failure
         its_id = None if found.record is None else found.record.topic_id
         changes = [each for each in changes if each.topic_id == its_id]
-        says = _MASKED
     hides = pipeline.hides(request.asker, topic.namespace)
-    items = [] if topic.is_system else [_Change.of(each, counts_hidden=hides) for each in changes]
-    return _History(topic=str(topic), items=items, complete=says is None, says=says).response()
+    shown = [] if topic.is_system else changes
+
+    def make() -> _History:
+        items, whole = within_bytes(_Change.of(each, counts_hidden=hides) for each in shown)
+        says = None
+        if masked:
+            says = _MASKED  # and no more: the log counts changes of what is hidden
+        elif cut or not whole:
+            says = f"The history was cut after {counted(len(items), 'change')}; there may be older ones."
+        elif begin.number:
+            says = "Older changes are no longer in the log."
+        return _History(topic=str(topic), items=items, complete=says is None, says=says)
+
+    return make
 
 
 def _state(listed: ListedNames, properties: object, configs: object) -> _State:

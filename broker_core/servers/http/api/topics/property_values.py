@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from aiohttp import web
 from pydantic import Field
 
-from broker_core.listing import Details, Selection, count_texts, count_values
+from broker_core.listing import Details, Selection, count_texts, count_values, values_size
 from broker_core.servers.http.api.api_request import ApiRequest
+from broker_core.servers.http.api.bounded_answer import MAKING, HeldAnswer, within_bytes
 from broker_core.servers.http.api.json_object import JsonObject
 from broker_core.servers.http.api.listing_warnings import UNFILTERED
 from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right
@@ -25,7 +26,8 @@ from broker_core.servers.http.api.topics.whole_listing import answer_to
 
 __all__ = ["operations"]
 
-_LONGEST: Final = 1024
+#: How often the values are there at once while they are counted: taken, grouped, put in order, and filtered.
+_COPIES: Final = 4
 
 
 class _Key(JsonObject):
@@ -48,7 +50,9 @@ class _Value(JsonObject):
 
 class _Values(JsonObject):
     key: str
-    items: list[_Value] = Field(description="The most frequent values first.")
+    items: list[_Value] = Field(
+        description="The most frequent values first: as many as `limit`, 1 MiB of them at the most, or one."
+    )
     total: int = Field(description="How many values there are, shown or not.")
     listed: int = Field(description="How many names are listed, with any value or none.")
 
@@ -101,7 +105,8 @@ def operations(_services: ApiServices) -> list[Operation]:
                 ),
                 404: Reply("No topic is selected by this property, or nothing is known of it."),
             },
-            description=which,
+            description=f"{which} A topic may have a longer value than a question may ask for: a property has up to "
+            "65,536 bytes in Pulsar, a question up to `limits.property_bytes`.",
             tag="namespaces",
             parameters=(
                 Parameter("key", "The property.", within="path", example="region"),
@@ -117,9 +122,9 @@ def operations(_services: ApiServices) -> list[Operation]:
 
 
 async def _list_keys(request: ApiRequest) -> web.StreamResponse:
-    pipeline = request.services.pipeline
-    tables, listed = await _counted(request, pipeline.options.selecting_keys)
-    return (await pipeline.workers.call(request.asker, partial(_rendered_keys, tables, listed))).response()
+    async with HeldAnswer(request) as held:
+        tables, listed = await _counted(request, held, request.services.pipeline.options.selecting_keys)
+        return await held.write(partial(_rendered_keys, tables, listed))
 
 
 def _rendered_keys(tables: Mapping[str, pa.Table | None], listed: int) -> _Keys:
@@ -133,43 +138,60 @@ def _rendered_keys(tables: Mapping[str, pa.Table | None], listed: int) -> _Keys:
 
 
 async def _list(request: ApiRequest) -> web.StreamResponse:
-    values, pipeline = request.values, request.services.pipeline
-    key, keys = values["key"], pipeline.options.selecting_keys
+    values = request.values
+    key, keys = values["key"], request.services.pipeline.options.selecting_keys
     if key not in keys:
         known = f"known: {', '.join(sorted(keys))}" if keys else "there are none"
         raise refused(404, f"no topic is selected by the property {key!r:.100}; {known}")
-    tables, listed = await _counted(request, [key])
-    table = tables[key]
-    if table is None:
-        raise refused(404, f"nothing is known of the properties of these topics, {key!r:.100} among them")
-    shown = partial(_rendered, key, table, values["prefix"], values["limit"], listed)
-    return (await pipeline.workers.call(request.asker, shown)).response()
+    async with HeldAnswer(request) as held:
+        tables, listed = await _counted(request, held, [key])
+        if tables[key] is None:
+            raise refused(404, f"nothing is known of the properties of these topics, {key!r:.100} among them")
+        return await held.write(
+            partial(_rendered, key, tables.pop(key), values["prefix"], values["limit"], listed)
+        )
 
 
-async def _counted(request: ApiRequest, keys: Collection[str]) -> tuple[dict[str, pa.Table | None], int]:
-    """The values of each property with their counts, ``None`` if unknown; and the number of listed names."""
+async def _counted(
+    request: ApiRequest, held: HeldAnswer, keys: Collection[str]
+) -> tuple[dict[str, pa.Table | None], int]:
+    """The values of each property with their counts, ``None`` if unknown; and the number of listed names.
+
+    Permits for them, and for an answer that is made of them, are held from then on.
+    """
     async with refused_parts_shown(request, request.values["pattern"]):
-        return await _counted_in(request, keys)
+        return await _counted_in(request, held, keys)
 
 
-async def _counted_in(request: ApiRequest, keys: Collection[str]) -> tuple[dict[str, pa.Table | None], int]:
+async def _counted_in(
+    request: ApiRequest, held: HeldAnswer, keys: Collection[str]
+) -> tuple[dict[str, pa.Table | None], int]:
     values, pipeline = request.values, request.services.pipeline
     question, uncompiled = request.question(values["mode"], values["pattern"], values["property"])
     answer = await answer_to(request, question, uncompiled)
     try:
         assert answer.selection is not None  # the question has no hash
         listed = answer.topics
+        size = values_size(answer.selection, keys)
+        await held.hold(_COPIES * size, of=answer)
         count = partial(_of_selection, answer.selection, keys)
         tables = await pipeline.workers.call(request.asker, count)
     finally:
         answer.release()
     if any(table is None for table in tables.values()):
+        await held.hold(0)  # no answer is waited for with permits in hand
         detailed = await answer_to(request, replace(question, wants=frozenset({"properties"})), uncompiled)
         try:
-            count = partial(_of_details, detailed.details, [key for key in keys if tables[key] is None])
+            known = detailed.details
+            size = (
+                0 if known is None or "properties" not in known.columns else known.column("properties").nbytes
+            )
+            await held.hold(_COPIES * size, of=detailed)
+            count = partial(_of_details, known, [key for key in keys if tables[key] is None])
             tables |= await pipeline.workers.call(request.asker, count)
         finally:
             detailed.release()
+    await held.hold(size + min(MAKING, _COPIES * size))
     return tables, listed
 
 
@@ -190,6 +212,6 @@ def _of_details(details: Details | None, keys: Collection[str]) -> dict[str, pa.
 def _rendered(key: str, table: pa.Table, prefix: str, limit: int, listed: int) -> _Values:
     if prefix:
         table = table.filter(pc.starts_with(table["value"], prefix))
-    rows: list[dict[str, Any]] = table.slice(0, limit).to_pylist()
-    items = [_Value(value=row["value"], names=row["count"]) for row in rows]
+    rows = (table.slice(number, 1).to_pylist()[0] for number in range(min(limit, len(table))))
+    items, _ = within_bytes(_Value(value=row["value"], names=row["count"]) for row in rows)
     return _Values(key=key, items=items, total=len(table), listed=listed)

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from broker_core import Access, Refused
 from broker_core.catalog import SqliteCatalog
 from broker_core.names import NamespaceName, TopicName
+from broker_core.servers.http.api.bounded_answer import MOST_BYTES
 from tests.support.api_serving import NAMESPACE, ApiServed, api_served, catalog_of
 from tests.support.plugins import PluginOf
 
@@ -95,3 +96,19 @@ async def test_it_tells_nothing_that_a_listing_hides(tmp_path: Path) -> None:
     (tmp_path / "gate").mkdir()
     async with api_served(tmp_path / "gate", plugins={"gate": PluginOf(authorize=gate)}) as served:
         assert (await served.ask(f"{NAMESPACE}/topics/orders/history")).status == 403
+
+
+async def test_long_properties_fill_an_answer_before_the_limit_does(tmp_path: Path) -> None:
+    async with api_served(tmp_path) as served:
+        catalog = catalog_of(served)
+        catalog.create(NEW)
+        for number in range(20):
+            catalog.set_properties(NEW, {"a": f"{number}" + "x" * 60_000})
+        said = await served.ask(f"{PATH}?limit=1000")
+        assert MOST_BYTES // 2 < len(said.body) <= MOST_BYTES + 500
+        assert said.json["complete"] is False
+        newest = [each["after"]["properties"]["a"].rstrip("x") for each in said.json["items"]]
+        assert newest == [str(number) for number in range(19, 19 - len(newest), -1)]
+        catalog.set_properties(NEW, {"a": "\N{GRINNING FACE}" * 16_000})  # twelve bytes of JSON each
+        said = await served.ask(f"{PATH}?limit=1000")
+        assert len(said.body) <= MOST_BYTES + 500

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from broker_core import DescribeRequest, Details, ListingRequest, TopicListingResult, hookimpl
+from broker_core.servers.http.api import bounded_answer
+from broker_core.servers.http.api.bounded_answer import MOST_BYTES
 from tests.support.api_serving import NAMESPACE, ApiServed, api_served
+from tests.support.eventually import eventually
 from tests.support.plugins import PluginOf
+from tests.support.silent_reader import silent_reader
 
 KEYS = f"{NAMESPACE}/properties"
 PATH = f"{KEYS}/region"
@@ -100,3 +106,42 @@ async def test_where_nothing_is_known_of_properties_that_is_said(tmp_path: Path)
         assert (await served.ask(PATH)).status == 404
         unknown = {"key": "region", "names": None, "values": None}
         assert (await served.ask(KEYS)).json == {"items": [unknown], "listed": 2}
+
+
+async def test_long_values_fill_an_answer_before_the_limit_does(tmp_path: Path) -> None:
+    topics = {
+        f"persistent://public/default/t{number}": (0, {"region": _long(number)}) for number in range(30)
+    }
+    async with api_served(tmp_path, topics=topics) as served:
+        said = await served.ask(PATH, params={"limit": 1000})
+        assert said.json["total"] == 30
+        assert len(said.body) <= MOST_BYTES + 200
+        assert len(said.json["items"]) == MOST_BYTES // len(
+            json.dumps(said.json["items"][0], separators=(",", ":"))
+        )
+        assert await values(served, prefix=_long(29)[:7]) == {_long(29): 1}
+
+
+async def test_an_answer_that_is_not_read_holds_permits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of more bytes than the kernel takes for a client that does not read."""
+    monkeypatch.setattr(bounded_answer, "MOST_BYTES", 8 * MOST_BYTES)
+    topics = {
+        f"persistent://public/default/t{number}": (0, {"region": _long(number)}) for number in range(150)
+    }
+    async with api_served(tmp_path, topics=topics) as served:
+        permits, path = served.broker.pipeline.permits, f"{PATH}?limit=1000"
+        content = len((await served.ask(path)).body)
+        assert content > 7 * MOST_BYTES
+        await eventually(lambda: permits.heap.acquired == 0)
+        silent = [await silent_reader(served, path) for _ in range(3)]
+        await eventually(lambda: permits.heap.acquired == len(silent) * content)
+        assert permits.direct.acquired >= len(silent) * 64 * 1024
+        for sock in silent:
+            sock.close()
+        await eventually(lambda: permits.heap.acquired == 0)
+
+
+def _long(number: int) -> str:
+    return f"{number:07}" + "x" * 60_000

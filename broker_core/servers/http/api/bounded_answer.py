@@ -1,0 +1,105 @@
+"""Answers that show what clients stored: bounded in bytes, under permits from their making to their last byte.
+
+How large one item is, is the choice of the client that stored it, so a number of items bounds no memory. An answer here
+has as many items as :data:`MOST_BYTES` of JSON take, and one at least. Heap permits cover what it is made of, and then
+its bytes until they are with the kernel; :func:`~broker_core.servers.http.api.body_writer.write_body` writes it, which
+knows slow readers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Final, Self, TypeVar
+
+from aiohttp import hdrs, web
+
+from broker_core.listing import BlockSize
+from broker_core.memory import Permit, PermitError, permits_refused
+from broker_core.pipeline import Answer
+from broker_core.servers.http.api.api_request import ApiRequest
+from broker_core.servers.http.api.body_writer import RenderedBody, write_body
+from broker_core.servers.http.api.json_object import JsonObject
+from broker_core.servers.http.api.negotiation import VARY
+
+__all__ = ["MAKING", "MOST_BYTES", "HeldAnswer", "within_bytes"]
+
+#: Bytes of JSON that the items of one answer take, unless the first one alone is larger.
+MOST_BYTES: Final = 1024 * 1024
+#: Bytes of memory in which such an answer is made: its items, their JSON, and what is encoded of it.
+MAKING: Final = 4 * MOST_BYTES
+
+_Item = TypeVar("_Item", bound=JsonObject)
+
+
+def within_bytes(items: Iterable[_Item]) -> tuple[list[_Item], bool]:
+    """The first items, as many as one answer may show, and whether those are all."""
+    shown: list[_Item] = []
+    left = MOST_BYTES
+    for item in items:
+        left -= len(item.json_line())
+        if left < 0 and shown:
+            return shown, False
+        shown.append(item)
+    return shown, True
+
+
+class HeldAnswer:
+    """An answer to one request and the heap permits for it, which the end of ``async with`` gives back.
+
+    Raises :exc:`~broker_core.errors.TooManyRequests` if no permits are to be had.
+    """
+
+    def __init__(self, request: ApiRequest) -> None:
+        self._request = request
+        self._heap = request.services.permits.heap
+        self._permit: Permit | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._release()
+
+    async def hold(self, size: int, *, of: Answer | None = None) -> None:
+        """Hold permits for so many bytes, in place of those that are held.
+
+        If it is made ``of`` an answer of the pipeline, that one's permits are held too from now on, in place of it: two
+        requests with permits of an answer each, that wait for more of them, would wait for each other.
+        """
+        key = self._request.asker.connection
+        if of is not None and of.permit is not None and of.permit.budget is self._heap:
+            self._release()
+            self._permit, of.permit = of.permit, None
+            size += self._permit.count
+        try:
+            if self._permit is None:
+                self._permit = await self._heap.acquire(size, key=key)
+            else:
+                self._permit = await self._heap.update(self._permit, size, key=key)
+        except PermitError as error:
+            raise permits_refused("heap", error) from None
+
+    async def write(self, make: Callable[[], JsonObject]) -> web.StreamResponse:
+        """Answer with the object that ``make`` gives, which a worker calls under the permits that are held."""
+        request, workers = self._request, self._request.services.pipeline.workers
+        content = await workers.call(request.asker, partial(_rendered, make))
+        await self.hold(len(content))
+        block = BlockSize()
+        body = RenderedBody("application/json", _pieces(content, block), block, len(content), quick=True)
+        return await write_body(request, body, {hdrs.VARY: VARY}, holds=lambda budget: budget is self._heap)
+
+    def _release(self) -> None:
+        if self._permit is not None:
+            self._permit.release()
+
+
+def _rendered(make: Callable[[], JsonObject]) -> bytes:
+    return make().json_line().encode()
+
+
+def _pieces(content: bytes, block: BlockSize) -> Iterator[memoryview]:
+    left = memoryview(content)
+    while left:
+        piece, left = left[: block.bytes], left[block.bytes :]
+        yield piece
