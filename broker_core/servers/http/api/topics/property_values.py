@@ -105,8 +105,8 @@ def operations(_services: ApiServices) -> list[Operation]:
                 ),
                 404: Reply("No topic is selected by this property, or nothing is known of it."),
             },
-            description=f"{which} A topic may have a longer value than a question may ask for: a property has up to "
-            "65,536 bytes in Pulsar, a question up to `limits.property_bytes`.",
+            description=f"{which} A topic may have a longer value than a question may ask for: properties of a topic "
+            "take up to 65,536 bytes of JSON, those of a question up to `limits.property_bytes`.",
             tag="namespaces",
             parameters=(
                 Parameter("key", "The property.", within="path", example="region"),
