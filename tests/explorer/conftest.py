@@ -210,6 +210,7 @@ def serving(
     writes: bool = False,
     python_path: Path | None = None,
     more: Mapping[str, list[str]] | None = None,
+    fresh: bool = False,
 ) -> Iterator[Served]:
     """A server with the page; its catalogue has these topics in ``public/default``, and ``more`` in others."""
     path = folder / "topics.sqlite"
@@ -225,7 +226,7 @@ def serving(
         "plugins": {"enabled": ["explorer"], "explorer": {"writes": writes}},
         **(tables or {}),
     }
-    with Served(folder, settings, python_path=python_path) as served:
+    with Served(folder, settings, python_path=python_path, fresh=fresh) as served:
         yield served
 
 

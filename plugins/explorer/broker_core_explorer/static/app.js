@@ -87,7 +87,7 @@ function Shell({ first, renew, dismiss, place, away, signing, sign, again }) {
   const { say, said } = page;
   const namespace = SCREENS[place.screen]?.named ? place.path.slice(0, 2).join('/') : '';
   const me = useGet('me', { namespace });
-  const brought = useAsk((signal) => api.get('screens', {}, signal), [namespace]);
+  const brought = useAsk((signal) => api.get('screens', {}, signal), [namespace], { every: 10_000 });
   const [open, setOpen] = useState('');
   const [theme, setTheme] = useState(() => THEMES.find((each) => each === stored('theme')) || 'auto');
   const [edited, setEdited] = useState(/** @type {any} */ (null));

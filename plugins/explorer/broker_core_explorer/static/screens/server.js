@@ -222,7 +222,7 @@ export function PluginScreen({ place }) {
   useEffect(() => () => closing.current.abort(), []);
   useEffect(() => {
     if (!screen?.allowed || loaded?.Screen) return;
-    const url = new URL(screen.module, ROOT);
+    const url = new URL(screen.plugin === 'explorer' ? import.meta.url : screen.module, ROOT); // the page's own are of its version
     // Browsers keep that a module did not come.
     if (loaded) url.search = `${epoch}`;
     // Only what a screen may lean on is given: this object is its contract.
