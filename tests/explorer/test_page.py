@@ -397,14 +397,14 @@ def test_a_question_as_others_write_it(page_of: Open, served: Served) -> None:
         ["persistent://public/default/orders-1", "0", '{"region":"eu","team":"sales"}'],
     ]
     assert len(lines) == 40
-    dialog.get_by_role("button", name="Keep", exact=True).click()
+    dialog.get_by_label("Keep it in this browser as").press("Enter")
     page.see("Kept: it is under Namespaces")
     page.go("topics/public/default?q=orders-.*&p=region=eu&mode=all")
     page.page.get_by_role("button", name="Keep, copy, export").click()
     name = dialog.get_by_label("Keep it in this browser as")
     assert name.input_value() == "orders-.* region=eu (2)"
     name.fill("orders-.* region=eu")
-    page.see("Another question is kept by this name: it would be lost.")
+    page.see("The question of this name would be lost.")
     dialog.get_by_role("button", name="Replace it").wait_for()
     page.page.keyboard.press("Escape")
     dialog.wait_for(state="hidden")
@@ -587,6 +587,7 @@ def test_a_topic_is_made_and_the_question_stays(page_of: Open, served: Served) -
     make.click()
     page.see("There is a topic of this name already.")
     dialog.get_by_label("Name of the topic").fill("orders-99")
+    dialog.get_by_role("alert").wait_for(state="detached")
     partitions = dialog.get_by_role("spinbutton", name="Partitions")
     partitions.fill("1000")
     page.see("Confirm: partitions: none → 1,000")

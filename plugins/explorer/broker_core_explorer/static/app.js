@@ -309,7 +309,7 @@ function SignIn({ why, me, close, done }) {
       : html`<${Field} label="User"><input name="user" required autofocus autocomplete="username" /><//><${Field} label="Password"><input name="password" type="password" required autocomplete="current-password" /><//>`}
     ${error && html`<p class="notice bad" role="alert">${error}</p>`}
     <p class="hint">It stays in this page until a reload, and goes to this server alone.</p>
-    <div class="line end"><button type="button" onClick=${close}>Cancel</button><button type="submit" class="primary" disabled=${busy}>${busy ? 'Asking…' : 'Sign in'}</button></div>
+    <div class="line end"><button type="button" onClick=${close}>Cancel</button><button class="primary" disabled=${busy}>${busy ? 'Asking…' : 'Sign in'}</button></div>
   </form><//>`;
 }
 

@@ -156,13 +156,14 @@ export function Keep({ question, total, refused, close }) {
     }
   };
   return html`<${Dialog} title="Keep this question" close=${close} wide>
-    <div class="line">
-      <${Field} label="Keep it in this browser as" class="grows" hint=${replaces && 'Another question is kept by this name: it would be lost.'}><${TextInput} value=${name} set=${setName} /><//>
-      <button type="button" class="primary" disabled=${!name} onClick=${() => {
-        say(save(name, location.hash) ? 'Kept: it is under Namespaces' : 'Not kept: this browser stores nothing for this page');
-        close();
-      }}>${replaces ? 'Replace it' : 'Keep'}</button>
-    </div>
+    <form class="line" onSubmit=${(event) => {
+      event.preventDefault();
+      say(save(name, location.hash) ? 'Kept: it is under Namespaces' : 'Not kept: this browser stores nothing for this page');
+      close();
+    }}>
+      <${Field} label="Keep it in this browser as" class="grows" hint=${replaces && 'The question of this name would be lost.'}><${TextInput} value=${name} set=${setName} /><//>
+      <button class="primary" disabled=${!name}>${replaces ? 'Replace it' : 'Keep'}</button>
+    </form>
     <div class="line"><${Copy} text=${here} label="Copy the link" />
       ${question.as || total === undefined ? null : html`${total <= MOST_NAMES && html`<${Copy} label="Copy the names" text=${async () => (await ask({})).items.join('\n')} />`}
       <button type="button" class="quiet" onClick=${csv}>CSV of all ${number(total)} names</button>`}

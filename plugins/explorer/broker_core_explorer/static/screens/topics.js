@@ -162,7 +162,7 @@ function WhyBox({ question }) {
     if (name) go(linkIn('why', question.namespace, queryOf(question, { topic: name })));
   }}><h2>Is a topic missing?</h2>
     <div class="line"><${Field} label="Name of the missing topic" class="grows"><${TextInput} value=${name} set=${set} placeholder="orders-7" /><//>
-    <button type="submit" class="primary">Why not?</button></div><${MakeOrWhyNot} /></form>`;
+    <button class="primary">Why not?</button></div><${MakeOrWhyNot} /></form>`;
 }
 
 const HOW = {
@@ -465,10 +465,10 @@ function Doing({ title, button, kind, ready, said, risks = [], topic, question, 
         : failed.status === 0 ? 'No answer came: it may be changed or not. Close this, and look at it again.' : failed.message);
     }
   };
-  return html`<${Dialog} title=${title} close=${close} wide><form onSubmit=${send}>${children}
+  return html`<${Dialog} title=${title} close=${close} wide><form onSubmit=${send} onInput=${() => setError('')}>${children}
     ${ready || !options.body ? html`<h3>As a command</h3><${Command} text=${commandOf(api, method, path, options)} />` : null}
     ${risks.length ? html`<label class="notice warn" key=${JSON.stringify(risks)}><input type="checkbox" required /> Confirm: ${risks.map((each, at) => html`${at ? ', ' : ''}${changed(each)}`)}</label>` : null}
     ${error && html`<p class="notice bad" role="alert">${error}</p>`}
-    <div class="line end"><button type="button" onClick=${close}>Cancel</button><button type="submit" class=${kind} disabled=${!ready}>${button}</button></div>
+    <div class="line end"><button type="button" onClick=${close}>Cancel</button><button class=${kind} disabled=${!ready}>${button}</button></div>
   </form><//>`;
 }
