@@ -109,7 +109,7 @@ class SecuredStage:
                 found = samples(answer.read().decode())
             return total(found, "broker_core_authentications_total", "outcome=renewed")
 
-        eventually_sync(lambda: renewals() >= count, 60, what=f"{count} renewed credentials")
+        eventually_sync(lambda: renewals() >= count, 180, what=f"{count} renewed credentials")
 
     def create(self, topics: Iterable[str], partitions: int = 0) -> None:
         """Create topics at the broker."""
