@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from broker_core.errors import InvalidName
 from broker_core.names import PERSISTENT, NamespaceName, TopicName
+from broker_core.redaction import quoted
 
-__all__ = ["shown_text", "topic_in_namespace"]
+__all__ = ["topic_in_namespace"]
 
 
 def topic_in_namespace(namespace: NamespaceName, text: str) -> TopicName:
@@ -14,13 +15,8 @@ def topic_in_namespace(namespace: NamespaceName, text: str) -> TopicName:
         return TopicName(PERSISTENT, namespace, text)
     if "://" not in text:
         expected = "expected domain://tenant/namespace/topic, or a local name, in which a '/' is written %2F"
-        raise InvalidName(f"Invalid topic name {shown_text(text)}: {expected}")
+        raise InvalidName(f"Invalid topic name {quoted(text)}: {expected}")
     topic = TopicName.parse(text)
     if topic.namespace != namespace:
-        raise InvalidName(f"Topic {shown_text(text)} is not in namespace {namespace}")
+        raise InvalidName(f"Topic {quoted(text)} is not in namespace {namespace}")
     return topic
-
-
-def shown_text(text: str) -> str:
-    """A text of a file in quotes, cut after 200 characters."""
-    return repr(text if len(text) <= 200 else text[:200] + "…")

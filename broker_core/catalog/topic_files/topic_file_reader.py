@@ -30,7 +30,7 @@ from typing import Any, BinaryIO, Final, NamedTuple
 from broker_core.bounds import MAX_REPLICATION
 from broker_core.catalog.errors import CatalogError, ImportRefused
 from broker_core.catalog.properties import checked_text
-from broker_core.catalog.topic_files.local_or_full_name import shown_text, topic_in_namespace
+from broker_core.catalog.topic_files.local_or_full_name import topic_in_namespace
 from broker_core.catalog.topic_files.odd_names import OddNames
 from broker_core.compact_json import keys_once, read_json
 from broker_core.counted import counted
@@ -48,6 +48,7 @@ from broker_core.names import (
     merge_listed,
     parse_topic_id,
 )
+from broker_core.redaction import quoted
 
 __all__ = [
     "CHUNK_BYTES",
@@ -404,7 +405,7 @@ class TopicLines:
                 near = difflib.get_close_matches(key, _KEYS, 1)
                 known = f"known are {', '.join(_KEYS[:-1])} and {_KEYS[-1]}"
                 hint = f'did you mean "{near[0]}"?' if near else known
-                raise self._refused(number, f"unknown key {shown_text(key)}: {hint}")
+                raise self._refused(number, f"unknown key {quoted(key)}: {hint}")
 
     def _partitions(self, number: int, value: Any) -> int:
         """The number of partitions; JSON has the same type for 3.0 and 3."""
@@ -471,7 +472,7 @@ class TopicLines:
         if size > self._longest:
             raise self._refused(
                 number,
-                f"its longest listed name {shown_text(name)} has {counted(size, 'byte')}, at most {self._longest}",
+                f"its longest listed name {quoted(name)} has {counted(size, 'byte')}, at most {self._longest}",
             )
 
     def _local(self, name: str) -> tuple[int, str]:
