@@ -40,7 +40,6 @@ from broker_core.wire.kafka import (
 __all__ = [
     "DECODED",
     "Undecided",
-    "are_listed",
     "denied",
     "guarded",
     "hidden",
@@ -75,20 +74,12 @@ async def hidden(
     if not call.may_hide_topics:
         return {}
     wanted: Sequence[str] = list(dict.fromkeys(names))
-    if are_many(wanted) and rules in (None, "list") and are_listed(call):
+    if are_many(wanted) and rules in (None, "list") and call.passes_now:
         with suppress(ListingFailed):  # each of them says why
             wanted = await call.services.topics.unlisted(call, wanted)
     found = await call.services.named.by_name(call, wanted, operation=None, action=action, rules=rules)
     _check_decided(found, {ErrorCode.REQUEST_TIMED_OUT})
     return {row.name or "": row for row in found if row.error}
-
-
-def are_listed(call: KafkaCall) -> bool:
-    """Whether topics that the client may list are among those that it may look up: no gate is asked about each."""
-    pipeline = call.services.pipeline
-    if pipeline.dispatcher.gates(call.namespace):
-        return False
-    return pipeline.authorization.listed(call.asker, str(call.namespace)) is not False
 
 
 async def left_out(

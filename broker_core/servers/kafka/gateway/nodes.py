@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from broker_core.errors import ListingFailed
 from broker_core.kafka.acls.bindings import TOPIC_OPERATIONS
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
-from broker_core.servers.kafka.gateway.hidden import are_listed, hidden, left_out, refusal
+from broker_core.servers.kafka.gateway.hidden import hidden, left_out, refusal
 from broker_core.servers.kafka.gateway.passes import of_pass
 from broker_core.servers.kafka.gateway.relay import (
     ask,
@@ -87,8 +87,7 @@ async def _many_topics(call: KafkaCall) -> Fields | None:
     all.
     """
     rows = call.body["topics"]
-    is_listed = not call.may_hide_topics or are_listed(call)
-    names = await call.off_loop(len(rows), _names_of, call, rows) if is_listed else None
+    names = await call.off_loop(len(rows), _names_of, call, rows) if call.passes_now else None
     if names is None:
         return None
     told: bool = call.body["include_topic_authorized_operations"]
@@ -119,9 +118,7 @@ def _names_of(call: KafkaCall, rows: RawRows) -> pa.LargeBinaryArray | None:
 async def _page_of_named(call: KafkaCall, rows: RawRows) -> Fields | None:
     """The page of topics by many names, from the snapshot if it has all."""
     told: bool = call.body["include_topic_authorized_operations"]
-    if not are_many(rows) or (told and front_of(call).forwards):
-        return None
-    if call.may_hide_topics and not are_listed(call):
+    if not are_many(rows) or (told and front_of(call).forwards) or not call.passes_now:
         return None
     kept = front_of(call).kept_request(call.asker, rows)
     if kept is None:  # a name comes twice, or there is no room for the found topics
