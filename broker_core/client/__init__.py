@@ -100,6 +100,6 @@ __getattr__ = lazy_exports(
         "HttpService": "broker_core.client.http.http_service",
         "PatternDiscovery": "broker_core.client.pattern_discovery",
         "TopicsChange": "broker_core.client.pattern_discovery",
-        "topics_hash": "broker_core.listing.hashes.topics_hash",
+        "topics_hash": "broker_core.listing",
     },
 )

@@ -54,7 +54,7 @@ class ClusterConnections:
 
     @property
     def silent(self) -> list[Address]:
-        """The nodes whose last connection ended since an answer did not come in time."""
+        """Addresses of the nodes that gave no answer in time over their last connection."""
         return [address for address, connection in self._open.items() if connection.is_silent]
 
     async def wait(self, seconds: float) -> None:

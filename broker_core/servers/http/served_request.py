@@ -12,7 +12,7 @@ __all__ = ["ServedRequest", "client_of"]
 
 
 class ServedRequest(web.Request):
-    """A request whose response hides the versions of Python and aiohttp, and by default is not kept by caches.
+    """Request with a response that names no version of Python or aiohttp and by default is kept by no cache.
 
     Pages of other sites cannot include the response as a script or an image.
     """

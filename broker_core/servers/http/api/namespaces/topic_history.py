@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, Literal
 
 from aiohttp import web
@@ -163,5 +163,5 @@ async def _history(request: ApiRequest, topic: TopicName) -> Callable[[], _Histo
     return make
 
 
-def _state(listed: ListedNames, properties: object, configs: object) -> _State:
-    return _State(names=len(listed), properties=dict(properties), configs=dict(configs))  # type: ignore[call-overload]
+def _state(listed: ListedNames, properties: Mapping[str, str], configs: Mapping[str, str]) -> _State:
+    return _State(names=len(listed), properties=dict(properties), configs=dict(configs))
