@@ -6,14 +6,14 @@ A node of a cluster gets the bytes that the client sent, unless they are unusual
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, groupby
 from typing import Any, Final, Protocol
 
 from broker_core.memory import PermitError
 from broker_core.servers.kafka.call import KafkaCall
 from broker_core.servers.kafka.kept_answers import KeptRequest
-from broker_core.servers.kafka.page import Page, Place
+from broker_core.servers.kafka.page import Key, Page, Place
 from broker_core.servers.kafka.page_parts import UnitRange, size_of, units_of
 from broker_core.servers.kafka.page_rows import Item, item_runs, items_of, message_of
 from broker_core.servers.kafka.page_shapes import Shape
@@ -115,9 +115,22 @@ class _Decoded:
             wanted = [item for item in wanted if item.order >= begin[: self._known(item, fields)]]
         if fields is None or shape.sparse:
             return iter([wanted])
-        units = [list(group) for _, group in groupby(wanted, key=lambda item: item.order)]
+        units = [list(group) for _, group in groupby(wanted, key=self._unsplit(wanted))]
         most = self._page.limit + 1
         return iter([list(chain(*units[low : low + most])) for low in range(0, len(units), most)] or [[]])
+
+    def _unsplit(self, items: Sequence[Item]) -> Callable[[Item], Any]:
+        """The key of items that are asked for at once: all below a row that may have an error of its own, which is
+        answered as often as the row was asked for, if there are two of one name.
+        """
+        refused = self._shape.refused
+        if refused is None or refused + 1 == len(self._shape.asked):
+            return _order
+        depth = refused + 1
+        rows: dict[Key, set[int]] = {}
+        for item in items:
+            rows.setdefault(item.place.key[:depth], set()).add(id(item.path[refused]))
+        return lambda item: item.place.key[:depth] if len(rows[item.place.key[:depth]]) > 1 else item.order
 
     def _known(self, item: Item, fields: Sequence[str]) -> int | None:
         """The number of fields of an order that an element has which asks for all that is in it: only the ones that it
@@ -212,6 +225,10 @@ class _Bytes:
     async def body(self, part: tuple[int, int]) -> Fields:
         array = self._own.answered[0].array
         return {**self._call.body, array: self._units.rows.cut(self._units.encoded(*part))}
+
+
+def _order(item: Item) -> Any:
+    return item.order
 
 
 def _own_place(shape: Shape, own: Shape, place: Place) -> Place:

@@ -296,6 +296,31 @@ def test_a_row_with_an_error_and_no_name_is_before_a_cursor_within_it(server: Pa
         assert server.ask(METADATA, version, asked)["topics"] == []
 
 
+@pytest.mark.parametrize("version", [8, 9])
+@pytest.mark.parametrize("limit", [1, 2, CAP])
+def test_the_error_of_a_group_comes_as_often_as_it_was_asked_for(
+    version: int, limit: int, server: PageServer
+) -> None:
+    """However many partitions are asked for, and whichever of the two rows names the first of them."""
+    topics = [{"name": name, "partition_indexes": [*range(2 * CAP)]} for name in ("b", "a", "z")]
+    for first, second in ((topics, topics), (topics[:1], topics[1:]), (topics[1:], topics[:1])):
+        groups = [{"group_id": "x1", "topics": each} for each in (first, second)]
+        for others, rest in ([], []), ([{"group_id": "x2", "topics": topics}], ["x2"]):
+            found: list[str] = []
+            cursor: Fields | None = None
+            while not found or cursor is not None:
+                asked = {
+                    "groups": [*groups, *others],
+                    "response_pagination_limit": limit,
+                    "cursor": cursor,
+                }
+                page = server.ask(OFFSET_FETCH, version, asked)
+                assert all(row["error_code"] and not row["topics"] for row in page["groups"])
+                found += [row["group_id"] for row in page["groups"]]
+                cursor = page["next_cursor"]
+            assert found == ["x1", "x1", *rest]
+
+
 def test_unknown_ids_come_first_one_by_one_and_cursors_say_which(server: PageServer) -> None:
     unknown = [uuid.UUID(int=2**127), uuid.UUID(int=5), uuid.UUID(int=9)]
     asked = [{"name": None, "topic_id": each} for each in (unknown[0], server.ids["a"], *unknown[1:])]
