@@ -107,6 +107,8 @@ declare global {
     type useAsk = <T>(ask: ((signal: AbortSignal) => Promise<T>) | null, key: unknown[], options?: Asking) => Asked<T>;
     /** What a path of the API has; `null`: nothing is asked. */
     type useGet = (path: string | null, query?: Values, options?: Asking) => Asked<any>;
+    /** Hears an event while a component is there. */
+    type useEvent = (target: EventTarget, name: string, heard: (event: any) => void) => void;
     /** A value after a pause of typing. */
     type useSettled = <T>(value: T, ms: number) => T;
     /** The texts of the page are English. */

@@ -24,7 +24,7 @@ PACKAGE: Final = Path(__file__).parent / "explorer_types"
 OPTIONS: Final = {
     "allowJs": True,
     "checkJs": True,
-    "lib": ["es2023", "dom", "dom.iterable"],
+    "lib": ["es2024", "dom", "dom.iterable"],
     "module": "es2022",
     "moduleResolution": "bundler",
     "noEmit": True,

@@ -1,5 +1,5 @@
 // The page: who asks, the screen of its place; the list of namespaces, and help.
-import { Api, PageContext, ROOT, ago, counted, date, go, html, link, linkIn, may, number, render, time, unchangeable, useAsk, useCallback, useEffect, useErrorBoundary, useGet, useId, useLayoutEffect, useMemo, usePage, usePlace, useRef, useSettled, useState } from './page.js';
+import { Api, PageContext, ROOT, ago, counted, date, go, html, isSeen, link, linkIn, may, number, render, time, unchangeable, useAsk, useCallback, useEffect, useErrorBoundary, useEvent, useGet, useId, useLayoutEffect, useMemo, usePage, usePlace, useRef, useSettled, useState } from './page.js';
 import { Answer, Command, Dialog, Empty, Facts, Failure, Field, Rows, Said, Table, TextInput, Title } from './parts.js';
 import { questionOf, save, savedQuestions, stored } from './question.js';
 import { Edit, Topic, Topics, Why } from './screens/topics.js';
@@ -53,13 +53,12 @@ function App() {
     // More of them come when the dialog is closed.
     api.onUnauthenticated = (error) => dismissed.current || sign((before) => before || { error, first: !api.signedIn });
     api.onReached = (answered) => setAway(!answered);
-    addEventListener('ask-again', again);
-    return () => removeEventListener('ask-again', again);
   }, []);
+  useEvent(window, 'ask-again', again);
   useEffect(() => {
     if (!away) return undefined;
     const timer = setInterval(async () => {
-      if (document.visibilityState !== 'visible') return;
+      if (!isSeen()) return;
       try {
         await api.get('me');
         again();
@@ -129,32 +128,28 @@ function Shell({ first, renew, dismiss, place, away, signing, sign, again }) {
     const timer = setTimeout(again, Math.max(0, left) + 500);
     return () => clearTimeout(timer);
   }, [seen?.until]);
-  useEffect(() => {
-    let led = 0;
-    const key = (event) => {
-      const target = /** @type {any} */ (event.target);
-      if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 'k') {
+  const led = useRef(0);
+  useEvent(window, 'keydown', (event) => {
+    const { key, ctrlKey, metaKey, altKey, target } = event;
+    if ((ctrlKey || metaKey) && key.toLowerCase() === 'k') {
+      event.preventDefault();
+      setOpen('palette');
+      return;
+    }
+    if (!lone || ctrlKey || metaKey || altKey || target.closest('input, textarea, select, dialog')) return;
+    const letter = { n: 'namespaces', p: 'plugins', s: 'server' }[key];
+    if (key === '/') {
+      const search = /** @type {any} */ (document.querySelector('main [data-search]'));
+      if (search) {
         event.preventDefault();
-        setOpen('palette');
-        return;
+        search.focus();
+        search.select();
       }
-      if (!lone || event.ctrlKey || event.metaKey || event.altKey || target.closest('input, textarea, select, dialog')) return;
-      const letter = { n: 'namespaces', p: 'plugins', s: 'server' }[event.key];
-      if (event.key === '/') {
-        const search = /** @type {any} */ (document.querySelector('main [data-search]'));
-        if (search) {
-          event.preventDefault();
-          search.focus();
-          search.select();
-        }
-      } else if (event.key === '?') go(link(['help']));
-      else if (event.key === 'r') again();
-      else if (event.key === 'g') led = performance.now();
-      else if (letter && performance.now() - led < 1500) go(link([letter]));
-    };
-    addEventListener('keydown', key);
-    return () => removeEventListener('keydown', key);
-  }, []);
+    } else if (key === '?') go(link(['help']));
+    else if (key === 'r') again();
+    else if (key === 'g') led.current = performance.now();
+    else if (letter && performance.now() - led.current < 1500) go(link([letter]));
+  });
 
   const nav = [
     ...['Namespaces', 'Plugins', 'Server'].map((text) => ({ to: text.toLowerCase(), text })),

@@ -1,14 +1,11 @@
-// What each screen is built on: the framework in one import, the place in the address, requests to `/v1` of the server that
-// the page is from and to no other, questions that a screen asks anew, and how values are written.
+// What each screen is built on: the framework, the place in the address, requests to `/v1` of the server that the page is
+// from and to no other, questions that a screen asks anew, and how values are written.
 import htm from './vendor/htm.js';
-import { h, render, Fragment, createContext } from './vendor/preact.js';
-import {
-  useState, useEffect, useLayoutEffect, useMemo, useRef, useCallback, useContext, useErrorBoundary, useId,
-} from './vendor/hooks.js';
+import { h, createContext } from './vendor/preact.js';
+import { useState, useEffect, useRef, useCallback, useContext } from './vendor/hooks.js';
 
-export {
-  h, render, Fragment, useState, useEffect, useLayoutEffect, useMemo, useRef, useCallback, useErrorBoundary, useId,
-};
+export { h, render, Fragment } from './vendor/preact.js';
+export * from './vendor/hooks.js';
 
 /** Markup as a template: what stands in `${}` is text, never markup. */
 export const html = htm.bind(h);
@@ -63,13 +60,15 @@ export function go(to, { replace = false } = {}) {
   } else location.hash = to;
 }
 
+/** @type {F.useEvent} */
+export const useEvent = (target, name, heard) => useEffect(() => {
+  target.addEventListener(name, heard);
+  return () => target.removeEventListener(name, heard);
+}, []);
+
 export function usePlace() {
   const [hash, set] = useState(location.hash);
-  useEffect(() => {
-    const changed = () => set(location.hash);
-    addEventListener('hashchange', changed);
-    return () => removeEventListener('hashchange', changed);
-  }, []);
+  useEvent(window, 'hashchange', () => set(location.hash));
   return placeOf(hash);
 }
 
@@ -147,15 +146,14 @@ export class Api {
 
   /** @type {F.request} */
   async request(method, path, { query, body, headers = {}, signal } = {}) {
-    /** @type {Values} */
-    const sent = { Accept: 'application/json', ...headers };
-    if (this.#credentials !== null) sent.Authorization = this.#credentials;
-    if (body !== undefined) sent['Content-Type'] = 'application/json';
+    const sent = {
+      Accept: 'application/json', ...headers, ...(this.#credentials && { Authorization: this.#credentials }), ...(body && { 'Content-Type': 'application/json' }),
+    };
     const url = address(path, query);
     const ask = () => fetch(url, {
       method,
       headers: sent,
-      body: body === undefined ? undefined : JSON.stringify(body),
+      body: JSON.stringify(body),
       signal,
       credentials: 'omit', // the browser's own dialog never opens, and no cookie is sent
       cache: 'no-store',
@@ -210,57 +208,36 @@ export class Api {
   // `EventSource` sends no credentials.
   /** @type {F.events} */
   async events(path, query, { signal, last, event }) {
-    /** @type {Values} */
-    const headers = { Accept: 'text/event-stream' };
-    if (last) headers['Last-Event-ID'] = last;
+    const headers = { Accept: 'text/event-stream', ...(last && { 'Last-Event-ID': last }) };
     const response = await this.request('GET', path, { query, headers, signal });
     if (response.body === null) return;
     if (last) event('resumed', '', last); // what changes next is all that it will say
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     let rest = '';
-    /** @type {{name: string, data: string[], id: string}} */
-    let now = { name: 'message', data: [], id: last || '' };
     for (;;) {
-      let chunk;
-      try {
-        chunk = await reader.read();
-      } catch (error) {
+      const chunk = await reader.read().catch((error) => {
         if (signal.aborted) throw error;
-        chunk = { done: true, value: undefined };
-      }
+        return { done: true, value: '' };
+      });
       if (chunk.done) {
         this.onReached(false);
         throw new ApiError(0, { detail: 'The stream ended.' });
       }
-      const lines = (rest + chunk.value).split('\n');
-      rest = lines.pop() || '';
-      for (const line of lines) {
-        if (line === '') {
-          if (now.data.length) event(now.name, now.data.join('\n'), now.id);
-          now = { name: 'message', data: [], id: now.id };
-        } else {
-          const [field, given = ''] = split(line, ':');
-          const value = given.replace(/^ /, '');
-          if (field === 'event') now.name = value;
-          else if (field === 'data') now.data.push(value);
-          else if (field === 'id') now.id = value;
-        }
+      const found = (rest + chunk.value).split('\n\n');
+      rest = found.pop() || '';
+      for (const each of found) {
+        const [name, data, id] = ['event', 'data', 'id'].map((field) => RegExp(`^${field}: ?(.*)`, 'm').exec(each)?.[1] || '');
+        if (data) event(name, data, id);
       }
     }
   }
 }
 
 async function failed(response) {
-  let problem;
-  try {
-    problem = await response.json();
-  } catch {
-    problem = null; // a proxy's page, or half an answer
-  }
-  if (problem === null || typeof problem !== 'object') problem = { title: response.statusText };
-  if (problem.detail === undefined && typeof problem.error === 'string') problem.detail = problem.error;
-  const schemes = (response.headers.get('WWW-Authenticate') || '').match(/\b(Bearer|Basic)\b/gi) || [];
-  return new ApiError(response.status, problem, schemes.map((each) => each.toLowerCase()));
+  const said = await response.json().catch(() => null); // a proxy's page, or half an answer
+  const problem = { title: response.statusText, detail: said?.error, ...said };
+  const schemes = response.headers.get('WWW-Authenticate')?.toLowerCase().match(/\b(bearer|basic)\b/g);
+  return new ApiError(response.status, problem, schemes || []);
 }
 
 /** @type {PageContextOf} */
@@ -325,7 +302,7 @@ export function useAsk(ask, key, { keep = true, delay = 0, every = 0 } = {}) {
   useEffect(() => {
     if (!every) return undefined;
     const timer = setInterval(() => {
-      if (busy.current || document.visibilityState !== 'visible') return;
+      if (busy.current || !isSeen()) return;
       quiet.current = true;
       again();
     }, every);
@@ -350,13 +327,11 @@ export function useSettled(value, ms) {
   return settled;
 }
 
+export const isSeen = () => document.visibilityState === 'visible';
+
 export function useVisible() {
-  const [visible, set] = useState(document.visibilityState === 'visible');
-  useEffect(() => {
-    const changed = () => set(document.visibilityState === 'visible');
-    document.addEventListener('visibilitychange', changed);
-    return () => document.removeEventListener('visibilitychange', changed);
-  }, []);
+  const [visible, set] = useState(isSeen());
+  useEvent(document, 'visibilitychange', () => set(isSeen()));
   return visible;
 }
 
@@ -388,9 +363,8 @@ export function duration(seconds) {
   if (seconds < 1e-3) return `${some.format(seconds * 1e6)} µs`;
   if (seconds < 1) return `${some.format(seconds * 1e3)} ms`;
   if (seconds < 120) return `${some.format(seconds)} s`;
-  if (seconds < 7200) return `${whole.format(Math.round(seconds / 60))} min`;
-  if (seconds < 172800) return `${whole.format(Math.round(seconds / 3600))} h`;
-  return `${whole.format(Math.round(seconds / 86400))} d`;
+  const [unit, length] = seconds < 7200 ? ['min', 60] : seconds < 172800 ? ['h', 3600] : ['d', 86400];
+  return `${whole.format(Math.round(seconds / length))} ${unit}`;
 }
 
 /** @type {F.shown} */

@@ -205,15 +205,12 @@ export function Rows({ label, of, state, last, total, first, load, row, href }) 
   const [, draw] = useState(0);
   const [failed, setFailed] = useState(/** @type {any} */ (null));
   const pages = useRef(/** @type {any} */ (new Map()));
-  const running = useRef(/** @type {any} */ (new Map()));
 
   const content = `${of} ${state}`;
   const before = useRef(content);
   if (before.current !== content) {
     before.current = content;
     pages.current = new Map();
-    running.current.forEach((each) => each.abort());
-    running.current.clear();
   }
   for (let page = 0; page * PAGE < first.length; page += 1) {
     const items = first.slice(page * PAGE, (page + 1) * PAGE);
@@ -232,7 +229,6 @@ export function Rows({ label, of, state, last, total, first, load, row, href }) 
     if (box.current) watcher.observe(box.current);
     return () => watcher.disconnect();
   }, []);
-  useEffect(() => () => running.current.forEach((each) => each.abort()), []);
 
   const whole = total * ROW;
   const tall = Math.min(whole, TALLEST);
@@ -245,34 +241,28 @@ export function Rows({ label, of, state, last, total, first, load, row, href }) 
   const [firstPage, lastPage] = ends.map((each) => Math.floor(each / PAGE));
 
   useEffect(() => {
-    running.current.forEach((controller, page) => {
-      if (page < firstPage || page > lastPage) {
-        controller.abort();
-        running.current.delete(page);
-      }
-    });
-    if (load === null) return;
-    for (let page = firstPage; page <= lastPage; page += 1) {
-      if (pages.current.has(page) || running.current.has(page) || page * PAGE >= total) continue;
-      const controller = new AbortController();
-      running.current.set(page, controller);
-      setTimeout(async () => {
+    if (load === null) return undefined;
+    const controller = new AbortController();
+    const fetched = async (page) => {
+      try {
+        const items = await load(page * PAGE, PAGE, controller.signal);
         if (controller.signal.aborted) return;
-        try {
-          const items = await load(page * PAGE, PAGE, controller.signal);
-          if (controller.signal.aborted) return;
-          pages.current.set(page, items);
-          const [oldest] = pages.current.keys();
-          if (pages.current.size > MOST_PAGES && oldest !== page) pages.current.delete(oldest);
-          setFailed(null);
-        } catch (error) {
-          if (!controller.signal.aborted) setFailed(error);
-        } finally {
-          if (running.current.get(page) === controller) running.current.delete(page);
-          draw((turn) => turn + 1);
-        }
-      }, PAUSE_MS);
-    }
+        pages.current.set(page, items);
+        const [oldest] = pages.current.keys();
+        if (pages.current.size > MOST_PAGES && oldest !== page) pages.current.delete(oldest);
+        setFailed(null);
+      } catch (error) {
+        if (!controller.signal.aborted) setFailed(error);
+      }
+      draw((turn) => turn + 1);
+    };
+    const pause = setTimeout(() => {
+      for (let page = firstPage; page <= lastPage; page += 1) if (!pages.current.has(page) && page * PAGE < total) fetched(page);
+    }, PAUSE_MS);
+    return () => {
+      clearTimeout(pause);
+      controller.abort();
+    };
   }, [firstPage, lastPage, content, total, failed === null]);
 
   const item = (index) => pages.current.get(Math.floor(place(index) / PAGE))?.[place(index) % PAGE];

@@ -308,58 +308,23 @@ function fullPattern(typed, namespace) {
   const body = typed.replace(/^\^/, '').replace(SCHEME, '');
   const before = `${literal(namespace)}/`;
   if (SCHEME.test(typed) || body.startsWith(before) || body.startsWith(`${namespace}/`)) return { full: typed, shift: 0 };
-  const open = atoms(body).some((atom) => atom.text === '|') ? '(?:' : '';
+  const open = atoms(body).some((atom) => atom.text[0] === '|') ? '(?:' : '';
   return { full: before + open + body + (open && ')'), shift: before.length + open.length - (typed.length - body.length) };
 }
+
+/** An escape, a class or a character, and what repeats it. */
+const TOKEN = /(\\.|\[\^?\]?(?:\\.|[^\\\]])*\]?|.)((?:[*+?]|\{\d+(?:,\d*)?\})\??)?/gsu;
 
 /** The parts of a pattern: literal characters, groups, classes, dots, each with what repeats it. */
 function atoms(pattern) {
   const found = [];
-  let at = 0;
-  while (at < pattern.length) {
-    const start = at;
-    const char = pattern[at];
-    let plain = false;
-    if (char === '\\') {
-      plain = at + 1 < pattern.length && !/[a-zA-Z0-9]/.test(pattern[at + 1]);
-      at += 2;
-    } else if (char === '(') at = closing(pattern, at);
-    else if (char === '[') at = endOfClass(pattern, at);
-    else {
-      plain = !META.test(char);
-      at += String.fromCodePoint(/** @type {number} */ (pattern.codePointAt(at))).length;
-    }
-    const repeated = /^(?:[*+?]|\{\d+(?:,\d*)?\})[?]?/.exec(pattern.slice(at));
-    if (repeated !== null && char !== '|' && char !== '^' && char !== '$') {
-      at += repeated[0].length;
-      plain = false;
-    }
-    found.push({ text: pattern.slice(start, at), plain });
+  let depth = 0;
+  for (const [text, token, repeated] of pattern.matchAll(TOKEN)) {
+    if (depth) found.at(-1).text += text;
+    else found.push({ text, plain: !repeated && (/^\\[^a-z\d]/i.test(token) || !META.test(token)) });
+    depth = Math.max(0, depth + Number(token === '(') - Number(token === ')'));
   }
   return found;
-}
-
-function closing(pattern, at) {
-  let depth = 0;
-  while (at < pattern.length) {
-    if (pattern[at] === '\\') at += 1;
-    else if (pattern[at] === '[') at = endOfClass(pattern, at) - 1;
-    else if (pattern[at] === '(') depth += 1;
-    else if (pattern[at] === ')') {
-      depth -= 1;
-      if (depth === 0) return at + 1;
-    }
-    at += 1;
-  }
-  return at;
-}
-
-function endOfClass(pattern, at) {
-  at += 1;
-  if (pattern[at] === '^') at += 1;
-  if (pattern[at] === ']') at += 1;
-  while (at < pattern.length && pattern[at] !== ']') at += pattern[at] === '\\' ? 2 : 1;
-  return at + 1;
 }
 
 /** A link can bring any pattern, and RE2 is not here. */
@@ -374,7 +339,7 @@ export function marker(full) {
   const pattern = full.replace(/^\^/, '').replace(/\$$/, '');
   if (pattern === '') return none;
   const parts = atoms(pattern);
-  if (parts.some((part) => part.text === '|')) return none;
+  if (parts.some((part) => part.text[0] === '|')) return none;
   const repeats = pattern.match(/[*+]|\{\d+,/g) || [];
   if (repeats.length > MOST_REPEATS || parts.some((part) => /^\(.*[*+{].*\)[*+{]/s.test(part.text))) {
     const first = parts.findIndex((part) => !part.plain);
@@ -392,17 +357,10 @@ function compiled(parts, open) {
   }
   let expression;
   try {
-    const body = runs.map((run) => `(${run.text.replaceAll('(?P<', '(?<')})`).join('');
+    const body = runs.map((run, at) => `(?<run${at}>${run.text.replaceAll('(?P<', '(?<')})`).join('');
     expression = new RegExp(`^${body}${open ? '' : '$'}`, 'ds');
   } catch {
     return null; // RE2 knows it, JavaScript does not
-  }
-  // Groups of the pattern are numbered too.
-  const ours = [];
-  let group = 1;
-  for (const run of runs) {
-    ours.push(group);
-    group += 1 + (run.text.replace(/\\./g, '').replace(/\[[^\]]*\]/g, '').match(/\((?!\?)|\(\?P?</g) || []).length;
   }
   const withScheme = SCHEME.test(runs[0]?.text || '');
   let dear = false;
@@ -415,7 +373,7 @@ function compiled(parts, open) {
     if (match === null) return [];
     const marks = [];
     runs.forEach((run, index) => {
-      const at = match.indices[ours[index]];
+      const at = match.indices.groups[`run${index}`];
       if (at !== undefined && at[1] > at[0]) marks.push([at[0] + shift, at[1] + shift, !run.plain]);
     });
     return marks;

@@ -106,20 +106,12 @@ function Clients({ order }) {
   const [all, showAll] = useState(false);
   return html`<${Part} title="Connections" path="server/clients" query=${{ order, limit: 10_000 }} what="the connections" tools=${() => html`<${Choice} label="First those with"
       name="order" value=${order} options=${[['age', 'the longest time'], ['requests', 'most requests'], ['bytes', 'most bytes'], ['memory', 'most memory']]} />`}>${(data) => {
-      const groups = new Map();
-      for (const each of data.items) {
-        const role = each.role ?? '';
-        const key = `${each.transport} ${role}`;
-        const group = groups.get(key) || { role, transport: each.transport, count: 0, requests: 0, bytes: 0 };
-        group.count += 1;
-        group.requests += each.requests_per_second;
-        group.bytes += each.bytes_per_second;
-        groups.set(key, group);
-      }
+      const groups = Map.groupBy(data.items, (each) => `${each.transport} ${each.role ?? ''}`);
+      const sum = (group, name) => group.reduce((before, each) => before + each[name], 0);
       const shown = data.items.slice(0, all ? 200 : 10);
       return html`<${Table} caption="Connections by role and transport" numeric=${[2, 3, 4]} head=${['role', 'transport', 'connections', 'requests a second', 'bytes a second']}
-          rows=${[...groups.values()].sort((one, other) => other.count - one.count).slice(0, 50).map((each) => [
-            each.role ? html`<bdi>${each.role}</bdi>` : html`<span class="muted">no role</span>`, each.transport, number(each.count), anything(each.requests), size(each.bytes)])} />
+          rows=${[...groups.values()].sort((one, other) => other.length - one.length).slice(0, 50).map((group) => [
+            group[0].role ? html`<bdi>${group[0].role}</bdi>` : html`<span class="muted">no role</span>`, group[0].transport, number(group.length), anything(sum(group, 'requests_per_second')), size(sum(group, 'bytes_per_second'))])} />
         <${Table} caption="Each connection" numeric=${[3, 4, 5]} head=${['address', 'client', 'asks', 'age', 'requests a second', 'memory']}
           rows=${shown.map((each) => [html`<code>${each.address || 'socket'}</code>`, html`<bdi class="cut" title=${each.client_version}>${each.client_version || '–'}</bdi>`,
             html`<bdi>${(each.asks || []).map((one) => `${one.operation} ${one.namespace}`.trim()).join(', ') || '–'}</bdi>`,
@@ -258,20 +250,15 @@ function Kafka() {
   const ask = useGet('server/metrics', { name: 'broker_core_kafka_' }, EVERY);
   return html`<${Answer} ask=${ask} what="the state of Kafka" rights=${MONITOR}>${(data) => {
     const named = (name) => data.items.filter((each) => each.name === `broker_core_kafka_${name}`);
-    const apis = new Map();
-    for (const { labels, value } of named('requests_total').filter((each) => each.value)) {
-      const row = apis.get(labels.api) || { asked: 0, errors: new Map() };
-      apis.set(labels.api, row);
-      row.asked += value;
-      if (!/^(none|)$/i.test(labels.error)) row.errors.set(labels.error, value);
-    }
+    const apis = Map.groupBy(named('requests_total').filter((each) => each.value), (each) => each.labels.api);
+    const asked = (of) => of.reduce((sum, each) => sum + each.value, 0);
     const seconds = (part, name) => named(`request_seconds_${part}`).find((each) => each.labels.api === name)?.value;
     const hidden = named('names_left_out').filter((each) => each.value);
     return html`${hidden.map((each) => html`<p class="notice warn">${of(each.labels.namespace)}: ${counted(each.value, 'topic')} hidden from Kafka clients, since Kafka cannot have such names.</p>`)}
       <${Facts} items=${[['Connections', number(named('connections')[0]?.value ?? 0)]]} />
       ${apis.size ? html`<${Table} caption="Requests of Kafka clients since the start" numeric=${[1, 2]} head=${['request', 'asked', 'mean', 'errors']}
-        rows=${[...apis].sort(([, one], [, other]) => other.asked - one.asked).map(([name, row]) => [name, number(row.asked), duration(seconds('sum', name) / seconds('count', name)),
-          [...row.errors].map(([error, count]) => `${error} ${number(count)}`).join(', ') || 'none'])} />`
+        rows=${[...apis].sort(([, one], [, other]) => asked(other) - asked(one)).map(([name, of]) => [name, number(asked(of)), duration(seconds('sum', name) / seconds('count', name)),
+          of.filter(({ labels }) => !/^(none|)$/i.test(labels.error)).map(({ labels, value }) => `${labels.error} ${number(value)}`).join(', ') || 'none'])} />`
         : html`<${Empty} title="No Kafka client has asked"><p>Kafka is served if the settings have <code>[kafka] listen</code>.</p><//>`}`;
   }}<//>`;
 }
