@@ -66,6 +66,10 @@ class LoopTurn:
             woken = asyncio.Event()
             self.call_next(woken.set)
             await woken.wait()
+            if not self.has_time():
+                # The work of others, or another process, had all of it between the call and this task: a caller that
+                # waited has a share, else it would wait for as long as every turn is a full one.
+                self._end = asyncio.get_running_loop().time() + TURN_SECONDS / _AT_ONCE
 
     def _next(self) -> None:
         if not self._waiting:

@@ -72,6 +72,21 @@ async def test_a_crowd_that_waits_for_time_has_it_in_many_turns() -> None:
     assert had == sorted(had)
 
 
+async def test_a_caller_that_waited_has_time_if_others_use_up_every_turn() -> None:
+    turn, ended = loop_turn(), False
+
+    def others() -> None:
+        busy(1.1 * TURN_SECONDS)
+        if not ended:
+            asyncio.get_running_loop().call_soon(others)
+
+    assert turn.has_time()
+    others()
+    await turn.time()
+    ended = True
+    assert turn.has_time()
+
+
 async def test_time_that_is_there_takes_no_turn() -> None:
     turns: list[None] = []
     asyncio.get_running_loop().call_soon(turns.append, None)

@@ -294,9 +294,16 @@ class WatchStage:
             names = {
                 name for name in (await self.listed(self.broker_url, WATCHED))[0] if not self._hidden(name)
             }
-            await eventually(
-                lambda: self._watcher.topics == names, _SOON, what=f"{step}: the watcher's topics"
-            )
+            try:
+                await eventually(
+                    lambda: self._watcher.topics == names, _SOON, what=f"{step}: the watcher's topics"
+                )
+            except AssertionError as error:
+                had, changes = self._watcher.topics, self._watcher.changes
+                error.add_note(f"missing: {sorted(names - had)[:5]}..., {len(names - had)} in all")
+                error.add_note(f"too many: {sorted(had - names)[:5]}..., {len(had - names)} in all")
+                error.add_note(f"watching: {changes.is_watching}, last failure: {changes.last_error}")
+                raise
             took["watcher"] = time.monotonic() - began
 
         async def consumer(client: Consuming) -> None:

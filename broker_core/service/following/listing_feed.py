@@ -321,9 +321,7 @@ class ListingFeed:
         """Ask once."""
         # With many questions of one change: without time at once all of them would take the long way, which needs a
         # snapshot of the newest version, also where later changes do not concern their patterns.
-        turn = loop_turn()
-        while not turn.has_time():
-            await turn.time()
+        await loop_turn().time()
         pipeline = self._pipeline
         asker, deadline = askers[0], asyncio.get_running_loop().time() + pipeline.options.time_budget
         moves, self._moves = self._moves or self.selection is None, False
