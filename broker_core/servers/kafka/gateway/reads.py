@@ -32,8 +32,8 @@ from broker_core.servers.kafka.gateway.relay import (
     beside,
     by_controller,
     front_of,
+    gone_or_refused,
     joined,
-    nodes_now,
     part_of,
     reader_of_rows,
 )
@@ -102,8 +102,11 @@ def _merged(api: Api, array: str, key: str) -> AnswerLater:
     async def answer(call: KafkaCall) -> Fields:
         if call.node.of_cluster is not None:
             return await ask(call, api)
-        cluster = await nodes_now(call)
-        gone = {"error_code": ErrorCode.COORDINATOR_NOT_AVAILABLE}
+        gone = {"error_code": ErrorCode.COORDINATOR_NOT_AVAILABLE, array: []}
+        try:
+            cluster = await front_of(call).cluster.refresh()
+        except ClientError as failed:
+            return gone_or_refused(failed, call, lambda _: gone)
         found = await beside(part_of(call, api, node, None, lambda _: gone) for node in cluster.nodes)
         for each in found:
             if each["error_code"]:
@@ -158,7 +161,7 @@ def by_coordinator(
         try:
             keepers = await front.cluster.coordinators(names, kept.kind, front.identity(call.asker))
         except ClientError as failed:
-            raise CloseClient(str(failed)) from failed
+            return gone_or_refused(failed, call, gone)
         nodes: dict[int | None, list[Any]] = {}
         for name, thing in zip(names, things, strict=True):
             nodes.setdefault(keepers.get(name), []).append(thing)
@@ -213,41 +216,46 @@ def _by_leader(api: Api) -> AnswerLater:
         topics = call.body["topics"]
         if call.node.of_cluster is not None or not topics:
             return await ask(call, api)
-        leaders = await _leaders(call, [row["name"] for row in topics])
+        try:
+            leaders = await _leaders(call, [row["name"] for row in topics])
+        except ClientError as failed:
+            return gone_or_refused(failed, call, gone)
         indexes = "partition_indexes" if api is DESCRIBE_PRODUCERS else "partitions"
-        nodes: dict[int | None, list[Fields]] = {}
-        for row in topics:
+        nodes: dict[int | None, list[tuple[int, Fields]]] = {}
+        for place, row in enumerate(topics):
             parts: dict[int | None, list[Any]] = {}
             for each in row[indexes]:
                 number = each["partition_index"] if isinstance(each, dict) else each
                 parts.setdefault(leaders.get((row["name"], number)), []).append(each)
             for node, some in parts.items() or [(None, [])]:
-                nodes.setdefault(node, []).append({**row, indexes: some})
+                nodes.setdefault(node, []).append((place, {**row, indexes: some}))
         # Any node has an error for a partition without leader.
         found = await beside(
-            part_of(call, api, node, {**call.body, "topics": some}, gone) for node, some in nodes.items()
+            part_of(call, api, node, {**call.body, "topics": [row for _, row in some]}, gone)
+            for node, some in nodes.items()
         )
         answers: list[Sequence[Fields]] = [part["topics"] for part in found]
-        raw = await joined(call, answers, lambda rows: rows.texts("name"))
-        if raw is not None and len(set(raw.names)) == len(raw.names):
-            return {"topics": raw.rows}
-        rows: dict[str, Fields] = {}
-        for row in chain.from_iterable(answers):
-            known = rows.setdefault(row["name"], {**row, "partitions": []})
+        # A node has a row of producers for each one that names a topic, and one of offsets for each topic (4.3.1).
+        places = [place for some in nodes.values() for place, _ in some] if api is DESCRIBE_PRODUCERS else ()
+        raw = await joined(call, answers, lambda rows: places or rows.texts("name"))
+        if raw is not None and len(set(raw.names)) == len(raw.rows):
+            # A page has an order of its own.
+            return {"topics": raw.in_order(sorted(places), {}) if places and call.page is None else raw.rows}
+        every = list(chain.from_iterable(answers))
+        rows: dict[Any, Fields] = {}
+        for key, row in zip(places or [row["name"] for row in every], every, strict=False):
+            known = rows.setdefault(key, {**row, "partitions": []})
             known["partitions"] = [*known["partitions"], *row["partitions"]]
-        return {"topics": list(rows.values())}
+        return {"topics": [rows[key] for key in (sorted(rows) if places else rows)]}
 
     return answer
 
 
 async def _leaders(call: KafkaCall, names: Iterable[str]) -> dict[tuple[str, int], int]:
-    """By partition the node that leads it now."""
+    """By partition the node that leads it now. Raises :exc:`~broker_core.client.ClientError`."""
     body = {"topics": [{"name": name} for name in dict.fromkeys(names)], "allow_auto_topic_creation": False}
     front = front_of(call)
-    try:
-        value = await front.cluster.request(ANY, METADATA, None, body, front.identity(call.asker))
-    except ClientError as failed:
-        raise CloseClient(str(failed)) from failed
+    value = await front.cluster.request(ANY, METADATA, None, body, front.identity(call.asker))
     return {
         (row["name"], part["partition_index"]): part["leader_id"]
         for row in value["topics"]
@@ -276,7 +284,9 @@ async def _configs(call: KafkaCall) -> Fields:
         nodes.setdefault(_node_of(call, row), []).append(row)
     gone_node = partial(_gone, partial(_refused, DESCRIBE_CONFIGS), ErrorCode.BROKER_NOT_AVAILABLE)
     parts = await beside(
-        part_of(call, DESCRIBE_CONFIGS, node, {**call.body, "resources": some}, gone_node)
+        ask(call, DESCRIBE_CONFIGS, {**call.body, "resources": some})
+        if node is None
+        else part_of(call, DESCRIBE_CONFIGS, node, {**call.body, "resources": some}, gone_node)
         for node, some in nodes.items()
     )
     results = [part["results"] for part in parts]

@@ -50,6 +50,7 @@ __all__ = [
     "by_controller",
     "coordinator",
     "front_of",
+    "gone_or_refused",
     "joined",
     "learn",
     "nodes_now",
@@ -179,21 +180,27 @@ async def part_of(
     *,
     again: bool = True,
 ) -> Fields:
-    """The part of an answer from a node, ``None``: from any; ``gone`` makes the part of a node that does not answer.
-    Raises :exc:`~..call.CloseClient` if the client is not let in there, and if no node answers.
+    """The part of an answer from a node, ``None``: from the one at whose port the client is, or else from any.
+
+    ``gone`` makes the part if none answers; the end of the node of a port is that of its clients. Raises
+    :exc:`~..call.CloseClient` then, and if the client is not let in.
     """
-    if node is None:
+    if node is None and call.node.of_cluster is not None:
         return await ask(call, api, body, again=again)
     try:
-        return await asked(call, api, node, body, again=again)
-    except KafkaException as refused:
-        raise CloseClient(str(refused)) from refused
-    except ClientError:
-        pass
-    fields = gone(call if body is None else replace(call, body=body))
+        return await asked(call, api, ANY if node is None else node, body, again=again)
+    except ClientError as failed:
+        fields = gone_or_refused(failed, call if body is None else replace(call, body=body), gone)
     # As bytes, if the other nodes' parts stay bytes.
     message = b"".join(response_frame(api, call.version, 0, fields))[_LENGTH:]
     return _reader(call, api)(api, call.version, message)[1]
+
+
+def gone_or_refused(failed: ClientError, call: KafkaCall, gone: Callable[[KafkaCall], Fields]) -> Fields:
+    """The answer of ``gone`` if no node has answered. Raises :exc:`~..call.CloseClient` if one refuses the client."""
+    if isinstance(failed, KafkaException):
+        raise CloseClient(str(failed)) from failed
+    return gone(call)
 
 
 async def beside(parts: Iterable[Coroutine[Any, Any, Fields]]) -> list[Fields]:

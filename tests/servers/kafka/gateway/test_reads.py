@@ -15,6 +15,7 @@ from broker_core.wire.kafka import (
     DESCRIBE_CONFIGS,
     DESCRIBE_GROUPS,
     DESCRIBE_LOG_DIRS,
+    DESCRIBE_PRODUCERS,
     FIND_COORDINATOR,
     LEAVE_GROUP,
     LIST_GROUPS,
@@ -102,7 +103,19 @@ def _handlers(nodes: list[ScriptedKafka], groups: Mapping[int, list[str]]) -> di
             ]
         }
 
+    def producers(asked: Asked) -> Fields:
+        return {
+            "topics": [
+                {
+                    "name": row["name"],
+                    "partitions": [{"partition_index": each} for each in row["partition_indexes"]],
+                }
+                for row in asked.value["topics"]
+            ]
+        }
+
     return {
+        DESCRIBE_PRODUCERS: producers,
         METADATA: metadata,
         FIND_COORDINATOR: coordinators,
         LIST_GROUPS: lambda _: {"groups": [{"group_id": name} for name in groups[number]]},
@@ -226,8 +239,37 @@ async def test_a_node_that_is_gone_makes_its_part_an_error(
     assert (found["error_code"], found["members"]) == (15, [])
     assert (await two_nodes.ask(LIST_GROUPS, 5, page))["error_code"] == 15
     await nodes[0].stop()
-    two_nodes.send(DESCRIBE_GROUPS, 6, {"groups": ["a"]})
-    assert await two_nodes.message() == b""
+    groups = {"groups": ["a", "b"], **page}
+    assert _codes((await two_nodes.ask(DESCRIBE_GROUPS, 6, groups))["groups"]) == [15, 15]
+    groups = {"groups": [{"group_id": name, "topics": None} for name in "ab"], **page}
+    assert _codes((await two_nodes.ask(OFFSET_FETCH, 8, groups))["groups"]) == [15, 15]
+    assert _codes((await two_nodes.ask(DELETE_GROUPS, 2, {"groups_names": ["b"]}))["results"]) == [15]
+    found = await two_nodes.ask(OFFSET_FETCH, 7, {"group_id": "b", "topics": None, **page})
+    assert (found["error_code"], found["topics"]) == (15, [])
+    found = await two_nodes.ask(LIST_OFFSETS, 8, {"topics": topics, **page})
+    assert [_codes(row["partitions"]) for row in found["topics"]] == [[6], [6]]
+    assert (await two_nodes.ask(LIST_GROUPS, 5, page))["error_code"] == 15
+
+
+def _codes(rows: list[Fields]) -> list[int]:
+    return [row["error_code"] for row in rows]
+
+
+@pytest.mark.parametrize("page", [{}, {"response_pagination_limit": 100}])
+async def test_a_topic_that_is_named_twice_has_the_rows_that_a_node_gives_it(
+    two_nodes: RawKafkaClient, page: Fields
+) -> None:
+    """As 4.3.1: of offsets one row, and of producers as many as name it; a page has them by name."""
+    names = ["b", "a", "b", "c"]
+    rows = [{"name": name, "partition_indexes": [0, 1]} for name in names]
+    producers = (await two_nodes.ask(DESCRIBE_PRODUCERS, 0, {"topics": rows, **page}))["topics"]
+    assert [row["name"] for row in producers] == (sorted(names) if page else names)
+    indexes = [sorted(each["partition_index"] for each in row["partitions"]) for row in producers]
+    assert indexes == [[0, 1]] * 4
+    one = [{"partition_index": 0, "timestamp": -1}]
+    topics = [{"name": name, "partitions": one} for name in names]
+    offsets = (await two_nodes.ask(LIST_OFFSETS, 8, {"topics": topics, **page}))["topics"]
+    assert sorted(row["name"] for row in offsets) == ["a", "b", "c"]
 
 
 async def test_old_versions_have_the_denial_of_a_group_in_each_partition(
