@@ -7,15 +7,7 @@ from types import ModuleType
 import pytest
 
 from broker_core.lazy_exports import lazy_exports
-
-PACKAGES = [
-    "broker_core",
-    "broker_core.client",
-    "broker_core.plugins",
-    "broker_core.settings",
-    "broker_core.testing",
-    "broker_core.wire.pulsar",
-]
+from tests.test_faces import FACES
 
 
 def test_a_name_is_imported_once_and_stays() -> None:
@@ -32,7 +24,7 @@ def test_a_name_is_imported_once_and_stays() -> None:
         sys.modules["json"] = original
 
 
-@pytest.mark.parametrize("name", PACKAGES)
+@pytest.mark.parametrize("name", sorted({"broker_core", *FACES}))
 def test_every_name_of_a_package_is_there(name: str) -> None:
     package = import_module(name)
     for exported in package.__all__:

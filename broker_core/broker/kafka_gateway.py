@@ -22,7 +22,7 @@ from broker_core.servers.kafka import ClusterFront, NodePorts
 from broker_core.service import ClusterEdits, Find
 from broker_core.service_addresses import service_addresses
 from broker_core.settings import KafkaUpstreamSettings, KeySource, Settings
-from broker_core.upstream.brokers_tls import brokers_tls
+from broker_core.upstream import brokers_tls
 from broker_core.upstream.kafka import ClusterOptions, ClusterPlugin, KafkaCluster
 
 __all__ = ["ClusterUnusable", "KafkaGateway", "NamespaceTaken", "check_namespace", "cluster_options"]

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Literal
 from broker_core.cli.printed_output import print_json, print_lines
 from broker_core.cli.printed_results import print_results
 from broker_core.errors import BrokerCoreError
-from broker_core.kafka.acls.bindings import binding_text
+from broker_core.kafka.acls import binding_text
 
 if TYPE_CHECKING:
     from broker_core.cli.common_options import Invocation
     from broker_core.cli.options.kafka_server import GivenKafka
-    from broker_core.kafka.acls.acl_filters import AclFilter
-    from broker_core.kafka.acls.bindings import AclBinding
+    from broker_core.kafka.acls import AclBinding, AclFilter
 
 __all__ = ["add_at_server", "bindings_of_server", "print_bindings", "remove_at_server"]
 

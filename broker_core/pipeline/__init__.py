@@ -5,7 +5,7 @@ from __future__ import annotations
 from broker_core.pipeline.answer import Answer, QuestionWarning, Trace
 from broker_core.pipeline.change_notices import ChangeNotices
 from broker_core.pipeline.denial_lines import one_line_of_denials
-from broker_core.pipeline.explain import explain, pattern_facts
+from broker_core.pipeline.explanation import explain, pattern_facts
 from broker_core.pipeline.in_flight import NextRuns
 from broker_core.pipeline.listing_in_progress import AcceptedAnswer
 from broker_core.pipeline.options import PipelineOptions

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core.access import Asker
-from broker_core.kafka.topic_names import legal_names
+from broker_core.kafka import legal_names
 from broker_core.listing import Details, Listing, TopicTable
 from broker_core.names import Mode, NamespaceName
 from broker_core.pipeline import Answer, Pipeline

@@ -23,7 +23,7 @@ from broker_core.access import (
     network_of,
 )
 from broker_core.errors import BrokerCoreError
-from broker_core.kafka.scram.credentials import DECOY_USER, HASHES, ScramCredential, decoy_of
+from broker_core.kafka.scram import DECOY_USER, HASHES, ScramCredential, decoy_of
 from broker_core.service.admission import Admission, Admitted, LoginAttempt
 
 __all__ = ["Logins", "StoredUsers", "role_of"]

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from broker_core.access import Principal
 from broker_core.catalog import ScramRow
-from broker_core.kafka.scram.credentials import DECOY_USER, derive_credential
+from broker_core.kafka.scram import DECOY_USER, derive_credential
 
 __all__ = ["LONGEST_PASSWORD", "SHORTEST_PASSWORD", "check_password", "check_user", "store_user"]
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from broker_core.catalog.store.load_columns import split_texts
 from broker_core.catalog.topic_details import listed_partitions
-from broker_core.kafka.topic_names import legal_names
+from broker_core.kafka import legal_names
 from broker_core.listing import TopicTable
 from broker_core.names import DOMAINS, PERSISTENT, NamespaceName, system_topics
 

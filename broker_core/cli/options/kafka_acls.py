@@ -13,8 +13,7 @@ from broker_core.cli.option_groups import option_group
 from broker_core.cli.options.question import UnusableQuestion
 
 if TYPE_CHECKING:
-    from broker_core.kafka.acls.acl_filters import AclFilter
-    from broker_core.kafka.acls.bindings import AclBinding, Operation, PatternType, ResourceType
+    from broker_core.kafka.acls import AclBinding, AclFilter, Operation, PatternType, ResourceType
 
 __all__ = [
     "ClusterOption",
@@ -100,7 +99,7 @@ def given_resources(
     cluster: bool,
 ) -> list[tuple[ResourceType, str]]:
     """The resources that options name."""
-    from broker_core.kafka.acls.bindings import CLUSTER_NAME, ResourceType
+    from broker_core.kafka.acls import CLUSTER_NAME, ResourceType
 
     return [
         *((ResourceType.TOPIC, name) for name in topics or ()),
@@ -116,8 +115,7 @@ def given_filters(
     pattern: Literal["any", "match", "literal", "prefixed"],
 ) -> list[AclFilter]:
     """A filter for each combination of a principal and a resource; without either, one that finds all bindings."""
-    from broker_core.kafka.acls.acl_filters import AclFilter
-    from broker_core.kafka.acls.bindings import PatternType, ResourceType
+    from broker_core.kafka.acls import AclFilter, PatternType, ResourceType
 
     return [
         AclFilter(kind, name, PatternType[pattern.upper()], principal)
@@ -129,7 +127,7 @@ def given_filters(
 
 def given_operations(words: Sequence[str] | None) -> list[Operation]:
     """Operations by Kafka's names in any case; none is all. Raises :exc:`UnusableQuestion`."""
-    from broker_core.kafka.acls.bindings import Operation
+    from broker_core.kafka.acls import Operation
 
     names = {member.name.replace("_", "").lower(): member for member in Operation if member > Operation.ANY}
     found = []
@@ -144,7 +142,7 @@ def given_operations(words: Sequence[str] | None) -> list[Operation]:
 
 def given_pattern(word: str) -> PatternType:
     """``literal`` or ``prefixed``; raises :exc:`UnusableQuestion`."""
-    from broker_core.kafka.acls.bindings import PatternType
+    from broker_core.kafka.acls import PatternType
 
     found = {"literal": PatternType.LITERAL, "prefixed": PatternType.PREFIXED}.get(word.lower())
     if found is None:
@@ -186,8 +184,8 @@ class GivenBindings:
 
         A server accepts such bindings from any client.
         """
-        from broker_core.kafka.acls.acl_filters import mistake_in
-        from broker_core.kafka.topic_names import is_legal
+        from broker_core.kafka import is_legal
+        from broker_core.kafka.acls import mistake_in
 
         bindings = self.bindings()
         is_prefixed = self.resource_pattern_type == "prefixed"
@@ -228,8 +226,14 @@ def given_bindings(
     pattern: PatternType,
 ) -> Iterator[AclBinding]:
     """A binding for every combination of the options; raises :exc:`UnusableQuestion` for an invalid one."""
-    from broker_core.kafka.acls.acl_filters import binding_fault, principal_fault
-    from broker_core.kafka.acls.bindings import AclBinding, PatternType, Permission, ResourceType
+    from broker_core.kafka.acls import (
+        AclBinding,
+        PatternType,
+        Permission,
+        ResourceType,
+        binding_fault,
+        principal_fault,
+    )
 
     principals = [
         *((Permission.ALLOW, each) for each in allowed or ()),

@@ -90,8 +90,7 @@ from broker_core.client.kafka.sasl import Sasl as Sasl
 from broker_core.client.kafka.topic_collection import TopicCollection, TopicIdCollection, TopicNameCollection
 from broker_core.client.kafka.topic_listings import ListTopicsResult, TopicListing
 from broker_core.client.kafka.topics import NewPartitions, NewTopic, TopicDescription, TopicPartitionInfo
-from broker_core.kafka.acls.acl_filters import AclFilter
-from broker_core.kafka.acls.bindings import AclBinding, Operation, PatternType, Permission, ResourceType
+from broker_core.kafka.acls import AclBinding, AclFilter, Operation, PatternType, Permission, ResourceType
 
 __all__ = [
     "AclBinding",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker_core.kafka.acls.acl_filters import AclFilter
-from broker_core.kafka.acls.bindings import (
+from broker_core.kafka.acls import (
     AclBinding,
+    AclFilter,
     Operation,
     PatternType,
     Permission,

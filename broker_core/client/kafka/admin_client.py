@@ -59,8 +59,7 @@ from broker_core.client.kafka.topic_listings import ListTopicsResult, TopicListi
 from broker_core.client.kafka.topics import NewPartitions, NewTopic, TopicDescription
 from broker_core.client.lookup_client import check_seconds
 from broker_core.client.pulsar.address_health import Address
-from broker_core.kafka.acls.acl_filters import AclFilter
-from broker_core.kafka.acls.bindings import AclBinding
+from broker_core.kafka.acls import AclBinding, AclFilter
 
 __all__ = ["MAX_ANSWER", "MAX_PAGE", "AdminClient"]
 

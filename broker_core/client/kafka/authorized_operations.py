@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker_core.kafka.acls.bindings import Operation
+from broker_core.kafka.acls import Operation
 from broker_core.wire.kafka import NOT_ASKED
 
 __all__ = ["authorized_operations"]

@@ -11,8 +11,7 @@ from typing import Final, Literal, TypeAlias
 from broker_core.client.authentication import Source, Token, text_of
 from broker_core.client.errors import ClientError, CredentialsFailed
 from broker_core.client.kafka.errors import SaslAuthenticationException
-from broker_core.kafka.scram.client_exchange import ScramClientExchange
-from broker_core.kafka.scram.messages import ScramError
+from broker_core.kafka.scram import ScramClientExchange, ScramError
 
 __all__ = ["OAuthBearer", "Plain", "Sasl", "SaslExchange", "Scram"]
 

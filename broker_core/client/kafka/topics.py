@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from broker_core.client.kafka.cluster import Node
-from broker_core.kafka.acls.bindings import Operation
+from broker_core.kafka.acls import Operation
 
 __all__ = ["NewPartitions", "NewTopic", "TopicDescription", "TopicPartitionInfo"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from broker_core.servers.arrival.arrivals import Arrivals
+from broker_core.servers.arrival.listener_tls import tls_entrances as tls_entrances
 from broker_core.servers.arrival.preamble_sources import PreambleSources
 from broker_core.servers.arrival.refused_arrival import RefusedArrival
 from broker_core.servers.arrival.server_certificate import (
@@ -12,7 +13,6 @@ from broker_core.servers.arrival.server_certificate import (
     is_trusted,
 )
 from broker_core.servers.arrival.tls_entrance import TlsEntrance, common_name
-from broker_core.servers.arrival.tls_entrances import tls_entrances as tls_entrances
 from broker_core.servers.arrival.tls_metrics import TlsMetrics
 from broker_core.servers.arrival.tls_transport import TlsTransport
 

@@ -10,9 +10,9 @@ from typing import Final
 
 from broker_core.access import is_within
 from broker_core.quantities import ListenAddress
+from broker_core.servers.arrival.haproxy_preamble import LARGEST, HaproxyPreamble, PreambleError
 from broker_core.servers.arrival.refused_arrival import RefusedArrival
 from broker_core.servers.arrival.socket_waits import readable
-from broker_core.wire.haproxy_preamble import LARGEST, HaproxyPreamble, PreambleError
 
 __all__ = ["PreambleSources"]
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from broker_core.kafka.acls.bindings import (
+from broker_core.kafka.acls import (
     CLUSTER_OPERATIONS,
     TOPIC_OPERATIONS,
     AclBinding,

@@ -15,18 +15,19 @@ import numpy.typing as npt
 
 from broker_core.access import host_of
 from broker_core.catalog import AclRow, AclVersion
-from broker_core.kafka.acls.acl_rules import AclRules, AskerRules
-from broker_core.kafka.acls.bindings import (
+from broker_core.kafka.acls import (
     CLUSTER_NAME,
     CLUSTER_OPERATIONS,
     TOPIC_OPERATIONS,
     AclBinding,
+    AclRules,
+    AskerRules,
+    NamedChunk,
     Operation,
     ResourceType,
+    SortedNames,
     binding_of,
 )
-from broker_core.kafka.acls.compiled_masks import NamedChunk
-from broker_core.kafka.acls.name_patterns import SortedNames
 from broker_core.names import NamespaceName
 from broker_core.servers.kafka.caller import Caller
 from broker_core.service import AclReader

@@ -6,7 +6,7 @@ import re
 from enum import IntEnum
 from typing import Final
 
-from broker_core.kafka.acls.bindings import CLUSTER_NAME, Operation, ResourceType
+from broker_core.kafka.acls import CLUSTER_NAME, Operation, ResourceType
 from broker_core.servers.kafka.call import KafkaCall
 from broker_core.servers.kafka.row_error import RowError, error_row
 from broker_core.wire.kafka import ErrorCode

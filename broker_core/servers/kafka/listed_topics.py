@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker_core.kafka.acls.bindings import Operation
-from broker_core.kafka.topic_names import INTERNAL
+from broker_core.kafka import INTERNAL
+from broker_core.kafka.acls import Operation
 from broker_core.listing import RenderedChunk, TopicChunk, TopicTable
 from broker_core.memory import PermitError, permits_refused
 from broker_core.pipeline import Pipeline

@@ -9,9 +9,9 @@ from typing import Final, NamedTuple
 
 from broker_core.catalog import TopicRecord
 from broker_core.concurrency import loop_turn
-from broker_core.kafka.acls.bindings import Operation, ResourceType
+from broker_core.kafka import INTERNAL, is_legal
+from broker_core.kafka.acls import Operation, ResourceType
 from broker_core.kafka.configs import sound_configs
-from broker_core.kafka.topic_names import INTERNAL, is_legal
 from broker_core.names import PERSISTENT, TopicName
 from broker_core.servers.kafka.authorizer import Authorizer
 from broker_core.servers.kafka.caller import Caller

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from broker_core.kafka import why_illegal
 from broker_core.kafka.configs import InvalidConfig, check_configs
-from broker_core.kafka.topic_names import why_illegal
 from broker_core.names import PERSISTENT, NamespaceName, TopicName
 from broker_core.servers.kafka.row_error import ChangeRefused, RowError
 from broker_core.settings import KafkaSettings

@@ -9,7 +9,7 @@ from typing import Any, Final
 from broker_core.access import host_of
 from broker_core.catalog import CatalogLister, KafkaAclReader, SqliteCatalog
 from broker_core.errors import ListingFailed
-from broker_core.kafka.acls.bindings import Operation, ResourceType, binding_text
+from broker_core.kafka.acls import Operation, ResourceType, binding_text
 from broker_core.pipeline import Pipeline
 from broker_core.plugin_api import ListingRequest
 from broker_core.servers.kafka.authorizer import AllowAll

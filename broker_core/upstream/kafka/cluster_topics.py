@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core.counted import counted
-from broker_core.kafka.topic_names import legal_names
+from broker_core.kafka import legal_names
 from broker_core.listing import Details, TopicRow, TopicTable
 from broker_core.logs import shown
 from broker_core.names import (

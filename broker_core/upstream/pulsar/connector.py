@@ -23,7 +23,7 @@ from broker_core.client import (
     shown,
 )
 from broker_core.errors import ServerError
-from broker_core.upstream.brokers_tls import brokers_tls
+from broker_core.upstream.cluster_tls import brokers_tls
 from broker_core.upstream.pulsar.identity import Identity
 from broker_core.upstream.pulsar.options import UpstreamOptions
 from broker_core.wire.pulsar import CommandConnected

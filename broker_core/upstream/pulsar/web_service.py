@@ -11,7 +11,7 @@ from broker_core.client import ClientTls, Credentials, HttpService
 from broker_core.errors import Cause, InvalidName, ListingFailed
 from broker_core.memory import BoundedCache
 from broker_core.names import NamespaceName
-from broker_core.upstream.brokers_tls import brokers_tls
+from broker_core.upstream.cluster_tls import brokers_tls
 from broker_core.upstream.pulsar.broker_failures import broker_failures
 from broker_core.upstream.pulsar.identity import Identities, Identity, Principal
 from broker_core.upstream.pulsar.options import UpstreamOptions

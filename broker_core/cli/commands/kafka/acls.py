@@ -28,7 +28,7 @@ from broker_core.errors import BrokerCoreError
 
 if TYPE_CHECKING:
     from broker_core.catalog import AclRow, SqliteCatalog
-    from broker_core.kafka.acls.bindings import AclBinding
+    from broker_core.kafka.acls import AclBinding
     from broker_core.names import NamespaceName
 
 __all__ = ["EXAMPLES", "AclMissing", "add_acls", "list_acls", "remove_acls"]
@@ -71,7 +71,7 @@ def add_acls(
     """
     from broker_core.cli.error_line import say
     from broker_core.cli.printed_output import print_lines
-    from broker_core.kafka.acls.bindings import binding_text
+    from broker_core.kafka.acls import binding_text
 
     of = _namespace(namespace, server)
     bindings = given.meaningful_bindings()
@@ -132,7 +132,7 @@ def remove_acls(
     """
     from broker_core.cli.error_line import say
     from broker_core.cli.printed_output import print_lines
-    from broker_core.kafka.acls.bindings import binding_text
+    from broker_core.kafka.acls import binding_text
 
     of = _namespace(namespace, server)
     bindings = given.bindings()
@@ -180,6 +180,6 @@ def _row(binding: AclBinding) -> AclRow:
 
 
 def _stored(catalog: SqliteCatalog, namespace: NamespaceName) -> list[AclBinding]:
-    from broker_core.kafka.acls.bindings import binding_of
+    from broker_core.kafka.acls import binding_of
 
     return [binding_of(row) for row in catalog.kafka_acls(namespace)[1]]

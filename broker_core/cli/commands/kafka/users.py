@@ -83,7 +83,7 @@ def add_user(
 def list_users(invocation: Invocation, *, catalog: CatalogOption = None) -> None:
     """List users with their mechanisms."""
     from broker_core.cli.printed_output import print_lines
-    from broker_core.kafka.scram.credentials import DECOY_USER
+    from broker_core.kafka.scram import DECOY_USER
 
     found: dict[str, list[str]] = {}
     with opened_catalog(invocation, catalog) as opened:
@@ -104,7 +104,7 @@ def remove_user(
 
     With a mechanism only its credential for that one. A running server ends the user's connections within a minute.
     """
-    from broker_core.kafka.scram.credentials import DECOY_USER
+    from broker_core.kafka.scram import DECOY_USER
 
     mechanisms = _mechanisms(mechanism)
     with written_catalog(invocation, catalog) as opened:
@@ -115,7 +115,7 @@ def remove_user(
 
 
 def _mechanisms(given: list[str] | None) -> list[str]:
-    from broker_core.kafka.scram.credentials import HASHES
+    from broker_core.kafka.scram import HASHES
 
     for mechanism in given or ():
         if mechanism not in HASHES:

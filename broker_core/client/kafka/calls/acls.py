@@ -15,8 +15,7 @@ from broker_core.client.kafka.given import all_of
 from broker_core.client.kafka.pages import Page, Pager
 from broker_core.client.kafka.results import Results
 from broker_core.counted import counted
-from broker_core.kafka.acls.acl_filters import AclFilter
-from broker_core.kafka.acls.bindings import AclBinding
+from broker_core.kafka.acls import AclBinding, AclFilter
 from broker_core.wire.kafka import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS
 
 __all__ = ["acl_pages", "create_acls", "delete_acls"]

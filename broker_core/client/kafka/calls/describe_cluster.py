@@ -8,7 +8,7 @@ from broker_core.client.kafka.asking import Asking
 from broker_core.client.kafka.authorized_operations import authorized_operations
 from broker_core.client.kafka.cluster import Cluster, Node, nodes_of
 from broker_core.client.kafka.errors import raise_for
-from broker_core.kafka.acls.bindings import Operation
+from broker_core.kafka.acls import Operation
 from broker_core.wire.kafka import DESCRIBE_CLUSTER, METADATA
 
 __all__ = ["ClusterDescription", "describe_cluster"]

@@ -14,14 +14,15 @@ from typing import Any, Final, TypeVar
 from broker_core.access import Access
 from broker_core.catalog import AclRow, CatalogError
 from broker_core.errors import ListingFailed
-from broker_core.kafka.acls.acl_filters import AclFilter, binding_fault
-from broker_core.kafka.acls.bindings import (
+from broker_core.kafka.acls import (
     CLUSTER_NAME,
     AclBinding,
+    AclFilter,
     Operation,
     PatternType,
     Permission,
     ResourceType,
+    binding_fault,
     binding_of,
     binding_text,
     known,

@@ -9,7 +9,8 @@ from typing import Final, TypeAlias
 
 from broker_core.catalog import Edit, TopicWrite, adjustment
 from broker_core.concurrency import loop_turn
-from broker_core.kafka.acls.bindings import Operation
+from broker_core.kafka import why_illegal
+from broker_core.kafka.acls import Operation
 from broker_core.kafka.configs import (
     ConfigChange,
     ConfigOperation,
@@ -18,7 +19,6 @@ from broker_core.kafka.configs import (
     check_configs,
     fault_of_given,
 )
-from broker_core.kafka.topic_names import why_illegal
 from broker_core.names import PERSISTENT
 from broker_core.servers.kafka.call import KafkaCall
 from broker_core.servers.kafka.config_resources import ConfigResource, is_known, not_this_broker, unauthorized

@@ -8,7 +8,7 @@ from typing import Final
 
 from broker_core.catalog import Edit, PartitionCountRefused, TopicRecord, TopicWrite, merge
 from broker_core.counted import counted
-from broker_core.kafka.acls.bindings import Operation
+from broker_core.kafka.acls import Operation
 from broker_core.names import PERSISTENT
 from broker_core.servers.kafka.call import KafkaCall
 from broker_core.servers.kafka.handler_row import HandlerRow, audited, row_of

@@ -19,8 +19,8 @@ from broker_core.catalog import (
     TopicWrite,
     creation,
 )
-from broker_core.kafka.acls.bindings import CLUSTER_NAME, Operation, ResourceType
-from broker_core.kafka.topic_names import is_legal
+from broker_core.kafka import is_legal
+from broker_core.kafka.acls import CLUSTER_NAME, Operation, ResourceType
 from broker_core.names import PERSISTENT, topic_ids_of_a_request
 from broker_core.servers.kafka.call import KafkaCall
 from broker_core.servers.kafka.created_rows import CreatedRows, encoded_rows

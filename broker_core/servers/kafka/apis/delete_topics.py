@@ -8,7 +8,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from typing import Final
 
 from broker_core.catalog import Edit, TopicMissing, TopicRecord, TopicWrite, deletion
-from broker_core.kafka.acls.bindings import CLUSTER_NAME, Operation, ResourceType
+from broker_core.kafka.acls import CLUSTER_NAME, Operation, ResourceType
 from broker_core.names import PERSISTENT, topic_id_text
 from broker_core.servers.kafka.call import KafkaCall
 from broker_core.servers.kafka.handler_row import HandlerRow, audited, row_of

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from broker_core.kafka.acls.bindings import Operation
-from broker_core.kafka.topic_names import why_illegal
+from broker_core.kafka import why_illegal
+from broker_core.kafka.acls import Operation
 from broker_core.servers.kafka.broker_configs import broker_configs
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.config_resources import (

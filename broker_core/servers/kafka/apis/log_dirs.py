@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from broker_core.errors import ListingFailed
-from broker_core.kafka.acls.bindings import CLUSTER_NAME, Operation, ResourceType
+from broker_core.kafka.acls import CLUSTER_NAME, Operation, ResourceType
 from broker_core.servers.kafka.call import KafkaCall
 from broker_core.servers.kafka.handler_row import HandlerRow
 from broker_core.servers.kafka.page_shapes import LOG_DIR

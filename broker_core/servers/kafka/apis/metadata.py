@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 
 from broker_core.errors import ListingFailed
-from broker_core.kafka.acls.bindings import CLUSTER_NAME, TOPIC_OPERATIONS, Operation, ResourceType
+from broker_core.kafka.acls import CLUSTER_NAME, TOPIC_OPERATIONS, Operation, ResourceType
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.handler_row import HandlerRow
 from broker_core.servers.kafka.large_requests import in_slices

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from broker_core.errors import InvalidPattern
-from broker_core.kafka.acls.bindings import Operation, ResourceType
-from broker_core.kafka.topic_names import why_illegal
+from broker_core.kafka import why_illegal
+from broker_core.kafka.acls import Operation, ResourceType
 from broker_core.patterns import MAX_LENGTH
 from broker_core.servers.kafka.call import KafkaCall
 from broker_core.servers.kafka.handler_row import HandlerRow

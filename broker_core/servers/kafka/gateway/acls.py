@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Final
 
-from broker_core.kafka.acls.bindings import (
+from broker_core.kafka.acls import (
     AclBinding,
     Operation,
     PatternType,

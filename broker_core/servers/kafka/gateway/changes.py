@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from broker_core.kafka.topic_names import is_legal
+from broker_core.kafka import is_legal
 from broker_core.logs import shown
 from broker_core.names import PERSISTENT, topic_id_text
 from broker_core.servers.kafka.apis.acls import none_created, none_deleted, told_created, told_deleted

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from broker_core.access import Access
 from broker_core.errors import ListingFailed
-from broker_core.kafka.acls.bindings import PatternType, ResourceType
-from broker_core.kafka.topic_names import is_legal
+from broker_core.kafka import is_legal
+from broker_core.kafka.acls import PatternType, ResourceType
 from broker_core.memory import SMALL_ANSWER
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.handler_row import AnswerLater

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core.errors import ListingFailed
-from broker_core.kafka.acls.bindings import TOPIC_OPERATIONS
+from broker_core.kafka.acls import TOPIC_OPERATIONS
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.gateway.hidden import hidden, left_out, refusal
 from broker_core.servers.kafka.gateway.passes import of_pass

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from broker_core.access import AuthenticationFailed
-from broker_core.kafka.scram.exchange import ScramExchange
-from broker_core.kafka.scram.messages import ClientFirst, ScramError
+from broker_core.kafka.scram import ClientFirst, ScramError, ScramExchange
 from broker_core.servers.kafka.sasl.exchange import Accepted, SaslRefused
 from broker_core.servers.kafka.sasl.plain_exchange import OTHER_AUTHZID
 from broker_core.service import LoginAttempt, Logins, OtherName, role_of

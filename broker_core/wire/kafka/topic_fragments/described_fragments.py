@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache, partial
 
-from broker_core.kafka.acls.bindings import TOPIC_OPERATIONS
+from broker_core.kafka.acls import TOPIC_OPERATIONS
 from broker_core.wire.kafka.topic_fragments.family import Family, Layout, partition_block
 from broker_core.wire.kafka.writer import Encoded, Numbered, unsigned_varint
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker_core.kafka.topic_names import INTERNAL, LONGEST, internal_names
+from broker_core.kafka import INTERNAL, LONGEST, internal_names
 from broker_core.listing import RenderedChunk, TopicChunk, TopicRow
 from broker_core.wire.kafka.writer import unsigned_varint
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker_core.kafka.acls.bindings import ResourceType
+from broker_core.kafka.acls import ResourceType
 from broker_core.wire.kafka.topic_fragments.family import Family, Layout
 from broker_core.wire.kafka.writer import unsigned_varint
 

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker_core.kafka.topic_names import internal_names
+from broker_core.kafka import internal_names
 from broker_core.listing import TopicChunk, TopicRow
 from broker_core.names import column_data
 from broker_core.wire.kafka.api import Api

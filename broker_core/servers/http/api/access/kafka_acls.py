@@ -12,17 +12,18 @@ from pydantic import ConfigDict, Field
 
 from broker_core.catalog import AclRow
 from broker_core.compact_json import ascii_json
-from broker_core.kafka.acls.acl_filters import AclFilter, mistake_in
-from broker_core.kafka.acls.bindings import (
+from broker_core.kafka.acls import (
     AclBinding,
+    AclFilter,
     PatternType,
     Permission,
     ResourceType,
     binding_of,
     binding_text,
+    mistake_in,
     resource_text,
 )
-from broker_core.kafka.acls.bindings import Operation as AclOperation
+from broker_core.kafka.acls import Operation as AclOperation
 from broker_core.logs import shown
 from broker_core.servers.http.api.access.super_operation import (
     PAGE,

@@ -10,7 +10,7 @@ from aiohttp import web
 from pydantic import Field
 
 from broker_core.catalog import ScramRow
-from broker_core.kafka.scram.credentials import DECOY_USER, HASHES
+from broker_core.kafka.scram import DECOY_USER, HASHES
 from broker_core.redaction import quoted
 from broker_core.servers.http.api.access.super_operation import (
     NOT_HERE,

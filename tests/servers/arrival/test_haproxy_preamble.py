@@ -9,7 +9,7 @@ import google_crc32c
 import pytest
 
 from broker_core.quantities import ListenAddress
-from broker_core.wire.haproxy_preamble import LARGEST, HaproxyPreamble, PreambleError
+from broker_core.servers.arrival.haproxy_preamble import LARGEST, HaproxyPreamble, PreambleError
 from tests.support.one_test import in_one_test
 
 SIGNATURE = b"\x0d\x0a\x0d\x0a\x00\x0d\x0a\x51\x55\x49\x54\x0a"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from broker_core.client import ClientTls
 from broker_core.settings import UpstreamTlsSettings
-from broker_core.upstream.brokers_tls import brokers_tls
+from broker_core.upstream.cluster_tls import brokers_tls
 
 
 def test_each_setting_of_the_table_is_in_force() -> None:
