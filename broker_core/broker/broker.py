@@ -18,7 +18,7 @@ from broker_core.broker.opened_core import Core, opened_core
 from broker_core.catalog import SqliteCatalog
 from broker_core.errors import BrokerCoreError
 from broker_core.metrics import watch_event_loop
-from broker_core.pipeline import Pipeline, open_sight
+from broker_core.pipeline import Pipeline, open_event_sinks
 from broker_core.quantities import ListenAddress
 from broker_core.reloads import LiveSettings, Reloads, WatchedFiles
 from broker_core.servers.admission import FileBudget, raise_file_limit
@@ -100,9 +100,9 @@ class Broker:
             raise_file_limit()
             for name, text in wide_settings(settings, identifies=bool(self._identify or self._given)):
                 _log.warning(f"{name}: {text}")
-            sight = await self._stack.enter_async_context(open_sight(self.live, self.reloads))
+            sinks = await self._stack.enter_async_context(open_event_sinks(self.live, self.reloads))
             core = self._core = await self._stack.enter_async_context(
-                opened_core(self.live, self._given, identifies=self._identify is not None, sight=sight)
+                opened_core(self.live, self._given, identifies=self._identify is not None, sinks=sinks)
             )
             self._stack.callback(asyncio.create_task(watch_event_loop(core.metrics), name="loop").cancel)
             entrances = await tls_entrances(settings, core.metrics, self.reloads, self._stack)

@@ -19,7 +19,7 @@ from broker_core.catalog import AsyncCatalog, CatalogLister, CatalogLogReader, S
 from broker_core.guards import ShrinkGuard
 from broker_core.memory import Permits
 from broker_core.metrics import Metrics, show_permits
-from broker_core.pipeline import Pipeline, PipelineOptions, Sight
+from broker_core.pipeline import EventSinks, Pipeline, PipelineOptions
 from broker_core.plugin_api import DefaultLister
 from broker_core.plugins import Dispatcher, PluginRegistry, show_plugins
 from broker_core.reloads import LiveSettings
@@ -109,7 +109,7 @@ async def opened_core(
     *,
     create: bool = True,
     identifies: bool = False,
-    sight: Sight | None = None,
+    sinks: EventSinks | None = None,
 ) -> AsyncIterator[Core]:
     settings = live.current
     async with AsyncExitStack() as stack:
@@ -184,7 +184,7 @@ async def opened_core(
             metrics,
             options,
             authorization=live_parts.rules_of(settings, dispatcher),
-            sight=sight,
+            sinks=sinks,
             guard=guard,
             change_log=change_log if upstream is None else upstream.log,
         )

@@ -7,10 +7,10 @@ import weakref
 from broker_core.concurrency import has_time
 from broker_core.listing import Listing
 from broker_core.memory import PermitBudget
-from broker_core.pipeline.answer import Answer
-from broker_core.pipeline.options import PipelineOptions
-from broker_core.pipeline.standing_answer import StandingAnswer
-from broker_core.pipeline.steps import (
+from broker_core.pipeline.answers.answer import Answer
+from broker_core.pipeline.answers.reusable_answer import ReusableAnswer
+from broker_core.pipeline.request.pipeline_options import PipelineOptions
+from broker_core.pipeline.request.steps import (
     QUICK_BYTES,
     TINY_BYTES,
     applied_pattern,
@@ -65,14 +65,14 @@ class AnswerAtOnce:
             return None
         return Answer(selection, topics_hash, filtered, self._lister.name, plan, permit, source=source)
 
-    def again(self, standing: StandingAnswer) -> bool:
+    def again(self, reusable: ReusableAnswer) -> bool:
         """Whether the lister still has an answer's listing, or the pattern matches the same topics in its new one."""
-        question = standing.question
-        applied = question.pattern if standing.filtered else None
-        listing = self._lister.stands(question, applied, standing.listing)
+        question = reusable.question
+        applied = question.pattern if reusable.filtered else None
+        listing = self._lister.stands(question, applied, reusable.listing)
         if listing is None:
             return False
-        standing.listing = weakref.ref(listing)  # so that only changes from now on are looked at
+        reusable.listing = weakref.ref(listing)  # so that only changes from now on are looked at
         return True
 
 

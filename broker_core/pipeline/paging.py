@@ -16,12 +16,12 @@ import numpy as np
 import pyarrow as pa
 
 from broker_core.listing import Listing, Page, PageNames, PageStart, PageWalk, Position, Selection, data_of
-from broker_core.pipeline.allowed_topics import allowed
-from broker_core.pipeline.answer import Answer
-from broker_core.pipeline.listing_details import ListingDetails
-from broker_core.pipeline.listing_in_progress import AcceptedAnswer, ListingInProgress
-from broker_core.pipeline.steps import are_few, listing_plan
-from broker_core.pipeline.worker_threads import Workers
+from broker_core.pipeline.answers.answer import Answer
+from broker_core.pipeline.listers.listing_details import ListingDetails
+from broker_core.pipeline.masks.allowed_topics import allowed
+from broker_core.pipeline.request.listing_in_progress import AcceptedAnswer, ListingInProgress
+from broker_core.pipeline.request.steps import are_few, listing_plan
+from broker_core.pipeline.runs.worker_threads import Workers
 from broker_core.plugin_api import Lease
 from broker_core.plugins import Dispatcher
 from broker_core.tracing import stage

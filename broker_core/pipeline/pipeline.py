@@ -24,35 +24,35 @@ from broker_core.memory import Estimates, Permits
 from broker_core.metrics import Metrics
 from broker_core.names import NamespaceName, TopicName
 from broker_core.patterns import REMEMBERED, TopicsPattern, compile_now, compile_pattern
-from broker_core.pipeline.accept_answer import Acceptance
-from broker_core.pipeline.answer import Answer, Trace
 from broker_core.pipeline.answer_at_once import AnswerAtOnce
-from broker_core.pipeline.ask_listers import Listers
-from broker_core.pipeline.call_services import CallServices
+from broker_core.pipeline.answers.answer import Answer, Trace
+from broker_core.pipeline.answers.question_text import QuestionText
+from broker_core.pipeline.answers.question_warnings import QuestionWarnings
+from broker_core.pipeline.answers.reusable_answer import ReusableAnswer
 from broker_core.pipeline.change_notices import ChangeNotices
-from broker_core.pipeline.denial_lines import log_denial
-from broker_core.pipeline.filter_mask_hash import Finishing
-from broker_core.pipeline.guarded_answers import GuardedAnswers
-from broker_core.pipeline.held_permit import HeldPermit
-from broker_core.pipeline.listing_details import ListingDetails
-from broker_core.pipeline.listing_in_progress import ListingInProgress
-from broker_core.pipeline.listing_spans import answered, asked, refused
-from broker_core.pipeline.options import PipelineOptions
-from broker_core.pipeline.outcomes import Ended, Outcomes
+from broker_core.pipeline.listers.accept_answer import Acceptance
+from broker_core.pipeline.listers.ask_listers import Listers
+from broker_core.pipeline.listers.call_services import CallServices
+from broker_core.pipeline.listers.guarded_answers import GuardedAnswers
+from broker_core.pipeline.listers.listing_details import ListingDetails
+from broker_core.pipeline.masks.filter_mask_hash import Finishing
 from broker_core.pipeline.paging import Paging
-from broker_core.pipeline.question_text import QuestionText
-from broker_core.pipeline.question_warnings import QuestionWarnings
 from broker_core.pipeline.remembered.answer_store import AnswerStore
 from broker_core.pipeline.remembered.answers_by_version_hook import AnswersByVersionHook
 from broker_core.pipeline.remembered.last_good_answers import LastGoodAnswers
 from broker_core.pipeline.remembered.listings_by_result_version import ListingsByResultVersion
 from broker_core.pipeline.remembered.masked_answers import MaskedAnswers
-from broker_core.pipeline.sight import Sight
-from broker_core.pipeline.standing_answer import StandingAnswer
-from broker_core.pipeline.steps import applied_pattern, has_hash, sizes_of, unknown_size, without_hash
-from broker_core.pipeline.time_budget import TimeBudget
+from broker_core.pipeline.reports.denial_lines import log_denial
+from broker_core.pipeline.reports.event_sinks import EventSinks
+from broker_core.pipeline.reports.finished_listings import Ended, FinishedListings
+from broker_core.pipeline.reports.listing_spans import answered, asked, refused
+from broker_core.pipeline.request.held_permit import HeldPermit
+from broker_core.pipeline.request.listing_in_progress import ListingInProgress
+from broker_core.pipeline.request.pipeline_options import PipelineOptions
+from broker_core.pipeline.request.steps import applied_pattern, has_hash, sizes_of, unknown_size, without_hash
+from broker_core.pipeline.runs.time_budget import TimeBudget
+from broker_core.pipeline.runs.worker_threads import Workers
 from broker_core.pipeline.topic_questions import TopicQuestions
-from broker_core.pipeline.worker_threads import Workers
 from broker_core.plugin_api import EVERYTHING, DefaultLister, ListingRequest
 from broker_core.plugins import ChainStep, Dispatcher
 from broker_core.settings import ShrinkGuardSettings
@@ -73,7 +73,7 @@ class Pipeline:
         options: PipelineOptions | None = None,
         *,
         authorization: Authorization | None = None,
-        sight: Sight | None = None,
+        sinks: EventSinks | None = None,
         guard: ShrinkGuard | None = None,
         change_log: ChangeLog | None = None,
     ) -> None:
@@ -95,16 +95,16 @@ class Pipeline:
         self.changes = ChangeNotices()
         self.changes.subscribe(self.kept.forget)
         #: The further sinks of listing events, besides the metrics.
-        self.sight = sight or Sight()
+        self.sinks = sinks or EventSinks()
         #: Called with a question, and facts of its answer; returns warnings for the client.
         self.warnings = QuestionWarnings(lister, dispatcher).of
-        self._outcomes = Outcomes(metrics, dispatcher, self.options, self.sight, self.warnings)
+        self._finished = FinishedListings(metrics, dispatcher, self.options, self.sinks, self.warnings)
         #: The guard that holds listings which lose many topics at once.
         self.guard = guard or ShrinkGuard(ShrinkGuardSettings(enabled=False))
         #: The change log of the catalogue, or of a gateway's listings; ``None`` if there is none.
         self.own_log = change_log
         #: How often each question was asked.
-        self.questions = self._outcomes.questions
+        self.questions = self._finished.questions
         self.workers = Workers()
         detailing = ListingDetails(lister, dispatcher, self.workers)
         words = dispatcher.dependencies.of
@@ -183,10 +183,10 @@ class Pipeline:
                     pattern = await self.workers.compile(request.asker, topics_pattern, longest)
         except InvalidPattern as error:
             failure = _bad_pattern(error)
-            self._outcomes.refused(request, failure, started, trace, topics_pattern)
+            self._finished.refused(request, failure, started, trace, topics_pattern)
             raise failure from None
         except ListingFailed as late:
-            self._outcomes.refused(request, late, started, trace, topics_pattern)
+            self._finished.refused(request, late, started, trace, topics_pattern)
             raise
         return replace(request, pattern=pattern)
 
@@ -195,7 +195,7 @@ class Pipeline:
 
         No effect if the failure is one of this pipeline itself.
         """
-        self._outcomes.refused_unasked(question, asker, failure)
+        self._finished.refused_unasked(question, asker, failure)
 
     def answer_now(self, request: ListingRequest, *, tentative: bool = False) -> Answer | None:
         """The answer if it takes no waiting and well under a millisecond, else ``None``; also if rules hide topics.
@@ -216,13 +216,13 @@ class Pipeline:
         try:
             answer = self._at_once.to(request)
         except Exception as error:  # noqa: BLE001  # whatever it is, the client gets an error
-            self._outcomes.failed(request, error, started)
+            self._finished.failed(request, error, started)
         if answer is not None:
             self.lister.gave(request.namespace, answer.topics_hash)
-            self._outcomes.served(request, answer, started, tentative=tentative)
+            self._finished.served(request, answer, started, tentative=tentative)
         return answer
 
-    def answer_again(self, standing: StandingAnswer, asker: Asker, *, known: bool = False) -> Ended | None:
+    def answer_again(self, reusable: ReusableAnswer, asker: Asker, *, known: bool = False) -> Ended | None:
         """Count an answer of :meth:`answer_now` as given once more if it is still right, else return ``None``.
 
         ``known`` says that it is: no lister is asked.
@@ -234,10 +234,10 @@ class Pipeline:
             return None  # observers get the asker of each listing
         started = time.perf_counter()
         try:
-            stands = known or self._at_once.again(standing)
+            stands = known or self._at_once.again(reusable)
         except Exception:  # noqa: BLE001  # whatever it is, asking the long way tells it
             return None
-        return self._outcomes.served_again(standing, asker, self.lister.name, started) if stands else None
+        return self._finished.served_again(reusable, asker, self.lister.name, started) if stands else None
 
     @property
     def has_guards(self) -> bool:
@@ -310,7 +310,7 @@ class Pipeline:
         A ``topics_pattern`` is a pattern that the request does not have yet, and that takes a thread to compile.
         ``tentative`` is as in :meth:`answer_now`.
         """
-        tracing = self.sight.tracing
+        tracing = self.sinks.tracing
         if tracing is None:
             return await self._answer_in_time(request, trace, topics_pattern, tentative=tentative)
         with tracing.listing(asked(QuestionText.of(request, topics_pattern), request.asker)) as span:
@@ -326,7 +326,7 @@ class Pipeline:
     async def _answer_in_time(
         self, request: ListingRequest, trace: Trace | None, topics_pattern: str | None, *, tentative: bool
     ) -> Answer:
-        if trace is None and self.sight:
+        if trace is None and self.sinks:
             trace = Trace()
         if self.has_guards:
             await self._authorize(request, trace, topics_pattern)
@@ -337,9 +337,9 @@ class Pipeline:
             async with self._budget.until(request.deadline):
                 answer = await self._answer(request, trace)
         except Exception as error:  # noqa: BLE001  # whatever it is, the client gets an error
-            self._outcomes.failed(request, error, started, trace)
+            self._finished.failed(request, error, started, trace)
         self.lister.gave(request.namespace, answer.topics_hash)
-        self._outcomes.served(request, answer, started, trace, tentative=tentative)
+        self._finished.served(request, answer, started, trace, tentative=tentative)
         return answer
 
     async def _authorize(
@@ -350,7 +350,7 @@ class Pipeline:
         try:
             await self.authorize(access, request.deadline, None if trace is None else trace.gates)
         except ListingFailed as failure:
-            self._outcomes.refused(request, failure, started, trace, topics_pattern)
+            self._finished.refused(request, failure, started, trace, topics_pattern)
             raise
 
     async def _answer(self, request: ListingRequest, trace: Trace | None) -> Answer:

@@ -20,17 +20,17 @@ from broker_core.listing import Details, Selection
 from broker_core.memory import Estimates, Permits
 from broker_core.names import PERSISTENT, Mode, NamespaceName, TopicName
 from broker_core.patterns import TopicsPattern, compile_pattern
-from broker_core.pipeline.ask_listers import Listers
-from broker_core.pipeline.held_permit import HeldPermit
-from broker_core.pipeline.in_flight import NextRuns
-from broker_core.pipeline.in_flight_masks import MasksInFlight, Seen
-from broker_core.pipeline.listing_details import ListingDetails
-from broker_core.pipeline.listing_in_progress import AcceptedAnswer, ListingInProgress
-from broker_core.pipeline.options import PipelineOptions
-from broker_core.pipeline.steps import are_few, sizes_of, unknown_size
-from broker_core.pipeline.time_budget import TimeBudget
+from broker_core.pipeline.listers.ask_listers import Listers
+from broker_core.pipeline.listers.listing_details import ListingDetails
+from broker_core.pipeline.masks.in_flight_masks import MasksInFlight, Seen
+from broker_core.pipeline.request.held_permit import HeldPermit
+from broker_core.pipeline.request.listing_in_progress import AcceptedAnswer, ListingInProgress
+from broker_core.pipeline.request.pipeline_options import PipelineOptions
+from broker_core.pipeline.request.steps import are_few, sizes_of, unknown_size
+from broker_core.pipeline.runs.in_flight import NextRuns
+from broker_core.pipeline.runs.time_budget import TimeBudget
+from broker_core.pipeline.runs.worker_threads import Workers
 from broker_core.pipeline.verification.bad_topics import bad_topics
-from broker_core.pipeline.worker_threads import Workers
 from broker_core.plugin_api import DefaultLister, DescribeRequest, ListingRequest, key_of
 from broker_core.plugins import Dispatcher
 

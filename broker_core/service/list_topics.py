@@ -115,7 +115,7 @@ class ListTopics:
         """The topics of an answer that ACLs allow."""
         if allowed is not None:
             visible = visible.allowed(allowed)
-        if self._pipeline.sight:  # listing events are reported
+        if self._pipeline.sinks:  # listing events are reported
             answer.shown = visible.count
         return visible
 

@@ -22,7 +22,7 @@ from broker_core.memory.permits import Permits
 from broker_core.names import Mode, NamespaceName, TopicName
 from broker_core.patterns import TopicsPattern, compile_pattern
 from broker_core.pipeline import Answer, Pipeline
-from broker_core.pipeline.standing_answer import StandingAnswer
+from broker_core.pipeline.answers.reusable_answer import ReusableAnswer
 from broker_core.plugin_api.listing_request import ListingRequest
 from tests.support.eventually import eventually
 from tests.support.pipelines import made
@@ -255,7 +255,7 @@ async def test_an_answer_that_is_asked_for_again_and_again_stands_beside_any_num
         request, _ = asked("x.*", deadline=float("inf"))
         answer = m.pipeline.answer_now(request)
         assert answer is not None
-        often, once = (StandingAnswer.of(request, answer) for _ in range(2))
+        often, once = (ReusableAnswer.of(request, answer) for _ in range(2))
         answer.release()
         assert often is not None
         assert once is not None
@@ -315,7 +315,7 @@ async def test_random_questions_beside_random_changes_are_answered_right(
 ) -> None:
     model = Model(catalog, seed)
     lister = CatalogLister(catalog, Permits(), property_keys=("region",))
-    held: list[tuple[StandingAnswer, str, list[str]]] = []
+    held: list[tuple[ReusableAnswer, str, list[str]]] = []
     behind = stood = 0
     async with made(lister) as m:
         pipeline: Pipeline = m.pipeline
@@ -328,10 +328,10 @@ async def test_random_questions_beside_random_changes_are_answered_right(
             answer = pipeline.answer_now(request)
             behind += answer is not None and lister.list_now(WHOLE) is None
             found = answer or await pipeline.answer(request)
-            standing = StandingAnswer.of(request, found)
+            reusable = ReusableAnswer.of(request, found)
             assert names_in(found) == right
-            if standing is not None:
-                held = [*held[-20:], (standing, text, right)]
+            if reusable is not None:
+                held = [*held[-20:], (reusable, text, right)]
             for former, asked_text, answered in held:
                 is_gone = former.listing() is None
                 if m.again(former):

@@ -15,7 +15,7 @@ from broker_core.errors import ListingFailed, TooManyRequests
 from broker_core.listing.hashes.topics_hash import topics_hash
 from broker_core.memory.estimates import INITIAL_SIZE
 from broker_core.names import Mode, NamespaceName
-from broker_core.pipeline.fair_threads import UncutWork
+from broker_core.pipeline.runs.fair_threads import UncutWork
 from tests.support.eventually import eventually
 from tests.support.memory_lister import MemoryLister
 from tests.support.pipelines import FEW, NAMES, made, names, request

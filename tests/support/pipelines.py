@@ -13,7 +13,7 @@ from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
 from broker_core.names import NamespaceName
 from broker_core.patterns import compile_pattern
-from broker_core.pipeline import Answer, Pipeline, PipelineOptions, Sight, StandingAnswer
+from broker_core.pipeline import Answer, EventSinks, Pipeline, PipelineOptions, ReusableAnswer
 from broker_core.plugins import Dispatcher, PluginRegistry
 from broker_core.settings import LimitsSettings
 from tests.support.memory_lister import MemoryLister
@@ -35,8 +35,8 @@ class Made:
     async def ask(self, **fields: Any) -> Answer:
         return await self.pipeline.answer(request(**fields))
 
-    def again(self, standing: StandingAnswer, **who: Any) -> bool:
-        ended = self.pipeline.answer_again(standing, Asker(**who))
+    def again(self, reusable: ReusableAnswer, **who: Any) -> bool:
+        ended = self.pipeline.answer_again(reusable, Asker(**who))
         if ended is None:
             return False
         ended(None)
@@ -60,12 +60,12 @@ async def made(
     limits: LimitsSettings | None = None,
     options: PipelineOptions | None = None,
     tables: Mapping[str, Mapping[str, object]] | None = None,
-    sight: Sight | None = None,
+    sinks: EventSinks | None = None,
 ) -> AsyncIterator[Made]:
     permits, metrics = Permits(limits), Metrics()
     dispatcher = Dispatcher(PluginRegistry.load(given=plugins or {}, tables=tables))
     lister = MemoryLister(NAMES, at_once=False) if lister is None else lister
-    pipeline = Pipeline(lister, dispatcher, permits, metrics, options, sight=sight)
+    pipeline = Pipeline(lister, dispatcher, permits, metrics, options, sinks=sinks)
     await dispatcher.startup()
     try:
         yield Made(pipeline, permits, metrics, lister)

@@ -18,10 +18,10 @@ from typing import Final, Self
 
 from broker_core.listing import Selection
 from broker_core.pipeline.change_notices import ChangeNotices, Mark
-from broker_core.pipeline.in_flight import RunEnd, VersionedRuns
-from broker_core.pipeline.listing_in_progress import AcceptedAnswer, is_of_pattern
 from broker_core.pipeline.remembered.answer_store import AnswerStore
-from broker_core.pipeline.steps import has_hash
+from broker_core.pipeline.request.listing_in_progress import AcceptedAnswer, is_of_pattern
+from broker_core.pipeline.request.steps import has_hash
+from broker_core.pipeline.runs.in_flight import RunEnd, VersionedRuns
 from broker_core.plugin_api import AnswerKey, ListingRequest, key_of
 from broker_core.plugins import FormerAnswer, PluginFailed
 

@@ -18,8 +18,8 @@ from typing import Final
 from broker_core.listing import Selection, part_of
 from broker_core.names import NamespaceName
 from broker_core.patterns import TopicsPattern
-from broker_core.pipeline.listing_in_progress import AcceptedAnswer, is_of_pattern
 from broker_core.pipeline.remembered.answer_store import AnswerStore
+from broker_core.pipeline.request.listing_in_progress import AcceptedAnswer, is_of_pattern
 from broker_core.plugin_api import AnswerKey, ListingRequest, key_of
 from broker_core.plugins import FormerAnswer, LoadedPlugin
 

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 from broker_core.access import Asker
 from broker_core.listing import varint
 from broker_core.memory import BoundedCache
-from broker_core.pipeline import Answer, Ended, Pipeline, StandingAnswer
+from broker_core.pipeline import Answer, Ended, Pipeline, ReusableAnswer
 from broker_core.plugin_api import ListingRequest
 from broker_core.wire.pulsar import CommandGetTopicsOfNamespace, commands
 
@@ -36,11 +36,11 @@ Question: TypeAlias = tuple[str, int, str | None, str | None]
 class _Encoded:
     """An answer without the number of its request."""
 
-    __slots__ = ("_heads", "_rest", "_size", "standing")
+    __slots__ = ("_heads", "_rest", "_size", "reusable")
 
-    def __init__(self, standing: StandingAnswer, body: bytes | memoryview) -> None:
-        _, tail = _ends(0, len(body), standing)
-        self.standing = standing
+    def __init__(self, reusable: ReusableAnswer, body: bytes | memoryview) -> None:
+        _, tail = _ends(0, len(body), reusable)
+        self.reusable = reusable
         self._size = len(body)
         self._rest = b"".join((body, tail))
         self._heads: dict[int, bytes] = {}  # by the length of the request's number
@@ -55,7 +55,7 @@ class _Encoded:
         number = varint(request_id)
         head = self._heads.get(len(number))
         if head is None:
-            whole, _ = _ends(request_id, self._size, self.standing)
+            whole, _ = _ends(request_id, self._size, self.reusable)
             head = self._heads[len(number)] = whole[: -len(number)]
         return b"".join((head, number, self._rest))
 
@@ -85,11 +85,11 @@ class SmallAnswers:
             # A client whose hash no longer holds gets the answer of a client without one.
             key = (*key[:3], None)
             kept = self._find(key)
-            if kept is not None and kept.standing.topics_hash == topics_hash:
+            if kept is not None and kept.reusable.topics_hash == topics_hash:
                 return None
         if kept is None or (frame_limit is not None and kept.most > frame_limit):
             return None
-        ended = self._pipeline.answer_again(kept.standing, asker)
+        ended = self._pipeline.answer_again(kept.reusable, asker)
         if ended is None:
             self._kept.pop(key)
             self._asked_once.add(hash(key))  # more than once, so that the next answer is kept at once
@@ -115,10 +115,10 @@ class SmallAnswers:
             key = (namespace, mode, pattern, None)
         if not self._was_asked(key):
             return None
-        standing = StandingAnswer.of(request, answer)
-        if standing is None:
+        reusable = ReusableAnswer.of(request, answer)
+        if reusable is None:
             return None
-        encoded = _Encoded(standing, b"" if selection is None else selection.body())
+        encoded = _Encoded(reusable, b"" if selection is None else selection.body())
         if frame_limit is not None and encoded.most > frame_limit:
             return None
         texts = len(namespace) + 4 * len(pattern or "")
@@ -151,11 +151,11 @@ def question_of(question: CommandGetTopicsOfNamespace) -> Question | None:
     )
 
 
-def _ends(request_id: int, size: int, standing: StandingAnswer) -> tuple[bytes, bytes]:
+def _ends(request_id: int, size: int, reusable: ReusableAnswer) -> tuple[bytes, bytes]:
     return commands.get_topics_response_head(
         request_id,
         size,
-        topics_hash=standing.topics_hash,
-        filtered=standing.filtered,
-        changed=standing.changed,
+        topics_hash=reusable.topics_hash,
+        filtered=reusable.filtered,
+        changed=reusable.changed,
     )

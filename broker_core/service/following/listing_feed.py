@@ -21,7 +21,7 @@ from broker_core.errors import Cause, ListingFailed, TooManyRequests
 from broker_core.listing import QUICK_BYTES, Listing, Selection, difference_bytes, selection_difference
 from broker_core.memory import Permit, PermitError, permits_refused
 from broker_core.names import Mode, NamespaceName
-from broker_core.pipeline import Answer, Ended, NextRuns, Pipeline, StandingAnswer, Trace
+from broker_core.pipeline import Answer, Ended, NextRuns, Pipeline, ReusableAnswer, Trace
 from broker_core.plugin_api import ListingRequest
 from broker_core.plugins import PluginFailed
 from broker_core.service.following.difference_pieces import MOST, JoinedUpdates, joined_updates
@@ -98,7 +98,7 @@ class ListingFeed:
         self.is_of_default = True
         #: The id of the last event of this answer.
         self.event_id = ""
-        self._standing: StandingAnswer | None = None
+        self._reusable: ReusableAnswer | None = None
         #: The last ones to the answer of now, for followers that are at different places on the way.
         self._joined: list[JoinedUpdates] = []
         self._joining = asyncio.Lock()
@@ -152,11 +152,11 @@ class ListingFeed:
 
         Followers are notified of changes soon after them, so that a change of the last moment does not count.
         """
-        standing = self._standing
-        if standing is None:
+        reusable = self._reusable
+        if reusable is None:
             return None
         known = self.waker is not None and self._is_settled and self.waker.is_told(self.question.mode, asker)
-        return self._pipeline.answer_again(standing, asker, known=known)
+        return self._pipeline.answer_again(reusable, asker, known=known)
 
     def period(self, asker: Asker) -> float | None:
         """Seconds between two looks for changes, for a client; ``None``: they are reported as they come."""
@@ -348,9 +348,9 @@ class ListingFeed:
                 _check_trace(trace)
             if answer.selection is not None:
                 await self._take(asker, answer, answer.selection)
-            self._standing = StandingAnswer.of(question, answer)
-            if self._standing is not None:
-                self._standing.changed = False  # a client that asks again has the topics
+            self._reusable = ReusableAnswer.of(question, answer)
+            if self._reusable is not None:
+                self._reusable.changed = False  # a client that asks again has the topics
             if looks is not None and self.selection is not None:
                 self._tell_recreated(looks.of(self.selection))
         finally:

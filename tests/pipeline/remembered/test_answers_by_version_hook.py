@@ -13,12 +13,12 @@ from broker_core.memory.permit_budget import PermitBudget
 from broker_core.names import NamespaceName
 from broker_core.patterns import compile_pattern
 from broker_core.pipeline.change_notices import ChangeNotices
-from broker_core.pipeline.listing_in_progress import AcceptedAnswer
 from broker_core.pipeline.remembered.answer_store import AnswerStore
 from broker_core.pipeline.remembered.answers_by_version_hook import (
     AnswersByVersionHook,
     VersionedAnswersToQuestion,
 )
+from broker_core.pipeline.request.listing_in_progress import AcceptedAnswer
 
 NAMESPACE = NamespaceName("t", "n")
 

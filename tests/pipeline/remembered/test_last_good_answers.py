@@ -16,9 +16,9 @@ from broker_core.memory.leases import Leases
 from broker_core.memory.permit_budget import PermitBudget
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import compile_pattern
-from broker_core.pipeline.listing_in_progress import AcceptedAnswer
 from broker_core.pipeline.remembered.answer_store import AnswerStore
 from broker_core.pipeline.remembered.last_good_answers import LastGoodAnswers, LastGoodAnswersToQuestion
+from broker_core.pipeline.request.listing_in_progress import AcceptedAnswer
 from broker_core.plugins import LoadedPlugin
 from broker_core.testing import serve
 from tests.support.plugins import PluginOf, loaded

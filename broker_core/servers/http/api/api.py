@@ -111,7 +111,7 @@ class Api:
     async def _answer(
         self, operation: Operation, request: web.Request, attempt: Attempt
     ) -> web.StreamResponse:
-        tracing = self._services.pipeline.sight.tracing
+        tracing = self._services.pipeline.sinks.tracing
         if tracing is None:
             return await self._operate(operation, request, attempt)
         with tracing.under(request.headers):

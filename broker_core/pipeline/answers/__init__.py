@@ -1,0 +1,1 @@
+"""The answers of the pipeline and the text of their questions."""

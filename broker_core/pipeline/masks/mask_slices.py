@@ -1,0 +1,115 @@
+"""The masks of a listing, asked slice by slice, so that the names of a large listing are never all in memory.
+
+A mask judges each name by itself (``broker_core_visible``): its verdict does not depend on the other names of the
+column. So slices in any cut give the same answer as the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+
+from broker_core.listing import Selection
+from broker_core.pipeline.remembered.masked_answers import MaskedAnswers
+from broker_core.pipeline.request.listing_in_progress import ListingInProgress
+from broker_core.pipeline.request.steps import are_few, names_bytes
+from broker_core.pipeline.runs.worker_threads import Workers
+from broker_core.plugins import ChainStep, Dispatcher
+
+__all__ = ["SLICE_BYTES", "SLICE_NAMES", "MaskSlices"]
+
+#: The most names that are shown to the masks at a time, and their bytes on average. A mask costs a call for each slice,
+#: which is nothing beside its work for 65,536 names.
+SLICE_NAMES: Final = 65_536
+SLICE_BYTES: Final = 16 * 1024 * 1024
+
+
+class MaskSlices:
+    """Applies the masks of the plugins; one for a pipeline."""
+
+    def __init__(self, dispatcher: Dispatcher, workers: Workers, kept: MaskedAnswers) -> None:
+        self._dispatcher = dispatcher
+        self._workers = workers
+        self._kept = kept
+
+    async def visible(self, progress: ListingInProgress, selection: Selection, held: int) -> Selection:
+        """The topics of a selection that may be seen.
+
+        ``held`` are the bytes of a listing that was made for this request alone. Raises
+        :exc:`~broker_core.plugins.failures.PluginFailed` if a mask fails.
+        """
+        versions = await self._dispatcher.mask_hook.versions(progress.request, progress.versions)
+        if versions is None or held:
+            return await self._asked(progress, selection, held)
+        kept = self._kept.to(progress.request, selection, versions)
+        visible = kept.find()
+        if visible is None:
+            visible = await self._asked(progress, selection, held)
+            # Again after the work: a change meanwhile must not be kept under the version of before.
+            masking = self._dispatcher.mask_hook.plugins(progress.request.namespace)
+            if await self._dispatcher.version_hook.all_still(progress.request, masking, versions):
+                kept.keep(visible)
+        elif progress.trace is not None:
+            progress.trace.visible = len(visible)
+            progress.trace.masks = [
+                ChainStep(plugin, "mask", kept=True, version=version)
+                for plugin, version in zip(
+                    self._dispatcher.mask_hook.plugins(progress.request.namespace), versions, strict=True
+                )
+            ]
+        return visible
+
+    async def _asked(self, progress: ListingInProgress, selection: Selection, held: int) -> Selection:
+        """The topics of a selection that the masks leave."""
+        trace, asker = progress.trace, progress.request.asker
+        small = are_few(len(selection))
+        keep: np.ndarray[Any, np.dtype[np.bool_]] | None = None
+        for low, high in _slices(selection):
+            piece = selection if high - low == len(selection) else selection.range(low, high)
+            # The column of names is made for the masks: their bytes, and their offsets twice.
+            size = selection.heap_bytes + len(selection) + names_bytes(piece)
+            await progress.held.reserve(held + size)
+            names = await self._workers.call(asker, partial(_names, piece), quick=small)
+            steps: list[ChainStep] = []
+            try:
+                mask = await self._dispatcher.mask_hook.visible(progress.request, names, steps=steps)
+            finally:
+                if trace is not None:
+                    trace.masks = _together(trace.masks, steps)
+            if mask is not None:
+                if keep is None:
+                    keep = np.ones(len(selection), dtype=np.bool_)
+                keep[low:high] = mask.to_numpy(zero_copy_only=False)
+            del names, mask  # before the next ones are made
+        visible = selection
+        if keep is not None:
+            visible = await self._workers.call(asker, partial(selection.mask, keep), quick=small)
+        if trace is not None:
+            trace.visible = len(visible)
+        return visible
+
+
+def _slices(selection: Selection) -> Iterator[tuple[int, int]]:
+    size = len(selection)
+    average = selection.fields_size // max(size, 1) + 1
+    step = max(1, min(SLICE_NAMES, SLICE_BYTES // average))
+    for low in range(0, size, step):
+        yield low, min(low + step, size)
+
+
+def _names(selection: Selection) -> Any:
+    return selection.names
+
+
+def _together(before: list[ChainStep], steps: list[ChainStep]) -> list[ChainStep]:
+    """One step for each plugin: the time of all slices, and its last answer."""
+    of_plugin = {step.plugin: step for step in before}
+    for step in steps:
+        former = of_plugin.get(step.plugin)
+        seconds = step.seconds + (0.0 if former is None else former.seconds)
+        of_plugin[step.plugin] = replace(step, seconds=seconds)
+    return list(of_plugin.values())

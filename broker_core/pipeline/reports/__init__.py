@@ -1,0 +1,1 @@
+"""Reports of listings: metrics, observers, traces, the access log, denials."""

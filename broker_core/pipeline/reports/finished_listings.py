@@ -1,0 +1,276 @@
+"""Reports of finished listings: counted by metrics and by question, sent to observers, written to the access log."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Final, NoReturn, TypeAlias
+
+import structlog
+
+from broker_core.access import Asker
+from broker_core.errors import BrokerCoreError, Cause, ListingFailed
+from broker_core.metrics import Metrics, QuestionCounter
+from broker_core.pipeline.answers.answer import Answer, QuestionWarning, Trace
+from broker_core.pipeline.answers.question_text import QuestionText
+from broker_core.pipeline.answers.reusable_answer import ReusableAnswer
+from broker_core.pipeline.reports.access_lines import AccessLines
+from broker_core.pipeline.reports.event_sinks import EventSinks
+from broker_core.pipeline.reports.listing_spans import answered, asked, refused
+from broker_core.pipeline.request.pipeline_options import PipelineOptions
+from broker_core.plugin_api import ListingOutcome, ListingRequest
+from broker_core.plugins import Dispatcher
+
+__all__ = ["Ended", "FinishedListings"]
+
+#: Called once an answer was sent, or with why it could not be.
+Ended: TypeAlias = Callable[[ListingFailed | None], None]
+
+#: The most characters of an error that observers get.
+_LONGEST_MESSAGE: Final = 4096
+
+#: The kinds of warnings that are counted and logged.
+_COUNTED_KINDS: Final = ("pattern", "properties")
+
+_NONE: Final[Mapping[str, str]] = {}
+
+_log = structlog.get_logger(__name__)
+
+
+class FinishedListings:
+    """Reports each finished listing to metrics, observers, traces and the access log; one for a pipeline. Times are
+    of :func:`time.perf_counter`.
+    """
+
+    def __init__(
+        self,
+        metrics: Metrics,
+        dispatcher: Dispatcher,
+        options: PipelineOptions,
+        sinks: EventSinks,
+        warnings: Callable[..., tuple[QuestionWarning, ...]],
+    ) -> None:
+        self._warnings = warnings
+        self._metrics = metrics
+        self._dispatcher = dispatcher
+        self._options = options
+        #: How often each question was asked.
+        self.questions = QuestionCounter()
+        #: Called with the kind of a warning.
+        self._warned = metrics.counter(
+            "listing_warnings",
+            "Questions that select otherwise than they seem: by a pattern that can match no topic of the namespace, by "
+            "properties that nothing selects by.",
+            "kind",
+            known=_COUNTED_KINDS,
+        )
+        access_log = sinks.access_log
+        self._tracing = sinks.tracing
+        self._lines = None if access_log is None else AccessLines(access_log)
+        if access_log is not None:
+            metrics.read_counter(
+                "access_log_dropped",
+                "Lines of the access log that were not written, by reason.",
+                access_log.dropped.counts,
+                "reason",
+            )
+
+    def served(
+        self,
+        request: ListingRequest,
+        answer: Answer,
+        started: float,
+        trace: Trace | None = None,
+        *,
+        tentative: bool = False,
+    ) -> None:
+        """Report that a request has an answer, or that its client's hash still holds. A quick answer has no ``trace``.
+
+        A ``tentative`` answer is reported when it is released, unless it was replaced.
+        """
+        seconds = time.perf_counter() - started
+        answer.warnings = self._warnings(request, filtered=answer.filtered, topics=answer.topics)
+        if tentative:
+            answer.on_release += (partial(self._kept, request, answer, seconds, trace),)
+        else:
+            self._served(request, answer, seconds, trace)
+        if self._lines is not None:
+            answer.on_release += (partial(self._lines.ended, request, answer, *_times(trace, seconds)),)
+
+    def _kept(
+        self,
+        request: ListingRequest,
+        answer: Answer,
+        seconds: float,
+        trace: Trace | None,
+        _unsent: ListingFailed | None,
+    ) -> None:
+        if not answer.replaced:
+            self._served(request, answer, seconds, trace)
+
+    def _served(self, request: ListingRequest, answer: Answer, seconds: float, trace: Trace | None) -> None:
+        selection = answer.selection
+        outcome, topics = ("unchanged", 0) if selection is None else ("served", len(selection))
+        self._metrics.listing(outcome, answer.plan, topics, seconds)
+        if answer.warnings:
+            self._warn(request.asker, request, answer.warnings)
+        keys = self._options.selecting_keys
+        properties = (
+            {key: value for key, value in request.properties.items() if key in keys} if keys else _NONE
+        )
+        self.questions.record(
+            str(request.namespace), request.mode, request.topics_pattern, properties, seconds
+        )
+        if self._dispatcher.has_observers:
+            told = ListingOutcome(
+                outcome,
+                answer.lister,
+                topics,
+                answer.filtered,
+                answer.topics_hash,
+                seconds,
+                stale_seconds=answer.stale,
+            )
+            self._tell(request, told)
+        if self._tracing is not None and trace is None:
+            values = asked(QuestionText.of(request), request.asker) | answered(answer, answer.lister)
+            self._tracing.listed(values, seconds)
+
+    def served_again(self, reusable: ReusableAnswer, asker: Asker, lister: str, started: float) -> Ended:
+        """Report that a question has its earlier answer of ``lister`` again; there are no observers.
+
+        The returned function is called once the answer was sent, or could not be.
+        """
+        seconds = time.perf_counter() - started
+        question = reusable.question
+        self._metrics.listing(
+            "served" if reusable.changed else "unchanged",
+            reusable.plan,
+            reusable.topics if reusable.changed else 0,
+            seconds,
+        )
+        if reusable.warnings is None:
+            reusable.warnings = self._warnings(question, filtered=reusable.filtered, topics=reusable.topics)
+        if reusable.warnings:
+            self._warn(asker, question, reusable.warnings)
+        self.questions.record(str(question.namespace), question.mode, question.topics_pattern, _NONE, seconds)
+        if self._tracing is not None:
+            values = asked(QuestionText.of(question), asker) | answered(reusable, lister)
+            self._tracing.listed(values, seconds)
+        if self._lines is None:
+            return _nothing
+        return partial(self._lines.ended_again, reusable, asker, lister, seconds)
+
+    def _warn(self, asker: Asker, request: ListingRequest, warnings: tuple[QuestionWarning, ...]) -> None:
+        """Count and log what a client may not have meant; a pattern that is not applied is counted by its plan."""
+        for warning in warnings:
+            if warning.kind in _COUNTED_KINDS:
+                self._warned(warning.kind)
+                _log.info(
+                    "a question selects otherwise than it seems",
+                    reason=warning.kind,
+                    peer=asker.remote_address,
+                    role=asker.role,
+                    namespace=str(request.namespace),
+                    warning=warning.text,
+                )
+
+    def refused(
+        self,
+        request: ListingRequest,
+        failure: ListingFailed,
+        started: float,
+        trace: Trace | None = None,
+        topics_pattern: str | None = None,
+    ) -> None:
+        """Report that a request has no answer; ``topics_pattern`` is a pattern that it does not have yet."""
+        seconds = time.perf_counter() - started
+        if self._dispatcher.has_observers:
+            message = failure.message[:_LONGEST_MESSAGE]
+            told = ListingOutcome(
+                "error", failure.plugin, 0, False, None, seconds, message, cause=failure.cause
+            )
+            self._tell(request, told)
+        question = QuestionText.of(request, topics_pattern)
+        times = _times(trace, seconds)
+        self._refused(question, request.asker, failure, seconds, times, traced=trace is not None)
+
+    def refused_unasked(self, question: QuestionText, asker: Asker, failure: ListingFailed) -> None:
+        """Report a question that was refused before it was a request; no effect if the pipeline has refused it."""
+        if not failure.told:
+            self._refused(question, asker, failure, 0.0, (0.0, 0.0), traced=False)
+
+    def _refused(
+        self,
+        question: QuestionText,
+        asker: Asker,
+        failure: ListingFailed,
+        seconds: float,
+        times: tuple[float, float],
+        *,
+        traced: bool,
+    ) -> None:
+        failure.told = True
+        self._metrics.listing_refused(failure.reason, seconds)
+        if self._lines is not None:
+            self._lines.refused(question, asker, failure, *times)
+        if self._tracing is not None and not traced:
+            self._tracing.listed(asked(question, asker) | refused(failure), seconds, failure.reason)
+
+    def failed(
+        self, request: ListingRequest, error: Exception, started: float, trace: Trace | None = None
+    ) -> NoReturn:
+        """Report a request that raised ``error``, and raise the failure that the client gets."""
+        failure = _failure(request, error)
+        if failure.reason == "denied":
+            self._denied_by_brokers(request, failure)
+        self.refused(request, failure, started, trace)
+        try:
+            raise failure from error.__cause__
+        finally:
+            del failure, error  # in its own traceback, it would keep all that this request had
+
+    def _denied_by_brokers(self, request: ListingRequest, failure: ListingFailed) -> None:
+        asker = request.asker
+        self._metrics.denied("list", "brokers")
+        _log.info(
+            "denied by the brokers",
+            peer=asker.remote_address,
+            role=asker.role,
+            action="list",
+            namespace=str(request.namespace),
+            message=failure.message,
+        )
+
+    def _tell(self, request: ListingRequest, outcome: ListingOutcome) -> None:
+        """Notify the observers, which may have many requests waiting: of a pattern of megabytes only the beginning."""
+        if request.pattern is not None and self._options.is_long(request):
+            request = replace(request, pattern=request.pattern.shortened(self._options.patterns.max_length))
+        self._dispatcher.observers.tell(request, outcome)
+
+
+def _nothing(_unsent: ListingFailed | None = None) -> None:
+    """Report nothing."""
+
+
+def _times(trace: Trace | None, seconds: float) -> tuple[float, float]:
+    """The seconds that a request waited for permits, and those that it took in all, as far as known."""
+    return (0.0, seconds) if trace is None else (trace.waited, time.perf_counter() - trace.began)
+
+
+def _failure(request: ListingRequest, error: Exception) -> ListingFailed:
+    """The error for the client; the log has the details."""
+    if isinstance(error, ListingFailed):
+        return error
+    if isinstance(error, BrokerCoreError):
+        failure = ListingFailed(str(error), cause=Cause.INTERNAL)
+    else:
+        # Not foreseen, so the log has all that is known.
+        _log.error("listing failed", namespace=str(request.namespace), mode=request.mode.name, exc_info=error)
+        failure = ListingFailed(
+            f"Internal error: {type(error).__name__}", cause=Cause.INTERNAL, reason="internal"
+        )
+    failure.__cause__ = error
+    return failure

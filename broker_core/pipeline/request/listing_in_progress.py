@@ -1,0 +1,65 @@
+"""One request on its way through the pipeline, and the answer of its lister."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from broker_core.listing import Details, Position, Selection, TopicFilter
+from broker_core.patterns import TopicsPattern
+from broker_core.pipeline.answers.answer import Trace
+from broker_core.pipeline.request.held_permit import HeldPermit
+from broker_core.plugin_api import ListingRequest
+
+__all__ = ["AcceptedAnswer", "ListingInProgress", "is_of_pattern"]
+
+
+def is_of_pattern(request: ListingRequest, claimed: bool, pattern: str | None) -> bool:
+    """Whether an answer to the question with ``pattern`` also answers ``request``, which differs in the pattern alone.
+
+    An answer that the plugin filtered is for its pattern alone, whatever the plugin says that its answers depend on.
+    """
+    return not claimed or pattern == request.topics_pattern
+
+
+@dataclass(slots=True)
+class AcceptedAnswer:
+    """A lister's checked answer: topics, or (``selection`` is ``None``) that the client's hash still holds.
+
+    ``topics_hash``, if not ``None``, is taken for the hash of exactly these topics; ``said_hash`` is a plugin's own, to
+    be compared with the computed hash. ``claimed`` is whether the lister said that it filtered, ``filtered`` whether
+    the core accepts it.
+    """
+
+    lister: str
+    selection: Selection | None
+    filtered: bool
+    topics_hash: str | None
+    claimed: bool = False
+    #: Bytes of a listing that was built for this request alone; a shared listing is charged to its keeper.
+    owned: int = 0
+    said_hash: str | None = None
+    #: The age in seconds, if this is a former answer in place of a failure.
+    stale: float | None = None
+    #: Whether these are all topics, and not only the wanted page: a part must not be kept as the whole.
+    whole: bool = True
+    #: The start of the next page, of a lister that gave a page.
+    next: Position | None = None
+    details: Details | None = None
+    #: The version of the listed state, if the lister gives one.
+    version: str | int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ListingInProgress:
+    """One request on its way: with the pattern that the core applies, and its heap permits."""
+
+    request: ListingRequest
+    pattern: TopicsPattern | None
+    held: HeldPermit
+    trace: Trace | None
+    #: The versions of plugins before the work: a plugin is asked once for each question.
+    versions: dict[str, str | None] = field(default_factory=dict)
+    #: Each call of ``request.rest()``, of all plugins.
+    all_calls: list[str] = field(default_factory=list)
+    #: The topics that rules allow the asker; ``None``: all.
+    topics: TopicFilter | None = None

@@ -1,0 +1,1 @@
+"""How work runs: threads in fair turns, one run for equal questions, the time budget."""

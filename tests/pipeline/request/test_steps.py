@@ -1,0 +1,88 @@
+"""The rules that the fast and the slow path share."""
+
+from __future__ import annotations
+
+import pytest
+
+from broker_core import Page
+from broker_core.errors import Cause, ListingFailed
+from broker_core.listing.listing import Listing
+from broker_core.memory.permits import Permits
+from broker_core.names import Mode
+from broker_core.patterns import compile_pattern
+from broker_core.pipeline import PipelineOptions
+from broker_core.pipeline.request import steps
+from broker_core.settings import LimitsSettings, PatternsSettings
+from tests.support.pipelines import FEW, NAMES, NAMESPACE, request
+
+
+def listing(names: list[str]) -> Listing:
+    return Listing.from_names(NAMESPACE, Mode.PERSISTENT, names)
+
+
+def test_there_is_a_hash_of_all_names_and_of_nothing_but_names() -> None:
+    assert steps.has_hash(request())
+    assert not steps.has_hash(request(page=Page(limit=1)))
+    assert not steps.has_hash(request(wants=frozenset({"partitions"})))
+
+
+def test_whoever_must_not_compare_gets_no_hash() -> None:
+    asked = request(topics_hash="00000000")
+    assert steps.is_unchanged(asked, "00000000")
+    hidden = steps.without_hash(asked)
+    assert hidden.topics_hash is None
+    assert not steps.is_unchanged(hidden, "00000000")
+    assert steps.without_hash(hidden) is hidden
+
+
+def test_what_is_known_is_quick_however_large() -> None:
+    large = listing(NAMES).all()
+    assert not steps.hash_is_quick(large, most=1000)
+    assert steps.hash_is_quick(listing(FEW).all(), most=1000)
+    assert large.topics_hash
+    assert steps.hash_is_quick(large, most=1000)
+
+
+def test_a_slice_need_not_be_gathered() -> None:
+    large = listing(NAMES).all()
+    assert steps.gathering_is_quick(large, most=1000)
+    rows = large.matching(compile_pattern(".*[37]"))
+    assert not steps.gathering_is_quick(rows, most=1000)
+    assert steps.gathering_is_quick(rows)
+
+
+def test_a_search_is_done_now_where_it_is_known_or_there_is_time() -> None:
+    selection, pattern = listing(FEW).all(), compile_pattern(".*7")
+    assert steps.matching_now(selection, pattern, lambda: False) is None
+    found = steps.matching_now(selection, pattern, lambda: True)
+    assert found is not None
+    assert len(found) == len([name for name in FEW if name.endswith("7")])
+    assert steps.matching_now(selection, pattern, lambda: False) is not None  # known by now
+
+
+def test_the_pattern_that_the_core_applies() -> None:
+    supported, refused = request("t/n/a.*"), request("(?!x)")
+    usual = PipelineOptions()
+    assert steps.applied_pattern(request(), usual) is None
+    assert steps.applied_pattern(supported, usual) is supported.pattern
+    assert steps.applied_pattern(refused, usual) is None
+    assert steps.applied_pattern(supported, PipelineOptions(PatternsSettings(evaluate=False))) is None
+    with pytest.raises(ListingFailed, match="Unsupported topics pattern") as raised:
+        steps.applied_pattern(refused, PipelineOptions(PatternsSettings(unsupported="error")))
+    assert raised.value.cause is Cause.PATTERN
+
+
+def test_the_plan_says_how_the_pattern_is_applied() -> None:
+    literal, refused = request("t/n/a"), request("(?!x)")
+    assert steps.listing_plan(request(), None) == "none"
+    assert steps.listing_plan(literal, literal.pattern) == "literal"
+    assert steps.listing_plan(refused, None) == "unsupported"
+    assert steps.listing_plan(literal, literal.pattern, filtered_by_lister=True) == "lister"
+
+
+def test_what_is_taken_before_anything_is_known() -> None:
+    assert steps.unknown_size(Permits(LimitsSettings(heap_permits=4000))) == 1000
+    selection = listing(FEW).all()
+    assert steps.names_bytes(selection) == selection.fields_size + 160
+    assert steps.are_few(500)
+    assert not steps.are_few(501)
