@@ -10,7 +10,7 @@ from typing import Final
 from broker_core.catalog.snapshots.load_snapshot import expected_bytes, load_snapshot, only_mode
 from broker_core.catalog.snapshots.name_changes import NameChanges, read_name_changes
 from broker_core.catalog.snapshots.recent_changes import SnapshotKey
-from broker_core.catalog.store.namespace_change import read_version
+from broker_core.catalog.store.log_rows import read_version
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.warm_start import WarmStart
 from broker_core.change_log import Gap

@@ -10,7 +10,7 @@ from typing import Final
 
 from broker_core.catalog.snapshots.name_changes import NameChanges, read_name_changes
 from broker_core.catalog.snapshots.recent_changes import KeptSnapshots, SnapshotKey
-from broker_core.catalog.store.namespace_change import read_catalog_id
+from broker_core.catalog.store.log_rows import read_catalog_id
 from broker_core.change_log import Gap
 from broker_core.listing import ListingData, data_of, listing_of
 from broker_core.names import Mode, NamespaceName

@@ -10,7 +10,7 @@ from typing import Final
 import pyarrow as pa
 
 from broker_core.catalog.store.load_columns import read_names
-from broker_core.catalog.store.namespace_change import read_version
+from broker_core.catalog.store.log_rows import read_version
 from broker_core.listing import BlockHashes, Chunk, ChunkStream, ListingData, chunk_size, listing_of
 from broker_core.names import (
     DOMAINS,

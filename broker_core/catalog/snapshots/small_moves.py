@@ -12,7 +12,7 @@ from typing import Final
 from broker_core.catalog.snapshots.name_changes import NameChanges
 from broker_core.catalog.snapshots.recent_changes import KeptSnapshots, SnapshotKey
 from broker_core.catalog.store.file_watch import FileWatch
-from broker_core.catalog.store.namespace_change import RecentRows
+from broker_core.catalog.store.log_rows import RecentRows
 from broker_core.concurrency import in_turns
 from broker_core.names import DOMAINS, Mode
 from broker_core.snapshots import Snapshot

@@ -20,7 +20,7 @@ from broker_core.access import Asker
 from broker_core.catalog.errors import reading_catalog
 from broker_core.catalog.snapshots.load_topic_table import load_topic_table
 from broker_core.catalog.snapshots.recent_changes import KeptSnapshots
-from broker_core.catalog.store.namespace_change import LogSpan, read_span, read_version
+from broker_core.catalog.store.log_rows import LogSpan, read_span, read_version
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.change_log import CatalogVersion, Gap
 from broker_core.listing import Listing, TopicChange, TopicTable

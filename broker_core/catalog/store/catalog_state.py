@@ -8,7 +8,7 @@ from pathlib import Path
 
 from broker_core.catalog.errors import CatalogError, sqlite_errors
 from broker_core.catalog.store.load_columns import LoadedNames, load_names
-from broker_core.catalog.store.namespace_change import read_catalog_id, read_changes
+from broker_core.catalog.store.log_rows import read_catalog_id, read_changes
 from broker_core.change_log import CatalogVersion, Changes, Gap
 from broker_core.names import DOMAINS, NamespaceName
 

@@ -11,7 +11,15 @@ from typing import Final
 
 from broker_core.catalog.errors import reading_catalog
 from broker_core.catalog.store.file_watch import FileWatch, WatchedVersions
-from broker_core.catalog.store.namespace_change import none_recreated, read_history, read_recreated
+from broker_core.catalog.store.log_rows import (
+    LogBound,
+    LogSpan,
+    none_recreated,
+    read_changes_of,
+    read_history,
+    read_recreated,
+    read_span,
+)
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.change_log import CatalogVersion, Change, Changes, Gap
 from broker_core.names import NamespaceName, TopicName
@@ -55,16 +63,23 @@ class CatalogLogReader:
         with reading_catalog():
             return await asyncio.to_thread(self._catalog.version, namespace)
 
-    async def changes(
-        self, namespace: NamespaceName, since: CatalogVersion, *, limit: int | None = None
-    ) -> Changes | Gap:
-        """The changes after ``since``, or a gap if the log does not reach back to it.
-
-        ``limit`` is as for :meth:`~broker_core.catalog.SqliteCatalog.changes`.
-        """
+    async def changes(self, namespace: NamespaceName, since: CatalogVersion) -> Changes | Gap:
+        """The changes after ``since``, or a gap if the log does not reach back to it."""
         await self._current()
         with reading_catalog():
-            return await asyncio.to_thread(self._catalog.changes, namespace, since, limit=limit)
+            return await asyncio.to_thread(self._catalog.changes, namespace, since)
+
+    async def span(self, namespace: NamespaceName, since: CatalogVersion, within: LogBound) -> LogSpan | Gap:
+        """The changes after ``since`` that keep a bound, to be read by :meth:`changes_of`."""
+        await self._current()
+        with reading_catalog():
+            return await asyncio.to_thread(self._span, namespace, since, within)
+
+    async def changes_of(self, namespace: NamespaceName, span: LogSpan) -> Changes | Gap:
+        """The changes of a span, or a gap if the log has them no longer."""
+        await self._current()
+        with reading_catalog():
+            return await asyncio.to_thread(self._changes_of, namespace, span)
 
     async def recreated(
         self, namespace: NamespaceName, since: CatalogVersion, gone: CatalogVersion, most: int
@@ -89,6 +104,14 @@ class CatalogLogReader:
         await self._current()
         with reading_catalog():
             return await asyncio.to_thread(self._history, topic, most, most_text)
+
+    def _span(self, namespace: NamespaceName, since: CatalogVersion, within: LogBound) -> LogSpan | Gap:
+        with self._catalog.reading() as connection:
+            return read_span(connection, namespace, since, within=within)
+
+    def _changes_of(self, namespace: NamespaceName, span: LogSpan) -> Changes | Gap:
+        with self._catalog.reading() as connection:
+            return read_changes_of(connection, namespace, span)
 
     def _history(
         self, topic: TopicName, most: int, most_text: int

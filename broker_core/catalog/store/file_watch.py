@@ -15,12 +15,7 @@ from typing import Final, Generic, TypeVar
 from broker_core.catalog.errors import sqlite_errors
 from broker_core.catalog.store.catalog_file import Identity
 from broker_core.catalog.store.kafka_acls import any_acls, read_acl_version
-from broker_core.catalog.store.namespace_change import (
-    RecentRows,
-    read_catalog_id,
-    read_recent,
-    read_version,
-)
+from broker_core.catalog.store.log_rows import RecentRows, read_catalog_id, read_recent, read_version
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.change_log import CatalogVersion
 from broker_core.names import NamespaceName

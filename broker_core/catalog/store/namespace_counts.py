@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from broker_core.catalog.store.file_watch import FileWatch
-from broker_core.catalog.store.namespace_change import read_catalog_id, read_changes, when
+from broker_core.catalog.store.log_rows import read_catalog_id, read_changes, when
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.change_log import CatalogVersion, Changes, Gap
 from broker_core.compact_json import compact_json

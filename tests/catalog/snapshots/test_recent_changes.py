@@ -8,7 +8,7 @@ import pytest
 
 from broker_core.catalog.snapshots import recent_changes
 from broker_core.catalog.snapshots.recent_changes import RecentChanges
-from broker_core.catalog.store.namespace_change import read_recent
+from broker_core.catalog.store.log_rows import read_recent
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.change_log import CatalogVersion
 from broker_core.listing.listing import Listing

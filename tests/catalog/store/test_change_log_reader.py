@@ -11,6 +11,7 @@ from unittest.mock import patch
 import pytest
 
 from broker_core.catalog import CatalogLogReader, Edit, LogBounds, SqliteCatalog, creation
+from broker_core.catalog.store.log_rows import LogBound, LogSpan
 from broker_core.change_log import CatalogVersion, Changes, Gap
 from broker_core.errors import ListingFailed
 from broker_core.names import NamespaceName, TopicName
@@ -149,8 +150,18 @@ async def test_a_commit_of_anybody_is_another_state(catalog: SqliteCatalog, read
     with SqliteCatalog(catalog.path) as other:
         other.create(topic("y"))
     assert reader.state_now() not in {state, None}
-    limited = await reader.changes(NAMESPACE, CatalogVersion(catalog.catalog_id, 0), limit=1)
-    assert isinstance(limited, Changes)
-    assert limited.version.number == 1
     catalog.path.unlink()
     assert reader.state_now() is None
+
+
+async def test_a_span_is_found_before_its_changes_are_read(
+    catalog: SqliteCatalog, reader: CatalogLogReader
+) -> None:
+    for name in "xy":
+        catalog.create(topic(name))
+    span = await reader.span(NAMESPACE, CatalogVersion(catalog.catalog_id, 0), LogBound(1))
+    assert isinstance(span, LogSpan)
+    assert (span.end.number, span.more) == (1, True)
+    changes = await reader.changes_of(NAMESPACE, span)
+    assert isinstance(changes, Changes)
+    assert [each.name for each in changes] == [topic("x")]

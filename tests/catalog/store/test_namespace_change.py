@@ -7,14 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker_core.catalog.store.namespace_change import (
-    LogBounds,
-    RecentRow,
-    RecentRows,
-    read_changes,
-    read_recent,
-    when,
-)
+from broker_core.catalog.store.namespace_change import LogBounds
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.change_log import CatalogVersion, Changes, Gap, Operation
 from broker_core.names import NamespaceName, TopicName
@@ -124,10 +117,6 @@ def test_whoever_replays_the_log_has_the_topics(
         assert replayed == names
 
 
-def test_times_are_utc() -> None:
-    assert when(1_767_225_600_123).isoformat() == "2026-01-01T00:00:00.123000+00:00"
-
-
 @pytest.mark.parametrize("bounds", [LogBounds(), LogBounds(rows=0), LogBounds(versions=2)])
 def test_a_version_that_comes_again_after_a_restore_is_another_one(tmp_path: Path, bounds: LogBounds) -> None:
     path = tmp_path / "c.sqlite"
@@ -162,85 +151,3 @@ def test_only_versions_that_the_log_leads_from_keep_their_stamps(tmp_path: Path)
         with catalog.reading() as connection:
             kept = [number for (number,) in connection.execute("SELECT version FROM stamps")]
     assert kept == [17, 18, 19, 20]
-
-
-def test_more_changes_than_are_of_use_are_not_read(tmp_path: Path) -> None:
-    with SqliteCatalog(tmp_path / "topics.sqlite") as catalog:
-        before = catalog.version(NAMESPACE)
-        for number in range(5):
-            catalog.create(topic(f"t{number}"))
-        with catalog.reading() as connection:
-            enough = read_changes(connection, NAMESPACE, before, most=5)
-            assert not isinstance(enough, Gap)
-            assert len(list(enough)) == 5
-            gap = read_changes(connection, NAMESPACE, before, most=4)
-            assert isinstance(gap, Gap)
-            assert "more than 4 changes" in gap.reason
-
-
-def test_a_few_changes_are_read_by_one_statement(tmp_path: Path) -> None:
-    with SqliteCatalog(tmp_path / "topics.sqlite") as catalog:
-        nothing = catalog.version(NAMESPACE)
-        catalog.create(topic("x"), properties={"k": "1"})
-        before = catalog.version(NAMESPACE)
-        catalog.set_properties(topic("x"), {"k": "2"})
-        catalog.create(TopicName("non-persistent", NAMESPACE, "y"), partitions=3)
-        with catalog.reading() as connection:
-            none = read_recent(connection, NamespaceName("a", "other"), nothing, 5)
-            assert none == RecentRows(nothing, [])
-            now = catalog.version(NAMESPACE)
-            assert read_recent(connection, NAMESPACE, now, 0) == RecentRows(now, [])
-            rows: list[RecentRow] = [
-                (2, 0, "x", "*", "*", '{"k":"1"}', '{"k":"2"}'),
-                (3, 1, "y", "", "0-2", None, "{}"),
-            ]
-            assert read_recent(connection, NAMESPACE, before, 2) == RecentRows(now, rows)
-            assert read_recent(connection, NAMESPACE, before, 1) is None, "they are more"
-
-
-@pytest.mark.parametrize("bounds", [LogBounds(), LogBounds(versions=2)])
-def test_changes_that_the_log_does_not_lead_to_are_not_read(tmp_path: Path, bounds: LogBounds) -> None:
-    with SqliteCatalog(tmp_path / "topics.sqlite", log=bounds) as catalog:
-        versions = []
-        for number in range(5):
-            catalog.create(topic(f"t{number}"))
-            versions.append(catalog.version(NAMESPACE))
-        now = versions[-1]
-        others = [
-            CatalogVersion("another", now.number),
-            CatalogVersion(now.catalog_id, now.number + 1),
-            CatalogVersion(now.catalog_id, now.number, "another stamp"),
-        ]
-        with catalog.reading() as connection:
-            for version in versions:
-                is_gap = isinstance(read_changes(connection, NAMESPACE, version), Gap)
-                assert (read_recent(connection, NAMESPACE, version, 9) is None) is is_gap
-            for version in others:
-                assert isinstance(read_changes(connection, NAMESPACE, version), Gap)
-                assert read_recent(connection, NAMESPACE, version, 9) is None
-
-
-def test_a_limit_cuts_between_versions_and_leads_on(tmp_path: Path) -> None:
-    with SqliteCatalog(tmp_path / "c.sqlite") as catalog:
-        catalog.create(topic("a"))
-        catalog.create(topic("b"))
-        catalog.create(topic("c"))
-        catalog.delete_all([topic("a"), topic("b"), topic("c")])  # one version
-        catalog.create(topic("d"))
-        since = CatalogVersion(catalog.catalog_id, 0)
-        steps = []
-        while True:
-            changes = catalog.changes(NAMESPACE, since, limit=2)
-            assert isinstance(changes, Changes)
-            if not changes:
-                break
-            steps.append([(change.version, change.name.local) for change in changes])
-            assert changes.version.number == changes.changes[-1].version
-            assert changes.version.stamp
-            since = changes.version
-        assert since.same_state(catalog.version(NAMESPACE))
-        assert steps == [[(1, "a"), (2, "b")], [(3, "c")], [(4, "a"), (4, "b"), (4, "c")], [(5, "d")]]
-        whole = catalog.changes(NAMESPACE, CatalogVersion(catalog.catalog_id, 0), limit=7)
-        assert isinstance(whole, Changes)
-        assert len(whole) == 7
-        assert whole.version.same_state(catalog.version(NAMESPACE))

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import Annotated, Final, Literal
+from itertools import chain
+from typing import Annotated, Final, Literal, NamedTuple
 
 from aiohttp import web
 from pydantic import Field
 
-from broker_core.catalog import CatalogLogReader, topic_id_text
+from broker_core.catalog import CatalogLogReader, LogBound, topic_id_text
 from broker_core.change_log import CatalogVersion, Change, ChangeLog, Changes, Gap
+from broker_core.compact_json import ascii_text
 from broker_core.errors import InvalidName
 from broker_core.names import ListedNames
 from broker_core.servers.http.api.api_request import ApiRequest
+from broker_core.servers.http.api.bounded_answer import MOST_BYTES, HeldAnswer, filled, json_of
 from broker_core.servers.http.api.json_object import JsonObject, time_text
 from broker_core.servers.http.api.namespaces.plugin_views import exact_log
 from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right
 from broker_core.servers.http.api.parameters import limit_parameter, number_parameter
-from broker_core.servers.http.api.problem_details import refused
+from broker_core.servers.http.api.problem_details import RequestRefused, refused
 from broker_core.servers.http.api.services import ApiServices
 from broker_core.service import ChangeWatch, read_version, version_text
 
@@ -27,6 +30,10 @@ __all__ = ["operations"]
 _LONGEST_WAIT: Final = 30
 #: Seconds after which a plugin's log is asked again, which reports nothing itself.
 _AGAIN: Final = 5.0
+#: Bytes of JSON that the changes of one version take at the most: with more of them to list anew costs no more.
+_MOST_ALONE: Final = 24 * MOST_BYTES
+#: How often the changes are there at once while they are read and made into JSON.
+_COPIES: Final = 4
 
 
 class _Names(JsonObject):
@@ -125,7 +132,8 @@ def operations(services: ApiServices) -> list[Operation]:
                 ),
                 501: Reply("Brokers hold the topics, and this server has no snapshots of them."),
             },
-            description="Changes of one version are never torn apart, so that there may be more of them than `limit`. "
+            description="An answer has 1 MiB of changes at the most, whatever the `limit`. Changes of one version are "
+            "never torn apart, so that there may be more of them; only a version of more than 24 MiB is a 410. "
             "Before a cluster they are what this server's snapshots saw for the client since somebody asked first; no "
             "such version outlives the server.",
             tag="namespaces",
@@ -156,80 +164,104 @@ def _version(text: str) -> CatalogVersion:
         raise ValueError("must be a version, ID:NUMBER, as `version` of an earlier answer") from None
 
 
-async def _answer(request: ApiRequest, watch: ChangeWatch) -> web.Response:
-    namespace, since, limit = request.namespace(), request.values["since"], request.values["limit"]
+async def _answer(request: ApiRequest, watch: ChangeWatch) -> web.StreamResponse:
+    namespace, since = request.namespace(), request.values["since"]
     log = await exact_log(request.services, request.asker, namespace)
-    if since is None:
-        since = await log.version(namespace)
-        return await _response(request, None, Changes(since, since), more=False)
-    woken = asyncio.Event()
-    leave = watch.watch(namespace, woken.set) if request.values["wait"] else None
-    draining = request.services.admission.draining
-    ending = asyncio.create_task(draining.wait())  # else the server would not end before the client's wait
-    ending.add_done_callback(lambda _: woken.set())
-    end = asyncio.get_running_loop().time() + request.values["wait"]
-    try:
-        while True:
-            woken.clear()
-            changes, more = await _changes(request, log, since, limit)
-            left = end - asyncio.get_running_loop().time()
-            if changes or draining.is_set() or left <= 0 or changes.version.number != since.number:
-                return await _response(request, since, changes, more=more)
-            try:
-                async with asyncio.timeout(left if log.name == "catalog" else min(left, _AGAIN)):
-                    await woken.wait()
-            except TimeoutError:
-                pass
-            await request.authorize("list")
-    finally:
-        ending.cancel()
-        if leave is not None:
-            leave()
+    async with HeldAnswer(request) as held:
+        if since is None:
+            since = await log.version(namespace)
+            return await _write(held, None, _Found(Changes(since, since), more=False))
+        woken = asyncio.Event()
+        leave = watch.watch(namespace, woken.set) if request.values["wait"] else None
+        draining = request.services.admission.draining
+        ending = asyncio.create_task(
+            draining.wait()
+        )  # else the server would not end before the client's wait
+        ending.add_done_callback(lambda _: woken.set())
+        end = asyncio.get_running_loop().time() + request.values["wait"]
+        try:
+            while True:
+                woken.clear()
+                found = await _find(request, held, log, since)
+                left = end - asyncio.get_running_loop().time()
+                moved = found.changes.version.number != since.number
+                if moved or draining.is_set() or left <= 0:
+                    return await _write(held, since, found)
+                try:
+                    async with asyncio.timeout(left if log.name == "catalog" else min(left, _AGAIN)):
+                        await woken.wait()
+                except TimeoutError:
+                    pass
+                await request.authorize("list")
+        finally:
+            ending.cancel()
+            if leave is not None:
+                leave()
 
 
-async def _changes(
-    request: ApiRequest, log: ChangeLog, since: CatalogVersion, limit: int
-) -> tuple[Changes, bool]:
-    """The changes up to the limit, and whether there are more. Raises the error 410 for a gap."""
+class _Found(NamedTuple):
+    changes: Changes
+    more: bool
+
+
+async def _find(request: ApiRequest, held: HeldAnswer, log: ChangeLog, since: CatalogVersion) -> _Found:
+    """The changes that one answer may have, and whether there are more; permits for them are held from then on.
+
+    Raises the error 410 for a gap.
+    """
     namespace = request.namespace()
+    within = LogBound(request.values["limit"], MOST_BYTES, _MOST_ALONE)
     if isinstance(log, CatalogLogReader):
-        found = await log.changes(namespace, since, limit=limit)
-    else:
-        found = await log.changes(namespace, since)
+        span = await log.span(namespace, since, within)
+        if isinstance(span, Gap):
+            raise _gone(span)
+        if span.end.number == since.number:
+            return _Found(Changes(since, span.end), more=False)
+        await held.hold(_COPIES * span.size)
+        return _Found(_known(await log.changes_of(namespace, span)), span.more)
+    changes = _known(await log.changes(namespace, since))
+    cut = within.cut((each.version, _size(each)) for each in changes)
+    if cut.last is None:
+        raise _gone(Gap(since, changes.version, "the next version alone has too much"))
+    await held.hold(_COPIES * cut.size)
+    if not cut.more:
+        return _Found(changes, more=False)
+    kept = tuple(each for each in changes if each.version <= cut.last)
+    end = CatalogVersion(changes.version.catalog_id, cut.last)
+    return _Found(Changes(since, end, kept), more=True)
+
+
+def _known(found: Changes | Gap) -> Changes:
     if isinstance(found, Gap):
-        raise refused(410, f"{found.reason}: list the topics anew", version=version_text(found.version))
-    if isinstance(log, CatalogLogReader):
-        now = await log.version(namespace)
-        return found, now.number > found.version.number
-    cut = _cut(found, limit)
-    return cut, cut is not found
+        raise _gone(found)
+    return found
 
 
-def _cut(changes: Changes, limit: int) -> Changes:
-    """The changes of as many versions as have so many together, and of one at least."""
-    if len(changes) <= limit:
-        return changes
-    last = max(changes.changes[limit].version - 1, changes.changes[0].version)
-    kept = tuple(change for change in changes if change.version <= last)
-    if len(kept) == len(changes):
-        return changes
-    return Changes(changes.since, CatalogVersion(changes.version.catalog_id, last), kept)
+def _gone(gap: Gap) -> RequestRefused:
+    return refused(410, f"{gap.reason}: list the topics anew", version=version_text(gap.version))
 
 
-async def _response(
-    request: ApiRequest, since: CatalogVersion | None, changes: Changes, *, more: bool
-) -> web.Response:
-    work = partial(_rendered, since, changes, more=more)
-    body = await request.services.pipeline.workers.call(request.asker, work, quick=len(changes) < 20)
-    return web.Response(body=body, content_type="application/json")
+def _size(change: Change) -> int:
+    """The bytes that a change takes in JSON, as the catalogue has them of its own."""
+    texts = (
+        change.name.local,
+        *chain.from_iterable(change.properties_after.items()),
+        *chain.from_iterable(change.configs_after.items()),
+    )
+    return 320 + sum(len(ascii_text(text)) for text in texts)
 
 
-def _rendered(since: CatalogVersion | None, changes: Changes, *, more: bool) -> bytes:
+async def _write(held: HeldAnswer, since: CatalogVersion | None, found: _Found) -> web.StreamResponse:
+    return await held.write(partial(_rendered, since, found), quick=len(found.changes) < 20)
+
+
+def _rendered(since: CatalogVersion | None, found: _Found) -> bytes:
     content = _Changes(
         since=None if since is None else version_text(since),
-        version=version_text(changes.version),
-        more=more,
-        # Topics that listings never have are not shown here either.
-        changes=[_Change.of(change) for change in changes if not change.name.is_system],
+        version=version_text(found.changes.version),
+        more=found.more,
+        changes=[],
     )
-    return content.json_line().encode()
+    # Topics that listings never have are not shown here either.
+    shown = (_Change.of(change) for change in found.changes if not change.name.is_system)
+    return filled(content, "changes", map(json_of, shown))

@@ -14,7 +14,7 @@ from broker_core.change_log import Change, ListedNames, Operation
 from broker_core.counted import counted
 from broker_core.names import TopicName
 from broker_core.servers.http.api.api_request import ApiRequest
-from broker_core.servers.http.api.bounded_answer import MAKING, MOST_BYTES, HeldAnswer, within_bytes
+from broker_core.servers.http.api.bounded_answer import MAKING, MOST_BYTES, HeldAnswer, filled, within_bytes
 from broker_core.servers.http.api.json_object import JsonObject, time_text
 from broker_core.servers.http.api.namespaces.show_topic import asked_by
 from broker_core.servers.http.api.operation import Operation as ApiOperation
@@ -133,7 +133,7 @@ async def _show(request: ApiRequest) -> web.StreamResponse:
         return await held.write(await _history(request, topic))
 
 
-async def _history(request: ApiRequest, topic: TopicName) -> Callable[[], _History]:
+async def _history(request: ApiRequest, topic: TopicName) -> Callable[[], bytes]:
     """What makes the history, as the client may see it; its memory is that of one answer."""
     services, limit = request.services, request.values["limit"]
     pipeline = services.pipeline
@@ -149,7 +149,7 @@ async def _history(request: ApiRequest, topic: TopicName) -> Callable[[], _Histo
     hides = pipeline.hides(request.asker, topic.namespace)
     shown = [] if topic.is_system else changes
 
-    def make() -> _History:
+    def make() -> bytes:
         items, whole = within_bytes(_Change.of(each, counts_hidden=hides) for each in shown)
         says = None
         if masked:
@@ -158,7 +158,7 @@ async def _history(request: ApiRequest, topic: TopicName) -> Callable[[], _Histo
             says = f"The history was cut after {counted(len(items), 'change')}; there may be older ones."
         elif begin.number:
             says = "Older changes are no longer in the log."
-        return _History(topic=str(topic), items=items, complete=says is None, says=says)
+        return filled(_History(topic=str(topic), items=[], complete=says is None, says=says), "items", items)
 
     return make
 

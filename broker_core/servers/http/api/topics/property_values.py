@@ -14,7 +14,7 @@ from pydantic import Field
 
 from broker_core.listing import Details, Selection, count_texts, count_values, values_size
 from broker_core.servers.http.api.api_request import ApiRequest
-from broker_core.servers.http.api.bounded_answer import MAKING, HeldAnswer, within_bytes
+from broker_core.servers.http.api.bounded_answer import MAKING, HeldAnswer, filled, within_bytes
 from broker_core.servers.http.api.json_object import JsonObject
 from broker_core.servers.http.api.listing_warnings import UNFILTERED
 from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right
@@ -127,14 +127,15 @@ async def _list_keys(request: ApiRequest) -> web.StreamResponse:
         return await held.write(partial(_rendered_keys, tables, listed))
 
 
-def _rendered_keys(tables: Mapping[str, pa.Table | None], listed: int) -> _Keys:
+def _rendered_keys(tables: Mapping[str, pa.Table | None], listed: int) -> bytes:
     items = [
         _Key(key=key, names=None, values=None)
         if table is None
         else _Key(key=key, names=pc.sum(table["count"]).as_py() or 0, values=len(table))
         for key, table in tables.items()
     ]
-    return _Keys(items=sorted(items, key=lambda each: (-(each.names or 0), each.key)), listed=listed)
+    items.sort(key=lambda each: (-(each.names or 0), each.key))
+    return _Keys(items=items, listed=listed).json_line().encode()
 
 
 async def _list(request: ApiRequest) -> web.StreamResponse:
@@ -209,9 +210,9 @@ def _of_details(details: Details | None, keys: Collection[str]) -> dict[str, pa.
     return {key: count_texts(texts.cast(pa.large_string())) for key, texts in found.items()}
 
 
-def _rendered(key: str, table: pa.Table, prefix: str, limit: int, listed: int) -> _Values:
+def _rendered(key: str, table: pa.Table, prefix: str, limit: int, listed: int) -> bytes:
     if prefix:
         table = table.filter(pc.starts_with(table["value"], prefix))
     rows = (table.slice(number, 1).to_pylist()[0] for number in range(min(limit, len(table))))
     items, _ = within_bytes(_Value(value=row["value"], names=row["count"]) for row in rows)
-    return _Values(key=key, items=items, total=len(table), listed=listed)
+    return filled(_Values(key=key, items=[], total=len(table), listed=listed), "items", items)

@@ -10,9 +10,10 @@ import aiohttp
 import pytest
 
 from broker_core.broker import Broker
-from broker_core.catalog import SqliteCatalog
+from broker_core.catalog import Edit, SqliteCatalog, creation
 from broker_core.change_log import CatalogVersion, Change, Changes, Gap
 from broker_core.names import NamespaceName, TopicName
+from broker_core.servers.http.api.bounded_answer import MOST_BYTES
 from broker_core.servers.http.api.namespaces import topic_changes
 from broker_core.settings import Settings
 from tests.support.api_serving import NAMESPACE, ApiServed, api_served, catalog_of
@@ -21,6 +22,7 @@ from tests.support.clock import AGES
 from tests.support.eventually import eventually
 from tests.support.fake_cluster import FakeCluster
 from tests.support.plugins import PluginOf
+from tests.support.silent_reader import silent_reader
 
 PATH = f"{NAMESPACE}/changes"
 
@@ -73,6 +75,60 @@ async def test_a_limit_cuts_between_versions(served: ApiServed) -> None:
         since, more = said.json["version"], said.json["more"]
     assert found == [f"x{number}" for number in range(5)]
     assert since == await version(served)
+
+
+async def test_long_properties_fill_an_answer_before_the_limit_does(served: ApiServed) -> None:
+    catalog, since = catalog_of(served), await version(served)
+    for number in range(25):
+        catalog.create(topic(f"x{number}"), properties={"a": "x" * 60_000})
+    found, more, answers = [], True, 0
+    while more:
+        said = await served.ask(PATH, params={"since": since})
+        assert len(said.body) < MOST_BYTES + 500
+        found += [each["topic"].rpartition("/x")[2] for each in said.json["changes"]]
+        since, more = said.json["version"], said.json["more"]
+        answers += 1
+    assert (found, answers) == ([str(number) for number in range(25)], 2)
+    assert since == await version(served)
+
+
+async def test_a_version_with_more_than_an_answer_has_is_shown_whole(
+    served: ApiServed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog, since = catalog_of(served), await version(served)
+    names = [topic(f"x{number}") for number in range(40)]
+    for name in names:
+        catalog.create(name, properties={"a": "x" * 60_000})
+    catalog.delete_all(names)
+    catalog.create(topic("y"))
+    said = await served.ask(PATH, params={"since": since, "limit": "40"})
+    while len(said.json["changes"]) < 40:
+        assert said.json["more"]
+        since = said.json["version"]
+        said = await served.ask(PATH, params={"since": since, "limit": "40"})
+    assert {each["operation"] for each in said.json["changes"]} == {"delete"}
+    assert said.json["more"]
+    monkeypatch.setattr(topic_changes, "_MOST_ALONE", MOST_BYTES)
+    gone = await served.ask(PATH, params={"since": since, "limit": "40"})
+    assert (gone.status, gone.json["version"]) == (410, await version(served))
+    assert "1,048,576 bytes" in gone.json["detail"]
+
+
+async def test_silent_readers_of_changes_hold_permits_until_they_go(served: ApiServed) -> None:
+    catalog, since = catalog_of(served), await version(served)
+    names = [topic(f"x{number}") for number in range(130)]
+    made = [Edit(name, creation(name, properties={"a": "x" * 60_000})) for name in names]
+    catalog.edit_many(NamespaceName("public", "default"), made)  # one version
+    permits = served.broker.pipeline.permits
+    path = f"{PATH}?since={since}"
+    content = len((await served.ask(path)).body)
+    assert content > 7 * MOST_BYTES  # more than the kernel takes
+    await eventually(lambda: permits.heap.acquired == 0)
+    silent = [await silent_reader(served, path) for _ in range(3)]
+    await eventually(lambda: permits.heap.acquired == len(silent) * content)
+    for sock in silent:
+        sock.close()
+    await eventually(lambda: permits.heap.acquired == 0)
 
 
 async def test_a_gap_says_where_to_begin_anew(served: ApiServed) -> None:
