@@ -11,20 +11,24 @@ from typing import Final
 from aiohttp import web
 
 from broker_core.catalog import reading_catalog
+from broker_core.compact_json import ascii_text
 from broker_core.names import NamespaceName
 from broker_core.servers.http.admin.paths import ADMIN, declared
 from broker_core.servers.http.admin.policies import POLICIES
 from broker_core.servers.http.api.api_request import ApiRequest
-from broker_core.servers.http.api.namespaces.list_namespaces import allowed_namespaces
+from broker_core.servers.http.api.bounded_answer import HeldAnswer
+from broker_core.servers.http.api.namespaces.list_namespaces import every_namespace
 from broker_core.servers.http.api.operation import Body, Operation
 from broker_core.servers.http.api.problem_details import RequestRefused, refused
-from broker_core.servers.http.api.services import ApiServices, needs_catalog, needs_changes
+from broker_core.servers.http.api.services import ApiServices, needs_changes
 from broker_core.servers.http.json_responses import json_response
 from broker_core.service import right_to
 
 __all__ = ["is_known", "missing_namespace", "operations"]
 
 
+#: How often names are there at once: each alone, which takes some more, and joined.
+_COPIES: Final = 4
 #: The body of the tool's request to create a namespace. It is not read.
 _POLICIES: Final = Body({"application/json": {"type": "object"}}, 256 * 1024, required=False)
 
@@ -58,15 +62,29 @@ def missing_namespace() -> RequestRefused:
 
 
 async def _tenants(request: ApiRequest) -> web.StreamResponse:
-    found = await _visible(request, "")
-    return json_response(200, list(dict.fromkeys(namespace.tenant for namespace in found)))
+    return await _listed(request, "")
 
 
 async def _namespaces(request: ApiRequest) -> web.StreamResponse:
-    found = await _visible(request, request.http.match_info["tenant"] + "/")
-    if not found:
-        raise refused(404, "Tenant not found")
-    return json_response(200, [str(namespace) for namespace in found])
+    return await _listed(request, request.http.match_info["tenant"])
+
+
+async def _listed(request: ApiRequest, tenant: str) -> web.StreamResponse:
+    """All tenants, or the namespaces of one; permits cover the names until the client has read them."""
+    items: list[bytes] = []
+    size, last = 0, ""
+    async with HeldAnswer(request) as held:
+        async for namespaces in every_namespace(request, f"{tenant}/" if tenant else ""):
+            for namespace in namespaces:
+                name = str(namespace) if tenant else namespace.tenant
+                if name != last:
+                    items.append(ascii_text(name).encode())
+                    size += len(items[-1])
+                    last = name
+            await held.hold(_COPIES * size)
+        if tenant and not items:
+            raise refused(404, "Tenant not found")
+        return await held.write(lambda: b"[%s]\n" % b",".join(items), quick=len(items) < 1000)
 
 
 async def _policies(request: ApiRequest) -> web.StreamResponse:
@@ -85,14 +103,3 @@ async def _no_such_write(request: ApiRequest) -> web.StreamResponse:
         501,
         "A namespace is there with its first topic: create a topic, or delete its topics",
     )
-
-
-async def _visible(request: ApiRequest, prefix: str) -> list[NamespaceName]:
-    """The namespaces that begin with this, and that the client may list."""
-    catalog, of_kafka = needs_catalog(request.services), request.services.kafka_namespace
-    with reading_catalog():
-        found = {*map(str, await catalog.namespaces())}
-    if of_kafka is not None:
-        found.add(str(of_kafka))
-    names = sorted(name for name in found if name.startswith(prefix))
-    return await allowed_namespaces(request, names, len(names))

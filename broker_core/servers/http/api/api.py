@@ -12,6 +12,7 @@ from aiohttp import web
 
 from broker_core.access import Asker
 from broker_core.servers.http.api.api_request import ApiRequest
+from broker_core.servers.http.api.bounded_answer import written_under_permits
 from broker_core.servers.http.api.listing_outcome import tell_refused
 from broker_core.servers.http.api.operation import Operation, Right
 from broker_core.servers.http.api.parameters import read_parameters
@@ -154,7 +155,9 @@ class Api:
                 if operation.needs.action is not None:
                     await asked.authorize(operation.needs.action)
                 check_body(request, operation.body)
-                return await operation.handler(asked)
+                response = await operation.handler(asked)
+                # What was changed is not refused for lack of memory.
+                return await written_under_permits(asked, response) if operation.changes is None else response
 
     async def _wait_for_quotas(self, request: web.Request, asker: Asker, namespace: str) -> None:
         """Wait for the turn of a request; raises :exc:`~broker_core.errors.QuotaExceeded`."""

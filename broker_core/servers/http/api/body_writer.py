@@ -85,7 +85,7 @@ async def write_body(
     """
     headers = {hdrs.CONTENT_TYPE: body.content_type} | headers
     compress = None
-    if body.size >= _LEAST_GZIP and takes_gzip(request.http):
+    if body.size >= _LEAST_GZIP and hdrs.CONTENT_ENCODING not in headers and takes_gzip(request.http):
         compress = zlib.compressobj(_GZIP_LEVEL, wbits=31)
         headers[hdrs.CONTENT_ENCODING] = "gzip"
     if request.http.method == hdrs.METH_HEAD:

@@ -3,34 +3,46 @@
 How large one item is, is the choice of the client that stored it, so a number of items bounds no memory. An answer here
 has as many items as :data:`MOST_BYTES` of JSON take, and one at least. Heap permits cover what it is made of, and then
 its bytes until they are with the kernel; :func:`~broker_core.servers.http.api.body_writer.write_body` writes it, which
-knows slow readers.
+knows slow readers. The large answer of any other operation that reads is under permits once it is made
+(:func:`written_under_permits`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Final, Self
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, Self, TypeAlias
 
 from aiohttp import hdrs, web
 
 from broker_core.compact_json import ascii_json
 from broker_core.listing import BlockSize
-from broker_core.memory import Permit, PermitError, permits_refused
+from broker_core.memory import SMALL_ANSWER, Permit, PermitError, permits_refused
 from broker_core.pipeline import Answer
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.body_writer import RenderedBody, write_body
 from broker_core.servers.http.api.json_object import JsonObject
 from broker_core.servers.http.api.negotiation import VARY
 
-__all__ = ["MAKING", "MOST_BYTES", "HeldAnswer", "filled", "json_of", "within_bytes"]
+__all__ = [
+    "MAKING",
+    "MOST_BYTES",
+    "HeldAnswer",
+    "filled",
+    "json_of",
+    "shown_first",
+    "within_bytes",
+    "written_under_permits",
+]
 
 #: Bytes of JSON that the items of one answer take, unless the first one alone is larger.
 MOST_BYTES: Final = 1024 * 1024
 #: Bytes of memory in which such an answer is made: its items, their JSON, and what is encoded of it.
 MAKING: Final = 4 * MOST_BYTES
 
+_Item: TypeAlias = JsonObject | Mapping[str, Any] | str
 
-def within_bytes(items: Iterable[JsonObject]) -> tuple[list[bytes], bool]:
+
+def within_bytes(items: Iterable[_Item]) -> tuple[list[bytes], bool]:
     """The JSON of the first items, as many as one answer may show, and whether those are all."""
     shown: list[bytes] = []
     left = MOST_BYTES
@@ -43,15 +55,35 @@ def within_bytes(items: Iterable[JsonObject]) -> tuple[list[bytes], bool]:
     return shown, True
 
 
-def json_of(item: JsonObject) -> bytes:
+def json_of(item: _Item) -> bytes:
     """The JSON of one of the items of an answer."""
-    return ascii_json(item.content()).encode()
+    return ascii_json(item.content() if isinstance(item, JsonObject) else item).encode()
 
 
-def filled(content: JsonObject, member: str, items: Iterable[bytes]) -> bytes:
+def filled(content: _Item, member: str, items: Iterable[bytes]) -> bytes:
     """The JSON of an object whose empty list ``member`` has these items, of which each was made into JSON before."""
-    begin, empty, end = content.json_line().encode().partition(f'"{member}":[]'.encode())
-    return b"".join((begin, empty[:-1], b",".join(items), b"]", end))
+    begin, empty, end = json_of(content).partition(f'"{member}":[]'.encode())
+    return b"".join((begin, empty[:-1], b",".join(items), b"]", end, b"\n"))
+
+
+async def shown_first(
+    request: ApiRequest, content: _Item, items: Iterable[_Item], *, member: str = "items"
+) -> web.Response:
+    """An answer whose empty list ``member`` has the first of these items, as many as one answer may show."""
+    body = await request.services.pipeline.workers.call(
+        request.asker, lambda: filled(content, member, within_bytes(items)[0])
+    )
+    return web.Response(body=body, content_type="application/json")
+
+
+async def written_under_permits(request: ApiRequest, response: web.StreamResponse) -> web.StreamResponse:
+    """A response as it is if its body is small or under way; else it is written here, under permits to its end."""
+    body = response.body if isinstance(response, web.Response) and not response.prepared else None
+    if not isinstance(body, bytes) or len(body) <= SMALL_ANSWER:
+        return response
+    async with HeldAnswer(request) as held:
+        await held.hold(len(body))
+        return await held.write_made(body, {**response.headers}, response.status)
 
 
 class HeldAnswer:
@@ -98,9 +130,19 @@ class HeldAnswer:
         request, workers = self._request, self._request.services.pipeline.workers
         content = await workers.call(request.asker, make, quick=quick)
         await self.hold(len(content))
-        block = BlockSize()
-        body = RenderedBody("application/json", _pieces(content, block), block, len(content), quick=True)
-        return await write_body(request, body, {hdrs.VARY: VARY}, holds=lambda budget: budget is self._heap)
+        return await self.write_made(content, {hdrs.CONTENT_TYPE: "application/json"})
+
+    async def write_made(
+        self, content: bytes, headers: dict[str, str], status: int = 200
+    ) -> web.StreamResponse:
+        """Answer with this body, for which permits are held."""
+        request, block = self._request, BlockSize()
+        headers = {hdrs.VARY: VARY} | headers
+        pieces = _pieces(content, block)
+        body = RenderedBody(headers[hdrs.CONTENT_TYPE], pieces, block, len(content), quick=True)
+        return await write_body(
+            request, body, headers, status=status, holds=lambda budget: budget is self._heap
+        )
 
     def _release(self) -> None:
         if self._permit is not None:

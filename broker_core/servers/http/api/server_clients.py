@@ -12,6 +12,7 @@ from aiohttp import web
 from broker_core.access import OPERATOR, Client, ClientFilter
 from broker_core.errors import Cause
 from broker_core.servers.http.api.api_request import ApiRequest
+from broker_core.servers.http.api.bounded_answer import shown_first
 from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right, Schema
 from broker_core.servers.http.api.parameters import limit_parameter, one_of
 from broker_core.servers.http.api.problem_details import refused
@@ -197,7 +198,7 @@ async def _list(request: ApiRequest) -> web.StreamResponse:
         shown.append(_shown(client))
         if number % _AT_ONCE == 0:
             await asyncio.sleep(0)
-    return await asyncio.to_thread(json_response, 200, {"items": shown, "total": total})
+    return await shown_first(request, {"items": [], "total": total}, shown)
 
 
 async def _disconnect(request: ApiRequest) -> web.StreamResponse:

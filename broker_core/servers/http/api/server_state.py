@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from typing import Any, Final, Literal
 
 from aiohttp import web
@@ -16,6 +15,7 @@ from broker_core.memory import CacheState, PermitBudget
 from broker_core.metrics import INTERVAL, QuestionCount, question_record
 from broker_core.servers.http.allowed_questions import AllowedQuestions
 from broker_core.servers.http.api.api_request import ApiRequest
+from broker_core.servers.http.api.bounded_answer import shown_first
 from broker_core.servers.http.api.json_object import JsonObject, time_text
 from broker_core.servers.http.api.operation import Handler, Operation, Parameter, Reply, Right
 from broker_core.servers.http.api.parameters import MOST_ITEMS, limit_parameter, one_of
@@ -315,8 +315,7 @@ async def _metrics(request: ApiRequest) -> web.StreamResponse:
     services, prefixes = request.services, request.values["name"]
     # On the event loop, which owns the metrics; rendering can be elsewhere.
     found = list(_samples(services.metrics.registry, prefixes))
-    content = {"items": found[:MOST_ITEMS], "total": len(found)}
-    return await asyncio.to_thread(json_response, 200, content)
+    return await shown_first(request, _Samples(items=[], total=len(found)), found[:MOST_ITEMS])
 
 
 def _samples(registry: CollectorRegistry, prefixes: tuple[str, ...]) -> Iterator[dict[str, Any]]:
@@ -348,14 +347,10 @@ async def _questions(request: ApiRequest) -> web.StreamResponse:
     found = await AllowedQuestions(services.pipeline)(known, request.asker)
     order = _ORDERS[request.values["order"]]
     first = sorted(found, key=order, reverse=True)[: request.values["limit"]]
-    return await asyncio.to_thread(partial(_rendered_questions, first, len(found)))
-
-
-def _rendered_questions(first: list[QuestionCount], total: int) -> web.Response:
-    items = [
+    items = (
         question_record(each) | {"mean_ms": round(1000 * each.seconds / each.count, 3)} for each in first
-    ]
-    return json_response(200, {"items": items, "total": total})
+    )
+    return await shown_first(request, _Questions(items=[], total=len(found)), items)
 
 
 async def _watchers(request: ApiRequest) -> web.StreamResponse:
@@ -365,14 +360,15 @@ async def _watchers(request: ApiRequest) -> web.StreamResponse:
     found = await AllowedQuestions(services.pipeline)(known, request.asker)
     first = sorted(found, key=lambda each: each.followers.total(), reverse=True)[: request.values["limit"]]
     settings = services.settings.watchers
-    return _FollowedQuestions(
-        items=list(map(_followed, first)),
+    content = _FollowedQuestions(
+        items=[],
         total=len(found),
         watchers=sum(each.watchers for each in known),
         streams=sum(each.streams for each in known),
         enabled=settings.enabled,
         most_watchers=settings.most,
-    ).response()
+    )
+    return await shown_first(request, content, map(_followed, first))
 
 
 def _followed(question: FollowedQuestion) -> _Followed:

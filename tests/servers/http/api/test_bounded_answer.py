@@ -5,9 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
+from broker_core.servers.http.api import bounded_answer
 from broker_core.servers.http.api.bounded_answer import MOST_BYTES, filled, json_of, within_bytes
 from broker_core.servers.http.api.json_object import JsonObject
 from tests.support.api_serving import NAMESPACE, api_served, catalog_of
+from tests.support.eventually import eventually
+from tests.support.silent_reader import silent_reader
 
 
 class _Text(JsonObject):
@@ -56,3 +61,48 @@ async def test_without_permits_there_is_no_answer(tmp_path: Path) -> None:
         taken.release()
         for path in paths:
             assert (await served.ask(path)).status == 200
+
+
+async def test_large_answers_of_any_operation_are_held_until_they_are_read(tmp_path: Path) -> None:
+    many = [f"persistent://{'t' * 60}-{number % 4}/{'n' * 900}-{number}/a" for number in range(4000)]
+    async with api_served(tmp_path, topics={name: (0, {}) for name in many}) as served:
+        permits = served.broker.pipeline.permits
+        for path, count in (
+            ("/v1/namespaces?limit=4000", 4000),
+            (f"/admin/v2/namespaces/{'t' * 60}-1", 1000),
+        ):
+            said = await served.ask(path)
+            assert len(said.json["items"] if path.startswith("/v1") else said.json) == count
+            head = await served.ask(path, "HEAD")
+            assert (head.status, head.body) == (200, b"")
+            packed = await served.ask(path, headers={"Accept-Encoding": "gzip"})
+            assert (packed.headers["Content-Encoding"], packed.json) == ("gzip", said.json)
+            await eventually(lambda: permits.heap.acquired == 0)
+        silent = await silent_reader(served, "/v1/namespaces?limit=4000")
+        await eventually(lambda: permits.heap.acquired > 3 * MOST_BYTES)
+        silent.close()
+        await eventually(lambda: permits.heap.acquired == 0)
+        assert (await served.ask("/v1/namespaces?limit=3000")).headers["Link"]
+
+
+async def test_watched_questions_fill_an_answer_in_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bounded_answer, "MOST_BYTES", 700)
+    async with api_served(tmp_path, http={"questions": True}) as served:
+        for number in range(8):
+            await served.ask(f"{NAMESPACE}/topics", params={"pattern": f"public/default/{number}-{'x' * 80}"})
+        for path, total in (
+            ("questions", 8),
+            ("metrics", None),
+            ("clients", 1),
+        ):
+            said = await served.ask(f"/v1/server/{path}")
+            assert len(said.body) < 800
+            assert said.json["total"] == total or len(said.json["items"]) < said.json["total"]
+        asked = {"pattern": "public/default/.*", "names": 10}
+        said = await served.ask(f"{NAMESPACE}/explain", "POST", json=asked)
+        assert len(said.json["names"]) == 3
+        monkeypatch.setattr(bounded_answer, "MOST_BYTES", 100)
+        said = await served.ask(f"{NAMESPACE}/explain", "POST", json=asked)
+        assert (len(said.json["names"]), said.json["topics"]) == (2, 3)

@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, ConfigDict, Field
 
 from broker_core.pipeline import explain
 from broker_core.servers.http.api.api_request import ApiRequest
+from broker_core.servers.http.api.bounded_answer import shown_first
 from broker_core.servers.http.api.json_object import JsonObject, whole
 from broker_core.servers.http.api.namespaces.asked_as import AskedQuestion, body_of, read_asked
 from broker_core.servers.http.api.operation import Operation, Reply, Right
@@ -20,7 +21,7 @@ __all__ = ["operations"]
 
 class _Question(AskedQuestion):
     names: Annotated[int, Field(ge=0, le=1000), BeforeValidator(whole)] = Field(
-        default=0, description="How many of the names are shown, the first ones."
+        default=0, description="How many of the names are shown, the first ones: 1 MiB of them at the most."
     )
 
 
@@ -102,8 +103,11 @@ async def _explain(request: ApiRequest) -> web.StreamResponse:
     asked = _Question.read(await request.json())
     async with refused_parts_shown(request, asked.pattern):
         question = await read_asked(request, asked)
-    report = await explain(request.services.pipeline, question, names=asked.names)
-    return _Explanation(**_without_errors(report)).response()
+    report = _without_errors(await explain(request.services.pipeline, question, names=asked.names))
+    names = report.pop("names", None)
+    if names is None:
+        return _Explanation(**report).response()
+    return await shown_first(request, _Explanation(**report, names=[]), names, member="names")
 
 
 def _without_errors(report: dict[str, Any]) -> dict[str, Any]:

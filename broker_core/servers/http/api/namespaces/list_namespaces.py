@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any, Final, Protocol, TypeAlias
@@ -31,8 +31,8 @@ from broker_core.service import version_text
 __all__ = [
     "ModeCounts",
     "NamespaceObject",
-    "allowed_namespaces",
     "count_members",
+    "every_namespace",
     "mode_counts",
     "operations",
 ]
@@ -250,6 +250,19 @@ def _sources(services: ApiServices, source: _Source) -> _Source:
     return source if of_kafka is None else _WithOne(source, str(of_kafka))
 
 
+async def every_namespace(request: ApiRequest, prefix: str) -> AsyncIterator[list[NamespaceName]]:
+    """All namespaces of the catalogue, and of a Kafka cluster, that begin with this and that the client may list, in
+    order, thousands at a time.
+    """
+    source = _sources(request.services, needs_catalog(request.services).counts)
+    meant, after, read = MeantNames(prefix), "", True
+    while read:
+        names = [*await _reading(request, partial(source.states, after, _READ, meant))]
+        yield await _allowed(request, names, len(names))
+        read = len(names) == _READ
+        after = names[-1] if read else ""
+
+
 async def _page(request: ApiRequest, counts: _Source, more: dict[str, Any]) -> web.Response:
     limit: int = request.values["limit"]
     after: str = request.values["cursor"]
@@ -260,7 +273,7 @@ async def _page(request: ApiRequest, counts: _Source, more: dict[str, Any]) -> w
     while len(found) <= limit:
         some = await _reading(request, partial(counts.states, after, most, meant))
         names = [*some]
-        found += await allowed_namespaces(request, names, limit + 1 - len(found))
+        found += await _allowed(request, names, limit + 1 - len(found))
         states |= {name: state for name, state in some.items() if state is not None}
         if len(names) < most:
             break
@@ -308,7 +321,7 @@ async def _reading(request: ApiRequest, read: Any) -> Any:
         return await request.services.pipeline.workers.call(request.asker, read)
 
 
-async def allowed_namespaces(request: ApiRequest, names: Sequence[str], most: int) -> list[NamespaceName]:
+async def _allowed(request: ApiRequest, names: Sequence[str], most: int) -> list[NamespaceName]:
     """The first of these namespaces, as many as ``most``, that rules and gates let the client list.
 
     A gate that fails is an error: raises :exc:`~broker_core.errors.ListingFailed`.
