@@ -76,9 +76,12 @@ async def gateway(
     cluster: str,
     plugins: Mapping[str, object] | None = None,
     tables: Mapping[str, Any] | None = None,
+    kafka: Mapping[str, Any] | None = None,
     **upstream: Any,
 ) -> AsyncIterator[Broker]:
-    """A gateway before the cluster at an address; ``upstream`` are further settings of the table, ``tables`` others."""
+    """A gateway before the cluster at an address; ``upstream`` are further settings of the table, ``kafka`` those of
+    the one above it, ``tables`` others.
+    """
     (folder / "gateway").mkdir(exist_ok=True)
     table = {
         "bootstrap_servers": [cluster],
@@ -89,6 +92,10 @@ async def gateway(
     }
     http = HttpSettings(listen=ListenAddress("127.0.0.1", 0))
     async with kafka_broker(
-        folder / "gateway", upstream=table, plugins=plugins, tables={"http": http, **(tables or {})}
+        folder / "gateway",
+        upstream=table,
+        plugins=plugins,
+        tables={"http": http, **(tables or {})},
+        **(kafka or {}),
     ) as broker:
         yield broker

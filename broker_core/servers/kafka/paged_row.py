@@ -7,7 +7,7 @@ topics of a namespace are cut into pages when they are listed (:mod:`.topic_page
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable
 from dataclasses import replace
 from typing import Any, Final, cast
 
@@ -217,7 +217,7 @@ class _Paging:
         if front is None or start is None or start.topic_id == ZERO_ID:
             return False
         name = start.key[self._shape.fields.index(_TOPIC)]
-        if await self._is_hidden(name):
+        if await self._hidden([name]):
             return False  # as of a topic that is not there
         try:
             now = await front.topic_id(self._call.asker, name)
@@ -243,8 +243,10 @@ class _Paging:
             names = await call.services.front.topic_names(call.asker, ids) if ids else {}
         except (ClientError, ListingFailed) as failed:
             raise CloseClient(str(failed)) from failed
+        gone = await self._hidden(names.values())
         for topic_id, name in names.items():
-            self._page.note(name, topic_id)
+            if name not in gone:  # its place would say that it is there
+                self._page.note(name, topic_id)
 
     async def _with_id(self, place: Place, topics: ClusterTopics) -> Place:
         """A place with the id of its topic: the one that the page began with, or the snapshot's if it is shown."""
@@ -254,15 +256,15 @@ class _Paging:
             return place._replace(topic_id=start.topic_id)
         if not name:
             return place
-        return place._replace(topic_id=ZERO_ID if await self._is_hidden(name) else topics.id_of(name))
+        return place._replace(topic_id=ZERO_ID if await self._hidden([name]) else topics.id_of(name))
 
-    async def _is_hidden(self, name: str) -> bool:
-        """Whether a topic of the cluster is hidden from the client, which may have named it."""
-        call = self._call
+    async def _hidden(self, names: Iterable[str]) -> set[str]:
+        """The topics of the cluster among these that are hidden from the client, which may have named them."""
+        call, wanted = self._call, [*names]
         if not call.may_hide_topics:
-            return False
-        (row,) = await call.services.named.by_name(replace(call, page=None), [name], operation=None)
-        return bool(row.error)
+            return set()
+        rows = await call.services.named.by_name(replace(call, page=None), wanted, operation=None)
+        return {name for name, row in zip(wanted, rows, strict=True) if row.error}
 
     async def _part(self, asked: Asked, part: Any) -> Fields:
         """The handler's answer to a part of the request."""
@@ -285,7 +287,7 @@ def _is_refused(shape: Shape, fields: Fields) -> bool:
     """Whether an answer is the one directory with the error of a refused request: it is before all cursors, and without
     it the page would be the empty end of a pass.
     """
-    rows = fields[shape.answered[0].array] if shape.lone == _DIRECTORY else None
+    rows = fields.get(shape.answered[0].array) if shape.lone == _DIRECTORY else None
     is_alone = isinstance(rows, list) and len(rows) == 1 and bool(rows[0].get("error_code"))
     return is_alone and rows is not None and rows[0]["log_dir"] == LOG_DIR
 

@@ -7,6 +7,7 @@ has the row of a topic that does not exist, or may not be known.
 from __future__ import annotations
 
 import uuid
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -259,11 +260,14 @@ def _without_offsets(shape: Shape, body: Fields) -> Fields:
 def _joined(fields: Fields, more: Fields) -> Fields:
     """An answer with more rows; groups are there already."""
     if "groups" in more:
-        topics = {row["group_id"]: row["topics"] for row in more["groups"]}
-        rows = [
-            row if row["error_code"] else row | {"topics": [*row["topics"], *topics.get(row["group_id"], ())]}
-            for row in fields["groups"]
-        ]
+        topics: dict[str, deque[list[Fields]]] = {}  # a group may be named twice
+        for row in more["groups"]:
+            topics.setdefault(row["group_id"], deque()).append(row["topics"])
+        rows = []
+        for row in fields["groups"]:
+            left = topics.get(row["group_id"])
+            hidden_ones = left.popleft() if left else []
+            rows.append(row if row["error_code"] else row | {"topics": [*row["topics"], *hidden_ones]})
         return fields | {"groups": rows}
     return fields | {name: [*fields[name], *rows] for name, rows in more.items()}
 

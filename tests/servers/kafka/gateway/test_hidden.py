@@ -50,6 +50,23 @@ async def test_an_id_of_a_hidden_topic_is_one_of_no_topic(
     assert codes == {each: [100, 100] for each in unknown} | {ids["orders"]: [0, 0]}
 
 
+@pytest.mark.parametrize("page", [{}, {"response_pagination_limit": 100}])
+async def test_a_hidden_topic_has_the_place_of_an_unknown_id(
+    tmp_path: Path, cluster: Cluster, page: dict[str, int]
+) -> None:
+    """Its name would put it behind the others, and say that it is there; each row that asks for it has it once."""
+    described = await cluster.describe_topics(["orders", "secret.keys"])
+    hidden, orders = (described[name].topic_id for name in ("secret.keys", "orders"))
+    topics = [{"topic_id": each, "partition_indexes": [0]} for each in (orders, hidden)]
+    groups = [{"group_id": "g", "topics": each} for each in (topics, topics[:1], topics[1:])]
+    async with gateway(tmp_path, cluster.address, {"secrets": Secrets()}) as front:
+        answer = await ask_once(front, OFFSET_FETCH, 10, {"groups": groups, **page})
+    told = [[row["topic_id"] for row in group["topics"]] for group in answer["groups"]]
+    assert told == (
+        [[hidden, orders], [hidden], [orders]] if page else [[orders, hidden], [orders], [hidden]]
+    )
+
+
 @pytest.mark.parametrize("is_node", [False, True])
 async def test_a_named_hidden_topic_is_as_one_that_is_not_there(
     tmp_path: Path, cluster: Cluster, is_node: bool

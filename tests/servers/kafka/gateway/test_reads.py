@@ -331,6 +331,8 @@ async def test_a_page_that_cannot_be_is_an_error_in_each_directory_of_the_node(
             assert (await there.ask(DESCRIBE_LOG_DIRS, 3, {"topics": None, **page}))["error_code"] == 42
     for page in ({"cursor": _BEHIND}, {"cursor": {**_BEHIND, "partition_index": 0}}):
         # At the listener's own port, which has no directories, a cursor that can be read has the error too.
+        for limit in ({}, {"response_pagination_limit": 1}):
+            assert (await two_nodes.ask(DESCRIBE_LOG_DIRS, 5, {"topics": None, **limit}))["error_code"] == 42
         found = await two_nodes.ask(DESCRIBE_LOG_DIRS, 2, {"topics": None, **page})
         assert [each["error_code"] for each in found["results"]] == [42]
 
