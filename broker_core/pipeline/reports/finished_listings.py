@@ -34,6 +34,9 @@ _LONGEST_MESSAGE: Final = 4096
 #: The kinds of warnings that are counted and logged.
 _COUNTED_KINDS: Final = ("pattern", "properties")
 
+#: What the ``User-Agent`` of each browser begins with, and of nothing else that asks.
+_BROWSER: Final = "Mozilla/"
+
 _NONE: Final[Mapping[str, str]] = {}
 
 _log = structlog.get_logger(__name__)
@@ -120,9 +123,7 @@ class FinishedListings:
         properties = (
             {key: value for key, value in request.properties.items() if key in keys} if keys else _NONE
         )
-        self.questions.record(
-            str(request.namespace), request.mode, request.topics_pattern, properties, seconds
-        )
+        self._count(request.asker, request, properties, seconds)
         if self._dispatcher.has_observers:
             told = ListingOutcome(
                 outcome,
@@ -155,13 +156,22 @@ class FinishedListings:
             reusable.warnings = self._warnings(question, filtered=reusable.filtered, topics=reusable.topics)
         if reusable.warnings:
             self._warn(asker, question, reusable.warnings)
-        self.questions.record(str(question.namespace), question.mode, question.topics_pattern, _NONE, seconds)
+        self._count(asker, question, _NONE, seconds)
         if self._tracing is not None:
             values = asked(QuestionText.of(question), asker) | answered(reusable, lister)
             self._tracing.listed(values, seconds)
         if self._lines is None:
             return _nothing
         return partial(self._lines.ended_again, reusable, asker, lister, seconds)
+
+    def _count(
+        self, asker: Asker, question: ListingRequest, properties: Mapping[str, str], seconds: float
+    ) -> None:
+        """Count a question of a client: a browser asks at each key, and would crowd out the others."""
+        if not asker.client_version.startswith(_BROWSER):
+            self.questions.record(
+                str(question.namespace), question.mode, question.topics_pattern, properties, seconds
+            )
 
     def _warn(self, asker: Asker, request: ListingRequest, warnings: tuple[QuestionWarning, ...]) -> None:
         """Count and log what a client may not have meant; a pattern that is not applied is counted by its plan."""

@@ -8,6 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from broker_core import ListingRequest, TopicListingResult
+from broker_core.access import Asker
 from broker_core.errors import InvalidListing, ListingFailed
 from broker_core.pipeline import Answer, PipelineOptions
 from broker_core.settings import PatternsSettings
@@ -31,12 +32,13 @@ async def test_an_error_of_this_package_is_told_and_any_other_is_not() -> None:
         assert [event["event"] for event in logs] == ["listing failed"]
 
 
-async def test_questions_are_counted_by_what_selects() -> None:
+async def test_questions_are_counted_by_what_selects_and_those_of_browsers_are_not() -> None:
     options = PipelineOptions(selecting_keys=frozenset({"region"}))
     async with made(MemoryLister(FEW), options=options) as m:
-        for region in ("eu", "eu", "us"):
+        chromium = Asker(client_version="Mozilla/5.0 (X11; Linux x86_64)", transport="http")
+        for region, asker in (("eu", Asker()), ("eu", Asker()), ("us", Asker()), ("e", chromium)):
             answer = m.pipeline.answer_now(
-                request(pattern="t/n/.*", properties={"region": region, "secret": "x"})
+                request(pattern="t/n/.*", properties={"region": region, "secret": "x"}, asker=asker)
             )
             assert answer is not None
             answer.release()
