@@ -50,6 +50,8 @@ declare global {
     slow: boolean;
     /** Whether `data` is of a question before. */
     old: boolean;
+    /** When `data` came, if the server is away since; otherwise 0. */
+    kept: number;
     again: () => void;
   }
   interface Asking {
@@ -109,8 +111,6 @@ declare global {
     type useGet = (path: string | null, query?: Values, options?: Asking) => Asked<any>;
     /** Hears an event while a component is there. */
     type useEvent = (target: EventTarget, name: string, heard: (event: any) => void) => void;
-    /** A value after a pause of typing. */
-    type useSettled = <T>(value: T, ms: number) => T;
     /** The texts of the page are English. */
     type counted = (value: number, one: string, many?: string) => string;
     /** Of milliseconds, or text of ISO 8601. */

@@ -150,7 +150,7 @@ SCREENS: Final = {
     "server": Says("Memory under permits", "Memory under permits", "You may not see the last hour"),
     "screen/kafka": Says("No Kafka client has asked", "No Kafka client has asked", _SAME),
     "screen/watchers": Says("Nobody follows topics now", "Nobody follows topics now", _SAME),
-    "screen/held": Says(*["No listing is held"] * 3),
+    "screen/held": Says("No listing is held", "No listing is held", "You may not see held listings"),
     "screen/postgres": Says("Pools of connections", "Pools of connections", _SAME),
     "screen/spark": Says("No generation is served", "No generation is served", _SAME),
     "screen/broken": Says("", "The screen of the plugin failed", ""),  # of one server alone, as the next one

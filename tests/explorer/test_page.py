@@ -37,10 +37,23 @@ def test_from_a_namespace_to_why_by_keyboard_alone(page_of: Open, served: Served
     keyboard.press("/")
     keyboard.type("orders-.*")
     page.see(re.compile("^40 names"))
-    for _ in range(30):  # to the list
-        keyboard.press("Tab")
-        if page.page.evaluate("document.activeElement.getAttribute('role') === 'listbox'"):
-            break
+    keyboard.press("Escape")
+    page.see(re.compile("^60 names"))
+    keyboard.type("orders-8")
+    page.see(re.compile("^1 name"))
+    keyboard.press("Enter")
+    page.holds("document.activeElement.textContent === 'orders-8'")
+    page.page.go_back()
+    page.see(re.compile("^1 name"))
+    keyboard.press("/")
+    keyboard.type("orders-.*")
+    page.see(re.compile("^40 names"))
+    keyboard.press("Enter")  # of many, to the list
+    page.holds("document.activeElement.role === 'listbox'")
+    page.holds("document.querySelector('[aria-selected=true] .topic')?.textContent === 'orders-1'")
+    keyboard.press("/")
+    keyboard.press("ArrowDown")
+    page.holds("document.activeElement.role === 'listbox'")
     keyboard.press("End")
     page.holds("document.querySelector('[aria-selected=true] .topic')?.textContent === 'orders-9'")
     keyboard.press("ArrowUp")
@@ -58,7 +71,7 @@ def test_from_a_namespace_to_why_by_keyboard_alone(page_of: Open, served: Served
     page.holds("document.activeElement.textContent === 'public/default'")
     keyboard.press("?")
     page.see("What RE2 refuses")
-    page.page.go_back()
+    keyboard.press("Escape")
     page.see("Which topic?")
     page.holds("document.activeElement.textContent === 'public/default'")
     page.go("help")
@@ -220,7 +233,10 @@ def test_what_a_new_user_asks(page_of: Open, served: Served) -> None:
     assert page.page.locator(".steps code").count() == 1
     page.go("why/public/default?p=region=eu&p=nothing=selects&topic=orders-77")
     page.see("the topic must be made, with region=eu")
-    assert page.page.get_by_role("button", name="Make the topic").is_visible()
+    page.page.get_by_role("button", name="Make the topic").press("Enter")
+    page.page.get_by_role("dialog").wait_for()
+    page.page.keyboard.press("Escape")
+    page.holds("document.activeElement.textContent === 'Make the topic…'")
     command = page.page.locator(".steps code").text_content()
     said = subprocess.run(["bash", "-c", command], check=True, capture_output=True, text=True).stdout
     assert json.loads(said)["properties"] == {"region": "eu"}
@@ -242,7 +258,7 @@ def test_what_a_new_user_asks(page_of: Open, served: Served) -> None:
     page.holds("document.activeElement.tagName === 'H1'")
     page.page.get_by_role("status").get_by_role("link", name="Look at it").wait_for()
     page.page.get_by_role("link", name="Look at the topic").click()
-    why = page.page.get_by_role("link", name="Why is it not listed?")
+    why = page.page.get_by_role("link", name="Is it listed, and why?")
     assert why.get_attribute("href") == "#/why/public/default?p=region%3Deu&topic=orders-77"
     deleted(page, "orders-77")
     page.go("why/public/default?topic=sensor-00-partition-7")
@@ -254,8 +270,18 @@ def test_what_a_new_user_asks(page_of: Open, served: Served) -> None:
     page.page.get_by_role("link", name="orders-40").wait_for()
     page.go("topic/public/default/sensor-00-partition-1")
     page.see("A partition of")
+    page.page.get_by_role("button", name="Delete the whole topic…").wait_for()
+    page.page.get_by_role("button", name="Show the defaults").click()
+    page.see("retention.ms")
+    page.holds("document.activeElement.textContent === 'Show fewer'")
+    page.page.keyboard.press("Enter")
+    page.see("None is set: the defaults of Kafka count.")
     page.go("topics/public/default?q=orders-.*&p=region=eu")
-    page.page.locator(".scroller .row", has_text="orders-10").click()
+    row = page.page.locator(".scroller .row", has_text="orders-10")
+    with page.page.context.expect_page() as opened:
+        row.click(button="middle")
+    opened.value.close()
+    row.click()
     page.see("Full name")
     back = page.page.get_by_role("navigation", name="Where it is").get_by_role("link")
     assert back.get_attribute("href") == "#/topics/public/default?q=orders-.*&p=region%3Deu"
@@ -408,6 +434,17 @@ def test_a_question_as_others_write_it(page_of: Open, served: Served) -> None:
     dialog.get_by_role("button", name="Replace it").wait_for()
     page.page.keyboard.press("Escape")
     dialog.wait_for(state="hidden")
+    page.go("namespaces")
+    page.page.get_by_role("button", name="Forget orders").press("Enter")
+    page.see("Forgotten: orders-.* region=eu")
+    page.holds("document.activeElement.localName === 'h1'")
+    page.page.get_by_role("link", name="Look at it").click()  # and keep it again
+    page.see(re.compile("^39 names"))
+    page.go("topic/public/default/sensor-00-partition-1")
+    page.page.get_by_role("button", name="Copy the full name").click()
+    page.see("Copied")
+    copied = page.page.evaluate("navigator.clipboard.readText()")
+    assert copied == "persistent://public/default/sensor-00-partition-1"
 
 
 def made(page: WatchedPage, name: str, **topic: Any) -> None:
@@ -534,11 +571,14 @@ def test_a_topic_is_changed_and_deleted(page_of: Open, served: Served) -> None:
     assert """-d '{"properties":{"__proto__":"ap"}}'""" in command.text_content()
     assert command.text_content().endswith("/v1/namespaces/public/default/topics/spare")
     page.see("A topic that is not partitioned stays so.")
-    page.page.get_by_role("button", name="Add a property").click()
-    page.page.get_by_label("Name", exact=True).first.fill("__proto__")
+    page.page.get_by_role("button", name="Add a property").press("Enter")
+    page.holds("document.activeElement === [...document.querySelectorAll('dialog .line input')].at(-2)")
+    page.page.keyboard.type("__proto__")
     page.see("The property __proto__ stands here twice.")
+    page.see("An empty value is kept")
     assert page.page.get_by_role("button", name="Change the topic").is_disabled()
     page.page.get_by_role("button", name="Take __proto__ away").first.click()
+    page.holds("document.activeElement.textContent === 'Add a property'")
     page.page.get_by_role("button", name="Take __proto__ away").click()
     page.holds(
         """document.querySelector('dialog code').textContent.includes('{"properties":{"__proto__":null}}')"""
@@ -565,6 +605,13 @@ def test_a_topic_is_changed_and_deleted(page_of: Open, served: Served) -> None:
     page.go("topic/public/default/spare")
     page.see("There is no such topic now")
     page.see("Deleted")
+    page.page.get_by_role("button", name="Make it again…").click()
+    dialog = page.page.get_by_role("dialog")
+    assert dialog.get_by_label("Name", exact=True).input_value() == "constructor"
+    dialog.get_by_role("button", name="Make the topic").click()
+    page.see("Made again")
+    page.see("Full name")
+    deleted(page, "spare")
 
 
 def test_a_topic_is_made_and_the_question_stays(page_of: Open, served: Served) -> None:
@@ -620,6 +667,7 @@ def test_properties_that_would_fill_the_screen(page_of: Open, served: Served) ->
     assert page.page.evaluate("document.querySelector('main').scrollHeight") < 6000
     page.page.get_by_role("button", name="Show all of 501 properties").click()
     page.see("n" * 40_000)
+    page.holds("document.activeElement.textContent === 'Show fewer'")
     page.page.get_by_role("button", name="Change…").click()
     dialog = page.page.get_by_role("dialog")
     dialog.get_by_role("button", name="Show more of 501").click()
@@ -672,6 +720,7 @@ def test_the_question_of_somebody_else_and_each_step_that_takes_a_topic_away(
     signed_in(page, "warden")
     page.go("topic/public/default/sensor-00")
     page.see("This topic is hidden from you")
+    assert not page.page.get_by_role("button", name="Make it again…").count()
     page.see("hider: it is hidden from this client")
     page.go("topics/public/shut")
     page.see("A plugin refuses: it must let this client pass.")
@@ -688,7 +737,13 @@ def test_signing_in(page_of: Open, guarded: Served) -> None:
     dialog.get_by_role("alert").wait_for()
     signed_in(page, "reader")
     page.see("orders-12")
-    page.see("To make or change topics you need the right admin in this namespace.")
+    page.see("To ask why, or to make topics, you need the right admin in this namespace.")
+    assert page.page.get_by_role("button", name="Why not?").is_disabled()
+    barred = page.page.locator("nav a[title]").evaluate_all(
+        "(all) => all.map((each) => [each.textContent, each.title])"
+    )
+    assert ["Why not?", "You lack the right admin"] in barred
+    assert ["Server", "You lack the right monitor"] in barred
     page.page.keyboard.press("Control+k")
     page.see("Topics of public/default")
     assert page.page.get_by_role("option", name="Make a topic").count() == 0

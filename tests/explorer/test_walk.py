@@ -172,13 +172,26 @@ def test_each_screen_without_rights(page_of: Open, walked: Callable[[str], Serve
 
 def test_each_screen_while_the_server_is_away(page_of: Open, walked: Callable[[str], Served]) -> None:
     running = walked("full")
-    page = page_of(running, "topics/public/default")
+    page = page_of(running, "topics/public/default?renew=1")
     page.see(re.compile("^60 names"))
+    server = page_of(running, "server")
+    server.see("Memory under permits")
+    server.settled()
     page.page.get_by_role("link", name="Held listings").wait_for()
     live = page_of(running, "live/public/default?q=other-.*")
     live.see("Nothing has changed yet")
     running.kill()
     live.see("not connected, trying again")
+    live.see("Nothing has changed yet")
+    server.page.keyboard.press("r")
+    # What was there stays, with its time.
+    server.page.locator(".kept ~ :has(table)", has_text="direct").wait_for()
+    page.see("As it was at")
+    page.see(re.compile("^60 names"))
+    for each in (page, live, server):
+        each.page.get_by_role("alert").wait_for()
+        assert each.page.get_by_role("alert").count() == 1
+    assert not server.axe()
     page.page.get_by_label("Pattern of names").fill("orders-1.*")
     page.see("The server does not answer. The page asks again")
     assert not page.axe()

@@ -1,7 +1,7 @@
 // The page: who asks, the screen of its place; the list of namespaces, and help.
-import { Api, PageContext, ROOT, ago, counted, date, go, html, isSeen, link, linkIn, may, number, render, time, unchangeable, useAsk, useCallback, useEffect, useErrorBoundary, useEvent, useGet, useId, useLayoutEffect, useMemo, usePage, usePlace, useRef, useSettled, useState } from './page.js';
-import { Answer, Command, Dialog, Empty, Facts, Failure, Field, Rows, Said, Table, TextInput, Title } from './parts.js';
-import { questionOf, save, savedQuestions, stored } from './question.js';
+import { Api, PageContext, ROOT, ago, counted, date, go, html, isSeen, link, linkIn, may, number, render, time, unchangeable, useAsk, useCallback, useEffect, useErrorBoundary, useEvent, useGet, useId, useLayoutEffect, useMemo, usePage, usePlace, useRef, useState } from './page.js';
+import { Answer, Command, Dialog, Empty, Facts, Failure, Field, Rows, Said, Table, TextInput, Title, Way } from './parts.js';
+import { commandOf, questionOf, save, savedQuestions, stored } from './question.js';
 import { Edit, Topic, Topics, Why } from './screens/topics.js';
 import { Live, PluginScreen, Plugins, Server } from './screens/server.js';
 
@@ -129,6 +129,7 @@ function Shell({ first, renew, dismiss, place, away, signing, sign, again }) {
     return () => clearTimeout(timer);
   }, [seen?.until]);
   const led = useRef(0);
+  const help = useRef(false);
   useEvent(window, 'keydown', (event) => {
     const { key, ctrlKey, metaKey, altKey, target } = event;
     if ((ctrlKey || metaKey) && key.toLowerCase() === 'k') {
@@ -136,6 +137,20 @@ function Shell({ first, renew, dismiss, place, away, signing, sign, again }) {
       setOpen('palette');
       return;
     }
+    if (target.matches?.('main [data-search]')) {
+      if (key === 'Escape') {
+        target.value = '';
+        target.dispatchEvent(new InputEvent('input'));
+      } else if (key === 'ArrowDown' || (key === 'Enter' && target.closest('.question'))) {
+        // The list, or its only row; not while another one is awaited.
+        const list = /** @type {any} */ (document.querySelector(':not(.stale) > .rows > .scroller'));
+        const [only, other] = list?.querySelectorAll('.row') || [];
+        event.preventDefault();
+        if (key === 'Enter' && only && !other) only.click();
+        else list?.focus();
+      }
+    }
+    if (key === 'Escape' && help.current && /^#.help/.test(location.hash)) history.back();
     if (!lone || ctrlKey || metaKey || altKey || target.closest('input, textarea, select, dialog')) return;
     const letter = { n: 'namespaces', p: 'plugins', s: 'server' }[key];
     if (key === '/') {
@@ -145,15 +160,18 @@ function Shell({ first, renew, dismiss, place, away, signing, sign, again }) {
         search.focus();
         search.select();
       }
-    } else if (key === '?') go(link(['help']));
+    } else if (key === '?') {
+      help.current = true;
+      go(link(['help']));
+    }
     else if (key === 'r') again();
     else if (key === 'g') led.current = performance.now();
     else if (letter && performance.now() - led.current < 1500) go(link([letter]));
   });
 
   const nav = [
-    ...['Namespaces', 'Plugins', 'Server'].map((text) => ({ to: text.toLowerCase(), text })),
-    ...screens.map((each) => ({ to: `screen/${each.id}`, text: each.title })), { to: 'help', text: 'Help' },
+    { to: 'namespaces', text: 'Namespaces' }, ...['Plugins', 'Server'].map((text) => ({ to: text.toLowerCase(), text, needs: !may(seen, 'monitor', 'everywhere') && 'monitor' })),
+    ...screens.map((each) => ({ to: `screen/${each.id}`, text: each.title, needs: !each.allowed && each.needs })), { to: 'help', text: 'Help' },
   ];
   const commands = [
     ...nav.map(({ to, text }) => ({ text, run: () => go(`#/${to}`) })),
@@ -179,14 +197,14 @@ function Shell({ first, renew, dismiss, place, away, signing, sign, again }) {
     }}>To the content</a>
     <header class="top">
       <a class="brand" href="#/namespaces"><img src=${new URL('icon.svg', import.meta.url)} alt="" /><span>broker-core</span></a>
-      <nav aria-label="Screens">${nav.map(({ to, text }) => html`<a href=${`#/${to}`} aria-current=${current === to ? 'page' : undefined}><bdi>${text}</bdi></a>`)}</nav>
+      <nav aria-label="Screens">${nav.map(({ to, text, needs }) => html`<${Way} to=${`#/${to}`} here=${current === to} needs=${needs}><bdi>${text}</bdi><//>`)}</nav>
       <div class="tools">
         <button type="button" class="quiet palette-button" onClick=${() => setOpen('palette')}>Go to… <kbd>Ctrl K</kbd></button>
         <button type="button" class="quiet" aria-label=${`Colours: ${theme}`} title=${`Colours: ${theme}`} onClick=${() => setTheme(THEMES[(THEMES.indexOf(theme) + 1) % 3])}>${{ auto: '◐', light: '☀', dark: '☾' }[theme]}</button>
         <${WhoAmI} me=${seen} refused=${me.error?.status === 401} open=${open === 'me'} set=${(shown) => setOpen(shown ? 'me' : '')} signIn=${() => sign({})} signOut=${signOut} />
       </div>
     </header>
-    ${away && html`<p class="notice bad wide" role="alert">The server does not answer. The page asks again every two seconds; what you see may be old.</p>`}
+    ${away && html`<p class="notice bad wide" role="alert">The server does not answer. The page asks again by itself; what you see may be old.</p>`}
     ${renewed && html`<p class="notice warn wide" role="status">The server has a newer page than this one. <button type="button" class="link" onClick=${() => location.reload()}>Load the new page</button></p>`}
     <main ref=${main} id="main"><${Guard} key=${known?.named ? where : current}>
       ${complete ? html`<${Screen} place=${place} />`
@@ -194,10 +212,7 @@ function Shell({ first, renew, dismiss, place, away, signing, sign, again }) {
     <//></main>
     <${Said} />
     ${open === 'palette' && html`<${Palette} commands=${commands} close=${() => setOpen('')} />`}
-    ${edited && html`<${Guard}><${Edit} ...${edited} question=${question} close=${() => {
-      setEdited(null);
-      again();
-    }} /><//>`}
+    ${edited && html`<${Guard}><${Edit} ...${edited} question=${question} close=${() => setEdited(null)} /><//>`}
     ${signing && html`<${SignIn} why=${signing} me=${seen} close=${dismiss} done=${(role) => {
       sign(null);
       (me.data?.role === role ? again : renew)();
@@ -210,8 +225,7 @@ function Palette({ commands, close }) {
   const [active, setActive] = useState(0);
   const list = useId();
   const words = wordsOf(typed.toLowerCase());
-  const many = words.length > MOST_WORDS;
-  const namespaces = useGet(many ? null : 'namespaces', { contains: words, limit: 8 }, { delay: 40 });
+  const namespaces = useGet('namespaces', { contains: words.slice(0, MOST_WORDS), limit: 8 }, { delay: 40 });
   const to = (hash) => () => { location.hash = hash; };
   const found = [
     ...commands, ...savedQuestions().map((each) => ({ text: `Kept: ${each.name}`, run: to(each.hash) })),
@@ -219,8 +233,9 @@ function Palette({ commands, close }) {
   for (const each of namespaces.data?.items || []) found.push({ text: each.namespace, run: to(linkIn('topics', each.namespace)) });
   const index = Math.min(active, found.length - 1);
   const run = (at) => {
+    if (!found[at]) return;
     close();
-    found[at]?.run();
+    found[at].run();
   };
   const key = (event) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
@@ -241,7 +256,7 @@ function Palette({ commands, close }) {
       }} />
     <ul id=${list} role="listbox" aria-label="What there is" class="options">${found.slice(0, 30).map((each, at) => html`<li key=${each.text} id=${`${list}-${at}`} role="option"
       aria-selected=${at === index} onClick=${() => run(at)} onPointerMove=${() => setActive(at)}><bdi>${each.text}</bdi></li>`)}</ul>
-    <p class="muted" role="status">${found.length ? '' : many ? `At most ${MOST_WORDS} words.` : 'Nothing has this in its name.'}</p>
+    <p class="muted" role="status">${found.length ? '' : 'Nothing has this in its name.'}</p>
   <//>`;
 }
 
@@ -278,13 +293,15 @@ function SignIn({ why, me, close, done }) {
   const [kind, setKind] = useState(signs[0][0]);
   const [error, setError] = useState(why.error && !why.first ? why.error.message : '');
   const [busy, setBusy] = useState(false);
+  const [bare, setBare] = useState(false);
   const send = async (event) => {
     event.preventDefault();
-    const form = new FormData(event.target);
-    const given = /** @type {any} */ (Object.fromEntries(form));
+    const given = /** @type {any} */ (Object.fromEntries(new FormData(event.target)));
     if (kind === 'token') given.token = given.token.trim();
-    if (/[^!-~]/.test(given.token || '')) {
-      setError('A token is one word of ASCII: copy it anew.');
+    const missing = event.target.querySelector('input:invalid');
+    missing?.focus();
+    if (missing || /[^!-~]/.test(given.token || '')) {
+      setError(missing ? `${missing.labels[0].textContent} is missing.` : 'A token is one word of ASCII: copy it anew.');
       return;
     }
     setBusy(true);
@@ -297,10 +314,11 @@ function SignIn({ why, me, close, done }) {
       setBusy(false);
     }
   };
-  return html`<${Dialog} title="Sign in" close=${close}><form onSubmit=${send}>
+  return html`<${Dialog} title="Sign in" close=${close}><form noValidate onSubmit=${send}>
     ${signs.length > 1 && html`<div class="line" role="radiogroup" aria-label="By">${signs.map(([value, text]) => html`<label class="radio">
       <input type="radio" name="kind" checked=${kind === value} onChange=${() => { setKind(value); setError(''); }} /> ${text}</label>`)}</div>`}
-    ${kind === 'token' ? html`<${Field} label="Token" hint="A JSON Web Token, as clients of this server have."><textarea name="token" rows="4" required autofocus spellcheck=${false} autocomplete="off" class="code"></textarea><//>`
+    ${kind === 'token' ? html`<${Field} label="Token" hint="A JSON Web Token, as clients of this server have."><input name="token" type=${bare ? 'text' : 'password'} required autofocus spellcheck=${false} autocomplete="off" class="code" /><//>
+      <label class="radio"><input type="checkbox" checked=${bare} onChange=${() => setBare(!bare)} /> Show the token</label>`
       : html`<${Field} label="User"><input name="user" required autofocus autocomplete="username" /><//><${Field} label="Password"><input name="password" type="password" required autocomplete="current-password" /><//>`}
     ${error && html`<p class="notice bad" role="alert">${error}</p>`}
     <p class="hint">It stays in this page until a reload, and goes to this server alone.</p>
@@ -309,8 +327,8 @@ function SignIn({ why, me, close, done }) {
 }
 
 const KEYS = [
-  ['/', 'to the search of the screen'], ['Ctrl K', 'the palette: any screen, namespace or command'], ['?', 'this help'], ['r', 'asks again for all that is shown'],
-  ['↑ ↓ Page Up Page Down Home End', 'in a list, once it has the focus'], ['Enter', 'opens the row'], ['Esc', 'closes a dialog'],
+  ['/', 'to the search of the screen; ↓ from there to the list'], ['Ctrl K', 'the palette: any screen, namespace or command'], ['?', 'this help'], ['r', 'asks again for all that is shown'],
+  ['↑ ↓ Page Up Page Down Home End', 'in a list, once it has the focus'], ['Enter', 'opens the row'], ['Esc', 'closes a dialog or this help, empties the search'],
   ['g n, g p, g s', 'namespaces, plugins, the server'],
 ];
 
@@ -338,17 +356,16 @@ function Help({ place }) {
     ${table('Keys', ['key', 'does'], KEYS)}</section>`;
   return html`<${Title} of="Help" />
     <div class="prose">${place.path[0] === 'patterns' ? html`${patterns}${keys}` : html`${keys}${patterns}`}
-    <section><h2>What this page does</h2><p>It asks this server alone, by <code>/v1</code>, with your rights. What you ask is in the address after <code>#</code>: a link asks the same with the rights of whoever opens it.</p></section></div>`;
+    <section><h2>What this page does</h2><p>It asks this server alone, by <code>/v1</code>, with your rights. A link asks the same with the rights of whoever opens it.</p></section></div>`;
 }
 
 const MOST_NAMESPACES = 1000;
 
 function Namespaces({ place }) {
   const find = place.query.get('find') || '';
-  const settled = useSettled(find, 60);
-  const words = wordsOf(settled);
+  const words = wordsOf(find);
   const many = words.length > MOST_WORDS;
-  const ask = useGet('namespaces', { contains: words.slice(0, MOST_WORDS), count: true, limit: MOST_NAMESPACES });
+  const ask = useGet('namespaces', { contains: words.slice(0, MOST_WORDS), count: true, limit: MOST_NAMESPACES }, { delay: 60 });
   const behind = ask.error?.status === 501; // brokers hold the topics
   return html`<${Title} of="Namespaces">
     <form role="search" class="line" onSubmit=${(event) => {
@@ -366,7 +383,7 @@ function Namespaces({ place }) {
   ${behind ? null : html`<p class="muted" role="status">${ask.data && !ask.error && (find || ask.data.items.length) ? counted(ask.data.total ?? ask.data.items.length, 'namespace') : ''}</p>
     <${Answer} ask=${ask} what="the namespaces" rights="list">${(data) => (data.items.length === 0
     ? html`<${None} find=${find} gated=${data.total === null} />`
-    : html`<${Rows} label="Namespaces" of=${settled} total=${data.items.length} first=${data.items} load=${null} href=${(each) => linkIn('topics', each.namespace)}
+    : html`<${Rows} label="Namespaces" of=${find} total=${data.items.length} first=${data.items} load=${null} href=${(each) => linkIn('topics', each.namespace)}
         row=${({ namespace, counts, changed, source }) => html`<bdi>${namespace}</bdi><span class="number">${counts ? counted(counts.all, 'name') : 'not counted'}</span><span class="muted">${[
           source === 'catalog' ? 'the catalogue' : source, changed && `changed ${ago(changed)}`, counts?.non_persistent && `${number(counts.non_persistent)} not persistent`].filter(Boolean).join(', ')}</span>`} />
       <p class="hint narrow">Sources and times: on a wider screen.</p>
@@ -379,21 +396,23 @@ function None({ find, gated }) {
   if (find) return html`<${Empty} title="No namespace has this in its name"><p>Only namespaces that hold topics, and that you may list, are here.</p><//>`;
   if (gated || !may(me, 'list', 'everywhere')) return html`<${Empty} title="No topics that you may see"><p>There may be others: ${gated ? 'plugins decide about each namespace.' : 'you may list some namespaces alone.'}</p><//>`;
   const local = me?.server?.writes === false || !may(me, 'admin', 'somewhere');
-  const url = new URL('v1/namespaces/public/default/topics/orders', ROOT).href;
   return html`<${Empty} title="This server has no topics yet">
     <p>Make the first one${local ? ', on the machine of the server' : ''}:</p>
-    <${Command} text=${local ? 'broker-core topics create public/default orders'
-      : `curl -sS -X PUT -H 'Content-Type: application/json' -d '{"partitions": 3}' \\\n  ${url}`} />
-    <p class="muted">It shows here as soon as you look again. Many topics at once: <code>broker-core topics import</code>.</p><//>`;
+    <${Command} text=${local ? 'broker-core topics create public/default orders' : commandOf(api, 'PUT', 'namespaces/public/default/topics/orders', { body: { partitions: 3 } })} />
+    <p class="muted">Many topics at once: <code>broker-core topics import</code>.</p><//>`;
 }
 
 function KeptQuestions() {
+  const { say } = usePage();
   const [items, set] = useState(savedQuestions);
   if (!items.length) return null;
   return html`<section class="saved" aria-label="Kept questions"><h2>Kept</h2><ul class="chips">${items.map((each) => html`<li key=${each.name}>
-    <a href=${each.hash}><bdi>${each.name}</bdi></a><button type="button" class="quiet icon" aria-label=${`Forget ${each.name}`} onClick=${() => {
+    <a href=${each.hash}><bdi>${each.name}</bdi></a><button type="button" class="quiet icon" aria-label=${`Forget ${each.name}`} onClick=${({ currentTarget }) => {
       save(each.name, null);
       set(savedQuestions());
+      say(`Forgotten: ${each.name}`, each.hash);
+      const { nextSibling, previousSibling } = currentTarget.parentNode;
+      ((nextSibling || previousSibling)?.lastChild || document.querySelector('h1')).focus();
     }}>✕</button></li>`)}</ul></section>`;
 }
 

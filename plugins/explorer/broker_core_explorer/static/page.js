@@ -12,7 +12,6 @@ export const html = htm.bind(h);
 
 // Where the page is, after `#` in the address: it stays in a link, and reaches no log of a server.
 
-/** @type {F.placeOf} */
 function placeOf(hash) {
   const [path, query = ''] = split(hash.replace(/^#\/?/, ''), '?');
   const parts = path.split('/').map(decoded);
@@ -84,6 +83,11 @@ export class ApiError extends Error {
     this.problem = problem;
     this.cause_ = String(problem.cause || '');
     this.schemes = schemes;
+  }
+
+  /** A proxy says 502 and 504 of a server that is away. */
+  get away() {
+    return this.status === 0 || (this.status >= 502 && !this.cause_);
   }
 }
 
@@ -172,7 +176,7 @@ export class Api {
       return response;
     }
     const failure = await failed(response);
-    this.onReached(!(failure.status >= 502 && !failure.cause_)); // a proxy says 502 and 504 of a server that is away
+    this.onReached(!failure.away);
     if (failure.status === 401) {
       this.schemes = failure.schemes;
       this.onUnauthenticated(failure);
@@ -258,7 +262,7 @@ export const unchangeable = (me) => (!me ? 'The server has not said yet who you 
 export const askAgain = () => dispatchEvent(new Event('ask-again'));
 
 const SLOW_MS = 1000;
-const NOTHING = { data: undefined, error: null, loading: false, slow: false, old: false };
+const NOTHING = { data: undefined, error: null, loading: false, slow: false, old: false, of: '', at: 0, kept: 0 };
 
 /** @type {F.useAsk} */
 export function useAsk(ask, key, { keep = true, delay = 0, every = 0 } = {}) {
@@ -278,6 +282,7 @@ export function useAsk(ask, key, { keep = true, delay = 0, every = 0 } = {}) {
       return undefined;
     }
     const controller = new AbortController();
+    const of = key.join();
     const done = (found) => {
       if (controller.signal.aborted) return;
       busy.current = false;
@@ -289,8 +294,9 @@ export function useAsk(ask, key, { keep = true, delay = 0, every = 0 } = {}) {
     busy.current = true;
     const start = setTimeout(() => {
       asking(controller.signal).then(
-        (data) => done({ ...NOTHING, data }),
-        (error) => done((before) => ({ ...before, error, loading: false, slow: false })),
+        (data) => done({ ...NOTHING, data, of, at: Date.now() }),
+        // While the server is away, its last answer stays.
+        (error) => done((before) => ({ ...before, loading: false, slow: false, old: false, ...(error.away && before.of === of && before.data !== undefined ? { kept: before.at } : { error }) })),
       ).finally(() => clearTimeout(slow));
     }, delay);
     return () => {
@@ -315,16 +321,6 @@ export function useAsk(ask, key, { keep = true, delay = 0, every = 0 } = {}) {
 export function useGet(path, query, options) {
   const { api } = usePage();
   return useAsk(path === null ? null : (signal) => api.get(path, query, signal), [path, String(params(query || {}))], options);
-}
-
-/** @type {F.useSettled} */
-export function useSettled(value, ms) {
-  const [settled, set] = useState(value);
-  useEffect(() => {
-    const timer = setTimeout(() => set(() => value), ms);
-    return () => clearTimeout(timer);
-  }, [value, ms]);
-  return settled;
 }
 
 export const isSeen = () => document.visibilityState === 'visible';

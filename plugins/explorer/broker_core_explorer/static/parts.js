@@ -1,11 +1,11 @@
 // The parts that screens are built of: states of a question, copies, dialogs, fields, tables, lists of any length.
-import { UNASKABLE, askAgain, cut, html, number, useEffect, useId, useLayoutEffect, usePage, useRef, useState } from './page.js';
+import { UNASKABLE, askAgain, clockTime, cut, html, number, useEffect, useId, useLayoutEffect, usePage, useRef, useState } from './page.js';
 
 export function Answer({ ask, what, children, rights }) {
-  const { data, error, loading, slow, again } = ask;
-  if (error !== null && !loading) return html`<${Failure} error=${error} what=${what} again=${again} rights=${rights} />`;
+  const { data, error, loading, slow, again, kept } = ask;
+  if (error && !loading) return html`<${Failure} error=${error} what=${what} again=${again} rights=${rights} />`;
   if (data === undefined) return html`<${Waiting} slow=${slow} what=${what} />`;
-  return children(data);
+  return html`${kept ? html`<p class="kept small muted">As it was at ${clockTime(kept)}</p>` : null}${children(data)}`;
 }
 
 export function Waiting({ slow, what }) {
@@ -28,7 +28,7 @@ export function Failure({ error, what, again, rights }) {
       <h2>${as ? html`The role <bdi>${as}</bdi>` : 'You'} may not see ${what}</h2>
       <p>${gate ? 'A plugin refuses: it must let this client pass.' : as ? '' : me?.role ? html`The role <b>${me.role}</b> lacks the right.` : 'You lack the right.'}
         ${rights && !gate && html` It needs <b>${rights}</b>, which an operator gives by a rule in <code>[authorization]</code>.`}</p>
-      <p class="muted">${error.message}</p>
+      ${gate && html`<p class="muted">${error.message}</p>`}
     </div>`;
   }
   const held = /^The shrink guard holds/.test(error.message);
@@ -39,7 +39,7 @@ export function Failure({ error, what, again, rights }) {
     : error.status === 429 ? 'A quota is used up'
     : error.status === 503 ? 'The server is too busy for this now'
     : `The server could not show ${what}`;
-  return html`<div class="state failed" role="alert">
+  return html`<div class="state failed" role=${error.away ? undefined : 'alert'}>
     <h2>${title}</h2>
     <p>${error.status === 0 ? 'The page asks again by itself.' : error.message}</p>
     ${error.status !== 0 && error.cause_ && html`<p class="muted">Cause ${error.cause_}, status ${error.status}</p>`}
@@ -52,17 +52,24 @@ export function Failure({ error, what, again, rights }) {
 /** What has the focus when its screen is new. */
 export const Title = ({ of, children }) => html`<div class="head"><h1 tabindex="-1"><bdi>${of}</bdi></h1>${children}</div>`;
 
+/** A link of a navigation; `needs`: the right that is missing for what it leads to. */
+export const Way = ({ to, here, needs, children }) => html`<a href=${to} aria-current=${here ? 'page' : undefined} class=${needs ? 'barred' : ''}
+  title=${needs ? `You lack the right ${needs}` : undefined}>${children}</a>`;
+
 export const Empty = ({ title, children }) => html`<div class="state empty"><h2>${title}</h2>${children}</div>`;
 
 export function Command({ text, label = 'Copy' }) {
   return html`<div class="command"><pre tabindex="0"><code>${text}</code></pre><${Copy} text=${text} label=${label} /></div>`;
 }
 
+/** More of something, and less of it again: the button stays, with the focus. */
+export const Fold = ({ open, set, show }) => html`<p><button type="button" class="quiet" onClick=${() => set(!open)}>${open ? 'Show fewer' : show}</button></p>`;
+
 export function Copy({ text, label }) {
   const { say } = usePage();
   const copy = async () => {
     try {
-      say((await toClipboard(typeof text === 'function' ? await text() : text)) ? 'Copied' : 'Not copied: mark the text, and copy it by hand');
+      say((await toClipboard(typeof text === 'function' ? await text() : text)) ? 'Copied' : 'Not copied: copy it by hand');
     } catch (error) {
       say(error.message);
     }
@@ -139,24 +146,8 @@ export function Field({ label, hint, children, class: className = '', bad }) {
     ${said && html`<span id=${id} class=${bad ? 'bad' : 'hint'}>${said}</span>`}</div>`;
 }
 
-/** A text field whose state is in the address. */
-export function TextInput({ value, set, ...rest }) {
-  const [typed, setTyped] = useState(value);
-  // What was typed comes back by the address, late: only another value is somebody else's.
-  const sent = useRef([value]);
-  useEffect(() => {
-    const at = sent.current.indexOf(value);
-    if (at < 0) setTyped(value);
-    sent.current = at < 0 ? [value] : sent.current.slice(at);
-  }, [value]);
-  const changed = (event) => {
-    sent.current.push(event.target.value);
-    setTyped(event.target.value);
-    set(event.target.value);
-  };
-  return html`<input type="text" value=${typed} onInput=${changed} autocomplete="off" autocapitalize="off"
-    spellcheck=${false} dir="auto" ...${rest} />`;
-}
+export const TextInput = ({ value, set, ...rest }) => html`<input type="text" value=${value} onInput=${(event) => set(event.target.value)}
+  autocomplete="off" autocapitalize="off" spellcheck=${false} dir="auto" ...${rest} />`;
 
 /** `numeric`: columns to the right. */
 export function Table({ caption, head, rows, numeric = [] }) {
@@ -305,7 +296,7 @@ export function Rows({ label, of, state, last, total, first, load, row, href }) 
       <button type="button" onClick=${() => setFailed(null)}>Try again</button></p>`}
     <div ref=${box} class="scroller" style=${{ '--rows': total }} role="listbox" tabindex="0" aria-label=${label}
         aria-activedescendant=${active >= from && active < to ? `row-${active}` : undefined}
-        onScroll=${(event) => setTop(left.top = event.currentTarget.scrollTop)} onKeyDown=${key}>
+        onFocus=${() => active < 0 && choose(Math.ceil(at / ROW))} onScroll=${(event) => setTop(left.top = event.currentTarget.scrollTop)} onKeyDown=${key}>
       <div class="tall" role="presentation" style=${{ height: `${tall}px` }}>
         <div class="window" role="presentation" style=${{ transform: `translateY(${from * ROW - at + top}px)` }}>${rows}</div>
       </div>

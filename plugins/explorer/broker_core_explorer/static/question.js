@@ -114,7 +114,7 @@ export function savedQuestions() {
   return Array.isArray(found) ? found.filter((each) => typeof each?.name === 'string' && /^#\//.test(each?.hash)) : [];
 }
 
-/** The name, or one like it, that no other question is kept by. @type {F.text} */
+/** The name, or one like it, that no other question is kept by. */
 function freeName(name) {
   const others = savedQuestions().filter((each) => each.hash !== location.hash).map((each) => each.name);
   let free = name;
@@ -261,7 +261,7 @@ function MoreOfQuestion({ question, set, asks }) {
       : html`<p class="hint">To ask as somebody else you need the right <b>admin</b> in this namespace.</p>`}
       ${as === null ? null : html`<button type="button" onClick=${() => set({ as: null })}>As myself</button>`}</div>`}
     <div class="line">
-      <${Field} label="One more property" hint="As a consumer sends it: plugins may decide by it.">
+      <${Field} label="One more property" hint=${pair && !whole ? 'A key, = and a value.' : 'As a consumer sends it: plugins may decide by it.'}>
         <${TextInput} value=${pair} set=${setPair} placeholder="key=value" onKeyDown=${(event) => event.key === 'Enter' && add()} />
       <//>
       <button type="button" disabled=${!whole} onClick=${add}>Add</button>
@@ -315,13 +315,15 @@ function fullPattern(typed, namespace) {
 /** An escape, a class or a character, and what repeats it. */
 const TOKEN = /(\\.|\[\^?\]?(?:\\.|[^\\\]])*\]?|.)((?:[*+?]|\{\d+(?:,\d*)?\})\??)?/gsu;
 
-/** The parts of a pattern: literal characters, groups, classes, dots, each with what repeats it. */
+/** The parts of a pattern: literal text, groups, classes, dots, each with what repeats it. */
 function atoms(pattern) {
   const found = [];
   let depth = 0;
   for (const [text, token, repeated] of pattern.matchAll(TOKEN)) {
-    if (depth) found.at(-1).text += text;
-    else found.push({ text, plain: !repeated && (/^\\[^a-z\d]/i.test(token) || !META.test(token)) });
+    const plain = !repeated && (/^\\[^a-z\d]/i.test(token) || !META.test(token));
+    const last = found.at(-1);
+    if (depth || (plain && last?.plain)) last.text += text;
+    else found.push({ text, plain });
     depth = Math.max(0, depth + Number(token === '(') - Number(token === ')'));
   }
   return found;
@@ -337,30 +339,15 @@ const LONGEST_MS = 20;
 export function marker(full) {
   const none = () => [];
   const pattern = full.replace(/^\^/, '').replace(/\$$/, '');
-  if (pattern === '') return none;
-  const parts = atoms(pattern);
-  if (parts.some((part) => part.text[0] === '|')) return none;
+  const runs = atoms(pattern);
   const repeats = pattern.match(/[*+]|\{\d+,/g) || [];
-  if (repeats.length > MOST_REPEATS || parts.some((part) => /^\(.*[*+{].*\)[*+{]/s.test(part.text))) {
-    const first = parts.findIndex((part) => !part.plain);
-    return compiled(first < 0 ? parts : parts.slice(0, first), true) || none;
-  }
-  return compiled(parts, false) || none;
-}
-
-function compiled(parts, open) {
-  const runs = [];
-  for (const part of parts) {
-    const last = runs.at(-1);
-    if (part.plain && last?.plain) last.text += part.text;
-    else runs.push({ ...part });
-  }
+  if (repeats.length > MOST_REPEATS || runs.some((run) => /^(\||\(.*[*+{].*\)[*+{])/s.test(run.text))) return none;
   let expression;
   try {
     const body = runs.map((run, at) => `(?<run${at}>${run.text.replaceAll('(?P<', '(?<')})`).join('');
-    expression = new RegExp(`^${body}${open ? '' : '$'}`, 'ds');
+    expression = new RegExp(`^${body}$`, 'ds');
   } catch {
-    return null; // RE2 knows it, JavaScript does not
+    return none; // RE2 knows it, JavaScript does not
   }
   const withScheme = SCHEME.test(runs[0]?.text || '');
   let dear = false;

@@ -1,6 +1,6 @@
 // What happens on the server: its state; its plugins and their screens; topics as they come and go.
-import { ApiError, Fragment, ROOT, ago, anything, askAgain, clockTime, counted, date, duration, go, h, html, link, linkIn, milliseconds, number, ofNamespace, percent, size, time, useAsk, useEffect, useErrorBoundary, useGet, useMemo, usePage, useRef, useSettled, useState, useVisible } from '../page.js';
-import { Answer, Badge, Empty, Facts, Failure, Field, Pairs, Table, TextInput, Title, Waiting } from '../parts.js';
+import { ApiError, Fragment, ROOT, ago, anything, askAgain, clockTime, counted, date, duration, go, h, html, link, linkIn, may, milliseconds, number, ofNamespace, percent, size, time, useAsk, useEffect, useErrorBoundary, useGet, useMemo, usePage, useRef, useState, useVisible } from '../page.js';
+import { Answer, Badge, Empty, Facts, Failure, Field, Fold, Pairs, Table, TextInput, Title, Waiting } from '../parts.js';
 import { QuestionForm, isRefused, parametersOf, queryOf, questionOf } from '../question.js';
 import { Head, Known, topicLink } from './topics.js';
 
@@ -42,9 +42,8 @@ export function Server({ place }) {
 function Hour({ data }) {
   const until = date(data.until)?.getTime() ?? Date.now();
   const shown = SERIES.filter(([name]) => data.series[name]?.some((each) => each !== null));
-  const others = Object.keys(data.series).filter((name) => !SERIES.some(([known]) => known === name));
   if (!shown.length) return html`<p class="muted">The first values come ${duration(data.interval_s)} after the start.</p>`;
-  return html`<div class="charts">${[...shown, ...others.map((name) => [name, name, anything])].map(([name, title, format]) => html`<${Chart}
+  return html`<div class="charts">${shown.map(([name, title, format]) => html`<${Chart}
     key=${name} title=${title} values=${data.series[name]} until=${until} interval=${data.interval_s} format=${format} />`)}</div>
     <p class="muted small">A value each ${duration(data.interval_s)}, up to ${time(until)}.</p>`;
 }
@@ -116,13 +115,13 @@ function Clients({ order }) {
           rows=${shown.map((each) => [html`<code>${each.address || 'socket'}</code>`, html`<bdi class="cut" title=${each.client_version}>${each.client_version || '–'}</bdi>`,
             html`<bdi>${(each.asks || []).map((one) => `${one.operation} ${one.namespace}`.trim()).join(', ') || '–'}</bdi>`,
             duration(each.age_seconds), anything(each.requests_per_second), size(each.memory_bytes)])} />
-        ${data.total > shown.length ? html`<p><button type="button" class="quiet" onClick=${() => showAll(true)} hidden=${all}>Show more</button> <span class="muted">${number(shown.length)} of ${number(data.total)}</span></p>` : null}`;
+        ${data.total > shown.length ? html`<${Fold} open=${all} set=${showAll} show="Show more" /><p class="muted">${number(shown.length)} of ${number(data.total)}</p>` : null}`;
     }}<//>`;
 }
 
 function Questions({ order }) {
   return html`<${Part} title="Questions" path="server/questions" query=${{ order, limit: 25 }} what="the questions" tools=${() => html`<${Choice} label="First"
-      name="questions" value=${order} options=${[['count', 'the most frequent'], ['seconds', 'those that took longest']]} />`}>${(data) => (data.items.length === 0 ? html`<p class="muted">Nobody has asked yet.</p>`
+      name="questions" value=${order} options=${[['count', 'the most frequent'], ['seconds', 'those that took longest']]} />`}>${(data) => (data.items.length === 0 ? html`<p class="muted">No client has asked yet.</p>`
       : html`<${Table} caption="Each question" numeric=${[2, 3, 4]} head=${['namespace', 'question', 'asked', 'mean', 'in all', 'last']}
         rows=${data.items.map((each) => [html`<bdi>${each.namespace}</bdi>`,
           html`<${QuestionLink} of=${each} />`,
@@ -295,7 +294,7 @@ function Held() {
     }
     ask.again();
   };
-  return html`<${Answer} ask=${ask} what="held listings" rights="admin in a namespace">${(data) => (data.items.length === 0
+  return html`<${Answer} ask=${may(me, 'admin', 'somewhere') ? ask : { error: { status: 403 } }} what="held listings" rights="admin in a namespace">${(data) => (data.items.length === 0
     ? html`<${Empty} title="No listing is held"><p>A listing is held if many topics are missing in it at once, of namespaces that you may administer.</p><//>`
     : html`<p class="muted">Many topics are missing at once: clients get an error in place of a list that would have them unsubscribe.</p>
       <${Table} caption="Held listings" numeric=${[2, 3]} head=${['namespace', 'question', 'topics before', 'missing', 'held', 'passes by itself', 'or now']} rows=${data.items.map((each) => [
@@ -313,13 +312,13 @@ export function Live({ place }) {
   const { api, epoch } = usePage();
   const question = questionOf(place);
   const own = { ...question, as: null };
-  const key = useSettled(`${question.namespace}?${queryOf(own)}`, 250);
+  const key = `${question.namespace}?${queryOf(own)}`;
   const visible = useVisible();
   const [paused, pause] = useState(false);
   const [from, setFrom] = useState(0);
   const [, draw] = useState(0);
   // What has come waits here for the next frame: a thousand changes a second are sixty drawings.
-  const { current: live } = useRef(/** @type {any} */ ({ connected: false, error: null, id: '', events: [], waiting: [], added: 0, removed: 0, before: 0, frame: 0 }));
+  const { current: live } = useRef(/** @type {any} */ ({ connected: false, error: null, id: '', events: [], waiting: [], added: 0, removed: 0, before: 0, frame: 0, begun: false }));
   live.paused = paused;
   const soon = (changed = {}) => {
     Object.assign(live, changed);
@@ -335,12 +334,12 @@ export function Live({ place }) {
   };
   useEffect(() => {
     live.id = '';
+    live.begun = false;
     clear();
   }, [key]);
   useEffect(() => {
     if (!visible) return undefined; // a hidden tab costs the server nothing
     const controller = new AbortController();
-    let timer = 0;
     const event = (name, data, id) => {
       if (id) live.id = id;
       if (name === 'snapshot') {
@@ -371,7 +370,7 @@ export function Live({ place }) {
         if (error.status === 0 || error.status >= 429) timer = setTimeout(run, AGAIN_MS);
       }
     };
-    run();
+    let timer = setTimeout(run, 150); // it may be typed
     return () => {
       clearTimeout(timer);
       controller.abort();
@@ -380,6 +379,7 @@ export function Live({ place }) {
   useEffect(() => () => cancelAnimationFrame(live.frame), []);
 
   const { connected, error, events, added, removed, reading } = live;
+  live.begun ||= connected;
   const came = added + removed;
   const lost = came - events.length - live.waiting.length;
   const to = Math.min(from + SHOWN, events.length);
@@ -397,7 +397,7 @@ export function Live({ place }) {
         : !connected ? html`<${Badge} kind="plain">${reading ? `reading ${number(reading)} names` : 'connecting'}<//>`
         : paused ? html`<${Badge} kind="warn">paused<//>` : html`<${Badge} kind="good">live<//>`}
         ${' '}<span class="muted">${number(added)} came, ${number(removed)} went${paused && came > live.before ? `, ${number(came - live.before)} since the pause` : ''}${lost ? `; no longer kept: ${counted(lost, 'change')}` : ''}</span></p>
-      <button type="button" aria-pressed=${paused} onClick=${() => turn(!paused, 0)}>${paused ? 'Go on' : 'Pause'}</button>
+      <button type="button" onClick=${() => turn(!paused, 0)}>${paused ? 'Go on' : 'Pause'}</button>
       <button type="button" disabled=${!events.length} onClick=${clear}>Clear</button>
     </div>
     ${error && error.status !== 0 && !isRefused(error) && html`<${Failure} error=${error} what="the changes" rights="list" />`}
@@ -407,5 +407,5 @@ export function Live({ place }) {
       <a href=${topicLink(question, each.name)}><bdi>${each.name}</bdi></a></li>`)}</ol>
       ${events.length > SHOWN && html`<div class="line"><button type="button" disabled=${!from} onClick=${() => turn(true, from - SHOWN)}>Newer</button>
         <button type="button" disabled=${to === events.length} onClick=${() => turn(true, to)}>Older</button> <span class="muted" role="status">${number(from + 1)} to ${number(to)} of ${number(events.length)}</span></div>`}`
-      : connected && !error && !came ? html`<${Known} namespace=${question.namespace}><${Empty} title="Nothing has changed yet"><p>Topics that come and go show here at once.</p><//><//>` : null}`;
+      : live.begun && (!error || error.away) && !came ? html`<${Known} namespace=${question.namespace}><${Empty} title="Nothing has changed yet"><p>Topics that come and go show here at once.</p><//><//>` : null}`;
 }

@@ -1,6 +1,6 @@
 // The topics of a namespace: what a question matches, and why it does not match one; one topic, its history, and changes of it.
-import { ApiError, DOTS, ago, anything, askAgain, counted, cut, duration, go, html, link, linkIn, milliseconds, number, ofNamespace, part, shortName, time, unchangeable, useAsk, useGet, useLayoutEffect, useMemo, usePage, useRef, useSettled, useState } from '../page.js';
-import { Answer, Badge, Command, Copy, Dialog, Empty, Facts, Failure, Field, PAGE, Pairs, Rows, Table, TextInput, Title } from '../parts.js';
+import { ApiError, DOTS, ago, anything, askAgain, counted, cut, duration, go, html, link, linkIn, may, milliseconds, number, ofNamespace, part, shortName, time, unchangeable, useAsk, useGet, useLayoutEffect, useMemo, usePage, useRef, useState } from '../page.js';
+import { Answer, Badge, Command, Copy, Dialog, Empty, Facts, Failure, Field, Fold, PAGE, Pairs, Rows, Table, TextInput, Title, Way } from '../parts.js';
 import { DETAIL, Keep, QuestionForm, SPACE, bodyOf, commandOf, isRefused, literal, marker, parametersOf, patternOf, queryOf, questionOf, useValues } from '../question.js';
 
 const RENEWED_MS = 5000;
@@ -34,7 +34,7 @@ export function Topics({ place }) {
           <p class="result" role="status">${refused ? html`<span class="hidden-text">The pattern is refused: ${error.problem.error.reason}</span>` : error && !loading ? '' : data === undefined ? 'Asking…' : html`<b>${number(data.total)}</b> ${data.total === 1 ? 'name' : 'names'}${
             data.plan?.looked_at > data.total && html` <span class="muted">of ${number(data.plan.looked_at)}</span>`}${
             data.question.as && html` <span class="muted">for <bdi>${data.question.as.role || 'somebody'}</bdi></span>`}${
-            loading && html` <span class="muted">${ask.slow ? 'The server is slow…' : ''}</span>`}`}</p>
+            ask.slow && ' The server is slow…'}`}</p>
           <label class="radio"><input type="checkbox" checked=${renewed} onChange=${() => view({ renew: renewed ? '' : 1 })} /> Refresh every 5 s</label>
           <button type="button" onClick=${() => keep(true)}>Keep, copy, export</button>
         </div>
@@ -53,9 +53,12 @@ export function Topics({ place }) {
     ${keeping && html`<${Keep} question=${question} total=${data?.total} refused=${refused} close=${() => keep(false)} />`}`;
 }
 
-export const Head = ({ question, now }) => html`<${Title} of=${question.namespace}>
-  <nav class="tabs" aria-label="Of this namespace">${[['topics', 'Topics'], ['why', 'Why not?'], ['live', 'Live']].map(([screen, text]) => html`<a
-    href=${linkIn(screen, question.namespace, queryOf(question))} aria-current=${now === screen ? 'page' : undefined}>${text}</a>`)}</nav><//>`;
+export function Head({ question, now }) {
+  const { me } = usePage();
+  return html`<${Title} of=${question.namespace}>
+    <nav class="tabs" aria-label="Of this namespace">${[['topics', 'Topics'], ['why', 'Why not?', 'admin'], ['live', 'Live']].map(([screen, text, needs]) => html`<${Way}
+      to=${linkIn(screen, question.namespace, queryOf(question))} here=${now === screen} needs=${needs && !may(me, needs) && needs}>${text}<//>`)}</nav><//>`;
+}
 
 async function listing(api, question, signal, known) {
   const response = await api.request('GET', `${ofNamespace(question.namespace)}/topics`, {
@@ -90,7 +93,7 @@ function Listing({ found, load, stale, last, turn }) {
       <button type="button" class="link" onClick=${askAgain}>Look again</button></p>`}
     ${total < found.total && html`<p class="notice">These are the first ${number(total)} of ${number(found.total)}.</p>`}
     <div class="row columns"><button type="button" class="link" aria-label=${`Name, ${last ? 'descending' : 'ascending'}`} onClick=${turn}>Name ${last ? '▼' : '▲'}</button>${load && html`<span aria-hidden="true" class="number">Partitions</span><span aria-hidden="true">Properties</span>`}</div>
-    <p class="hint narrow">Properties: on the page of a topic, or a wider screen.</p>
+    ${load ? html`<p class="hint narrow">Properties: on the page of a topic, or a wider screen.</p>` : html`<p class="hint">What somebody else sees is names alone.</p>`}
     <${Rows} label=${`Topics of ${question.namespace}`} of=${`${question.namespace}?${found.key} ${last}`} state=${found.topics_hash} last=${last} total=${total} first=${found.items} load=${fetchPage}
       href=${(item) => topicLink(question, item.name || item)}
       row=${(item) => html`<${MarkedName} name=${item.name || item} namespace=${question.namespace} marks=${marks} />${item.partitions ? html`<span class="number"><span class="hidden-text">, partitions: </span>${number(item.partitions)}</span>` : null}${
@@ -120,7 +123,7 @@ function NoTopics({ question }) {
   const all = linkIn('topics', question.namespace, { mode: 'all' });
   return html`<${Known} namespace=${question.namespace}>${narrowed ? html`<${Empty} title="No topic matches">
       ${question.as ? null : question.properties.map(([key, value]) => html`<${OtherValues} key=${key} name=${key} value=${value} question=${question} />`)}
-      <p>Is there one that should be here? Type its name under “Why not?”, and the server says which step takes it away.</p>
+      <p>Is one missing? “Why not?” says which step takes it away.</p>
       <p><a href=${all}>Show all topics of the namespace</a></p><//>`
     : html`<${Empty} title="No persistent topics here"><p><a href=${all}>Show non-persistent ones too</a></p><//>`}<//>`;
 }
@@ -156,13 +159,16 @@ function MakeOrWhyNot() {
 }
 
 function WhyBox({ question }) {
+  const { me } = usePage();
   const [name, set] = useState('');
+  const asks = may(me, 'admin');
   return html`<form class="panel" onSubmit=${(event) => {
     event.preventDefault();
     if (name) go(linkIn('why', question.namespace, queryOf(question, { topic: name })));
   }}><h2>Is a topic missing?</h2>
     <div class="line"><${Field} label="Name of the missing topic" class="grows"><${TextInput} value=${name} set=${set} placeholder="orders-7" /><//>
-    <button class="primary">Why not?</button></div><${MakeOrWhyNot} /></form>`;
+    <button class="primary" disabled=${!asks}>Why not?</button></div>${asks ? html`<${MakeOrWhyNot} />`
+      : html`<p class="hint">To ask why, or to make topics, you need the right admin in this namespace.</p>`}</form>`;
 }
 
 const HOW = {
@@ -171,7 +177,6 @@ const HOW = {
   literal: 'One name, looked up.',
   range: 'A range of names with the same beginning.',
   scan: 'The pattern was run over all names.',
-  unsupported: 'RE2 does not take the pattern.',
   lister: 'A plugin selected the topics.',
 };
 
@@ -197,13 +202,12 @@ export function Why({ place }) {
   const { api } = usePage();
   const question = questionOf(place);
   const topic = place.query.get('topic') || '';
-  const settled = useSettled(topic, 150);
-  const [, scheme = '', other = question.namespace, local = settled] = /^([\w-]+:\/\/)?([^/]+\/[^/]+)\/(.+)$/s.exec(settled) || [];
+  const [, scheme = '', other = question.namespace, local = topic] = /^([\w-]+:\/\/)?([^/]+\/[^/]+)\/(.+)$/s.exec(topic) || [];
   const elsewhere = other !== question.namespace;
   const key = queryOf(question).toString();
-  const ask = useAsk(settled === '' || elsewhere ? null : (signal) => api.post(
-    `${ofNamespace(question.namespace)}/topics/${part(scheme ? settled : local)}:why`, bodyOf(question), signal,
-  ), [question.namespace, key, settled], { keep: false, delay: 60 });
+  const ask = useAsk(topic === '' || elsewhere ? null : (signal) => api.post(
+    `${ofNamespace(question.namespace)}/topics/${part(scheme ? topic : local)}:why`, bodyOf(question), signal,
+  ), [question.namespace, key, topic], { keep: false, delay: 150 });
   return html`<${Head} question=${question} now="why" />
     <form class="line" onSubmit=${(event) => {
       event.preventDefault();
@@ -218,7 +222,7 @@ export function Why({ place }) {
     <p class="hidden-text" role="status">${ask.data ? `${shortName(question.namespace, ask.data.topic)} ${verdictOf(ask.data)[1]}` : ''}</p>
     <${QuestionForm} screen="why" question=${question} more=${{ topic }} error=${ask.loading ? null : ask.error} />
     ${topic === '' ? html`<${Empty} title="Which topic?"><p>Type its name above: each step that could take it away is asked.</p><${MakeOrWhyNot} /><//>`
-      : elsewhere ? html`<${Empty} title="It is of another namespace"><p><a href=${linkIn('why', other, { topic: scheme ? settled : local })}>Ask in <bdi>${other}</bdi></a></p><//>`
+      : elsewhere ? html`<${Empty} title="It is of another namespace"><p><a href=${linkIn('why', other, { topic: scheme ? topic : local })}>Ask in <bdi>${other}</bdi></a></p><//>`
       : isRefused(ask.error) && !ask.loading ? html`<${NotTaken} />`
       : html`<${Answer} ask=${ask} what="why a topic is not listed" rights="admin in this namespace">${(found) => html`
         <${Verdict} found=${found} question=${question} />`}<//>`}`;
@@ -294,13 +298,16 @@ export function Topic({ place }) {
   const [deleting, setDeleting] = useState(false);
   const gone = ask.error?.status === 404 && !ask.loading;
   const reason = unchangeable(me);
+  const was = gone && history.data?.items.find((each) => each.operation === 'delete')?.before;
+  const partition = ask.data && shortName(namespace, ask.data.name) !== name;
   return html`<nav class="crumbs" aria-label="Where it is"><a href=${linkIn('topics', namespace, asked)}><bdi>${namespace}</bdi></a></nav>
     <${Title} of=${name}>
-      <div class="line"><${Copy} text=${() => ask.data?.name || `persistent://${namespace}/${name}`} label="Copy the full name" />
-        <a class="button quiet" href=${linkIn('why', namespace, queryOf(question, { topic: name, ...(/^non-/.test(name) && { mode: 'all' }) }))}>Why is it not listed?</a></div><//>
-    ${gone ? html`<${Known} namespace=${namespace}><${Empty} title=${hidden ? 'This topic is hidden from you' : 'There is no such topic now'}><p>${hidden ? 'What hides it stands below.' : 'It was deleted or never made, or you may not see it: its history stands below.'}</p><//><//>`
+      <div class="line"><${Copy} text=${/^[\w-]+:\/\//.test(name) ? name : `persistent://${namespace}/${name}`} label="Copy the full name" />
+        <a class="button quiet" href=${linkIn('why', namespace, queryOf(question, { topic: name, ...(/^non-/.test(name) && { mode: 'all' }) }))}>Is it listed, and why?</a></div><//>
+    ${gone ? html`<${Known} namespace=${namespace}><${Empty} title=${hidden ? 'This topic is hidden from you' : 'There is no such topic now'}><p>${hidden ? 'What hides it stands below.' : 'It was deleted or never made, or you may not see it: its history stands below.'}</p>
+      ${was && !reason && html`<button type="button" onClick=${() => edit({ name, properties: was.properties, partitions: was.names > 1 ? was.names : 0 })}>Make it again…</button>`}<//><//>`
       : html`<${Answer} ask=${ask} what="this topic" rights="list">${(topic) => html`
-        ${shortName(namespace, topic.name) === name ? null : html`<p class="notice">A partition of <a href=${topicLink(question, topic.name)}><bdi>${topic.name}</bdi></a>, shown here.</p>`}
+        ${partition && html`<p class="notice">A partition of <a href=${topicLink(question, topic.name)}><bdi>${topic.name}</bdi></a>, shown here.</p>`}
         <div class="columns">
           <section class="panel"><h2>What it is</h2><${Facts} items=${[
             ['Full name', html`<code>${topic.name}</code>`],
@@ -311,18 +318,15 @@ export function Topic({ place }) {
           ]} /></section>
           <section class="panel"><h2>Properties</h2>
             <${Properties} of=${Object.entries(topic.properties || {})} />
-            <${Configs} path=${path} />
           </section>
         </div>
         <section class="line" aria-label="Change it">
           <button type="button" disabled=${reason} onClick=${() => edit({}, topic)}>Change…</button>
-          <button type="button" disabled=${reason} class="danger" onClick=${() => setDeleting(true)}>Delete…</button>
+          <button type="button" disabled=${reason} class="danger" onClick=${() => setDeleting(true)}>Delete${partition ? ' the whole topic' : ''}…</button>
           ${reason && html`<span class="muted">${reason}</span>`}</section>
-        ${deleting && html`<${Delete} topic=${topic} question=${question} name=${shortName(namespace, topic.name)} close=${() => {
-          setDeleting(false);
-          askAgain();
-        }} done=${() => go(linkIn('topics', namespace, asked))} />`}
+        ${deleting && html`<${Delete} topic=${topic} question=${question} name=${shortName(namespace, topic.name)} close=${() => setDeleting(false)} done=${() => go(linkIn('topics', namespace, asked))} />`}
       `}<//>`}
+    ${gone ? null : html`<${Configs} path=${path} />`}
     ${gone && hidden ? null : html`<section aria-label="History"><h2>History</h2>
       ${history.error?.status === 409 ? html`<p class="muted">Not shown here: ${history.error.message}.</p>`
         : html`<${Answer} ask=${history} what="the history of this topic" rights="list">${(found) => html`<${History} found=${found} />`}<//>`}</section>`}
@@ -333,13 +337,13 @@ function Configs({ path }) {
   const ask = useGet(`${path}/configs`);
   const [all, showAll] = useState(false);
   const from = { topic: 'this topic', settings: 'the server’s settings', default: 'default' };
-  return html`<h2>Configs of Kafka</h2><${Answer} ask=${ask} what="the configs" rights="list">${({ items }) => {
+  return html`<section aria-label="Configs"><h2>Configs of Kafka</h2><${Answer} ask=${ask} what="the configs" rights="list">${({ items }) => {
     const shown = (items || []).filter((each) => all || each.source !== 'default');
-    return html`${shown.length ? html`<${Table} caption="Configs of Kafka" head=${['config', 'value', 'from']}
+    return html`${items && html`<${Fold} open=${all} set=${showAll} show="Show the defaults" />`}
+      ${shown.length ? html`<${Table} caption="Configs of Kafka" head=${['config', 'value', 'from']}
         rows=${shown.map((each) => [html`<code>${each.name}</code>`, html`<bdi>${each.value}</bdi>`, from[each.source] || each.source])} />`
-      : html`<p class="muted">${items === null ? 'Not known of this topic: the server does not hold it.' : 'None is set: the defaults of Kafka count.'}</p>`}
-      ${items === null || all ? null : html`<p><button type="button" class="quiet" onClick=${() => showAll(true)}>Show the defaults</button></p>`}`;
-  }}<//>`;
+      : html`<p class="muted">${items === null ? 'Not known of this topic: the server does not hold it.' : 'None is set: the defaults of Kafka count.'}</p>`}`;
+  }}<//></section>`;
 }
 
 /** All of them may take 64 KB: what fills the screen is shown if it is asked for. */
@@ -347,8 +351,8 @@ function Properties({ of }) {
   const [all, showAll] = useState(false);
   if (!of.length) return html`<p class="muted">None. Listings by a property do not have it.</p>`;
   const shown = all ? of : of.slice(0, MOST_SHOWN).map(([key, value]) => [key, cut(value)]);
-  return html`<${Facts} items=${shown} />${shown.length < of.length || shown.some(([, value], at) => value !== of[at][1])
-    ? html`<p><button type="button" class="quiet" onClick=${() => showAll(true)}>Show all of ${counted(of.length, 'property', 'properties')}</button></p>` : null}`;
+  return html`${all || shown.length < of.length || shown.some(([, value], at) => value !== of[at][1])
+    ? html`<${Fold} open=${all} set=${showAll} show=${`Show all of ${counted(of.length, 'property', 'properties')}`} />` : null}<${Facts} items=${shown} />`;
 }
 
 function History({ found }) {
@@ -402,18 +406,21 @@ function Names({ namespace, name, me, why, as }) {
       : acls.data ? html`<p class="muted">No access control list of Kafka is about it.</p>` : null}</section>`;
 }
 
+const focused = (node) => node?.focus();
+
 /** A topic is changed, or made without `topic`, with what is `given`. */
 export function Edit({ question, topic, given, ...rest }) {
   const was = topic?.properties || {};
   const before = topic?.partitions || 0;
   const [name, setName] = useState(topic ? shortName(question.namespace, topic.name) : given.name || '');
-  const [pairs, setPairs] = useState(Object.entries({ ...was, ...given.properties }));
+  const [first] = useState(Object.entries({ ...was, ...given.properties }));
+  const [pairs, setPairs] = useState(first);
   const [partitions, setPartitions] = useState(Math.max(before, given.partitions || 0));
   const [most, setMost] = useState(MOST_SHOWN);
   const keys = pairs.map(([key]) => key);
   const twice = keys.find((key, at) => key && keys.indexOf(key) < at);
   const properties = Object.create(null);
-  for (const [key, value] of pairs) if (key && own(was, key) !== value) properties[key] = value;
+  for (const [key, value] of pairs) if ((key || value) && own(was, key) !== value) properties[key] = value;
   for (const key of Object.keys(was)) if (!keys.includes(key)) properties[key] = null;
   const more = partitions > before;
   const body = { ...(Object.keys(properties).length ? { properties } : {}), ...(more ? { partitions } : {}) };
@@ -429,12 +436,18 @@ export function Edit({ question, topic, given, ...rest }) {
     ${topic && !before ? html`<p class="muted">A topic that is not partitioned stays so.</p>`
       : html`<${Field} label="Partitions" hint=${topic ? 'They only grow.' : '0: it is not partitioned, and stays so. Partitions only grow.'}><input type="number" min=${before} max="1000000" required value=${partitions} onInput=${(event) => setPartitions(event.target.valueAsNumber)} /><//>`}
     <fieldset><legend>Properties</legend>
-      <button type="button" class="quiet" onClick=${() => setPairs([['', ''], ...pairs])}>Add a property</button>
-      ${pairs.slice(0, most).map(([key, value], index) => html`<div class="line" role="group" aria-label=${key || 'New'} key=${pairs.length - index}>
-      <${Field} label="Name"><${TextInput} value=${key} set=${(text) => set(index, [text, value])} /><//>
-      <${Field} label="Value" class="grows"><${TextInput} value=${value} set=${(text) => set(index, [key, text])} /><//>
-      <button type="button" class="quiet" aria-label=${`Take ${key || 'it'} away`} onClick=${() => setPairs(pairs.filter((_, at) => at !== index))}>✕</button></div>`)}
-      ${most < pairs.length && html`<button type="button" class="quiet" onClick=${() => setMost(most + MOST_SHOWN)}>Show more of ${number(pairs.length)}</button>`}</fieldset>
+      ${pairs.slice(0, most).map(([key, value], index) => html`<div class="line" role="group" aria-label=${key || 'New'} key=${index}>
+      <${Field} label="Name"><${TextInput} value=${key} ref=${index < first.length ? null : focused} required=${value !== ''} set=${(text) => set(index, [text, value])} /><//>
+      <${Field} label="Value" class="grows" hint=${key && !value && 'An empty value is kept: ✕ takes the property away.'}><${TextInput} value=${value} set=${(text) => set(index, [key, text])} /><//>
+      <button type="button" class="quiet" aria-label=${`Take ${key || 'it'} away`} onClick=${({ currentTarget }) => {
+        currentTarget.closest('fieldset').lastChild.focus();
+        setPairs(pairs.filter((_, at) => at !== index));
+      }}>✕</button></div>`)}
+      ${most < pairs.length && html`<button type="button" class="quiet" onClick=${() => setMost(most + MOST_SHOWN)}>Show more of ${number(pairs.length)}</button>`}
+      <button type="button" class="quiet" onClick=${() => {
+        setMost(Math.max(most, pairs.length + 1));
+        setPairs([...pairs, ['', '']]);
+      }}>Add a property</button></fieldset>
     ${twice === undefined ? null : html`<p class="notice bad" role="alert">The property <b><bdi>${twice}</bdi></b> stands here twice.</p>`}
   <//>`;
 }
@@ -462,8 +475,9 @@ function Doing({ title, button, kind, ready, said, risks = [], topic, question, 
       done();
     } catch (failed) {
       setError(failed.status === 412 ? (topic ? 'Somebody changed the topic meanwhile: close this to see it.' : 'There is a topic of this name already.')
-        : failed.status === 0 ? 'No answer came: it may be changed or not. Close this, and look at it again.' : failed.message);
+        : failed.status === 0 ? 'No answer came: it may be changed or not.' : failed.message);
     }
+    askAgain();
   };
   return html`<${Dialog} title=${title} close=${close} wide><form onSubmit=${send} onInput=${() => setError('')}>${children}
     ${ready || !options.body ? html`<h3>As a command</h3><${Command} text=${commandOf(api, method, path, options)} />` : null}
