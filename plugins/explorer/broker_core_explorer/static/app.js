@@ -162,11 +162,11 @@ function Shell({ first, renew, dismiss, place, away, signing, sign, again }) {
       }
     } else if (key === '?') {
       help.current = true;
-      go(link(['help']));
+      go('#/help');
     }
     else if (key === 'r') again();
     else if (key === 'g') led.current = performance.now();
-    else if (letter && performance.now() - led.current < 1500) go(link([letter]));
+    else if (letter && performance.now() - led.current < 1500) go(`#/${letter}`);
   });
 
   const nav = [
@@ -178,7 +178,7 @@ function Shell({ first, renew, dismiss, place, away, signing, sign, again }) {
     ...(namespace ? [['topics', 'Topics of'], ['why', 'Why not? in'], ['live', 'Live in']].map(([to, text]) => ({ text: `${text} ${namespace}`, run: () => go(linkIn(to, namespace)) })) : []),
     ...(namespace && !unchangeable(seen) ? [{ text: `Make a topic in ${namespace}`, run: () => edit() }] : []),
     ...THEMES.map((each) => ({ text: `Colours: ${each}`, run: () => setTheme(each) })),
-    { text: 'Patterns: what RE2 takes', run: () => go(link(['help', 'patterns'])) },
+    { text: 'Patterns: what RE2 takes', run: () => go('#/help/patterns') },
     ...(seen?.authentication.length === 0 ? [] : [{ text: api.signedIn ? 'Sign out' : 'Sign in', run: () => (api.signedIn ? signOut() : sign({})) }]),
     { text: 'Ask everything again', run: again },
   ];
@@ -226,11 +226,10 @@ function Palette({ commands, close }) {
   const list = useId();
   const words = wordsOf(typed.toLowerCase());
   const namespaces = useGet('namespaces', { contains: words.slice(0, MOST_WORDS), limit: 8 }, { delay: 40 });
-  const to = (hash) => () => { location.hash = hash; };
   const found = [
-    ...commands, ...savedQuestions().map((each) => ({ text: `Kept: ${each.name}`, run: to(each.hash) })),
+    ...commands, ...savedQuestions().map((each) => ({ text: `Kept: ${each.name}`, run: () => go(each.hash) })),
   ].filter((each) => words.every((word) => each.text.toLowerCase().includes(word)));
-  for (const each of namespaces.data?.items || []) found.push({ text: each.namespace, run: to(linkIn('topics', each.namespace)) });
+  for (const each of namespaces.data?.items || []) found.push({ text: each.namespace, run: () => go(linkIn('topics', each.namespace)) });
   const index = Math.min(active, found.length - 1);
   const run = (at) => {
     if (!found[at]) return;
@@ -270,7 +269,7 @@ function Guard({ children }) {
 function WhoAmI({ me, refused, open, set, signIn, signOut }) {
   const name = me === undefined ? 'Nobody yet' : me.role || (me.authentication.length ? 'Nobody' : 'Everybody');
   const list = (rights) => (me.super ? 'all of them' : rights.join(', ') || 'none');
-  return html`<button type="button" class="who" aria-haspopup="dialog" onClick=${() => set(true)}><span class="dot" aria-hidden="true"></span><bdi>${name}</bdi></button>
+  return html`<button type="button" class="who" aria-haspopup="dialog" onClick=${() => set(true)}>${me && html`<span class="dot" aria-hidden="true"></span>`}<bdi>${name}</bdi></button>
     ${open && html`<${Dialog} title="Who asks" close=${() => set(false)}>
       ${me === undefined ? html`<p class="muted">${refused ? 'Nobody has signed in.' : 'The server has not said yet.'}</p>` : html`<${Facts} items=${[
         ['Role', me.role || (me.authentication.length ? 'none' : 'none: this server asks nobody for credentials')],

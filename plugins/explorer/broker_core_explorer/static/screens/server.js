@@ -90,7 +90,7 @@ function Values({ data, find }) {
 function Check() {
   const [asked, setAsked] = useState(false);
   const kinds = { ok: 'good', warning: 'warn', error: 'bad' };
-  return html`<${Part} title="Check" path=${asked ? 'server/check' : null} what="the check" every=${{}}
+  return html`<${Part} title="Check" path=${asked ? 'server/check' : null} what="the check of files, ports and databases" every=${{}}
       tools=${(ask) => html`${asked ? null : html`<p class="muted">As <code>broker-core check</code> says it of the settings files of this server.</p>`}
         <button type="button" onClick=${() => (asked ? ask.again() : setAsked(true))}>Check the settings</button>`}>${(data) => html`<${Table} caption="What the check says" head=${['checked', 'result', 'says']}
         rows=${[...data.items].sort((one, other) => Number(one.level === 'ok') - Number(other.level === 'ok')).map((each) => [html`<code>${each.name}</code>`, html`<${Badge} kind=${kinds[each.level] || 'plain'}>${each.level}<//>`, each.text])} />
@@ -144,8 +144,8 @@ function Chart({ title, values, until, interval, format }) {
   values.forEach((value, index) => {
     if (value === null) pen = false;
     else {
-      // The stroke of a lone value is its dot.
-      line += `${pen ? 'L' : 'M'}${x(index).toFixed(1)} ${y(value).toFixed(1)}${pen ? '' : 'h.1'}`;
+      // A lone value is seen too.
+      line += `${pen ? 'L' : 'M'}${x(index).toFixed(1)} ${y(value).toFixed(1)}${pen ? '' : 'h-4'}`;
       pen = true;
     }
   });

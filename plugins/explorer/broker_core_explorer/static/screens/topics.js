@@ -11,7 +11,7 @@ const MOST_SHOWN = 50;
 const MANY = 100;
 
 export function Topics({ place }) {
-  const { api } = usePage();
+  const { api, edit, me } = usePage();
   const question = questionOf(place);
   const key = queryOf(question).toString();
   const [keeping, keep] = useState(false);
@@ -37,6 +37,7 @@ export function Topics({ place }) {
             ask.slow && ' The server is slow…'}`}</p>
           <label class="radio"><input type="checkbox" checked=${renewed} onChange=${() => view({ renew: renewed ? '' : 1 })} /> Refresh every 5 s</label>
           <button type="button" onClick=${() => keep(true)}>Keep, copy, export</button>
+          ${unchangeable(me) ? null : html`<button type="button" onClick=${() => edit()}>Make a topic…</button>`}
         </div>
         ${(data?.warnings || []).map((text) => html`<p class="notice warn" role="status">${text}</p>`)}
         ${refused ? html`<${NotTaken} />`
@@ -153,11 +154,6 @@ function OtherValues({ name, value, question }) {
     : html`No topic has a property <bdi>${name}</bdi>.`}</p>`;
 }
 
-function MakeOrWhyNot() {
-  const { me, edit } = usePage();
-  return unchangeable(me) ? html`<p class="hint">${unchangeable(me)}</p>` : html`<p><button type="button" onClick=${() => edit()}>Make a topic…</button></p>`;
-}
-
 function WhyBox({ question }) {
   const { me } = usePage();
   const [name, set] = useState('');
@@ -167,8 +163,8 @@ function WhyBox({ question }) {
     if (name) go(linkIn('why', question.namespace, queryOf(question, { topic: name })));
   }}><h2>Is a topic missing?</h2>
     <div class="line"><${Field} label="Name of the missing topic" class="grows"><${TextInput} value=${name} set=${set} placeholder="orders-7" /><//>
-    <button class="primary" disabled=${!asks}>Why not?</button></div>${asks ? html`<${MakeOrWhyNot} />`
-      : html`<p class="hint">To ask why, or to make topics, you need the right admin in this namespace.</p>`}</form>`;
+    <button class="primary" disabled=${!asks}>Why not?</button></div>
+    <p class="hint">${asks ? unchangeable(me) : 'To ask why, or to make topics, you need the right admin in this namespace.'}</p></form>`;
 }
 
 const HOW = {
@@ -221,7 +217,7 @@ export function Why({ place }) {
     </form>
     <p class="hidden-text" role="status">${ask.data ? `${shortName(question.namespace, ask.data.topic)} ${verdictOf(ask.data)[1]}` : ''}</p>
     <${QuestionForm} screen="why" question=${question} more=${{ topic }} error=${ask.loading ? null : ask.error} />
-    ${topic === '' ? html`<${Empty} title="Which topic?"><p>Type its name above: each step that could take it away is asked.</p><${MakeOrWhyNot} /><//>`
+    ${topic === '' ? html`<${Empty} title="Which topic?"><p>Type its name above: each step that could take it away is asked.</p><//>`
       : elsewhere ? html`<${Empty} title="It is of another namespace"><p><a href=${linkIn('why', other, { topic: scheme ? topic : local })}>Ask in <bdi>${other}</bdi></a></p><//>`
       : isRefused(ask.error) && !ask.loading ? html`<${NotTaken} />`
       : html`<${Answer} ask=${ask} what="why a topic is not listed" rights="admin in this namespace">${(found) => html`
