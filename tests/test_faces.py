@@ -27,6 +27,8 @@ FACES_WITHIN = frozenset(
 )
 #: A module used by its name: ``commands.ping()``.
 COMMANDS = "broker_core.wire.pulsar.commands"
+#: Modules right below the core that are in no package.
+MOST_LOOSE = 8
 #: The testing kit, and the helpers for the commands of plugins, are other faces of the command.
 OTHER_FACES = {"broker_core.plugin_cli": "broker_core.cli", "broker_core.testing": "broker_core.cli"}
 
@@ -106,3 +108,8 @@ def test_a_group_has_nothing_but_packages() -> None:
     grouped = [name for name in MODULES if name.rpartition(".")[0] in GROUPS]
     assert {*grouped} <= FACES
     assert all("__all__" not in _text_of(group) for group in GROUPS)
+
+
+def test_few_modules_are_loose_at_the_top() -> None:
+    loose = [name for name in MODULES if name.count(".") == 1 and name not in _PACKAGES]
+    assert len(loose) <= MOST_LOOSE, "put these in a package: " + ", ".join(loose)

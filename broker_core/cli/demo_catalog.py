@@ -18,7 +18,7 @@ from typing import Any, Final
 from broker_core.catalog import SqliteCatalog, import_topics
 from broker_core.compact_json import compact_json
 from broker_core.names import NamespaceName
-from broker_core.project_name import PROJECT
+from broker_core.plugin_api import PROJECT
 from broker_core.settings import load_settings
 
 __all__ = ["DEMO_FOLDER", "NAMESPACE", "Demo", "demo_topics", "free_or_any", "prepare_demo", "program"]

@@ -18,7 +18,7 @@ from broker_core.cli.deferred_commands import DeferredCommand, DeferredGroup
 from broker_core.cli.help_format import HelpCommand, HelpGroup
 from broker_core.errors import BrokerCoreError
 from broker_core.memory import let_pandas_in
-from broker_core.project_name import PROJECT
+from broker_core.plugin_api import PROJECT
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

@@ -16,10 +16,12 @@ import sys
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-
-from broker_core.project_name import PROJECT
+from typing import Final
 
 __all__ = ["keep_pandas_out", "let_pandas_in", "make_the_first_array"]
+
+#: The entry point group of plugins has the name of the package.
+_PLUGINS: Final = __name__.partition(".")[0]
 
 _kept_out = False
 
@@ -67,7 +69,7 @@ def _a_plugin_requires_it() -> bool:
 
     return any(
         re.match(r"pandas\b(?![-_.])", requirement, re.IGNORECASE) and "extra" not in requirement
-        for entry in entry_points(group=PROJECT)
+        for entry in entry_points(group=_PLUGINS)
         if entry.dist is not None
         for requirement in entry.dist.requires or ()
     )

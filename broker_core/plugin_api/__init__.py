@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         TopicListingResult,
         check_result,
     )
+    from broker_core.plugin_api.project_name import PROJECT
     from broker_core.plugin_api.recorded_reads import RecordedProperties, recorded, recorded_asker
     from broker_core.plugin_api.request_lease import Lease, PausedMemory, RequestMemory
     from broker_core.plugin_api.request_properties import NO_PROPERTIES, Properties
@@ -45,6 +46,7 @@ __all__ = [
     "LEVELS",
     "NO_PROPERTIES",
     "PLACEHOLDER",
+    "PROJECT",
     "PROPERTY",
     "SAME",
     "WORDS",
@@ -108,6 +110,7 @@ __getattr__ = lazy_exports(
         "LookedAt": ".listing_result",
         "NO_PROPERTIES": ".request_properties",
         "PLACEHOLDER": ".http_site",
+        "PROJECT": ".project_name",
         "PROPERTY": ".depends_on",
         "PausedMemory": ".request_lease",
         "Pausing": ".listing_request",

@@ -20,7 +20,7 @@ from pluggy import HookimplMarker, HookspecMarker
 
 from broker_core.errors import Cause
 from broker_core.plugin_api.hook_facts import HookFacts, facts, facts_of
-from broker_core.project_name import PROJECT
+from broker_core.plugin_api.project_name import PROJECT
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -6,10 +6,10 @@ import ast
 from pathlib import Path
 
 import broker_core
+from broker_core.plugin_api import PROJECT
 from broker_core.plugin_api.hook_facts import HookFacts, facts, facts_of
 from broker_core.plugin_api.hookspecs import HOOK_FACTS, HookSpecs
 from broker_core.plugins import Dispatcher, PluginRegistry
-from broker_core.project_name import PROJECT
 from tests.support.plugins import PluginOf
 
 PACKAGE = Path(broker_core.__file__).parent

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pluggy import PluginManager
 
+from broker_core.plugin_api import PROJECT
 from broker_core.plugin_api.hookspecs import HookSpecs, ListingOutcome, hookimpl
-from broker_core.project_name import PROJECT
 
 ARGUMENTS = {
     "broker_core_list_topics": ("request", "namespace", "mode", "topics_pattern", "properties"),

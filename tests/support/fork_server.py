@@ -39,7 +39,7 @@ import pytest  # noqa: E402, F401 - pages run tests
 import broker_core.client  # noqa: E402 - scripts import it
 from broker_core.cli import main  # noqa: E402 - it imports Arrow
 from broker_core.cli.server_process import server_process  # noqa: E402, F401 - most of it all
-from broker_core.project_name import PROJECT  # noqa: E402
+from broker_core.plugin_api import PROJECT  # noqa: E402
 from broker_core.testing import serve  # noqa: E402, F401 - scripts too
 
 for plugin in entry_points(group=PROJECT):

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 
+from broker_core.plugin_api import PROJECT
 from broker_core.plugins.failures import PluginLoadError
 from broker_core.plugins.raised_exceptions import in_words
-from broker_core.project_name import PROJECT
 
 __all__ = ["InstalledPlugin", "choose", "did_you_mean", "import_plugin", "installed_plugins", "origin_text"]
 

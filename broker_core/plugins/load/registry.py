@@ -17,7 +17,7 @@ from typing import Any, Final, TypeGuard
 from pluggy import PluginManager, PluginValidationError
 from pydantic import BaseModel
 
-from broker_core.plugin_api import HookSpecs
+from broker_core.plugin_api import PROJECT, HookSpecs
 from broker_core.plugins.failures import PluginLoadError
 from broker_core.plugins.load.hook_implementations import (
     Implementation,
@@ -36,7 +36,6 @@ from broker_core.plugins.load.installed_plugins import (
 )
 from broker_core.plugins.load.plugin_options import PluginOptions, UnusableTable, live_keys, read_table
 from broker_core.plugins.raised_exceptions import in_words
-from broker_core.project_name import PROJECT
 
 __all__ = ["RELOADED", "RESERVED", "LoadedPlugin", "PluginRegistry", "chain_order"]
 

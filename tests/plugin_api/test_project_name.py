@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import broker_core
-from broker_core.project_name import PROJECT
+from broker_core.plugin_api.project_name import PROJECT
 
 
 def test_it_is_the_packages_and_the_markers() -> None:
