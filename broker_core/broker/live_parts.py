@@ -184,7 +184,7 @@ def follow_property_keys(live: LiveSettings, pipeline: Pipeline, feeds: ListingF
     live.add("catalog.property_keys", prepare)
 
 
-class Behind(Protocol):
+class ReplaceableCluster(Protocol):
     """A cluster behind the server, which may be replaced while the server runs."""
 
     async def prepare(self, settings: Settings) -> Callable[[], None] | None:
@@ -192,7 +192,7 @@ class Behind(Protocol):
 
 
 def follow_upstream(
-    live: LiveSettings, table: str, behind: Behind, pipeline: Pipeline, feeds: ListingFeeds
+    live: LiveSettings, table: str, behind: ReplaceableCluster, pipeline: Pipeline, feeds: ListingFeeds
 ) -> None:
     """Apply changes of the addresses and credentials in a cluster's table: former listings are not used again."""
 

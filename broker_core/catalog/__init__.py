@@ -11,7 +11,7 @@ from broker_core.catalog.bulk_changes.set_properties import (
     set_properties,
     set_properties_of_matching,
 )
-from broker_core.catalog.errors import (
+from broker_core.catalog.catalog_errors import (
     CatalogBusy,
     CatalogError,
     CatalogFull,
@@ -27,12 +27,12 @@ from broker_core.catalog.errors import (
 )
 
 # Names that are imported `as` themselves, here and below, are for other parts of the core.
-from broker_core.catalog.errors import NameCollides as NameCollides
-from broker_core.catalog.errors import PartitionCountRefused as PartitionCountRefused
-from broker_core.catalog.errors import PartitionedRefused as PartitionedRefused
-from broker_core.catalog.errors import PartitionRefused as PartitionRefused
-from broker_core.catalog.errors import PreconditionFailed as PreconditionFailed
-from broker_core.catalog.errors import reading_catalog as reading_catalog
+from broker_core.catalog.catalog_errors import NameCollides as NameCollides
+from broker_core.catalog.catalog_errors import PartitionCountRefused as PartitionCountRefused
+from broker_core.catalog.catalog_errors import PartitionedRefused as PartitionedRefused
+from broker_core.catalog.catalog_errors import PartitionRefused as PartitionRefused
+from broker_core.catalog.catalog_errors import PreconditionFailed as PreconditionFailed
+from broker_core.catalog.catalog_errors import reading_catalog as reading_catalog
 from broker_core.catalog.properties import MAX_PROPERTIES_BYTES as MAX_PROPERTIES_BYTES
 from broker_core.catalog.properties import check_properties
 from broker_core.catalog.store.catalog_file import is_alone as is_alone

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, TypeVar
 
-from broker_core.catalog.errors import CatalogBusy, CatalogError
+from broker_core.catalog.catalog_errors import CatalogBusy, CatalogError
 from broker_core.catalog.store.kafka_acl_reader import KafkaAclReader
 from broker_core.catalog.store.kafka_rows import AclRow, ScramRow
 from broker_core.catalog.store.namespace_counts import NamespaceCounts
@@ -145,7 +145,7 @@ class AsyncCatalog:
 
         It ends by ``deadline`` (loop time), and begins within some seconds. Raises
         :exc:`~broker_core.errors.ListingFailed` with the cause ``QUEUE`` and
-        :exc:`~broker_core.catalog.errors.CatalogBusy`, in which case nothing was changed.
+        :exc:`~broker_core.catalog.CatalogBusy`, in which case nothing was changed.
         """
         return await self._in_turn(lambda wait: self._file.edit_many(namespace, edits, wait=wait), deadline)
 

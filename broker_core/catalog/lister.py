@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import structlog
 
-from broker_core.catalog.errors import CatalogError, reading_catalog
+from broker_core.catalog.catalog_errors import CatalogError, reading_catalog
 from broker_core.catalog.newest_snapshot import SMALL, SnapshotSource
 from broker_core.catalog.properties import properties_text
 from broker_core.catalog.snapshots.name_changes import NameChanges
@@ -35,7 +35,7 @@ from broker_core.catalog.snapshots.recent_changes import (
     RecentChanges,
     SnapshotKey,
 )
-from broker_core.catalog.snapshots.small_moves import SmallMoves
+from broker_core.catalog.snapshots.snapshot_updates import SnapshotUpdates
 from broker_core.catalog.store.file_watch import FileWatch
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_details import describe, described_bytes
@@ -102,7 +102,7 @@ class CatalogLister(LookedAt):
         self._on_ignored = on_ignored
         self._guard = guard or ShrinkGuard(ShrinkGuardSettings(enabled=False))
         self._watch = FileWatch(catalog)
-        self._small_moves = SmallMoves(self._kept, self._watch)
+        self._small_moves = SnapshotUpdates(self._kept, self._watch)
         self._reads: dict[SnapshotKey, tuple[int, asyncio.Task[Snapshot]]] = {}
         self._selecting_now: dict[tuple[int, str], asyncio.Task[Selection]] = {}
         self._moving_soon: dict[SnapshotKey, asyncio.TimerHandle] = {}

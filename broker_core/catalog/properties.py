@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, Literal
 
-from broker_core.catalog.errors import TopicInvalid
+from broker_core.catalog.catalog_errors import TopicInvalid
 
 __all__ = [
     "MAX_PROPERTIES_BYTES",

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
 
-from broker_core.catalog.errors import (
+from broker_core.catalog.catalog_errors import (
     PartitionCountRefused,
     PartitionedRefused,
     PartitionRefused,

@@ -85,7 +85,7 @@ class Catalog(Protocol):
     def create(
         self, name: TopicName, *, partitions: int = 0, properties: Mapping[str, str] | None = None
     ) -> TopicRecord:
-        """Add a topic with a new id; raises :exc:`~broker_core.catalog.errors.TopicExists`."""
+        """Add a topic with a new id; raises :exc:`~broker_core.catalog.TopicExists`."""
 
     def delete(self, name: TopicName) -> TopicRecord:
         """Remove a topic with all of its names, or one partition; returns the record before."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from broker_core.names import Mode, NamespaceName
 
-__all__ = ["FEW", "Form", "ListedTopics", "print_change", "print_topics", "require_reader"]
+__all__ = ["FEW", "Form", "PrintedListing", "print_change", "print_topics", "require_reader"]
 
 Form: TypeAlias = Literal["names", "json", "table", "ndjson", "arrow", "csv"]
 
@@ -32,7 +32,7 @@ FEW: Final = 5_000
 
 
 @dataclass(frozen=True, slots=True)
-class ListedTopics:
+class PrintedListing:
     """A listing's answer for printing. ``names`` is a list of a few names, or a ``pyarrow.LargeStringArray``.
 
     ``matched_by`` says in words what applied the pattern; ``warnings`` are for standard error. ``details`` is a table
@@ -66,7 +66,7 @@ def require_reader(form: Form) -> None:
         raise BrokerCoreError("--format arrow is binary: redirect it into a file or a pipe")
 
 
-def print_topics(listed: ListedTopics, form: Form, namespace: NamespaceName, mode: Mode) -> None:
+def print_topics(listed: PrintedListing, form: Form, namespace: NamespaceName, mode: Mode) -> None:
     """Print an answer."""
     asked = {"namespace": str(namespace), "mode": mode.name}
     if listed.details is not None:
@@ -102,7 +102,7 @@ def print_topics(listed: ListedTopics, form: Form, namespace: NamespaceName, mod
         print_pieces(_text(listed.column))
 
 
-def _print_details(listed: ListedTopics, table: pa.Table, form: Form, asked: dict[str, Any]) -> None:
+def _print_details(listed: PrintedListing, table: pa.Table, form: Form, asked: dict[str, Any]) -> None:
     rows = (row for batch in table.to_batches() for row in batch.to_pylist(maps_as_pydicts="strict"))
     if form == "table":
         cells = ([_cell(value) for value in row.values()] for row in rows)
@@ -182,7 +182,7 @@ def _line_feed() -> BrokerCoreError:
     )
 
 
-def _json(asked: dict[str, Any], listed: ListedTopics) -> Iterator[bytes | memoryview]:
+def _json(asked: dict[str, Any], listed: PrintedListing) -> Iterator[bytes | memoryview]:
     from broker_core.listing import names_json_items
 
     yield f'{compact_json(asked)[:-1]},"topics":['.encode()
@@ -190,7 +190,7 @@ def _json(asked: dict[str, Any], listed: ListedTopics) -> Iterator[bytes | memor
     yield f"],{compact_json(listed.facts)[1:]}\n".encode()
 
 
-def _facts(listed: ListedTopics) -> list[str]:
+def _facts(listed: PrintedListing) -> list[str]:
     facts = [
         counted(len(listed.names), "topic") if listed.changed else "unchanged",
         f"hash {listed.topics_hash}" if listed.topics_hash else "no hash",

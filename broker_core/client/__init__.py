@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from broker_core.client.authentication import Basic, Tls, Token
 from broker_core.client.authentication import single_token as single_token  # for other parts of the core
 from broker_core.client.blocking_lookup_client import BlockingLookupClient
-from broker_core.client.client_tls import ClientTls
-from broker_core.client.errors import (
+from broker_core.client.client_errors import (
     ClientError,
     ConnectionLost,
     ConnectTimeout,
@@ -23,8 +22,9 @@ from broker_core.client.errors import (
 )
 
 # For other parts of the core.
-from broker_core.client.errors import is_of_identity as is_of_identity
-from broker_core.client.errors import server_error as server_error
+from broker_core.client.client_errors import is_of_identity as is_of_identity
+from broker_core.client.client_errors import server_error as server_error
+from broker_core.client.client_tls import ClientTls
 from broker_core.client.lookup_client import MAX_ANSWER as MAX_ANSWER
 from broker_core.client.lookup_client import LookupClient
 from broker_core.client.lookup_client import check_seconds as check_seconds

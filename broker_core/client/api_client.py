@@ -9,8 +9,8 @@ from typing import Any, Final, Literal, Self, TypeAlias
 from urllib.parse import quote, urlencode
 
 from broker_core.client.authentication import Authentication
+from broker_core.client.client_errors import OperationTimeout, UnexpectedAnswer
 from broker_core.client.client_tls import ClientTls
-from broker_core.client.errors import OperationTimeout, UnexpectedAnswer
 from broker_core.client.http.http_requests import HttpRequests, object_of, property_text
 from broker_core.client.lookup_client import check_seconds, credentials_of
 from broker_core.client.pulsar.lookup_session import default_client_version

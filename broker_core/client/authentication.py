@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
 
+from broker_core.client.client_errors import CredentialsFailed
 from broker_core.client.client_tls import ClientTls
-from broker_core.client.errors import CredentialsFailed
 from broker_core.client.pulsar.credentials import Credentials
 
 __all__ = ["Authentication", "Basic", "Source", "Tls", "Token", "single_token", "text_of"]

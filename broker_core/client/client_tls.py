@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
-from broker_core.client.errors import TlsFailed
+from broker_core.client.client_errors import TlsFailed
 
 __all__ = ["ClientTls"]
 
@@ -43,7 +43,7 @@ class ClientTls:
         """A context of TLS 1.2 or later. It reads files: call it in a thread.
 
         Files that changed are read again. If they cannot be used, the former context stays and :attr:`problem` says
-        why; without a former one :exc:`~broker_core.client.errors.TlsFailed` is raised.
+        why; without a former one :exc:`~broker_core.client.TlsFailed` is raised.
         """
         made = self._made
         stamp = tuple(map(_stamp, (self.ca, self.certificate, self.key)))

@@ -11,8 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Protocol, Self, TypeVar, cast
 
 from broker_core.client.authentication import Authentication, Tls
-from broker_core.client.client_tls import ClientTls
-from broker_core.client.errors import (
+from broker_core.client.client_errors import (
     ClientError,
     ConnectionLost,
     InvalidServiceUrl,
@@ -20,6 +19,7 @@ from broker_core.client.errors import (
     again,
     is_passing,
 )
+from broker_core.client.client_tls import ClientTls
 from broker_core.client.pulsar.credentials import Credentials
 from broker_core.client.pulsar.lookup_session import BrokerAddress, Watcher, default_client_version
 from broker_core.client.pulsar.pulsar_service import PulsarService

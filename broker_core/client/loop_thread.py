@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Final, TypeVar
 
-from broker_core.client.errors import ConnectionLost
+from broker_core.client.client_errors import ConnectionLost
 
 __all__ = ["LoopThread"]
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from broker_core.client.errors import (
+from broker_core.client.client_errors import (
     ClientError,
     ConnectionLost,
     InvalidServiceUrl,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any, Final
 
-from broker_core.client.errors import InvalidQuestion, UnexpectedAnswer
+from broker_core.client.client_errors import InvalidQuestion, UnexpectedAnswer
 from broker_core.client.topic_listing import TopicListing
 from broker_core.errors import InvalidListing, InvalidPattern
 from broker_core.names import DOMAINS, Mode, NamespaceName
@@ -70,7 +70,7 @@ class TopicsQuestion:
         Names that the server did not filter are filtered here; a hash that it did not send is computed, and compared
         with the question's. ``warnings`` are the server's; a pattern that matches nothing is looked at here too. Raises
         :exc:`~broker_core.errors.InvalidPattern` for a pattern that RE2 does not support, and
-        :exc:`~broker_core.client.errors.UnexpectedAnswer` for names of another namespace or mode.
+        :exc:`~broker_core.client.UnexpectedAnswer` for names of another namespace or mode.
         """
         if not changed:
             return TopicListing(

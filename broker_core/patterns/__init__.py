@@ -5,13 +5,13 @@ suffix (docs/reference/pulsar-behaviour.md#topics-patterns).
 """
 
 from broker_core.patterns.class_runs import class_run as class_run
-from broker_core.patterns.compile_with_re2 import MAX_LENGTH, compile_pattern
-from broker_core.patterns.compile_with_re2 import REMEMBERED as REMEMBERED
-from broker_core.patterns.compile_with_re2 import compile_now as compile_now
 from broker_core.patterns.matchless import no_match as no_match
 from broker_core.patterns.matchless import selecting_pattern
+from broker_core.patterns.pattern_compiler import MAX_LENGTH, compile_pattern
+from broker_core.patterns.pattern_compiler import REMEMBERED as REMEMBERED
+from broker_core.patterns.pattern_compiler import compile_now as compile_now
 from broker_core.patterns.quick_match import may_match as may_match
-from broker_core.patterns.refusal import refused_part as refused_part
+from broker_core.patterns.refused_patterns import refused_part as refused_part
 from broker_core.patterns.topics_pattern import TopicsPattern
 from broker_core.patterns.topics_pattern import real_pattern as real_pattern
 

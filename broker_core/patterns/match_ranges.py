@@ -7,7 +7,7 @@ from typing import Final
 import re2
 
 from broker_core.patterns.literals import Shape
-from broker_core.patterns.re2_engine import MAX_PROGRAM, anchored_text, engine_options
+from broker_core.patterns.re2_options import MAX_PROGRAM, anchored_text, engine_options
 
 __all__ = ["match_ranges"]
 

@@ -17,7 +17,7 @@ from broker_core.pipeline.answers.answer import Answer, RestTrace, Trace
 from broker_core.pipeline.pipeline import Pipeline
 from broker_core.pipeline.watchable import unfit_for_watches, unwatchable_pattern
 from broker_core.plugin_api import AnswerKey, ListerNotes, ListingRequest
-from broker_core.plugins import BehindFailed, ChainStep, PluginFailed, RefusedByPlugin, bounded
+from broker_core.plugins import ChainStep, PluginFailed, RefusedByPlugin, RestFailed, bounded
 
 __all__ = ["explain", "pattern_facts"]
 
@@ -76,7 +76,7 @@ async def explain(pipeline: Pipeline, request: ListingRequest, *, names: int = 0
         answer = await pipeline.answer(request, trace)
     except ListingFailed as failure:
         chain: Iterable[ChainStep] = trace.chain
-        if isinstance(failure, PluginFailed | BehindFailed | RefusedByPlugin) and not any(
+        if isinstance(failure, PluginFailed | RestFailed | RefusedByPlugin) and not any(
             step.answer in {"error", "refused"} for step in (*trace.gates, *trace.masks)
         ):
             chain = failure.steps  # as far as it went
@@ -94,7 +94,7 @@ async def explain(pipeline: Pipeline, request: ListingRequest, *, names: int = 0
             "code": failure.code.name,
             "cause": failure.cause.value,
             "plugin": failure.plugin,
-            "detail": failure.detail if isinstance(failure, PluginFailed | BehindFailed) else failure.message,
+            "detail": failure.detail if isinstance(failure, PluginFailed | RestFailed) else failure.message,
             "warnings": [*trace.false_claims, *_former_answers(pipeline, chain)],
             "ms": _ms(time.perf_counter() - started),
         }

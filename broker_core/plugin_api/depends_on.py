@@ -93,7 +93,7 @@ class Asks(Protocol):
     def host(self) -> str: ...
 
 
-class Asked(Protocol):
+class KeyedQuestion(Protocol):
     """The question (:class:`~broker_core.plugin_api.listing_request.ListingRequest`)."""
 
     @property
@@ -120,7 +120,7 @@ class AnswerKey:
     text: int = field(compare=False)
 
 
-def key_of(request: Asked, words: Collection[str], *more: Hashable) -> AnswerKey:
+def key_of(request: KeyedQuestion, words: Collection[str], *more: Hashable) -> AnswerKey:
     """The fields of ``request`` that ``words`` name, and ``more``: equal keys, equal answers."""
     text = 0
     parts: list[Hashable] = list(more)
@@ -136,7 +136,7 @@ def key_of(request: Asked, words: Collection[str], *more: Hashable) -> AnswerKey
     return AnswerKey(request.namespace, request.mode, tuple(parts), 2 * text)
 
 
-def question_text(request: Asked, words: frozenset[str]) -> str:
+def question_text(request: KeyedQuestion, words: frozenset[str]) -> str:
     """The fields of a question that ``words`` name as a text for people; equal texts, equal answers."""
     asker = request.asker
     names = [name for name in (asker.original_principal, asker.role) if name is not None]

@@ -9,11 +9,11 @@ from broker_core.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from broker_core.plugins.dispatcher import Dispatcher
     from broker_core.plugins.failures import (
-        BehindFailed,
         ChainStep,
         PluginFailed,
         PluginLoadError,
         RefusedByPlugin,
+        RestFailed,
     )
     from broker_core.plugins.former_answers import (
         FormerAnswer,
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "RESERVED",
-    "BehindFailed",
     "ChainStep",
     "Dispatcher",
     "FormerAnswer",
@@ -37,6 +36,7 @@ __all__ = [
     "PluginRegistry",
     "PluginSite",
     "RefusedByPlugin",
+    "RestFailed",
     "as_problems",
     "bounded",
     "chain_order",
@@ -51,7 +51,7 @@ __all__ = [
 __getattr__ = lazy_exports(
     __name__,
     {
-        "BehindFailed": ".failures",
+        "RestFailed": ".failures",
         "ChainStep": ".failures",
         "Dispatcher": ".dispatcher",
         "FormerAnswer": ".former_answers",

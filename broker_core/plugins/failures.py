@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from broker_core.errors import BrokerCoreError, Cause, ListingFailed, ServerError
 
-__all__ = ["BehindFailed", "ChainStep", "PluginFailed", "PluginLoadError", "RefusedByPlugin"]
+__all__ = ["ChainStep", "PluginFailed", "PluginLoadError", "RefusedByPlugin", "RestFailed"]
 
 
 class PluginLoadError(BrokerCoreError):
@@ -93,7 +93,7 @@ class RefusedByPlugin(ListingFailed):
         self.steps: tuple[ChainStep, ...] = ()
 
 
-class BehindFailed(ListingFailed):
+class RestFailed(ListingFailed):
     """The rest of the chain, which a plugin asked (``request.rest()``), failed: not its own failure, and final.
 
     It has the message of the failure of the later plugin; ``detail`` and ``steps`` are as for :class:`PluginFailed`.

@@ -10,7 +10,7 @@ from broker_core.service.audit import Action, Attempt, AuditRow, Outcome, fields
 from broker_core.service.catalog import AclReader, Catalog
 from broker_core.service.change import Changed, Changes, right_to
 from broker_core.service.failure_pace import FailurePace
-from broker_core.service.find import REFUSED_BY_ACLS, Asked, Find, Found, client_count
+from broker_core.service.find import REFUSED_BY_ACLS, Find, Found, TopicAsker, client_count
 from broker_core.service.following.change_watch import ChangeWatch
 from broker_core.service.following.follower import Change, ChangeEvent, Follower, Renderer
 from broker_core.service.following.listing_feed import ListingFeed
@@ -26,7 +26,7 @@ from broker_core.service.topic_imports import MOST_ASKED, MOST_BYTES, BodyTooLar
 
 if TYPE_CHECKING:
     from broker_core.service.cluster_edits import ClusterEdits
-    from broker_core.service.list_topics import ListTopics, TopicTables, off_loop_if_many
+    from broker_core.service.list_topics import ListingTables, ListTopics, off_loop_if_many
     from broker_core.service.logins import Logins, role_of
     from broker_core.service.stored_users import (
         LONGEST_PASSWORD,
@@ -48,7 +48,6 @@ __all__ = [
     "Admission",
     "Admitted",
     "Allowed",
-    "Asked",
     "Attempt",
     "AuditRow",
     "BodyTooLarge",
@@ -69,6 +68,7 @@ __all__ = [
     "ListTopics",
     "ListingFeed",
     "ListingFeeds",
+    "ListingTables",
     "LiveSession",
     "LoginAttempt",
     "Logins",
@@ -80,8 +80,8 @@ __all__ = [
     "QuotaTurn",
     "Quotas",
     "Renderer",
+    "TopicAsker",
     "TopicChange",
-    "TopicTables",
     "VisibleTopics",
     "Watcher",
     "check_password",
@@ -112,7 +112,7 @@ __getattr__ = lazy_exports(
         "ClusterEdits": ".cluster_edits",
         "ListTopics": ".list_topics",
         "Logins": ".logins",
-        "TopicTables": ".list_topics",
+        "ListingTables": ".list_topics",
         "VisibleTopics": ".visible_topics",
         "off_loop_if_many": ".list_topics",
         "role_of": ".logins",

@@ -12,7 +12,7 @@ from broker_core.catalog import CatalogError, Edit, TopicExists, TopicInvalid, T
 from broker_core.change_log import CatalogVersion
 from broker_core.errors import Cause, ListingFailed
 from broker_core.names import ListedNames, NamespaceName, TopicName
-from broker_core.service.find import Asked, Find
+from broker_core.service.find import Find, TopicAsker
 from broker_core.upstream.kafka import ClusterPlugin
 
 __all__ = ["ClusterEdits"]
@@ -46,7 +46,7 @@ class ClusterEdits:
     async def _edited(self, asker: Asker, edit: Edit, deadline: float | None) -> TopicWrite:
         topic = edit.topic
         there = await self._there(asker, topic)
-        (found,) = await self._find.by_name(Asked(asker=asker, action=None, deadline=deadline), [topic])
+        (found,) = await self._find.by_name(TopicAsker(asker=asker, action=None, deadline=deadline), [topic])
         if found.failure is not None:
             raise found.failure
         seen = there if found.exists else None

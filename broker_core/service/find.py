@@ -32,7 +32,7 @@ from broker_core.plugin_api import ListingRequest
 from broker_core.service.catalog import Catalog
 from broker_core.service.plugin_topics import Known, Memo, PluginTopics
 
-__all__ = ["REFUSED_BY_ACLS", "Asked", "Find", "Found", "client_count"]
+__all__ = ["REFUSED_BY_ACLS", "Find", "Found", "TopicAsker", "client_count"]
 
 #: Topics that are looked for at a time: a thread reads so many before others have their turn.
 _READ: Final = 500
@@ -43,12 +43,12 @@ _SLICE: Final = 25
 #: Partitions that clients can count: Java and Go read their number into a signed int.
 _MOST: Final = 2**31 - 1
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
-#: The failure of a topic that :attr:`Asked.allowed` refuses.
+#: The failure of a topic that :attr:`TopicAsker.allowed` refuses.
 REFUSED_BY_ACLS: Final = ListingFailed("", cause=Cause.DENIED)
 
 
 @dataclass(slots=True, kw_only=True)
-class Asked:
+class TopicAsker:
     """An asker and its right. One for each question, however many topics it names.
 
     Rules and gates are asked for ``action`` about each topic, or once about the namespace (``of_namespace``); ``None``
@@ -94,7 +94,7 @@ class _Search:
 
     def __init__(
         self,
-        asked: Asked,
+        asked: TopicAsker,
         topics: Sequence[TopicName],
         known: list[Known | None] | None = None,
         ids: Sequence[uuid.UUID] | None = None,
@@ -140,12 +140,12 @@ class Find:
         self._by_name: Final = (acls, rights, existence, masks)
         self._by_id: Final = (existence, masks, acls, rights)
 
-    async def by_name(self, asked: Asked, topics: Sequence[TopicName]) -> list[Found]:
+    async def by_name(self, asked: TopicAsker, topics: Sequence[TopicName]) -> list[Found]:
         """Topics of one namespace and domain, in their order; each may be a partition's name."""
         with one_line_of_denials():
             return await self._by_names(asked, topics)
 
-    async def _by_names(self, asked: Asked, topics: Sequence[TopicName]) -> list[Found]:
+    async def _by_names(self, asked: TopicAsker, topics: Sequence[TopicName]) -> list[Found]:
         rows: list[Found] = []
         for low in range(0, len(topics), _READ):
             await loop_turn().time()
@@ -160,7 +160,7 @@ class Find:
                 rows += map(partial(_plain_by_name, asked), some[start:end], read[start:end])
         return rows
 
-    async def by_id(self, asked: Asked, ids: Sequence[uuid.UUID]) -> list[Found]:
+    async def by_id(self, asked: TopicAsker, ids: Sequence[uuid.UUID]) -> list[Found]:
         """Topics by their ids, in their order."""
         listed: Mapping[uuid.UUID, tuple[TopicName, Known]] | None = None
         if asked.namespace is not None and self._is_listed_by_others(asked.namespace):
@@ -191,7 +191,9 @@ class Find:
             rows += found
         return rows
 
-    def now(self, asked: Asked, names: Sequence[TopicName], ids: Sequence[uuid.UUID]) -> list[Found] | None:
+    def now(
+        self, asked: TopicAsker, names: Sequence[TopicName], ids: Sequence[uuid.UUID]
+    ) -> list[Found] | None:
         """The result of :meth:`by_name`, or of :meth:`by_id` for ids, for a few topics of the question's namespace.
 
         ``None`` if that takes waiting.
@@ -211,7 +213,7 @@ class Find:
         rows = self._catalog.found_now(names)
         return None if rows is None else list(map(partial(_plain_by_name, asked), names, rows))
 
-    async def partitions(self, asked: Asked, topic: TopicName) -> int | None:
+    async def partitions(self, asked: TopicAsker, topic: TopicName) -> int | None:
         """The number of partitions of a topic for clients, 0 for one without; ``None`` for a missing topic.
 
         Raises :exc:`~broker_core.errors.ListingFailed`.
@@ -229,7 +231,7 @@ class Find:
                 await step(search)
         return search.found()
 
-    async def there(self, asked: Asked, topic: TopicName) -> Known:
+    async def there(self, asked: TopicAsker, topic: TopicName) -> Known:
         """The state of a topic for any asker, before rights and masks. Raises :exc:`ListingFailed`."""
         (known,) = await self._known(_Search(asked, [topic]), [topic])
         return known
@@ -341,7 +343,7 @@ class Find:
                 rows = await self._catalog.found(topics)
         return rows
 
-    def _request(self, asked: Asked, namespace: NamespaceName, domain: str) -> ListingRequest:
+    def _request(self, asked: TopicAsker, namespace: NamespaceName, domain: str) -> ListingRequest:
         return self._pipeline.topic_questions.request(
             namespace, domain, asked.asker, asked.wants, asked.deadline
         )
@@ -371,7 +373,7 @@ class Find:
 
     async def _of_ids(
         self,
-        asked: Asked,
+        asked: TopicAsker,
         ids: Sequence[uuid.UUID],
         listed: Mapping[uuid.UUID, tuple[TopicName, Known]] | None,
     ) -> dict[int, tuple[TopicName, Known | None]]:
@@ -392,7 +394,7 @@ class Find:
         return found
 
     async def _listed_ids(
-        self, asked: Asked, namespace: NamespaceName, ids: Sequence[uuid.UUID]
+        self, asked: TopicAsker, namespace: NamespaceName, ids: Sequence[uuid.UUID]
     ) -> Mapping[uuid.UUID, tuple[TopicName, Known]]:
         """The topics of ids, if plugins or brokers list the namespace: they may give ids with a listing alone."""
         wants = asked.wants | {"partitions", "topic_id"}
@@ -414,7 +416,7 @@ def client_count(topic: TopicName, partitions: int) -> int:
     return partitions
 
 
-def _plain_by_name(asked: Asked, topic: TopicName, row: tuple[TopicRecord | None, int]) -> Found:
+def _plain_by_name(asked: TopicAsker, topic: TopicName, row: tuple[TopicRecord | None, int]) -> Found:
     """Decide by name, if neither rules and gates nor masks are asked."""
     if asked.allowed is not None and not asked.allowed(topic):
         return Found(topic, False, 0, None, REFUSED_BY_ACLS)
@@ -424,7 +426,7 @@ def _plain_by_name(asked: Asked, topic: TopicName, row: tuple[TopicRecord | None
     return Found(topic, True, partitions, record)
 
 
-def _plain_by_id(asked: Asked, record: TopicRecord | None) -> Found:
+def _plain_by_id(asked: TopicAsker, record: TopicRecord | None) -> Found:
     """Decide by id, if neither rules and gates nor masks are asked."""
     if record is None or not _is_of(asked, record.name):
         return Found(None)
@@ -436,7 +438,7 @@ def _plain_by_id(asked: Asked, record: TopicRecord | None) -> Found:
     return Found(topic, True, record.partitions, record)
 
 
-def _is_of(asked: Asked, topic: TopicName) -> bool:
+def _is_of(asked: TopicAsker, topic: TopicName) -> bool:
     """Whether ids of this topic's kind are looked for."""
     only = asked.namespace
     return only is None or (topic.namespace == only and topic.domain == PERSISTENT)

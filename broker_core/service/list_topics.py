@@ -23,14 +23,14 @@ from broker_core.plugin_api import ListingRequest
 from broker_core.service.selection_masks import SelectionMasks, local_names
 from broker_core.service.visible_topics import Allowed, VisibleTopics
 
-__all__ = ["ListTopics", "TopicTables", "off_loop_if_many"]
+__all__ = ["ListTopics", "ListingTables", "off_loop_if_many"]
 
 _WANTS: Final = frozenset({"partitions", "topic_id"})
 #: Topics up to which columns are looked at on the event loop.
 _FEW: Final = 10_000
 
 
-class TopicTables(Protocol):
+class ListingTables(Protocol):
     """The tables of listings, of the catalogue (:class:`broker_core.catalog.CatalogLister`) or a cluster."""
 
     @property
@@ -50,7 +50,7 @@ class TopicTables(Protocol):
 class ListTopics:
     """Lists topics as tables; ``tables`` is ``None`` before a cluster, where plugins and brokers give all details."""
 
-    def __init__(self, pipeline: Pipeline, tables: TopicTables | None) -> None:
+    def __init__(self, pipeline: Pipeline, tables: ListingTables | None) -> None:
         self._pipeline = pipeline
         self._tables = tables
         #: By each namespace that was listed, how many topics have names that Kafka cannot have.

@@ -24,7 +24,7 @@ from broker_core.patterns import compile_pattern
 from broker_core.pipeline import Pipeline
 from broker_core.plugin_api import ListingRequest
 from broker_core.plugins import ChainStep, RefusedByPlugin
-from broker_core.service.find import Asked, Find
+from broker_core.service.find import Find, TopicAsker
 from broker_core.service.plugin_topics import Known
 
 __all__ = ["Step", "TopicChange", "Why", "why_listed"]
@@ -87,7 +87,7 @@ async def why_listed(pipeline: Pipeline, find: Find, question: ListingRequest, t
         steps.append(await _gates(pipeline, question))
     else:  # which nobody asks then
         steps.append(Step("gates", None, None, "not asked, since the rules deny it"))
-    asked = Asked(asker=asker, action=None, wants=_WANTS, deadline=question.deadline)
+    asked = TopicAsker(asker=asker, action=None, wants=_WANTS, deadline=question.deadline)
     try:
         known = await find.there(asked, base)
         twin = TopicName(_OTHER[base.domain], base.namespace, base.local)

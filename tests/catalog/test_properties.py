@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_core.catalog.errors import CatalogError
+from broker_core.catalog.catalog_errors import CatalogError
 from broker_core.catalog.properties import (
     MAX_PROPERTIES_BYTES,
     check_properties,

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from broker_core.catalog.errors import (
+from broker_core.catalog.catalog_errors import (
     CatalogError,
     PartitionCountRefused,
     PartitionedRefused,

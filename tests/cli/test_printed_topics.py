@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from broker_core.cli.printed_topics import FEW, Form, ListedTopics, print_change, print_topics
+from broker_core.cli.printed_topics import FEW, Form, PrintedListing, print_change, print_topics
 from broker_core.errors import BrokerCoreError
 from broker_core.names import Mode, NamespaceName
 from broker_core.redaction.printable_text import printable
@@ -22,7 +22,7 @@ LARGE = [f"persistent://public/default/topic-{number}" for number in range(FEW +
 
 def printed(capfd: pytest.CaptureFixture[str], names: Any, form: Form) -> str:
     capfd.readouterr()
-    listed = ListedTopics(names, filtered=True, changed=True, topics_hash="3b616a66")
+    listed = PrintedListing(names, filtered=True, changed=True, topics_hash="3b616a66")
     print_topics(listed, form, NAMESPACE, Mode.ALL)
     return capfd.readouterr().out
 
@@ -60,7 +60,7 @@ def test_details(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
             "properties": pa.array([[("region", "eu"), ("team", "a")], []], properties),
         }
     )
-    listed = ListedTopics([], True, True, "3b616a66", details=table)
+    listed = PrintedListing([], True, True, "3b616a66", details=table)
 
     def written(form: Form) -> bytes:
         print_topics(listed, form, NAMESPACE, Mode.ALL)
@@ -83,7 +83,7 @@ def test_details(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
 
 
 def test_an_arrow_stream(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    listed = ListedTopics(SMALL, filtered=True, changed=True, topics_hash="3b616a66")
+    listed = PrintedListing(SMALL, filtered=True, changed=True, topics_hash="3b616a66")
     print_topics(listed, "arrow", NAMESPACE, Mode.ALL)
     table = pa.ipc.open_stream(capfdbinary.readouterr().out).read_all()
     assert table.to_pydict() == {"name": SMALL}
@@ -112,7 +112,7 @@ def test_a_terminal_gets_nothing_that_it_would_obey(monkeypatch: pytest.MonkeyPa
             return True
 
     monkeypatch.setattr("sys.stdout", terminal := Terminal())
-    listed = ListedTopics(column(["x\x1b[31m", "t\nu"]), filtered=True, changed=True, topics_hash=None)
+    listed = PrintedListing(column(["x\x1b[31m", "t\nu"]), filtered=True, changed=True, topics_hash=None)
     print_topics(listed, "names", NAMESPACE, Mode.ALL)
     print_change("+", column(["x\x1b[31m"]), "names")
     assert terminal.getvalue() == "x\\x1b[31m\nt\\nu\n+ x\\x1b[31m\n"

@@ -7,7 +7,7 @@ import ssl
 import pytest
 
 from broker_core.client import ClientError, ConnectionLost, InvalidServiceUrl, TlsFailed
-from broker_core.client.errors import TlsCutShort
+from broker_core.client.client_errors import TlsCutShort
 from broker_core.client.opening_errors import opening_errors, tls_failure
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from broker_core.client import LookupClient, pattern_discovery
-from broker_core.client.errors import ConnectionLost
+from broker_core.client.client_errors import ConnectionLost
 from broker_core.client.pattern_discovery import PatternDiscovery, TopicsChange, namespace_of_pattern
 from broker_core.errors import InvalidPattern
 from broker_core.names import Mode

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from broker_core_spark.batch.build_errors import BatchError
 from broker_core_spark.batch.build_result import BuildResult
-from broker_core_spark.batch.errors import BatchError
 from broker_core_spark.batch.publish_gates import PublishGates
 from tests.interop.maven import PeerUnavailable
 from tests.interop.spark_tables import DeltaTable, IcebergTable, TopicTable, tables_session

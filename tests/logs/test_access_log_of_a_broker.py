@@ -11,7 +11,7 @@ import pytest
 
 from broker_core.broker import Broker
 from broker_core.client import LookupSession
-from broker_core.client.errors import ServerRefused
+from broker_core.client.client_errors import ServerRefused
 from broker_core.settings import Settings
 from tests.support.api_serving import api_served
 from tests.support.eventually import eventually

@@ -15,7 +15,7 @@ from broker_core.errors import ListingFailed
 from broker_core.names import TopicName
 from broker_core.patterns import TopicsPattern
 from broker_core.pipeline import Pipeline, Trace
-from broker_core.service import Asked, Find
+from broker_core.service import Find, TopicAsker
 from tests.support.eventually import eventually
 from tests.support.memory_lister import MemoryLister
 from tests.support.pipelines import made, request
@@ -115,7 +115,7 @@ async def test_lookups_of_a_topic_that_wait_for_each_other_are_of_one_principal(
         topics = {role: TopicName.parse(names_of(of(role))[0]) for role in roles}
         find = Find(m.pipeline, None)
         tasks = [
-            asyncio.create_task(find.partitions(Asked(asker=of(role)), topics[topic]))
+            asyncio.create_task(find.partitions(TopicAsker(asker=of(role)), topics[topic]))
             for role in roles
             for topic in ("a", "b", "c")
         ]

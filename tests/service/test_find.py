@@ -17,15 +17,15 @@ from broker_core.access.asker import Asker
 from broker_core.catalog import AsyncCatalog, CatalogUnusable
 from broker_core.errors import ListingFailed
 from broker_core.names import TopicName
-from broker_core.service import REFUSED_BY_ACLS, Asked, Found
+from broker_core.service import REFUSED_BY_ACLS, Found, TopicAsker
 from tests.support.finding import BASE, Finding, finding, topic
 from tests.support.pipelines import NAMESPACE
 from tests.support.plugins import PluginOf
 from tests.support.topic_plugins import hides
 
 
-def asked(**fields: Any) -> Asked:
-    return Asked(**{"asker": Asker(role="alice"), "namespace": NAMESPACE, **fields})
+def asked(**fields: Any) -> TopicAsker:
+    return TopicAsker(**{"asker": Asker(role="alice"), "namespace": NAMESPACE, **fields})
 
 
 def word(found: Found) -> str | Cause:

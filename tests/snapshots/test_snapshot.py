@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker_core.catalog.errors import PairRefused
+from broker_core.catalog.catalog_errors import PairRefused
 from broker_core.catalog.snapshots.load_snapshot import load_snapshot
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_files.import_file import import_topics

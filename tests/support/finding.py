@@ -14,7 +14,7 @@ from broker_core.access.asker import Asker
 from broker_core.catalog import AsyncCatalog, CatalogLister, SqliteCatalog, TopicRecord, import_topics
 from broker_core.memory.permits import Permits
 from broker_core.names import TopicName
-from broker_core.service import Asked, Find
+from broker_core.service import Find, TopicAsker
 from tests.support.memory_lister import MemoryLister
 from tests.support.pipelines import NAMESPACE, Made, made
 
@@ -37,7 +37,7 @@ class Finding:
 
     async def partitions(self, local: str, **asker: Any) -> int | None:
         """The answers to clients about one topic."""
-        return await self.find.partitions(Asked(asker=Asker(**asker)), topic(local))
+        return await self.find.partitions(TopicAsker(asker=Asker(**asker)), topic(local))
 
     def create(self, local: str, partitions: int = 0, **fields: Any) -> TopicRecord:
         return self.catalog.create(topic(local), partitions=partitions, **fields)

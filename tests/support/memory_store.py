@@ -11,7 +11,7 @@ from broker_core.access.asker import Asker
 from broker_core.errors import Cause, ListingFailed
 from broker_core.listing.hashes.topics_hash import topics_hash
 from broker_core.names import Mode, NamespaceName
-from broker_core.upstream.snapshots import SHARED, ListedTopics, View, Watcher
+from broker_core.upstream.snapshots import SHARED, StoreListing, View, Watcher
 
 __all__ = ["NAMES", "NAMESPACE", "OTHERS", "MemoryStore"]
 
@@ -46,7 +46,7 @@ class MemoryStore:
         mode: Mode,
         known_hash: str | None,
         admit: Callable[[int], Awaitable[None]],
-    ) -> ListedTopics:
+    ) -> StoreListing:
         assert namespace == self.namespace
         self.asked.append((view, mode, known_hash))
         names, error = list(self.names[mode]), self.error
@@ -55,10 +55,10 @@ class MemoryStore:
             raise error
         told = topics_hash(names)
         if told == known_hash:
-            return ListedTopics(None, told)
+            return StoreListing(None, told)
         column = pa.array(names, pa.large_string())
         await admit(column.nbytes)
-        return ListedTopics(column, told, column.nbytes)
+        return StoreListing(column, told, column.nbytes)
 
     async def allow(self, asker: Asker, namespace: NamespaceName) -> None:
         self.verdicts.append((asker.role, str(namespace)))

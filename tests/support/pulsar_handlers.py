@@ -18,7 +18,7 @@ from broker_core.servers.admission import RequestSlots
 from broker_core.servers.connection import Closing, Unasked
 from broker_core.servers.pulsar.catalog_lookups import CatalogLookups
 from broker_core.servers.pulsar.command_handler import PulsarCommandHandler, PulsarServices, Reply
-from broker_core.servers.pulsar.options import PulsarOptions
+from broker_core.servers.pulsar.pulsar_options import PulsarOptions
 from broker_core.servers.pulsar.small_answers import SmallAnswers
 from broker_core.service import Admission, Find
 from broker_core.wire.pulsar import commands

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import BinaryIO, Final
 
 from broker_core.catalog.bulk_changes.change_many_topics import TopicState, change_topics, topics_matching
-from broker_core.catalog.errors import TopicMissing
+from broker_core.catalog.catalog_errors import TopicMissing
 from broker_core.catalog.store.namespace_change import NamespaceChange
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_files.topic_file_reader import TopicLines
@@ -60,8 +60,8 @@ def delete_of_file(
     """Remove the topics of a file (:mod:`~.topic_file_reader`): all, or none if one is missing.
 
     A topic's own name removes it with all partitions; a partition's name, or a number of partitions, only those.
-    Raises :exc:`~broker_core.guards.MassDeletion`, :exc:`~broker_core.catalog.errors.TopicMissing` and
-    :exc:`~broker_core.catalog.errors.ImportRefused`.
+    Raises :exc:`~broker_core.guards.MassDeletion`, :exc:`~broker_core.catalog.TopicMissing` and
+    :exc:`~broker_core.catalog.ImportRefused`.
     """
     named: dict[tuple[int, str], str] = {}
     for chunk in TopicLines(namespace, source, odd=True):

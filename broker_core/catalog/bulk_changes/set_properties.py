@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from broker_core.catalog.bulk_changes.change_many_topics import TopicState, change_topics, topics_matching
-from broker_core.catalog.errors import CatalogError
+from broker_core.catalog.catalog_errors import CatalogError
 from broker_core.catalog.properties import checked_text, properties_of
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_decisions import adjustment
@@ -53,7 +53,7 @@ def set_properties(
     """Change a topic, named by its own name or by one of its partitions: all of its names.
 
     If the topic has the properties already, nothing changes, not even the version. Raises
-    :exc:`~broker_core.catalog.errors.TopicMissing`, and :exc:`CatalogError` for invalid properties.
+    :exc:`~broker_core.catalog.TopicMissing`, and :exc:`CatalogError` for invalid properties.
     """
     wanted.check()
     write = catalog.edit(name, adjustment(name, properties=wanted.of), dry_run=dry_run)

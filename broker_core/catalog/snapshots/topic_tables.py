@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 
 from broker_core.access import Asker
-from broker_core.catalog.errors import reading_catalog
+from broker_core.catalog.catalog_errors import reading_catalog
 from broker_core.catalog.snapshots.load_topic_table import load_topic_table
 from broker_core.catalog.snapshots.recent_changes import KeptSnapshots
 from broker_core.catalog.store.log_rows import LogSpan, read_span, read_version

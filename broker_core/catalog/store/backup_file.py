@@ -10,7 +10,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final
 
-from broker_core.catalog.errors import CatalogError
+from broker_core.catalog.catalog_errors import CatalogError
 
 __all__ = ["back_up", "backups_of", "room_for"]
 

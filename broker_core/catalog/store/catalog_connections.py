@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from broker_core.catalog.errors import CatalogBusy, CatalogError, CatalogReadOnly, sqlite_errors
+from broker_core.catalog.catalog_errors import CatalogBusy, CatalogError, CatalogReadOnly, sqlite_errors
 from broker_core.catalog.store.catalog_file import (
     NEW_MODE,
     Identity,
@@ -39,7 +39,7 @@ class CatalogConnections:
     """A catalogue's file, open for any thread.
 
     Synchronous, and safe to call from any thread. Opening makes the file, with the rights of ``mode``, if there is
-    none, unless ``create`` is false. It raises :exc:`~broker_core.catalog.errors.CatalogUnusable` for a file that is
+    none, unless ``create`` is false. It raises :exc:`~broker_core.catalog.CatalogUnusable` for a file that is
     not a catalogue. A file of an earlier release is read as it is; the first write migrates it (:meth:`migrate`).
 
     The next read or write notices that the file was replaced, and opens the new one (SQLite would go on with the old
@@ -153,7 +153,7 @@ class CatalogConnections:
 
         A copy is made beside it before, and kept. Every write does this first; a server does it when it starts. Raises
         :exc:`CatalogError` if no copy can be made, and
-        :exc:`~broker_core.catalog.errors.CatalogBusy`; then the file is as it was.
+        :exc:`~broker_core.catalog.CatalogBusy`; then the file is as it was.
         """
         self.notice()
         file = self._file
@@ -244,7 +244,7 @@ class CatalogConnections:
         """A transaction that makes the next version of a namespace; an error inside leaves everything as it was.
 
         A ``dry_run`` changes nothing, whatever is done inside. ``wait`` is how many seconds other writers may take
-        before it is a :exc:`~broker_core.catalog.errors.CatalogBusy`, instead of the time-out.
+        before it is a :exc:`~broker_core.catalog.CatalogBusy`, instead of the time-out.
         """
         if not dry_run:
             self.migrate()

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from broker_core.catalog.errors import CatalogUnusable, sqlite_errors
+from broker_core.catalog.catalog_errors import CatalogUnusable, sqlite_errors
 from broker_core.catalog.store.backup_file import backups_of
 from broker_core.catalog.store.schema import (
     APPLICATION_ID,

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from broker_core.catalog.errors import CatalogError, sqlite_errors
+from broker_core.catalog.catalog_errors import CatalogError, sqlite_errors
 from broker_core.catalog.store.load_columns import LoadedNames, load_names
 from broker_core.catalog.store.log_rows import read_catalog_id, read_changes
 from broker_core.change_log import CatalogVersion, Changes, Gap

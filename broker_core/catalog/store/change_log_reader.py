@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from broker_core.catalog.errors import reading_catalog
+from broker_core.catalog.catalog_errors import reading_catalog
 from broker_core.catalog.store.file_watch import FileWatch, WatchedVersions
 from broker_core.catalog.store.log_rows import (
     LogBound,

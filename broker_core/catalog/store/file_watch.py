@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import Callable
 from typing import Final, Generic, TypeVar
 
-from broker_core.catalog.errors import sqlite_errors
+from broker_core.catalog.catalog_errors import sqlite_errors
 from broker_core.catalog.store.catalog_file import Identity
 from broker_core.catalog.store.kafka_acls import any_acls, read_acl_version
 from broker_core.catalog.store.log_rows import RecentRows, read_catalog_id, read_recent, read_version

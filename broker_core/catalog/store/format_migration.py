@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from broker_core.catalog.errors import CatalogBusy, sqlite_errors
+from broker_core.catalog.catalog_errors import CatalogBusy, sqlite_errors
 from broker_core.catalog.store.backup_file import back_up, room_for
 from broker_core.catalog.store.catalog_file import check_format, connect, format_of
 from broker_core.catalog.store.schema import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import NamedTuple
 
-from broker_core.catalog.errors import reading_catalog
+from broker_core.catalog.catalog_errors import reading_catalog
 from broker_core.catalog.store.file_watch import FileWatch, WatchedVersions
 from broker_core.catalog.store.kafka_acls import any_acls, read_acl_version, read_acls
 from broker_core.catalog.store.kafka_rows import AclRow

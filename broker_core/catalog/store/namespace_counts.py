@@ -97,7 +97,7 @@ ALL_NAMES: Final = MeantNames()
 class NamespaceCounts:
     """Counts the namespaces of one catalogue. Synchronous, and safe to call from any thread.
 
-    Read errors are raised as :exc:`~broker_core.catalog.errors.CatalogError`.
+    Read errors are raised as :exc:`~broker_core.catalog.CatalogError`.
     """
 
     def __init__(self, catalog: SqliteCatalog) -> None:

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from broker_core.catalog.errors import CatalogError, TopicMissing
+from broker_core.catalog.catalog_errors import CatalogError, TopicMissing
 from broker_core.catalog.properties import check_properties
 from broker_core.catalog.store.catalog_state import CatalogState
 from broker_core.catalog.store.deleted_topics import DeletedTopic, deleted_topic
@@ -148,7 +148,7 @@ class SqliteCatalog(KafkaAdministration):
     ) -> TopicRecord:
         """Add a topic: a plain one, one of ``partitions``, or (by its name) a partition that a topic lacks.
 
-        Raises :exc:`TopicExists`, and :exc:`~broker_core.catalog.errors.PartitionRefused` for a partition that no topic
+        Raises :exc:`TopicExists`, and :exc:`~.catalog_errors.PartitionRefused` for a partition that no topic
         has room for.
         """
         after = self.edit(name, creation(name, partitions, properties)).after
@@ -166,7 +166,7 @@ class SqliteCatalog(KafkaAdministration):
         """Change a topic to what ``decide`` makes of its current state (:mod:`broker_core.catalog.topic_decisions`).
 
         ``require`` is called before with the topic of this name, or ``None``, in the same transaction, and may raise
-        :exc:`~broker_core.catalog.errors.PreconditionFailed`, say. ``dry_run`` is as for :meth:`changing`. If nothing
+        :exc:`~.catalog_errors.PreconditionFailed`, say. ``dry_run`` is as for :meth:`changing`. If nothing
         changes, or anything is raised, the version stays as it is.
         """
         (done,) = self.edit_many(name.namespace, [Edit(name, decide, require)], dry_run=dry_run)

@@ -7,7 +7,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator
 from typing import BinaryIO, Final, Literal
 
-from broker_core.catalog.errors import ExportRefused
+from broker_core.catalog.catalog_errors import ExportRefused
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_files.odd_names import WHITE_SPACE, begins_another_file, begins_object
 from broker_core.compact_json import compact_json
@@ -43,7 +43,7 @@ def export_topics(
 
     ``names`` has every listed name and nothing else; ``json`` has all details of the topics, with their ids.
     ``progress`` is called with the lines so far.
-    A name that the plain format cannot carry raises :exc:`~broker_core.catalog.errors.ExportRefused`, since an import
+    A name that the plain format cannot carry raises :exc:`~broker_core.catalog.ExportRefused`, since an import
     of the file would not give the same set, or would refuse it: :func:`has_odd_names` says whether there is one. Memory
     does not grow with the namespace.
     """

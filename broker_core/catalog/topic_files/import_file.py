@@ -14,7 +14,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import BinaryIO, Final, Literal
 
-from broker_core.catalog.errors import PairRefused, sqlite_errors
+from broker_core.catalog.catalog_errors import PairRefused, sqlite_errors
 from broker_core.catalog.store.deleted_topics import DELETED_IDS
 from broker_core.catalog.store.format_migration import bring_forward_for_a_dry_run, show_as_current
 from broker_core.catalog.store.log_rows import read_version
@@ -164,9 +164,9 @@ def import_topics(
     SQLite may keep in memory meanwhile; fewer of them make the import of a large file slower. ``allow`` may refuse
     topics. ``as_names`` reads a file that looks like JSON or CSV, or has odd names, as plain names.
 
-    Raises :exc:`~broker_core.catalog.errors.ImportRefused` with the invalid line,
-    :exc:`~broker_core.catalog.errors.PairRefused` for a topic beside a partition of its name with other properties,
-    :exc:`~.mass_deletion_guard.MassDeletion`, and :exc:`~broker_core.catalog.errors.CatalogBusy` if another process
+    Raises :exc:`~broker_core.catalog.ImportRefused` with the invalid line,
+    :exc:`~broker_core.catalog.PairRefused` for a topic beside a partition of its name with other properties,
+    :exc:`~.mass_deletion_guard.MassDeletion`, and :exc:`~broker_core.catalog.CatalogBusy` if another process
     writes for longer than the time-out; in each case the catalogue is as it was.
     """
     if not dry_run:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import BinaryIO, Final
 
-from broker_core.catalog.errors import PairRefused
+from broker_core.catalog.catalog_errors import PairRefused
 from broker_core.catalog.topic_files.topic_file_reader import UNTOLD, TopicInFile, TopicLines
 from broker_core.compact_json import compact_json
 from broker_core.names import ListedNames, NamespaceName, merge_listed, new_topic_ids
@@ -112,8 +112,8 @@ def stage_file(
     ``cache``: bytes of the table that are kept in memory, some 85 for each topic; the rest goes to the temporary file.
 
     ``has_partitions`` says whether the catalogue has partitions of a topic, by domain and local name.
-    Raises :exc:`~broker_core.catalog.errors.ImportRefused` with the invalid line, and
-    :exc:`~broker_core.catalog.errors.PairRefused`.
+    Raises :exc:`~broker_core.catalog.ImportRefused` with the invalid line, and
+    :exc:`~broker_core.catalog.PairRefused`.
     """
     connection.create_function("merge_staged", 2, _merge_staged, deterministic=True)
     connection.create_function("count_listed", 1, _count_listed, deterministic=True)

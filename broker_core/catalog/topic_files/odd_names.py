@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from broker_core.catalog.errors import NotNames
+from broker_core.catalog.catalog_errors import NotNames
 
 __all__ = ["WHITE_SPACE", "OddNames", "begins_another_file", "begins_object"]
 
@@ -35,7 +35,7 @@ def begins_object(name: str) -> bool:
 
 
 class OddNames:
-    """Checks the lines of one file of names, a chunk at a time. Raises :exc:`~broker_core.catalog.errors.NotNames`.
+    """Checks the lines of one file of names, a chunk at a time. Raises :exc:`~broker_core.catalog.NotNames`.
 
     A chunk is searched as a whole, not line by line.
     """

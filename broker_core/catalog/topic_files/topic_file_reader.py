@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, Final, NamedTuple
 
 from broker_core.bounds import MAX_REPLICATION
-from broker_core.catalog.errors import CatalogError, ImportRefused
+from broker_core.catalog.catalog_errors import CatalogError, ImportRefused
 from broker_core.catalog.properties import checked_text
 from broker_core.catalog.topic_files.local_or_full_name import topic_in_namespace
 from broker_core.catalog.topic_files.odd_names import OddNames

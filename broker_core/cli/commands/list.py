@@ -25,7 +25,7 @@ from broker_core.cli.options.question import (
     parse_namespace,
     parse_properties,
 )
-from broker_core.cli.printed_topics import FEW, Form, ListedTopics, print_topics, require_reader
+from broker_core.cli.printed_topics import FEW, Form, PrintedListing, print_topics, require_reader
 from broker_core.errors import BrokerCoreError
 from broker_core.service_addresses import HTTP_SCHEMES, PULSAR_SCHEMES, is_tls, service_addresses
 
@@ -169,7 +169,7 @@ async def _ask(
     properties: dict[str, str],
     timeout: float,
     given: GivenCredentials,
-) -> ListedTopics:
+) -> PrintedListing:
     """The answer of the server, from one connection and one request without retries."""
     from broker_core.client import LookupSession, TopicsQuestion
 
@@ -184,7 +184,7 @@ async def _ask(
     names = answer.topics if len(answer) <= FEW else answer.column()
     matched_by = f"pattern {'applied' if answer.filtered else 'not applied'} by the server"
     question = TopicsQuestion.of(namespace, mode, pattern, topics_hash, properties)
-    return ListedTopics(
+    return PrintedListing(
         names,
         answer.filtered,
         answer.changed,
@@ -205,7 +205,7 @@ async def _ask_over_http(
     timeout: float,
     given: GivenCredentials,
     columns: Sequence[str],
-) -> ListedTopics:
+) -> PrintedListing:
     """The answer over HTTP, with the given details; names are filtered here if the server does not do it."""
     import asyncio
 
@@ -238,7 +238,7 @@ async def _ask_over_http(
     finally:
         await service.close()
     matched_by = f"pattern applied by the {'server' if listing.filtered else 'client'}"
-    return ListedTopics(
+    return PrintedListing(
         listing.names,
         listing.filtered,
         listing.changed,
@@ -421,7 +421,7 @@ def _shown_namespaces(
         return None
 
 
-def _say_more(listed: ListedTopics, pattern: str | None) -> None:
+def _say_more(listed: PrintedListing, pattern: str | None) -> None:
     """Print notes on an answer that its names do not show."""
     from broker_core.cli.error_line import say
 

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
-from broker_core.client.errors import ConnectionLost, CredentialsFailed
+from broker_core.client.client_errors import ConnectionLost, CredentialsFailed
 from broker_core.client.pulsar.address_health import Address, AddressHealth, shown
 
 __all__ = ["AddressTurns"]
@@ -36,7 +36,7 @@ class AddressTurns:
 
     async def ask(self, ask: Callable[[Address], Awaitable[T]]) -> T:
         """The result of ``ask`` for the first address that answers at all. Raises
-        :exc:`~broker_core.client.errors.ConnectionLost` if none does, and any other error of ``ask``.
+        :exc:`~broker_core.client.ConnectionLost` if none does, and any other error of ``ask``.
         """
         await self._health.until_due()
         loop = asyncio.get_running_loop()

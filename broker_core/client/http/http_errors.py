@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import aiohttp
 
-from broker_core.client.errors import (
+from broker_core.client.client_errors import (
     ClientError,
     ConnectionLost,
     ConnectTimeout,

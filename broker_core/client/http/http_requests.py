@@ -13,8 +13,7 @@ from urllib.parse import urljoin, urlsplit
 import aiohttp
 from aiohttp import hdrs
 
-from broker_core.client.client_tls import ClientTls
-from broker_core.client.errors import (
+from broker_core.client.client_errors import (
     ConnectionLost,
     CredentialsFailed,
     HandshakeRefused,
@@ -22,6 +21,7 @@ from broker_core.client.errors import (
     InvalidServiceUrl,
     UnexpectedAnswer,
 )
+from broker_core.client.client_tls import ClientTls
 from broker_core.client.http.address_turns import AddressTurns
 from broker_core.client.http.http_errors import connection_error, refusal
 from broker_core.client.pulsar.address_health import Address, AddressHealth, shown

@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from aiohttp import hdrs
 
+from broker_core.client.client_errors import InvalidQuestion, UnexpectedAnswer
 from broker_core.client.client_tls import ClientTls
-from broker_core.client.errors import InvalidQuestion, UnexpectedAnswer
 from broker_core.client.http.http_errors import is_reason, refusal, wants_unfiltered
 from broker_core.client.http.http_requests import HttpRequests, HttpResponse, object_of, property_text
 from broker_core.client.http.names_of_body import details_of_arrow, names_of_arrow, names_of_json
@@ -58,7 +58,7 @@ class _Pages:
 
 class HttpService:
     """Its methods wait for an answer or an error, without a time-out of their own; they raise
-    :exc:`~broker_core.client.errors.ClientError`. A request that is cancelled closes its connection.
+    :exc:`~broker_core.client.ClientError`. A request that is cancelled closes its connection.
     """
 
     def __init__(

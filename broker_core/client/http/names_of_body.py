@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker_core.client.errors import UnexpectedAnswer
+from broker_core.client.client_errors import UnexpectedAnswer
 
 __all__ = ["details_of_arrow", "names_of_arrow", "names_of_json"]
 

@@ -20,7 +20,16 @@ from broker_core.client.kafka.configs import (
     ConfigType,
 )
 from broker_core.client.kafka.created_topics import CreateTopicsResult
-from broker_core.client.kafka.errors import (
+from broker_core.client.kafka.groups import (
+    GroupDescription,
+    GroupListing,
+    GroupMember,
+    OffsetAndMetadata,
+    TopicPartition,
+    TransactionDescription,
+    TransactionListing,
+)
+from broker_core.client.kafka.kafka_errors import (
     BrokerNotAvailableException,
     ClusterAuthorizationException,
     CoordinatorLoadInProgressException,
@@ -67,16 +76,7 @@ from broker_core.client.kafka.errors import (
     UnsupportedSaslMechanismException,
     UnsupportedVersionException,
 )
-from broker_core.client.kafka.errors import raise_for as raise_for
-from broker_core.client.kafka.groups import (
-    GroupDescription,
-    GroupListing,
-    GroupMember,
-    OffsetAndMetadata,
-    TopicPartition,
-    TransactionDescription,
-    TransactionListing,
-)
+from broker_core.client.kafka.kafka_errors import raise_for as raise_for
 from broker_core.client.kafka.logs import PartitionOffset, PartitionReassignment, ProducerState, ReplicaLog
 from broker_core.client.kafka.node_connection import LARGE_ANSWER as LARGE_ANSWER
 from broker_core.client.kafka.node_connection import ConnectionOptions as ConnectionOptions

@@ -9,8 +9,8 @@ from functools import partial
 from types import TracebackType
 from typing import Final, Self, overload
 
+from broker_core.client.client_errors import ConnectionLost
 from broker_core.client.client_tls import ClientTls
-from broker_core.client.errors import ConnectionLost
 from broker_core.client.kafka.asking import Asking, RetryOptions
 from broker_core.client.kafka.bootstrap import bootstrap_addresses
 from broker_core.client.kafka.calls import partitions as of_partitions

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from broker_core.client.errors import ClientError
+from broker_core.client.client_errors import ClientError
 from broker_core.client.kafka.cluster_connections import ClusterConnections
-from broker_core.client.kafka.errors import (
+from broker_core.client.kafka.kafka_errors import (
     NotControllerException,
     RebootstrapRequiredException,
     TimeoutException,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker_core.client.errors import InvalidServiceUrl
+from broker_core.client.client_errors import InvalidServiceUrl
 from broker_core.client.pulsar.address_health import Address
 from broker_core.service_addresses import service_addresses
 

@@ -7,9 +7,9 @@ import random
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Final, TypeVar
 
-from broker_core.client.errors import ClientError, ConnectionLost
+from broker_core.client.client_errors import ClientError, ConnectionLost
 from broker_core.client.kafka.cluster import Cluster
-from broker_core.client.kafka.errors import NotControllerException, raise_for
+from broker_core.client.kafka.kafka_errors import NotControllerException, raise_for
 from broker_core.client.kafka.node_connection import NodeConnection
 from broker_core.client.pulsar.address_health import Address
 from broker_core.wire.kafka import METADATA

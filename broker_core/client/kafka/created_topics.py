@@ -6,9 +6,9 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from broker_core.client.errors import ClientError
+from broker_core.client.client_errors import ClientError
 from broker_core.client.kafka.configs import Config
-from broker_core.client.kafka.errors import KafkaException, again
+from broker_core.client.kafka.kafka_errors import KafkaException, again
 from broker_core.client.kafka.results import Results
 
 __all__ = ["CreateTopicsResult", "CreatedTopic"]

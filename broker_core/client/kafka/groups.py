@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from broker_core.client.errors import ClientError
+from broker_core.client.client_errors import ClientError
 
 __all__ = [
     "GroupDescription",

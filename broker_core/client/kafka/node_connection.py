@@ -15,8 +15,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final, TypeAlias
 
-from broker_core.client.client_tls import ClientTls
-from broker_core.client.errors import (
+from broker_core.client.client_errors import (
     ClientError,
     ConnectionLost,
     ConnectTimeout,
@@ -24,7 +23,8 @@ from broker_core.client.errors import (
     TlsFailed,
     UnexpectedAnswer,
 )
-from broker_core.client.kafka.errors import UnsupportedVersionException, raise_for
+from broker_core.client.client_tls import ClientTls
+from broker_core.client.kafka.kafka_errors import UnsupportedVersionException, raise_for
 from broker_core.client.kafka.sasl import Sasl
 from broker_core.client.opening_errors import opening_errors, other_protocol, tls_failure
 from broker_core.client.pulsar.address_health import Address, shown
@@ -42,7 +42,7 @@ from broker_core.wire.kafka import (
     request_frame,
 )
 
-__all__ = ["LARGE_ANSWER", "Answer", "ConnectionOptions", "Hold", "NodeConnection", "ReadAnswer"]
+__all__ = ["LARGE_ANSWER", "ConnectionOptions", "Hold", "NodeConnection", "ReadAnswer", "VersionedAnswer"]
 
 _TLS_END: Final = 1.0  # seconds for the end of TLS when a connection is closed in an orderly way
 #: The advice about a port of another protocol.
@@ -83,7 +83,7 @@ class ConnectionOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class VersionedAnswer:
     """The value of an answer, and its version of the API."""
 
     version: int
@@ -196,7 +196,7 @@ class NodeConnection:
         hold: Hold | None = None,
         read: ReadAnswer = read_response,
         timeout: float | None = None,
-    ) -> Answer:
+    ) -> VersionedAnswer:
         """The answer to a request of the latest version that both sides understand, ``most`` at the latest.
 
         Fields that this version lacks are left out: ``least`` is the first version with all necessary fields. Raises
@@ -220,7 +220,7 @@ class NodeConnection:
         throttle = value.get("throttle_time_ms", 0)
         if throttle > 0:
             self._quiet_until = self._loop.time() + min(throttle / 1000, _MOST_PAUSE)
-        return Answer(version, value)
+        return VersionedAnswer(version, value)
 
     def abort(self, reason: ClientError) -> None:
         """Close at once; requests under way fail with ``reason``."""

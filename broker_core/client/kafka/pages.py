@@ -15,9 +15,9 @@ from collections.abc import (
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, TypeVar, overload
 
-from broker_core.client.errors import ClientError, UnexpectedAnswer
+from broker_core.client.client_errors import ClientError, UnexpectedAnswer
 from broker_core.client.kafka.asking import Asking
-from broker_core.client.kafka.errors import raise_for
+from broker_core.client.kafka.kafka_errors import raise_for
 from broker_core.client.kafka.node_connection import NodeConnection
 from broker_core.client.kafka.results import PagedBy, Results, complete
 from broker_core.wire.kafka import ZERO_ID, Api, Fields, order_of, ordered

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable, ItemsView, Iterable, Iterator, Mapping
 from typing import Generic, Literal, TypeAlias, TypeVar
 
-from broker_core.client.errors import ClientError, UnexpectedAnswer
-from broker_core.client.errors import again as again_of_client
-from broker_core.client.kafka.errors import KafkaException, again
+from broker_core.client.client_errors import ClientError, UnexpectedAnswer
+from broker_core.client.client_errors import again as again_of_client
+from broker_core.client.kafka.kafka_errors import KafkaException, again
 
 __all__ = ["PagedBy", "Results", "complete"]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from broker_core.client.authentication import Source, Token, text_of
-from broker_core.client.errors import ClientError, CredentialsFailed
-from broker_core.client.kafka.errors import SaslAuthenticationException
+from broker_core.client.client_errors import ClientError, CredentialsFailed
+from broker_core.client.kafka.kafka_errors import SaslAuthenticationException
 from broker_core.kafka.scram import ScramClientExchange, ScramError
 
 __all__ = ["OAuthBearer", "Plain", "Sasl", "SaslExchange", "Scram"]

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
 
-from broker_core.client.errors import ClientError, ConnectionLost, again, is_of_identity
+from broker_core.client.client_errors import ClientError, ConnectionLost, again, is_of_identity
 from broker_core.client.pulsar.address_health import Address, AddressHealth
 from broker_core.client.pulsar.connection_places import ConnectionPlaces
 from broker_core.client.pulsar.lookup_session import LookupSession

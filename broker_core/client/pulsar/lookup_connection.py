@@ -11,8 +11,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final, TypeAlias, cast
 
-from broker_core.client.client_tls import ClientTls
-from broker_core.client.errors import (
+from broker_core.client.client_errors import (
     ClientError,
     ConnectionLost,
     ConnectTimeout,
@@ -25,6 +24,7 @@ from broker_core.client.errors import (
     UnexpectedAnswer,
     server_error,
 )
+from broker_core.client.client_tls import ClientTls
 from broker_core.client.opening_errors import opening_errors, other_protocol, tls_failure
 from broker_core.client.pulsar.credentials import Credentials, OriginalPrincipal
 from broker_core.client.pulsar.topics_answer import TopicsAnswer, peek_request_id
@@ -41,11 +41,11 @@ from broker_core.wire.pulsar import (
     commands,
 )
 
-__all__ = ["Admit", "Answer", "LookupConnection", "OnUpdate"]
+__all__ = ["Admit", "LookupConnection", "OnUpdate", "RawAnswer"]
 
 #: The answer to a request: the command, decoded; but the answer to a listing as it came, for
 #: :class:`~broker_core.client.pulsar.topics_answer.TopicsAnswer` to read.
-Answer: TypeAlias = BaseCommand | bytes | memoryview
+RawAnswer: TypeAlias = BaseCommand | bytes | memoryview
 
 #: Waits until an answer of so many bytes may be read; the server is not read from meanwhile. Raising gives the answer
 #: up, and the connection with it.
@@ -63,7 +63,7 @@ _MAX_UNSENT: Final = 4 * 1024 * 1024  # bytes that a server may leave unread bef
 
 @dataclass(slots=True)
 class _Pending:
-    answer: asyncio.Future[Answer]
+    answer: asyncio.Future[RawAnswer]
     kind: int  # the type of command that answers
     admit: Admit | None
     admission: asyncio.Task[None] | None = None
@@ -240,7 +240,7 @@ class LookupConnection(asyncio.BufferedProtocol):
         *,
         timeout: float,
         admit: Admit | None = None,
-    ) -> Answer:
+    ) -> RawAnswer:
         """Send the frame that ``encode`` makes for a request id; returns the answer, a command of type ``kind``.
 
         ``timeout`` in seconds. ``admit`` is awaited before an answer of more than 64 KiB is read. Raises
@@ -398,7 +398,7 @@ class LookupConnection(asyncio.BufferedProtocol):
             return
         self._send(commands.auth_response(self.client_version, self._refreshed.method, made.result() or b""))
 
-    def _on_answer(self, request_id: int, kind: int, answer: Answer) -> None:
+    def _on_answer(self, request_id: int, kind: int, answer: RawAnswer) -> None:
         pending = self._pending.pop(request_id, None)
         if pending is None or pending.answer.done():
             self._unwanted.discard(request_id)

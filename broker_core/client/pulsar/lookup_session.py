@@ -9,16 +9,16 @@ from importlib.metadata import PackageNotFoundError, version
 from types import TracebackType
 from typing import Final, Protocol, Self, TypeAlias
 
-from broker_core.client.client_tls import ClientTls
-from broker_core.client.errors import (
+from broker_core.client.client_errors import (
     ClientError,
     ConnectionLost,
     ServerRefused,
     UnexpectedAnswer,
     server_error,
 )
+from broker_core.client.client_tls import ClientTls
 from broker_core.client.pulsar.credentials import Credentials, OriginalPrincipal
-from broker_core.client.pulsar.lookup_connection import Admit, Answer, LookupConnection
+from broker_core.client.pulsar.lookup_connection import Admit, LookupConnection, RawAnswer
 from broker_core.client.pulsar.service_url import ServiceUrl
 from broker_core.client.pulsar.topics_answer import TopicsAnswer
 from broker_core.errors import ServerError
@@ -110,8 +110,8 @@ class LookupSession:
     ``operation_timeout`` and ``keep_alive`` in seconds; ``max_frame`` bounds an answer, in bytes with its header (no
     bound by default); ``on_lost`` is called once the connection is no longer open. ``tls`` is for ``pulsar+ssl://``,
     with ``ClientTls()`` as default; ``original`` is the principal that a proxy asks for. Requests may run side by side.
-    A lost connection fails them with :exc:`~broker_core.client.errors.ConnectionLost` and stays lost: make another
-    session. All methods raise :exc:`~broker_core.client.errors.ClientError`.
+    A lost connection fails them with :exc:`~broker_core.client.ConnectionLost` and stays lost: make another
+    session. All methods raise :exc:`~broker_core.client.ClientError`.
     """
 
     def __init__(
@@ -359,7 +359,7 @@ class LookupSession:
 
         ``command`` is changed by that; ``admit`` is as in :meth:`get_topics`. The answer comes as the server sent it,
         with our request id, which means nothing; an ERROR is raised as
-        :exc:`~broker_core.client.errors.ServerRefused`.
+        :exc:`~broker_core.client.ServerRefused`.
         """
         row = LOOKUP_COMMANDS[command.type]
         body = row.request_body(command)
@@ -372,7 +372,7 @@ class LookupSession:
 
     async def _ask(
         self, encode: Encode, kind: int, timeout: float | None, admit: Admit | None = None
-    ) -> Answer:
+    ) -> RawAnswer:
         return await self._connected.request(
             encode, kind, timeout=self._operation_timeout if timeout is None else timeout, admit=admit
         )

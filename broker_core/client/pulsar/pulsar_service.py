@@ -7,8 +7,8 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
+from broker_core.client.client_errors import ConnectionLost, UnexpectedAnswer, is_passing
 from broker_core.client.client_tls import ClientTls
-from broker_core.client.errors import ConnectionLost, UnexpectedAnswer, is_passing
 from broker_core.client.pulsar.address_health import Address, AddressHealth, shown
 from broker_core.client.pulsar.connection_places import ConnectionPlaces
 from broker_core.client.pulsar.connection_pool import ConnectionPool, PoolOptions
@@ -36,7 +36,7 @@ _NEVER: Final = 1e9
 
 class PulsarService:
     """Its methods wait for an answer or an error, without a time-out of their own; they raise
-    :exc:`~broker_core.client.errors.ClientError`.
+    :exc:`~broker_core.client.ClientError`.
 
     One connection serves all requests to the service URL; brokers of redirects have one each while they are asked.
     """

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeAlias
 
-from broker_core.client.errors import InvalidServiceUrl, UnexpectedAnswer
+from broker_core.client.client_errors import InvalidServiceUrl, UnexpectedAnswer
 from broker_core.client.pulsar.service_url import ServiceUrl
 from broker_core.wire.pulsar import BaseCommand, CommandLookupTopicResponse
 
@@ -27,7 +27,7 @@ async def follow_redirects(
     """The answer to LOOKUP that names the broker, or refuses; ``redirected`` is called for each followed redirect.
     ``send`` is called for the service URL first, with ``None`` for ``authoritative``.
 
-    Raises what ``send`` raises, and :exc:`~broker_core.client.errors.UnexpectedAnswer` for a redirect that cannot be
+    Raises what ``send`` raises, and :exc:`~broker_core.client.UnexpectedAnswer` for a redirect that cannot be
     followed.
     """
     address: str | None = None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from broker_core.client.errors import InvalidServiceUrl
+from broker_core.client.client_errors import InvalidServiceUrl
 from broker_core.service_addresses import is_tls, service_addresses
 
 __all__ = ["ServiceUrl"]

@@ -3,7 +3,7 @@
 A listing of 1,000,000 topics is one message of 65 MB whose topics stand one after the other as ``0x12, length, name``.
 The starts of the records are found by comparing the whole body with 0x12 and checking that each record ends where the
 next begins; Arrow then makes a column of the names. Decoding by protobuf costs four times as much, in one piece and
-with the interpreter locked. A wrong answer is an :exc:`~broker_core.client.errors.UnexpectedAnswer`: a field twice,
+with the interpreter locked. A wrong answer is an :exc:`~broker_core.client.UnexpectedAnswer`: a field twice,
 text that is no UTF-8, "unchanged" beside topics.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Final, TypeAlias, cast
 
-from broker_core.client.errors import UnexpectedAnswer
+from broker_core.client.client_errors import UnexpectedAnswer
 from broker_core.counted import counted
 from broker_core.listing import TAG, MalformedFields, read_varint, walk_fields
 from broker_core.wire.pulsar import WARNING, BaseCommand

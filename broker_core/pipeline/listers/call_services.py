@@ -22,7 +22,7 @@ from broker_core.plugin_api import (
     key_of,
 )
 
-__all__ = ["ALL_CALLS", "CALLS", "Behind", "CallServices"]
+__all__ = ["ALL_CALLS", "CALLS", "CallServices", "RestCall"]
 
 #: How often one call of a plugin may ask the rest of the chain.
 CALLS: Final = 4
@@ -31,11 +31,11 @@ CALLS: Final = 4
 ALL_CALLS: Final = 64
 
 #: Asks the rest of the chain after a plugin.
-Behind: TypeAlias = Callable[[str | Same | None, Mapping[str, str] | Same], Awaitable[RestAnswer]]
+RestCall: TypeAlias = Callable[[str | Same | None, Mapping[str, str] | Same], Awaitable[RestAnswer]]
 
 
 @dataclass(frozen=True, slots=True)
-class _QuestionBehind:
+class _RestQuestion:
     """The fields that a key is made of, if the plugin replaced the pattern or the properties."""
 
     namespace: NamespaceName
@@ -67,7 +67,7 @@ class CallServices:
     plugin: str
     held: RequestMemory
     words: Callable[[], Collection[str]]
-    behind: Behind | None
+    behind: RestCall | None
     #: Called with what the answer depends on because of the call that begins.
     on_call: Callable[[Collection[str]], object]
     calls: _RestCalls = field(default_factory=_RestCalls)
@@ -132,7 +132,7 @@ class CallServices:
         """See :meth:`ListingRequest.key`."""
         _check(pattern, properties)
         request = self.request
-        asked = _QuestionBehind(
+        asked = _RestQuestion(
             request.namespace,
             request.mode,
             request.topics_pattern if isinstance(pattern, Same) else pattern,

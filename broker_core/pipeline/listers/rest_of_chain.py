@@ -15,7 +15,7 @@ from broker_core.pipeline.request.steps import applied_pattern, are_few, names_b
 from broker_core.pipeline.runs.worker_threads import Workers
 from broker_core.pipeline.verification.verify_details import CHECK_FACTOR, details_of
 from broker_core.plugin_api import DefaultLister, Lease, RestAnswer, Same
-from broker_core.plugins import BehindFailed, Dispatcher, PluginFailed
+from broker_core.plugins import Dispatcher, PluginFailed, RestFailed
 
 __all__ = ["RestOfChain"]
 
@@ -109,7 +109,7 @@ class RestOfChain:
             await memory.settle(selection, accepted.owned)
         except PluginFailed as failure:
             memory.close()
-            raise BehindFailed(failure) from failure
+            raise RestFailed(failure) from failure
         except BaseException:
             memory.close()
             raise

@@ -17,7 +17,7 @@ from broker_core.names import NamespaceName
 from broker_core.plugin_api import AnswerKind, ListingRequest, RequestServices, TopicListingResult
 from broker_core.plugins.call.hook_caller import HookCaller
 from broker_core.plugins.declared_dependencies import DeclaredDependencies
-from broker_core.plugins.failures import BehindFailed, ChainStep, PluginFailed
+from broker_core.plugins.failures import ChainStep, PluginFailed, RestFailed
 from broker_core.plugins.former_answers import LastAnswerKeeper, VersionedAnswerKeeper
 from broker_core.plugins.hooks.check_lister_answer import checked_answer, refusal_of
 from broker_core.plugins.hooks.versions import ToldVersions, VersionHook
@@ -115,7 +115,7 @@ class ListerHook:
         the version of each. Raises :exc:`~broker_core.plugins.failures.RefusedByPlugin` if a plugin refuses;
         :exc:`PluginFailed` if one fails whose ``on_failure`` is ``error``, or ``stale`` while ``memory`` has no answer
         of it. Errors that the broker itself raises to a plugin, and that it lets pass, are final: the
-        :exc:`~broker_core.errors.TooManyRequests` of ``request.reserve()``, the :exc:`BehindFailed` of
+        :exc:`~broker_core.errors.TooManyRequests` of ``request.reserve()``, the :exc:`RestFailed` of
         ``request.rest()``.
         """
         if not self._are_there:
@@ -150,7 +150,7 @@ class ListerHook:
                             answer, word, accepted, its_own = await asking
                             keeping = its_own and await self._versions.still(request, name, version, answer)
                             making.made(kept=keeping and keeps.keep(name, version, accepted))
-            except BehindFailed as failure:
+            except RestFailed as failure:
                 steps.append(ChainStep(name, "error", clock() - started, failure.detail))
                 failure.steps = (*steps, *not_asked(chain.listers[position + 1 :]))
                 raise

@@ -24,7 +24,7 @@ from broker_core.servers.kafka.request_metrics import RequestMetrics
 from broker_core.servers.kafka.sasl.mechanism_needs import check_mechanisms
 from broker_core.servers.kafka.server import KafkaServer
 from broker_core.servers.kafka.services import KafkaServices
-from broker_core.service import Admission, Catalog, Changes, Find, Logins, TopicTables
+from broker_core.service import Admission, Catalog, Changes, Find, ListingTables, Logins
 from broker_core.settings import KafkaSettings, Settings
 
 __all__ = ["kafka_server"]
@@ -43,7 +43,7 @@ def kafka_server(
     identify: Callable[[Asker], Asker] | None = None,
     clients: Clients | None = None,
     front: ClusterFront | None = None,
-    tables: TopicTables | None = None,
+    tables: ListingTables | None = None,
 ) -> KafkaServer:
     """The server of ``[kafka]``, which listens to nobody yet. ``changes`` is ``None`` before a cluster.
 

@@ -21,7 +21,7 @@ from broker_core.servers.kafka.caller import Caller
 from broker_core.servers.kafka.kept_answers import KeptRequest
 from broker_core.servers.kafka.page import Page
 from broker_core.servers.kafka.topic_pages import topics_of_page
-from broker_core.service import Allowed, ListTopics, TopicTables, VisibleTopics, off_loop_if_many
+from broker_core.service import Allowed, ListingTables, ListTopics, VisibleTopics, off_loop_if_many
 from broker_core.wire.kafka import Api, Encoded, Fields, RawRows
 from broker_core.wire.kafka.topic_fragments import Family, with_operations
 
@@ -50,7 +50,7 @@ class ListedTopics:
         self,
         pipeline: Pipeline,
         authorizer: Authorizer,
-        tables: TopicTables | None,
+        tables: ListingTables | None,
     ) -> None:
         self._pipeline = pipeline
         self._authorizer = authorizer

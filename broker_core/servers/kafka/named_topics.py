@@ -16,7 +16,7 @@ from broker_core.names import PERSISTENT, TopicName
 from broker_core.servers.kafka.authorizer import Authorizer
 from broker_core.servers.kafka.caller import Caller
 from broker_core.servers.kafka.row_error import code_of
-from broker_core.service import REFUSED_BY_ACLS, Asked, Find, Found
+from broker_core.service import REFUSED_BY_ACLS, Find, Found, TopicAsker
 from broker_core.wire.kafka import ZERO_ID, ErrorCode
 
 __all__ = ["NamedTopic", "NamedTopics"]
@@ -131,7 +131,7 @@ class NamedTopics:
         rules: str | None = None,
         *,
         of_ids: bool = False,
-    ) -> Asked:
+    ) -> TopicAsker:
         allowed: Callable[[TopicName], bool] | None = None
         if operation is not None and self._authorizer.enabled:
             allows = self._authorizer.allows
@@ -139,7 +139,7 @@ class NamedTopics:
             def allowed(topic: TopicName) -> bool:
                 return allows(caller, operation, ResourceType.TOPIC, topic.local)
 
-        return Asked(
+        return TopicAsker(
             asker=caller.asker,
             action=action,
             rules=rules,

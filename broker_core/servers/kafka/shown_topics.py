@@ -16,7 +16,7 @@ from broker_core.servers.kafka.authorizer import AllowAll
 from broker_core.servers.kafka.caller import Caller
 from broker_core.servers.kafka.catalog_authorizer import CatalogAuthorizer
 from broker_core.servers.kafka.listed_topics import ListedTopics
-from broker_core.service import TopicTables
+from broker_core.service import ListingTables
 from broker_core.settings import Settings
 
 __all__ = ["explain_kafka"]
@@ -57,5 +57,5 @@ async def explain_kafka(pipeline: Pipeline, settings: Settings, request: Listing
         }
 
 
-def _tables(pipeline: Pipeline) -> TopicTables | None:
+def _tables(pipeline: Pipeline) -> ListingTables | None:
     return pipeline.lister.topic_tables() if isinstance(pipeline.lister, CatalogLister) else None

@@ -8,7 +8,7 @@ from broker_core.memory import Keep
 from broker_core.names import TopicName
 from broker_core.pipeline import Pipeline
 from broker_core.servers.pulsar.lookup_access import ask_rights, topic_of
-from broker_core.service import Asked, Find
+from broker_core.service import Find, TopicAsker
 from broker_core.wire.pulsar import BaseCommand, FeatureFlags, commands
 
 __all__ = ["CatalogLookups", "missing", "not_found"]
@@ -36,7 +36,7 @@ class CatalogLookups:
             topic = topic_of(command)
         except InvalidName as error:
             return commands.refuse(command, ServerError.InvalidTopicName, str(error))
-        partitions = await self._find.partitions(Asked(asker=asker), topic)
+        partitions = await self._find.partitions(TopicAsker(asker=asker), topic)
         if partitions is None:
             return missing(command, topic)
         return commands.partitioned_metadata_response(command.partitionMetadata.request_id, partitions)

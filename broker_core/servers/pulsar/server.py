@@ -16,8 +16,8 @@ from broker_core.servers.connection import ClientConnection, ConnectionContext, 
 from broker_core.servers.pulsar.client_watchers import Watching
 from broker_core.servers.pulsar.command_handler import PulsarCommandHandler, PulsarServices
 from broker_core.servers.pulsar.lookup_service import LookupService
-from broker_core.servers.pulsar.options import PulsarOptions
 from broker_core.servers.pulsar.pattern_lookups import AskedPatterns
+from broker_core.servers.pulsar.pulsar_options import PulsarOptions
 from broker_core.servers.pulsar.refused_connection import RefusedConnections
 from broker_core.servers.pulsar.small_answers import SmallAnswers
 from broker_core.service import Admission, ListingFeeds, Quotas

@@ -26,7 +26,7 @@ import pyarrow as pa
 from broker_core.listing import NO_VALUE, Chunk, PropertyCodes, SortedForms, TextCrc
 from broker_core.names import DOMAINS, NamespaceName, column_data, hash_order_bytes
 from broker_core.snapshots.stored.column_file import ColumnFile
-from broker_core.snapshots.stored.refusals import Refused
+from broker_core.snapshots.stored.file_errors import RefusedFile
 
 __all__ = ["chunk_of", "file_of", "in_order"]
 
@@ -65,7 +65,7 @@ def chunk_of(
     columns: Mapping[str, pa.Buffer],
     facts: Mapping[str, int | str],
 ) -> Chunk:
-    """The chunk of a file. Raises :exc:`Refused` for columns that no chunk has."""
+    """The chunk of a file. Raises :exc:`RefusedFile` for columns that no chunk has."""
     domain, crc, size = (facts.get(key) for key in ("domain", "text_crc", "text_size"))
     if not (
         isinstance(domain, str)
@@ -75,17 +75,17 @@ def chunk_of(
         and 0 <= crc < 2**32
         and 0 < size < 2**48
     ):
-        raise Refused("its header has other facts than a chunk's")
+        raise RefusedFile("its header has other facts than a chunk's")
     fields, offsets = _column(columns, "fields", "offsets", rows)
     if not rows or not bool((offsets[1:] > offsets[:-1]).all()):
-        raise Refused("names without bytes")
+        raise RefusedFile("names without bytes")
     properties = {}
     for number, key in enumerate(property_keys):
         properties[key] = _property(columns, number, rows)
     chunk = Chunk(namespace, domain, fields, offsets, properties)
     head = f"{domain}://{namespace}/".encode()
     if not (chunk.name(0).startswith(head) and chunk.name(rows - 1).startswith(head)):
-        raise Refused("its names are of another namespace")
+        raise RefusedFile("its names are of another namespace")
     chunk.know_crc(TextCrc(crc, size))
     if "forms" in columns:
         chunk.know_forms(_forms(columns, rows))
@@ -117,10 +117,10 @@ def _numbers(columns: Mapping[str, pa.Buffer], name: str, kind: Any, count: int 
     """A column of numbers: read-only, and ``count`` of them if given."""
     buffer = columns.get(name)
     if buffer is None or buffer.size % np.dtype(kind).itemsize:
-        raise Refused(f"the column {name!r} is missing, or is no column of {np.dtype(kind)}")
+        raise RefusedFile(f"the column {name!r} is missing, or is no column of {np.dtype(kind)}")
     numbers = np.frombuffer(buffer, kind)
     if count is not None and len(numbers) != count:
-        raise Refused(f"the column {name!r} has {len(numbers)} numbers in place of {count}")
+        raise RefusedFile(f"the column {name!r} has {len(numbers)} numbers in place of {count}")
     return numbers
 
 
@@ -131,9 +131,9 @@ def _column(
     data = columns.get(text)
     offsets = _numbers(columns, ends, np.int64, None if count is None else count + 1)
     if data is None or not len(offsets):
-        raise Refused(f"the column {text!r} is missing")
+        raise RefusedFile(f"the column {text!r} is missing")
     if offsets[0] or int(offsets[-1]) != data.size or not bool((offsets[1:] >= offsets[:-1]).all()):
-        raise Refused(f"the offsets of the column {text!r} do not ascend within its bytes")
+        raise RefusedFile(f"the offsets of the column {text!r} do not ascend within its bytes")
     return data, offsets
 
 
@@ -143,7 +143,7 @@ def _texts(columns: Mapping[str, pa.Buffer], text: str, ends: str, count: int | 
     try:
         column.validate(full=True)
     except pa.ArrowException:
-        raise Refused(f"the column {text!r} is no UTF-8") from None
+        raise RefusedFile(f"the column {text!r} is no UTF-8") from None
     return column
 
 
@@ -151,7 +151,7 @@ def _property(columns: Mapping[str, pa.Buffer], number: int, rows: int) -> Prope
     codes = _numbers(columns, f"codes {number}", np.int32, rows)
     values = _texts(columns, f"values {number}", f"value_ends {number}")
     if len(codes) and not (int(codes.min()) >= NO_VALUE and int(codes.max()) < len(values)):
-        raise Refused(f"a code of the property number {number} stands for nothing")
+        raise RefusedFile(f"a code of the property number {number} stands for nothing")
     return PropertyCodes(codes, values)
 
 
@@ -164,5 +164,5 @@ def _forms(columns: Mapping[str, pa.Buffer], rows: int) -> SortedForms:
     if int(order.min()) >= 0 and int(order.max()) < rows:
         seen[order] = True
     if not seen.all():
-        raise Refused("the order of its forms is no permutation")
+        raise RefusedFile("the order of its forms is no permutation")
     return SortedForms(column, order)

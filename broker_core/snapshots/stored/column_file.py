@@ -26,7 +26,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from broker_core.counted import counted
 from broker_core.listing import extend_crc
-from broker_core.snapshots.stored.refusals import Refused
+from broker_core.snapshots.stored.file_errors import RefusedFile
 
 __all__ = ["LARGEST_FILE", "ColumnFile", "FileReference", "read_columns"]
 
@@ -104,7 +104,7 @@ class ColumnFile:
             digest.update(piece)
         size = sum(len(piece) for piece in self.pieces)
         if size > LARGEST_FILE or len(header) > _LARGEST_HEADER:
-            raise Refused(f"a chunk of {size} bytes is larger than a file may be")
+            raise RefusedFile(f"a chunk of {size} bytes is larger than a file may be")
         #: Its entry in the manifest.
         self.reference = FileReference(digest=digest.hexdigest()[:_DIGEST], size=size, rows=rows, crc=crc)
 
@@ -112,9 +112,9 @@ class ColumnFile:
 def read_columns(
     content: bytes, reference: FileReference
 ) -> tuple[dict[str, pa.Buffer], Mapping[str, int | str]]:
-    """The columns (views of ``content``) and the facts of a file. Raises :exc:`Refused` for any other content."""
+    """The columns (views of ``content``) and the facts of a file. Raises :exc:`RefusedFile` for any other content."""
     if len(content) != reference.size:
-        raise Refused(f"it has {len(content)} bytes in place of {reference.size}")
+        raise RefusedFile(f"it has {len(content)} bytes in place of {reference.size}")
     header, front = _header_of(content, reference)
     view = pa.py_buffer(content)
     columns: dict[str, pa.Buffer] = {}
@@ -122,12 +122,12 @@ def read_columns(
     for column in header.columns:
         start = front + column.at
         if column.name in columns or start % _ALIGNED or start + column.size > len(content):
-            raise Refused(f"the column {column.name!r} is twice, or not within the file")
+            raise RefusedFile(f"the column {column.name!r} is twice, or not within the file")
         if column.size and start < end:
-            raise Refused(f"the column {column.name!r} overlaps another one")
+            raise RefusedFile(f"the column {column.name!r} overlaps another one")
         columns[column.name] = view.slice(start, column.size)
         if extend_crc(0, memoryview(columns[column.name])) != column.crc:
-            raise Refused(f"the checksum of the column {column.name!r} is wrong")
+            raise RefusedFile(f"the checksum of the column {column.name!r} is wrong")
         end = max(end, start + column.size)
     return columns, header.facts
 
@@ -135,20 +135,20 @@ def read_columns(
 def _header_of(content: bytes, reference: FileReference) -> tuple[_Header, int]:
     """(the header, the offset of the columns)."""
     if len(content) < _PREFIX.size:
-        raise Refused("it is too short")
+        raise RefusedFile("it is too short")
     magic, length, crc = _PREFIX.unpack_from(content)
     if magic != _MAGIC:
-        raise Refused("it is of another kind or format")
+        raise RefusedFile("it is of another kind or format")
     text = content[_PREFIX.size : _PREFIX.size + length]
     if length > _LARGEST_HEADER or len(text) != length:
-        raise Refused("its header is not within the file")
+        raise RefusedFile("its header is not within the file")
     if crc != reference.crc or extend_crc(0, memoryview(text)) != crc:
-        raise Refused("the checksum of its header is wrong")
+        raise RefusedFile("the checksum of its header is wrong")
     try:
         header = _Header.model_validate_json(text)
     except ValidationError as error:
-        raise Refused(f"its header is wrong: {error.errors()[0]['msg']:.200}") from None
+        raise RefusedFile(f"its header is wrong: {error.errors()[0]['msg']:.200}") from None
     if header.rows != reference.rows:
-        raise Refused(f"it has {counted(header.rows, 'row')} in place of {reference.rows}")
+        raise RefusedFile(f"it has {counted(header.rows, 'row')} in place of {reference.rows}")
     front = _PREFIX.size + length
     return header, front + -front % _ALIGNED

@@ -17,7 +17,7 @@ from broker_core.errors import InvalidName
 from broker_core.listing import crc_text, extend_crc
 from broker_core.names import MAX_NAMESPACE, Mode, NamespaceName
 from broker_core.snapshots.stored.column_file import FileReference
-from broker_core.snapshots.stored.refusals import Refused
+from broker_core.snapshots.stored.file_errors import RefusedFile
 
 __all__ = ["FORMAT", "LARGEST_MANIFEST", "Manifest", "manifest_name"]
 
@@ -93,19 +93,19 @@ class Manifest(BaseModel):
 
     @classmethod
     def from_bytes(cls, content: bytes) -> Manifest:
-        """The manifest of a file's contents. Raises :exc:`Refused`."""
+        """The manifest of a file's contents. Raises :exc:`RefusedFile`."""
         line, _, text = content.partition(b"\n")
         words = line[:_LONGEST_LINE].decode("ascii", "replace").split(" ")
         if words[:2] != _KIND.split(" ") or len(words) != 5:
-            raise Refused("it is no manifest")
+            raise RefusedFile("it is no manifest")
         if words[2] != str(FORMAT):
-            raise Refused("it is of another format")
+            raise RefusedFile("it is of another format")
         if words[4] != str(len(text)) or words[3] != crc_text(extend_crc(0, memoryview(text))):
-            raise Refused("its size or its checksum is wrong")
+            raise RefusedFile("its size or its checksum is wrong")
         try:
             return cls.model_validate_json(text)
         except ValidationError as error:
-            raise Refused(f"it is wrong: {error.errors()[0]['msg']:.200}") from None
+            raise RefusedFile(f"it is wrong: {error.errors()[0]['msg']:.200}") from None
 
 
 def manifest_name(namespace: NamespaceName, mode: Mode, property_keys: Sequence[str], view: str = "") -> str:

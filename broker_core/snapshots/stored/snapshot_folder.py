@@ -9,7 +9,7 @@ and a verified map may change afterwards. Reading costs a copy, which takes as l
 are the ones in memory.
 
 The folder may be missing, full, read-only or removed at any time. Nothing here raises more than :exc:`OSError` and
-:exc:`~.refusals.Refused`.
+:exc:`~.refusals.RefusedFile`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from broker_core.quantities import format_size
-from broker_core.snapshots.stored.refusals import FolderUnusable, Refused
+from broker_core.snapshots.stored.file_errors import FolderUnusable, RefusedFile
 
 __all__ = ["SnapshotFolder", "StoredFile", "folder_beside"]
 
@@ -108,7 +108,7 @@ class SnapshotFolder:
             while len(content) < size:  # a network's file system may give less at a time
                 more = os.pread(file, size - len(content), len(content))
                 if not more:
-                    raise Refused(f"it ends after {len(content)} of {size} bytes")
+                    raise RefusedFile(f"it ends after {len(content)} of {size} bytes")
                 content += more
             return content
 
@@ -150,14 +150,14 @@ class SnapshotFolder:
             with self._opened() as folder:
                 os.utime(_checked(name), dir_fd=folder, follow_symlinks=False)
                 return True
-        except (OSError, Refused):
+        except (OSError, RefusedFile):
             return False
 
     def has(self, name: str, size: int) -> bool:
         """Whether there is a file of this name and size, and note that it is used now."""
         try:
             return self.sizes([name]) == [size] and self.touch(name)
-        except (OSError, Refused):
+        except (OSError, RefusedFile):
             return False
 
     def files(self) -> list[StoredFile]:
@@ -170,7 +170,7 @@ class SnapshotFolder:
                         status = entry.stat(follow_symlinks=False)
                         found.append(StoredFile(entry.name, status.st_size, status.st_mtime))
                 return found
-        except (OSError, Refused):
+        except (OSError, RefusedFile):
             return []
 
     def remove(self, name: str, *, unused_for: float = 0.0) -> bool:
@@ -182,13 +182,13 @@ class SnapshotFolder:
                     return False
                 os.unlink(name, dir_fd=folder)
                 return True
-        except (OSError, Refused):
+        except (OSError, RefusedFile):
             return False
 
 
 def _checked(name: str) -> str:
     if "/" in name or "\0" in name or name in {"", ".", ".."}:
-        raise Refused(f"{name!r:.100} is no name of a file")
+        raise RefusedFile(f"{name!r:.100} is no name of a file")
     return name
 
 
@@ -207,9 +207,9 @@ def _file(folder: int, name: str, largest: int) -> Iterator[tuple[int, int]]:
     try:
         status = os.fstat(file)
         if not stat.S_ISREG(status.st_mode):
-            raise Refused("it is no file")
+            raise RefusedFile("it is no file")
         if status.st_size > largest:
-            raise Refused(f"it has {status.st_size} bytes, more than {largest}")
+            raise RefusedFile(f"it has {status.st_size} bytes, more than {largest}")
         yield file, status.st_size
     finally:
         os.close(file)

@@ -26,8 +26,8 @@ from broker_core.listing import Chunk
 from broker_core.names import Mode, NamespaceName, system_topics_rule
 from broker_core.snapshots.stored.chunk_columns import chunk_of, file_of, in_order
 from broker_core.snapshots.stored.column_file import FileReference, read_columns
+from broker_core.snapshots.stored.file_errors import FileCounts, RefusedFile, reason_of
 from broker_core.snapshots.stored.manifest import Manifest, manifest_name
-from broker_core.snapshots.stored.refusals import FileCounts, Refused, reason_of
 from broker_core.snapshots.stored.snapshot_folder import SnapshotFolder, folder_beside
 from broker_core.snapshots.stored.sweep import read_manifest, stored_manifests, sweep
 
@@ -136,19 +136,19 @@ class StoredSnapshots:
         except FileNotFoundError:
             self._forget(name)
             return None
-        except (OSError, Refused) as error:
+        except (OSError, RefusedFile) as error:
             self._refuse(name, namespace, error)
             return None
         try:
             if manifest.name != name:
-                raise Refused("it is of another namespace")
+                raise RefusedFile("it is of another namespace")
             # Before permits are asked for by the manifest's sizes.
             if manifest.nbytes > _MOST_IN_MEMORY * manifest.size:
-                raise Refused(f"it says that {manifest.size} bytes take {manifest.nbytes} in memory")
+                raise RefusedFile(f"it says that {manifest.size} bytes take {manifest.nbytes} in memory")
             sizes = self._folder.sizes([file.name for file in manifest.files])
             if sizes != [file.size for file in manifest.files]:
-                raise Refused("its files are not there, or have other sizes")
-        except (OSError, Refused) as error:
+                raise RefusedFile("its files are not there, or have other sizes")
+        except (OSError, RefusedFile) as error:
             self._refuse(name, namespace, error)
             return None
         if not self._is_ours(manifest, catalog_id):
@@ -166,8 +166,8 @@ class StoredSnapshots:
                 reads = [readers.submit(self._chunk, namespace, file) for file in manifest.files]
             chunks = tuple(read.result() for read in reads)
             if not in_order(chunks) or not all(mode.lists(chunk.domain) for chunk in chunks):
-                raise Refused("its chunks do not follow each other")
-        except (OSError, Refused) as error:
+                raise RefusedFile("its chunks do not follow each other")
+        except (OSError, RefusedFile) as error:
             self._refuse(manifest.name, namespace, error)
             return None
         with self._lock:
@@ -182,11 +182,11 @@ class StoredSnapshots:
         try:
             columns, facts = read_columns(self._folder.read(file.name, file.size), file)
             return chunk_of(namespace, self._property_keys, file.rows, columns, facts)
-        except (OSError, Refused) as error:
+        except (OSError, RefusedFile) as error:
             if getattr(error, "errno", None) in _OF_THE_PROCESS:
                 raise
             self._folder.remove(file.name)  # a file of that size would not be written again
-            raise Refused(f"{file.name}: {reason_of(error)}") from error
+            raise RefusedFile(f"{file.name}: {reason_of(error)}") from error
 
     def stale(self, manifest: Manifest) -> None:
         """Drop a manifest of a state that the catalogue no longer knows."""
@@ -265,7 +265,7 @@ class StoredSnapshots:
             names = self._known_names()
             with self._lock:
                 names.add(manifest.name)
-        except (OSError, Refused, ValidationError) as error:
+        except (OSError, RefusedFile, ValidationError) as error:
             self.counts.add("write_failed")
             if not self._fails:  # once, until it works again
                 self._fails = True

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from broker_core.snapshots.stored.file_errors import RefusedFile
 from broker_core.snapshots.stored.manifest import LARGEST_MANIFEST, Manifest
-from broker_core.snapshots.stored.refusals import Refused
 from broker_core.snapshots.stored.snapshot_folder import SnapshotFolder, StoredFile
 
 __all__ = ["GRACE", "read_manifest", "stored_manifests", "sweep"]
@@ -24,7 +24,7 @@ _PART: Final = re.compile(r"\.[0-9a-f]{16}\.part")
 
 
 def read_manifest(folder: SnapshotFolder, name: str) -> Manifest:
-    """One manifest. Raises :exc:`Refused` and :exc:`OSError`."""
+    """One manifest. Raises :exc:`RefusedFile` and :exc:`OSError`."""
     return Manifest.from_bytes(folder.read(name, LARGEST_MANIFEST))
 
 
@@ -41,7 +41,7 @@ def _manifests(folder: SnapshotFolder, files: list[StoredFile]) -> list[tuple[St
                 manifest = read_manifest(folder, file.name)
                 # A copy under another name is of no use, and would be counted once more.
                 found.append((file, manifest if manifest.name == file.name else None))
-            except (OSError, Refused):
+            except (OSError, RefusedFile):
                 found.append((file, None))
     return found
 

@@ -25,7 +25,7 @@ from broker_core.names import Mode, NamespaceName
 from broker_core.upstream.kafka.client_identity import ClientIdentity, identity_of
 from broker_core.upstream.kafka.cluster_topics import ClusterTopics
 from broker_core.upstream.kafka.kafka_cluster import CONTROLLER, KafkaCluster
-from broker_core.upstream.snapshots import ListedTopics, View, Watcher
+from broker_core.upstream.snapshots import StoreListing, View, Watcher
 from broker_core.wire.kafka import CREATE_TOPICS, DELETE_TOPICS, METADATA, Api, ErrorCode, Fields, error_name
 from broker_core.wire.kafka.topic_fragments import PlacedAnswer, read_placed_answer
 
@@ -110,17 +110,17 @@ class KafkaTopicStore:
         mode: Mode,
         known_hash: str | None,
         admit: Callable[[int], Awaitable[None]],
-    ) -> ListedTopics:
+    ) -> StoreListing:
         """The names of all partitions, by Metadata for all topics of one node."""
         if mode is Mode.NON_PERSISTENT or namespace != self._namespace:
-            return ListedTopics(pa.array([], pa.large_string()), None)
+            return StoreListing(pa.array([], pa.large_string()), None)
         with _cluster_failures():
             async with asyncio.timeout(_LISTING):
                 return await self._listed(view, known_hash, admit)
 
     async def _listed(
         self, view: View, known_hash: str | None, admit: Callable[[int], Awaitable[None]]
-    ) -> ListedTopics:
+    ) -> StoreListing:
         identity = self._identity(view)
         kept = self._topics.setdefault(view, OrderedDict())
         former = next(reversed(kept.values()), None)
@@ -141,9 +141,9 @@ class KafkaTopicStore:
         while len(kept) > _KEPT:
             kept.popitem(last=False)
         if topics_hash == known_hash:
-            return ListedTopics(None, topics_hash)
+            return StoreListing(None, topics_hash)
         names = await asyncio.to_thread(topics.names)
-        return ListedTopics(names, topics_hash, names.nbytes)
+        return StoreListing(names, topics_hash, names.nbytes)
 
     async def _of_some_node(
         self, identity: ClientIdentity | None, admit: Callable[[int], Awaitable[None]], read: ReadAnswer

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from broker_core.upstream.pulsar.gateway_options import UpstreamOptions, gateway_mark
 from broker_core.upstream.pulsar.lookup_relay import LookupRelay
-from broker_core.upstream.pulsar.options import UpstreamOptions, gateway_mark
 from broker_core.upstream.pulsar.upstream_cluster import UpstreamCluster, UpstreamUnusable
 from broker_core.upstream.pulsar.upstream_connections import UpstreamConnections
 from broker_core.upstream.pulsar.upstream_lister import UpstreamLister

@@ -24,8 +24,8 @@ from broker_core.client import (
 from broker_core.errors import ServerError
 from broker_core.upstream.pulsar.broker_health import BrokerHealth
 from broker_core.upstream.pulsar.connector import Connector, IsProxy
+from broker_core.upstream.pulsar.gateway_options import UpstreamOptions
 from broker_core.upstream.pulsar.identity import Identities
-from broker_core.upstream.pulsar.options import UpstreamOptions
 
 __all__ = ["PROBE", "AddressWatch", "RefusesGateway", "probe"]
 

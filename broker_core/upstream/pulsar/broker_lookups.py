@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 from broker_core.access import Asker
 from broker_core.client import LookupSession, ServiceUrl, UnexpectedAnswer, broker_url, follow_redirects
 from broker_core.memory import PermitBudget
-from broker_core.upstream.pulsar.options import UpstreamOptions
+from broker_core.upstream.pulsar.gateway_options import UpstreamOptions
 from broker_core.upstream.pulsar.upstream_connections import UpstreamConnections
 from broker_core.wire.pulsar import LOOKUP_COMMANDS, BaseCommand, CommandLookupTopicResponse, LookupCommand
 

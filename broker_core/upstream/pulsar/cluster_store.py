@@ -10,11 +10,11 @@ from broker_core.access import Asker
 from broker_core.client import LookupSession, TopicsAnswer
 from broker_core.names import Mode, NamespaceName
 from broker_core.upstream.pulsar.broker_failures import broker_failures
+from broker_core.upstream.pulsar.gateway_options import UpstreamOptions
 from broker_core.upstream.pulsar.identity import Identities, Principal
-from broker_core.upstream.pulsar.options import UpstreamOptions
 from broker_core.upstream.pulsar.upstream_connections import UpstreamConnections
 from broker_core.upstream.pulsar.web_service import web_service
-from broker_core.upstream.snapshots import SHARED, ListedTopics, TopicUpdate, View, Watcher
+from broker_core.upstream.snapshots import SHARED, StoreListing, TopicUpdate, View, Watcher
 from broker_core.wire.pulsar import CommandWatchTopicUpdate
 
 __all__ = ["ClusterStore"]
@@ -69,7 +69,7 @@ class ClusterStore:
         mode: Mode,
         known_hash: str | None,
         admit: Callable[[int], Awaitable[None]],
-    ) -> ListedTopics:
+    ) -> StoreListing:
         """The topics of one domain, by GET_TOPICS_OF_NAMESPACE, or of all owners by the web service."""
         connections, identities = self._shared or (self._connections, self._identities)
         asker = _asker_of(view)
@@ -81,12 +81,12 @@ class ClusterStore:
                     connections, asker, namespace, mode, topics_hash=known_hash, admit=admit
                 )
                 if not answer.changed:
-                    return ListedTopics(None, answer.topics_hash)
+                    return StoreListing(None, answer.topics_hash)
                 large = answer.size > _LARGE
                 if large:
                     await admit(answer.size)
                 names = await asyncio.to_thread(answer.column) if large else answer.column()
-                return ListedTopics(names, answer.topics_hash, answer.size)
+                return StoreListing(names, answer.topics_hash, answer.size)
 
     async def watch(self, view: View, namespace: NamespaceName, watcher: Watcher) -> bool:
         """Watch by WATCH_TOPIC_LIST until the connection is lost. Raises :exc:`ListingFailed`."""
@@ -149,13 +149,13 @@ class ClusterStore:
 
     async def _of_owners(
         self, identities: Identities, principal: Principal, namespace: NamespaceName
-    ) -> ListedTopics:
+    ) -> StoreListing:
         service = web_service(self._options, identities.identity_of(principal), _MOST)
         try:
             names = await service.loaded_topics(str(namespace))
         finally:
             await service.close()
-        return ListedTopics(names, None, names.nbytes)
+        return StoreListing(names, None, names.nbytes)
 
 
 class _Updates:

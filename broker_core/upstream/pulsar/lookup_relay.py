@@ -26,7 +26,7 @@ from broker_core.errors import ServerError, lookup_code
 from broker_core.memory import Keep, Permit, PermitBudget, PermitError
 from broker_core.metrics import Metrics
 from broker_core.upstream.pulsar.broker_lookups import Admit, BrokerLookups
-from broker_core.upstream.pulsar.options import UpstreamOptions
+from broker_core.upstream.pulsar.gateway_options import UpstreamOptions
 from broker_core.upstream.pulsar.relay_metrics import RelayMetrics
 from broker_core.upstream.pulsar.relay_places import RelayPlaces
 from broker_core.upstream.pulsar.upstream_connections import UpstreamConnections

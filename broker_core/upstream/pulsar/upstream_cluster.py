@@ -29,9 +29,9 @@ from broker_core.upstream.pulsar.address_watch import AddressWatch, probe
 from broker_core.upstream.pulsar.broker_health import BrokerHealth
 from broker_core.upstream.pulsar.cluster_store import ClusterStore
 from broker_core.upstream.pulsar.connector import Connector, IsProxy
+from broker_core.upstream.pulsar.gateway_options import UpstreamOptions
 from broker_core.upstream.pulsar.identity import Identities, own_token
 from broker_core.upstream.pulsar.lookup_relay import LookupRelay
-from broker_core.upstream.pulsar.options import UpstreamOptions
 from broker_core.upstream.pulsar.upstream_connections import UpstreamConnections
 from broker_core.upstream.pulsar.upstream_lister import UpstreamLister
 from broker_core.upstream.pulsar.web_service import ClusterNamespaces, KnownNamespaces

@@ -23,8 +23,8 @@ from broker_core.client import (
 )
 from broker_core.upstream.pulsar.broker_health import BrokerHealth
 from broker_core.upstream.pulsar.connector import Connector
+from broker_core.upstream.pulsar.gateway_options import UpstreamOptions
 from broker_core.upstream.pulsar.identity import Identities, Principal
-from broker_core.upstream.pulsar.options import UpstreamOptions
 
 __all__ = ["CLOSED", "UpstreamConnections"]
 

@@ -22,7 +22,7 @@ from broker_core.plugin_api import (
     question_text,
 )
 from broker_core.upstream.pulsar.broker_failures import broker_failures
-from broker_core.upstream.pulsar.options import UpstreamOptions
+from broker_core.upstream.pulsar.gateway_options import UpstreamOptions
 from broker_core.upstream.pulsar.upstream_connections import UpstreamConnections
 from broker_core.upstream.snapshots import ONE_BROKER
 

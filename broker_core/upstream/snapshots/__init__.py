@@ -7,7 +7,7 @@ from broker_core.upstream.snapshots.snapshot_lister import ONE_BROKER, SnapshotL
 from broker_core.upstream.snapshots.snapshot_log import Place, SnapshotLog
 from broker_core.upstream.snapshots.topic_store import (
     SHARED,
-    ListedTopics,
+    StoreListing,
     TopicStore,
     TopicUpdate,
     View,
@@ -17,11 +17,11 @@ from broker_core.upstream.snapshots.topic_store import (
 __all__ = [
     "ONE_BROKER",
     "SHARED",
-    "ListedTopics",
     "LiveSnapshots",
     "Place",
     "SnapshotLister",
     "SnapshotLog",
+    "StoreListing",
     "TopicStore",
     "TopicUpdate",
     "View",

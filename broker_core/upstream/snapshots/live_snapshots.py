@@ -34,7 +34,7 @@ from broker_core.snapshots import CachedSnapshot, Snapshot, SnapshotCache, Store
 from broker_core.upstream.snapshots.name_moves import NameMoves, net_moves, snapshot_of
 from broker_core.upstream.snapshots.snapshot_log import MOST_STEP, MoveLogs, Place
 from broker_core.upstream.snapshots.stored_parts import Part, PartKey, Run, StoredParts
-from broker_core.upstream.snapshots.topic_store import ListedTopics, TopicStore, TopicUpdate, View
+from broker_core.upstream.snapshots.topic_store import StoreListing, TopicStore, TopicUpdate, View
 
 __all__ = ["DOMAINS_OF", "LiveSnapshots"]
 
@@ -386,7 +386,7 @@ class LiveSnapshots:
         return kept.snapshot
 
     async def _replaced(
-        self, key: PartKey, part: Part, run: Run, listed: ListedTopics, held: list[Permit]
+        self, key: PartKey, part: Part, run: Run, listed: StoreListing, held: list[Permit]
     ) -> Snapshot:
         """Keep what the store lists now in place of the former snapshot."""
         (namespace, _), domain = key

@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 from broker_core.access import Asker
 from broker_core.names import Mode, NamespaceName
 
-__all__ = ["SHARED", "ListedTopics", "TopicStore", "TopicUpdate", "View", "Watcher"]
+__all__ = ["SHARED", "StoreListing", "TopicStore", "TopicUpdate", "View", "Watcher"]
 
 #: A principal of listings: equal views have one listing. Its type is the store's own.
 View = Hashable
@@ -18,7 +18,7 @@ SHARED: Final = "shared"
 
 
 @dataclass(frozen=True, slots=True)
-class ListedTopics:
+class StoreListing:
     """A listing of a store: unchecked full names as an Arrow column, and its own hash of them.
 
     ``names`` is ``None`` if they still have the hash of the question.
@@ -73,7 +73,7 @@ class TopicStore(Protocol):
         mode: Mode,
         known_hash: str | None,
         admit: Callable[[int], Awaitable[None]],
-    ) -> ListedTopics:
+    ) -> StoreListing:
         """The topics of one domain, as of some moment after this was called.
 
         ``admit`` is awaited with the size of a large answer before that is read; its errors are raised here.

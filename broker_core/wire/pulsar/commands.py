@@ -14,6 +14,7 @@ from typing import Final
 from google.protobuf.message import DecodeError
 
 from broker_core.errors import ServerError
+from broker_core.wire.pulsar.error_answers import awaits_answer, refusal_in_own_form
 from broker_core.wire.pulsar.frames import FrameError, frame
 from broker_core.wire.pulsar.get_topics_response import get_topics_response_head
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import (
@@ -35,7 +36,6 @@ from broker_core.wire.pulsar.messages.pulsar_api_pb2 import (
     FeatureFlags,
     KeyValue,
 )
-from broker_core.wire.pulsar.refusals import awaits_answer, refusal_in_own_form
 
 __all__ = [
     "CONNECTION_REQUEST_ID",

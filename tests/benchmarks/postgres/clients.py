@@ -18,7 +18,7 @@ from typing import Final
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import compile_pattern
 from broker_core_postgres.listing.listing_sql import RowSource, first_page_statement
-from broker_core_postgres.listing.row_filter import make_row_filter
+from broker_core_postgres.listing.sql_conditions import make_row_conditions
 from tests.benchmarks.measure import percentile
 from tests.benchmarks.postgres.database import Filled
 from tests.benchmarks.wire_client import ERROR, PING, command_type, connect_frame, pong_frame, read_answer
@@ -151,9 +151,9 @@ def _statement(filled: Filled) -> str:
     """The plugin's own SQL with the parameters that pgbench makes up."""
     devices = filled.devices
     pattern = compile_pattern(devices.begins_with(devices.line_prefix(0)))
-    row_filter = make_row_filter(NamespaceName.parse(devices.namespace), Mode.PERSISTENT, pattern)
-    statement = first_page_statement(row_filter, RowSource(), _MOST_BYTES)
-    low, high = row_filter.bounds[0]
+    row_conditions = make_row_conditions(NamespaceName.parse(devices.namespace), Mode.PERSISTENT, pattern)
+    statement = first_page_statement(row_conditions, RowSource(), _MOST_BYTES)
+    low, high = row_conditions.bounds[0]
     made = {
         low: "(" + _LINE.format(end="-") + ")",
         high: "(" + _LINE.format(end=".") + ")",  # the character behind "-"

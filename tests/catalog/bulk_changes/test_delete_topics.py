@@ -6,7 +6,7 @@ import pytest
 
 from broker_core.catalog import SqliteCatalog
 from broker_core.catalog.bulk_changes.delete_topics import delete_matching, delete_of_file
-from broker_core.catalog.errors import ImportRefused, TopicMissing
+from broker_core.catalog.catalog_errors import ImportRefused, TopicMissing
 from broker_core.guards import Deletions, MassDeletion
 from tests.catalog.filled import NAMESPACE, all_names, bring
 

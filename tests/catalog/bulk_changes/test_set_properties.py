@@ -9,7 +9,7 @@ from broker_core.catalog.bulk_changes.set_properties import (
     set_properties,
     set_properties_of_matching,
 )
-from broker_core.catalog.errors import CatalogError, TopicMissing
+from broker_core.catalog.catalog_errors import CatalogError, TopicMissing
 from broker_core.names import TopicName
 from tests.catalog.filled import NAMESPACE, all_names, bring
 

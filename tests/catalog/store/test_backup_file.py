@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from broker_core.catalog.errors import CatalogError
+from broker_core.catalog.catalog_errors import CatalogError
 from broker_core.catalog.store.backup_file import back_up, backups_of, room_for
 from tests.catalog.old_files import old_file
 
@@ -105,7 +105,7 @@ LIMITED = """
 import resource, signal, sqlite3, sys
 from pathlib import Path
 from broker_core.catalog.store.backup_file import back_up
-from broker_core.catalog.errors import CatalogError
+from broker_core.catalog.catalog_errors import CatalogError
 
 path = Path(sys.argv[1])
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -135,7 +135,7 @@ UNPRIVILEGED = """
 import os, sqlite3, sys
 from pathlib import Path
 from broker_core.catalog.store.backup_file import back_up
-from broker_core.catalog.errors import CatalogError
+from broker_core.catalog.catalog_errors import CatalogError
 
 path = Path(sys.argv[1])
 source = sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from broker_core.catalog.errors import CatalogBusy, CatalogError, CatalogUnusable
+from broker_core.catalog.catalog_errors import CatalogBusy, CatalogError, CatalogUnusable
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.names import NamespaceName, TopicName
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from broker_core.catalog import SqliteCatalog
-from broker_core.catalog.errors import CatalogUnusable
+from broker_core.catalog.catalog_errors import CatalogUnusable
 from broker_core.catalog.store.catalog_file import connect, open_catalog_file
 from broker_core.catalog.store.schema import APPLICATION_ID, SCHEMA_VERSION
 from broker_core.names import TopicName

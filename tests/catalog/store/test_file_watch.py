@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from broker_core.catalog.errors import CatalogError
+from broker_core.catalog.catalog_errors import CatalogError
 from broker_core.catalog.store.file_watch import FileWatch
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.names import NamespaceName, TopicName

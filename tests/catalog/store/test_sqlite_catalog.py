@@ -10,7 +10,7 @@ import pytest
 
 from broker_core.catalog.bulk_changes.delete_topics import delete_matching
 from broker_core.catalog.bulk_changes.set_properties import PropertiesChange, set_properties_of_matching
-from broker_core.catalog.errors import (
+from broker_core.catalog.catalog_errors import (
     CatalogBusy,
     PartitionRefused,
     PreconditionFailed,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from broker_core.catalog.errors import NameCollides, TopicExists, TopicMissing
+from broker_core.catalog.catalog_errors import NameCollides, TopicExists, TopicMissing
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.store.topic_edits import Edit, edit_each
 from broker_core.catalog.topic_decisions import creation, deletion

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker_core.catalog.errors import ExportRefused, PairRefused
+from broker_core.catalog.catalog_errors import ExportRefused, PairRefused
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_decisions import creation
 from broker_core.catalog.topic_files.export_file import ExportFormat, export_topics, has_odd_names

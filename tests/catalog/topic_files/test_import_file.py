@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker_core.catalog.errors import CatalogBusy, CatalogUnusable, ImportRefused, PairRefused
+from broker_core.catalog.catalog_errors import CatalogBusy, CatalogUnusable, ImportRefused, PairRefused
 from broker_core.catalog.store.namespace_change import LogBounds
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_files.import_file import ImportReport, import_topics

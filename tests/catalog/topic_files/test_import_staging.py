@@ -6,7 +6,7 @@ import sqlite3
 
 import pytest
 
-from broker_core.catalog.errors import PairRefused
+from broker_core.catalog.catalog_errors import PairRefused
 from broker_core.catalog.topic_files.import_staging import Staged, stage_file
 from broker_core.catalog.topic_files.topic_file_reader import UNTOLD
 from broker_core.names import NamespaceName

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from broker_core.catalog.errors import NotNames
+from broker_core.catalog.catalog_errors import NotNames
 from tests.catalog.topic_files.test_topic_file_reader import Dripping, names_of, refused
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_core.catalog.errors import CatalogError, ImportRefused
+from broker_core.catalog.catalog_errors import CatalogError, ImportRefused
 from broker_core.catalog.topic_files.topic_file_reader import (
     CHUNK_BYTES,
     MAX_LINE_BYTES,

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from broker_core.client import HandshakeRefused
-from broker_core.client.errors import is_passing
+from broker_core.client.client_errors import is_passing
 from broker_core.client.http.http_errors import refusal
 from broker_core.errors import Cause, ServerError
 

@@ -8,7 +8,7 @@ import pytest
 
 from broker_core.client import ClientError, ConnectionLost, UnexpectedAnswer
 from broker_core.client.kafka.asking import Asking, RetryOptions
-from broker_core.client.kafka.errors import (
+from broker_core.client.kafka.kafka_errors import (
     NotControllerException,
     RebootstrapRequiredException,
     TimeoutException,

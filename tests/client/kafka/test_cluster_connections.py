@@ -8,7 +8,7 @@ import pytest
 
 from broker_core.client import ConnectionLost
 from broker_core.client.kafka.cluster_connections import ClusterConnections
-from broker_core.client.kafka.errors import NotControllerException, RebootstrapRequiredException
+from broker_core.client.kafka.kafka_errors import NotControllerException, RebootstrapRequiredException
 from broker_core.client.kafka.node_connection import ConnectionOptions, NodeConnection
 from broker_core.wire.kafka import LIST_TOPICS, METADATA, SASL_HANDSHAKE, Fields
 from tests.support.eventually import eventually

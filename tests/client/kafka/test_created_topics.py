@@ -4,7 +4,7 @@ import pytest
 
 from broker_core.client.kafka.configs import Config
 from broker_core.client.kafka.created_topics import CreatedTopic, CreateTopicsResult
-from broker_core.client.kafka.errors import (
+from broker_core.client.kafka.kafka_errors import (
     TopicAuthorizationException,
     TopicExistsException,
     UnsupportedVersionException,

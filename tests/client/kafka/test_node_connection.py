@@ -16,7 +16,7 @@ from broker_core.client import (
     TlsFailed,
     UnexpectedAnswer,
 )
-from broker_core.client.kafka.errors import (
+from broker_core.client.kafka.kafka_errors import (
     RebootstrapRequiredException,
     SaslAuthenticationException,
     UnsupportedSaslMechanismException,

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from broker_core.client import ClientError, ConnectionLost
-from broker_core.client.kafka.errors import TopicExistsException
+from broker_core.client.kafka.kafka_errors import TopicExistsException
 from broker_core.client.kafka.results import Results
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 import pytest
 
 from broker_core.client import CredentialsFailed
-from broker_core.client.kafka.errors import SaslAuthenticationException
+from broker_core.client.kafka.kafka_errors import SaslAuthenticationException
 from broker_core.client.kafka.sasl import OAuthBearer, Plain, Sasl, Scram
 from broker_core.kafka.scram.credentials import derive_credential
 from broker_core.kafka.scram.exchange import ScramExchange

@@ -7,7 +7,7 @@ from collections.abc import Awaitable
 
 import pytest
 
-from broker_core.client.errors import ConnectionLost, CredentialsFailed
+from broker_core.client.client_errors import ConnectionLost, CredentialsFailed
 from broker_core.client.pulsar.credentials import Credentials, OriginalPrincipal
 from broker_core.client.pulsar.lookup_connection import LookupConnection
 from broker_core.wire.pulsar import commands

@@ -8,7 +8,7 @@ import struct
 import pytest
 
 from broker_core.client import Credentials
-from broker_core.client.errors import (
+from broker_core.client.client_errors import (
     ConnectionLost,
     CredentialsFailed,
     HandshakeRefused,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker_core.client.errors import InvalidServiceUrl
+from broker_core.client.client_errors import InvalidServiceUrl
 from broker_core.client.pulsar.service_url import ServiceUrl
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_core.client.errors import UnexpectedAnswer
+from broker_core.client.client_errors import UnexpectedAnswer
 from broker_core.client.pulsar.topics_answer import TopicsAnswer, peek_request_id
 from broker_core.listing.fields.search_fields import search_fields
 from broker_core.listing.fields.topic_field import topic_field

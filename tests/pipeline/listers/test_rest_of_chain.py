@@ -18,7 +18,7 @@ from broker_core.errors import ListingFailed, ServerError, TooManyRequests
 from broker_core.listing.listing import data_of
 from broker_core.names import NamespaceName
 from broker_core.pipeline import Trace
-from broker_core.plugins import BehindFailed
+from broker_core.plugins import RestFailed
 from broker_core.settings import LimitsSettings
 from tests.support.chain_plugins import A, B, C, asks, fails, lists, lists_nothing, success
 from tests.support.clock import AGES, time_passes
@@ -112,7 +112,7 @@ async def test_a_failure_behind_is_final_and_not_that_of_the_plugin_that_asks(
             told = "no memory" if behind is None else "plugin 'b'"
             assert told in failed.value.message
             if failed.value.plugin == "b":
-                assert isinstance(failed.value, BehindFailed)
+                assert isinstance(failed.value, RestFailed)
                 assert [step.plugin for step in failed.value.steps] == ["a", "b"]
         calls = m.pipeline.dispatcher.describe()[0]["calls"]["list_topics"]
         assert (calls["failures"], calls["breaker"]) == ({}, "closed")
@@ -138,7 +138,7 @@ async def test_a_group_of_what_is_behind_is_final_too() -> None:
 
     plugins = {"a": PluginOf(list_topics=broker_core_list_topics), "b": fails(OSError())}
     async with made(plugins=plugins, tables={"a": {"on_failure": "next"}}) as m:
-        with pytest.raises(BehindFailed, match="plugin 'b' failed: OSError"):
+        with pytest.raises(RestFailed, match="plugin 'b' failed: OSError"):
             await m.ask()
 
 

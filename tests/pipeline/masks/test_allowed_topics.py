@@ -19,7 +19,7 @@ from broker_core.broker import Broker
 from broker_core.catalog import SqliteCatalog
 from broker_core.client import Basic, ServerRefused
 from broker_core.client.kafka import AdminClient, Plain
-from broker_core.client.kafka.errors import (
+from broker_core.client.kafka.kafka_errors import (
     ClusterAuthorizationException,
     TopicAuthorizationException,
     UnknownTopicOrPartitionException,

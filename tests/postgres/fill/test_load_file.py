@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from broker_core.catalog import SqliteCatalog, creation, export_topics, topic_id_text
-from broker_core.catalog.errors import ImportRefused
+from broker_core.catalog.catalog_errors import ImportRefused
 from broker_core.catalog.topic_files import topic_file_reader as lines_module
 from broker_core.names import NamespaceName, TopicName
 from broker_core.names.partition_suffix import partitioned_local_name

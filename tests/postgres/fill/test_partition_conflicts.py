@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker_core.catalog.errors import PairRefused
+from broker_core.catalog.catalog_errors import PairRefused
 from broker_core.catalog.topic_files import topic_file_reader as lines_module
 from broker_core.names import NamespaceName
 from broker_core.plugin_cli import Deletions

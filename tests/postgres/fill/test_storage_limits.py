@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker_core.catalog.errors import CatalogError
+from broker_core.catalog.catalog_errors import CatalogError
 from broker_core.names import NamespaceName
 from broker_core_postgres.fill.storage_limits import first_too_long, longest_local_name, storable_properties
 

@@ -17,7 +17,7 @@ from broker_core_postgres.fill import merge
 from broker_core_postgres.fill.load_file import load_topics
 from broker_core_postgres.fill.trigram_part import begin_part, end_part
 from broker_core_postgres.listing.listing_sql import RowSource, first_page_statement
-from broker_core_postgres.listing.row_filter import make_row_filter
+from broker_core_postgres.listing.sql_conditions import make_row_conditions
 from broker_core_postgres.schema.migrate import migrate
 from broker_core_postgres.schema.trigram_index import IndexParts, read_parts
 from broker_core_postgres.service import SESSION
@@ -38,11 +38,11 @@ def _file(names: int = _MANY, prefix: str = "topic") -> io.BytesIO:
 
 async def _found(connection: Any, namespace: str, infix: str, parts: IndexParts | None = None) -> int:
     """The names with an infix, found by the trigram indexes alone, as listings find them."""
-    row_filter = make_row_filter(
+    row_conditions = make_row_conditions(
         NamespaceName.parse(namespace), Mode.ALL, compile_pattern(f".*{infix}.*"), trigrams=True
     )
     source = RowSource(parts=await read_parts(connection) if parts is None else parts)
-    statement = first_page_statement(row_filter, source, 1 << 24)
+    statement = first_page_statement(row_conditions, source, 1 << 24)
     explained = await connection.fetchval(f"EXPLAIN (FORMAT JSON) {statement.text}", *statement.arguments)
     used = set(re.findall(r'"Index Name": "(topics_\w+)"', explained))
     assert used, explained

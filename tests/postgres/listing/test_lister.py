@@ -146,7 +146,7 @@ async def test_an_unchanged_listing_reads_no_row(database: Database) -> None:
 
 
 async def rows_of(lister: PostgresLister, request: ListingRequest) -> int | None:
-    return (await lister.answer(request, lister.row_filter(request)))[1]
+    return (await lister.answer(request, lister.row_conditions(request)))[1]
 
 
 async def test_a_version_that_went_back_is_another_state(database: Database) -> None:

@@ -17,7 +17,7 @@ from broker_core_postgres.listing.listing_sql import (
     search_statement,
     version_statement,
 )
-from broker_core_postgres.listing.row_filter import RowFilter, make_row_filter
+from broker_core_postgres.listing.sql_conditions import RowConditions, make_row_conditions
 from tests.support.postgres_server import Database
 
 NS = NamespaceName.parse("acme/orders")
@@ -27,10 +27,10 @@ QUESTIONS: dict[str, tuple[str | None, dict[str, str]]] = {
 }
 
 
-def plan_of(question: str, mode: Mode = Mode.PERSISTENT) -> RowFilter:
+def plan_of(question: str, mode: Mode = Mode.PERSISTENT) -> RowConditions:
     pattern, properties = QUESTIONS[question]
     compiled = None if pattern is None else compile_pattern(pattern)
-    return make_row_filter(NS, mode, compiled, properties, trigrams=True)
+    return make_row_conditions(NS, mode, compiled, properties, trigrams=True)
 
 
 @pytest.fixture
@@ -49,17 +49,20 @@ def filled(database: Database) -> Database:
 async def test_a_page_says_how_much_it_has_and_is_withheld_where_that_is_too_much(filled: Database) -> None:
     connection = await filled.connect()
     try:
-        row_filter = plan_of("prefix")
-        row = await fetched(connection, first_page_statement(row_filter, RowSource(), 1 << 20))
+        row_conditions = plan_of("prefix")
+        row = await fetched(connection, first_page_statement(row_conditions, RowSource(), 1 << 20))
         assert (row["names"], row["size"], row["version"]) == (10, 10 * 11 + 9, 1)
         assert row["persistent"].startswith(b"/topic-00040/topic-00041/")
         assert row["other"] is None
-        withheld = await fetched(connection, first_page_statement(row_filter, RowSource(), 100))
+        withheld = await fetched(connection, first_page_statement(row_conditions, RowSource(), 100))
         assert (withheld["names"], withheld["size"], withheld["persistent"]) == (10, 119, None)
-        few = await fetched(connection, first_page_statement(row_filter, RowSource(), 1 << 20, most_names=3))
+        few = await fetched(
+            connection, first_page_statement(row_conditions, RowSource(), 1 << 20, most_names=3)
+        )
         assert few["names"] == 3
         nothing = await fetched(
-            connection, first_page_statement(make_row_filter(NS, Mode.NON_PERSISTENT), RowSource(), 1 << 20)
+            connection,
+            first_page_statement(make_row_conditions(NS, Mode.NON_PERSISTENT), RowSource(), 1 << 20),
         )
         assert (nothing["names"], nothing["size"], nothing["other"]) == (0, 0, None)
         assert await fetched(connection, version_statement("a/b")) is None
@@ -83,14 +86,16 @@ def test_a_page_is_far_from_the_largest_value_of_postgresql() -> None:
 
 def test_nothing_from_outside_is_in_a_text() -> None:
     hostile = "x'; DROP TABLE t; --"
-    row_filter = RowFilter(
+    row_conditions = RowConditions(
         hostile, ("persistent",), ((hostile, hostile + "z"),), (hostile,), {hostile: hostile}
     )
     for statement in (
-        first_page_statement(row_filter, RowSource(), 1),
-        next_page_statement(row_filter, RowSource(), row_filter.bounds[0], (hostile, hostile, hostile), 1),
-        search_statement(row_filter, RowSource(own_index=False), 1),
-        version_statement(row_filter.namespace),
+        first_page_statement(row_conditions, RowSource(), 1),
+        next_page_statement(
+            row_conditions, RowSource(), row_conditions.bounds[0], (hostile, hostile, hostile), 1
+        ),
+        search_statement(row_conditions, RowSource(own_index=False), 1),
+        version_statement(row_conditions.namespace),
     ):
         assert "DROP" not in statement.text
         assert any("DROP" in str(argument) for argument in statement.arguments)

@@ -23,7 +23,7 @@ from broker_core_postgres.listing.listing_sql import (
     search_statement,
     version_statement,
 )
-from broker_core_postgres.listing.row_filter import RowFilter, make_row_filter
+from broker_core_postgres.listing.sql_conditions import RowConditions, make_row_conditions
 from broker_core_postgres.service import SESSION
 from tests.support.postgres_server import Database, PostgresServer
 
@@ -114,15 +114,15 @@ async def test_selective_questions(session: Any, cached: str) -> None:
     for namespace in (_SKEWED, _SMALL):
         for name, question in _QUESTIONS.items():
             for mode in (Mode.PERSISTENT, Mode.ALL) if namespace == _SKEWED else (Mode.ALL,):
-                row_filter = _row_filter(question, namespace, mode)
-                statements = [first_page_statement(row_filter, _SOURCE, 1 << 20)]
-                if row_filter.kind == "search":
-                    statements.append(search_statement(row_filter, _SOURCE, 1 << 20))
+                row_conditions = _row_filter(question, namespace, mode)
+                statements = [first_page_statement(row_conditions, _SOURCE, 1 << 20)]
+                if row_conditions.kind == "search":
+                    statements.append(search_statement(row_conditions, _SOURCE, 1 << 20))
                 else:
-                    low = row_filter.bounds[0][0]
+                    low = row_conditions.bounds[0][0]
                     last = (low, "persistent", low)
                     statements += [
-                        next_page_statement(row_filter, _SOURCE, row_filter.bounds[0], after, 1 << 20)
+                        next_page_statement(row_conditions, _SOURCE, row_conditions.bounds[0], after, 1 << 20)
                         for after in (None, last)
                     ]
                 for statement in statements:
@@ -139,19 +139,19 @@ async def test_whole_namespaces(session: Any, cached: str) -> None:
         for mode in (Mode.PERSISTENT, Mode.ALL):
             # No index finds an ending, or without trigrams an infix.
             for pattern in (None, ".*[0-4]$", ".*c-00004.*"):
-                row_filter = make_row_filter(
+                row_conditions = make_row_conditions(
                     NamespaceName.parse(namespace),
                     mode,
                     None if pattern is None else compile_pattern(pattern),
                 )
                 _check(
-                    await _explained(session, first_page_statement(row_filter, _SOURCE, 1 << 20)),
+                    await _explained(session, first_page_statement(row_conditions, _SOURCE, 1 << 20)),
                     _PRIMARY,
                     size,
                     pattern,
                 )
             after = ("topic-000100", "persistent", "topic-000100")
-            whole = make_row_filter(NamespaceName.parse(namespace), mode)
+            whole = make_row_conditions(NamespaceName.parse(namespace), mode)
             page = next_page_statement(whole, _SOURCE, None, after, 1 << 20)
             _check(await _explained(session, page), _PRIMARY, size - 99, "a later page")
 
@@ -161,12 +161,12 @@ async def test_whole_namespaces(session: Any, cached: str) -> None:
 async def test_a_page_begins_where_the_one_before_ended(session: Any, cached: str, mode: Mode) -> None:
     """Its start is not found by skipping all names before it, which would take quadratic time in all."""
     await session.execute(f"SET plan_cache_mode = {cached}")
-    whole = make_row_filter(NamespaceName.parse(_SKEWED), mode)
+    whole = make_row_conditions(NamespaceName.parse(_SKEWED), mode)
     ranged = _row_filter(_QUESTIONS["prefix"], _SKEWED, mode)
-    for row_filter, bounds in ((whole, None), (ranged, ("topic-", "topic.")), (ranged, ("topic-", None))):
+    for row_conditions, bounds in ((whole, None), (ranged, ("topic-", "topic.")), (ranged, ("topic-", None))):
         read = []
         for last in ("topic-000001", "topic-039990"):
-            page = next_page_statement(row_filter, _SOURCE, bounds, (last, "persistent", last), 1 << 20)
+            page = next_page_statement(row_conditions, _SOURCE, bounds, (last, "persistent", last), 1 << 20)
             found = await _explained(session, page)
             (scan,) = (node for node in found if node.get("Index Name") in _ANY_OWN)
             read.append(int(scan["Shared Hit Blocks"] + scan["Shared Read Blocks"]))
@@ -177,19 +177,21 @@ async def test_a_page_begins_where_the_one_before_ended(session: Any, cached: st
 @pytest.mark.parametrize("cached", ["force_custom_plan", "force_generic_plan"])
 async def test_the_version_is_one_row_by_its_key(session: Any, cached: str) -> None:
     await session.execute(f"SET plan_cache_mode = {cached}")
-    row_filter = make_row_filter(NamespaceName.parse(_SMALL), Mode.ALL)
-    found = await _explained(session, version_statement(row_filter.namespace))
+    row_conditions = make_row_conditions(NamespaceName.parse(_SMALL), Mode.ALL)
+    found = await _explained(session, version_statement(row_conditions.namespace))
     read = {node["Relation Name"]: node for node in found if "Relation Name" in node}
     assert read["namespace_versions"]["Index Name"] == "namespace_versions_pkey"
     assert all(node["Actual Rows"] <= 1 and not _removed(node) for node in read.values()), found
     assert "topics" not in read
 
 
-def _row_filter(question: QuestionKey, namespace: str, mode: Mode) -> RowFilter:
+def _row_filter(question: QuestionKey, namespace: str, mode: Mode) -> RowConditions:
     compiled = (
         None if question.pattern is None else compile_pattern(question.pattern.replace("NS", namespace))
     )
-    return make_row_filter(NamespaceName.parse(namespace), mode, compiled, question.properties, trigrams=True)
+    return make_row_conditions(
+        NamespaceName.parse(namespace), mode, compiled, question.properties, trigrams=True
+    )
 
 
 async def _explained(connection: Any, statement: Statement) -> list[Mapping[str, Any]]:

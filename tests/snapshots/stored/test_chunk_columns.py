@@ -16,8 +16,8 @@ from broker_core.listing.chunks.chunk import Chunk
 from broker_core.names import PERSISTENT, NamespaceName
 from broker_core.snapshots.stored.chunk_columns import chunk_of, file_of, in_order
 from broker_core.snapshots.stored.column_file import read_columns
+from broker_core.snapshots.stored.file_errors import RefusedFile
 from broker_core.snapshots.stored.manifest import FORMAT
-from broker_core.snapshots.stored.refusals import Refused
 
 NAMESPACE = NamespaceName("t", "n")
 TEXT = pa.large_string()
@@ -119,7 +119,7 @@ def test_columns_that_no_chunk_has_are_refused(changed: dict[str, pa.Buffer | No
     columns, facts = parts(chunk())
     assert set(changed) <= set(columns)
     given_columns = {name: each for name, each in (columns | changed).items() if each is not None}
-    with pytest.raises(Refused):
+    with pytest.raises(RefusedFile):
         chunk_of(NAMESPACE, ("region",), len(NAMES), given_columns, facts)
 
 
@@ -128,7 +128,7 @@ def test_offsets_that_do_not_ascend_are_refused(middle: list[int]) -> None:
     columns, facts = parts(chunk())
     offsets = np.frombuffer(columns["offsets"], np.int64).copy()
     offsets[: len(middle)] = middle
-    with pytest.raises(Refused):
+    with pytest.raises(RefusedFile):
         chunk_of(NAMESPACE, ("region",), len(NAMES), {**columns, "offsets": pa.py_buffer(offsets)}, facts)
 
 
@@ -147,17 +147,17 @@ def test_offsets_that_do_not_ascend_are_refused(middle: list[int]) -> None:
 )
 def test_facts_that_no_chunk_has_are_refused(changed: dict[str, Any]) -> None:
     columns, facts = parts(chunk())
-    with pytest.raises(Refused):
+    with pytest.raises(RefusedFile):
         chunk_of(NAMESPACE, ("region",), len(NAMES), columns, facts | changed)
-    with pytest.raises(Refused):
+    with pytest.raises(RefusedFile):
         chunk_of(NAMESPACE, ("region",), len(NAMES), columns, {})
 
 
 def test_names_of_another_namespace_and_no_names_are_refused() -> None:
     columns, facts = parts(chunk())
-    with pytest.raises(Refused, match="another namespace"):
+    with pytest.raises(RefusedFile, match="another namespace"):
         chunk_of(NamespaceName("t", "m"), ("region",), len(NAMES), columns, facts)
-    with pytest.raises(Refused):
+    with pytest.raises(RefusedFile):
         chunk_of(NAMESPACE, ("region",), 0, {"fields": pa.py_buffer(b""), "offsets": numbers(0)}, facts)
 
 

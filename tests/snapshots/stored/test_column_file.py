@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from broker_core.listing.hashes.topics_hash import extend_crc
 from broker_core.snapshots.stored.column_file import ColumnFile, FileReference, read_columns
-from broker_core.snapshots.stored.refusals import Refused
+from broker_core.snapshots.stored.file_errors import RefusedFile
 
 COLUMNS: dict[str, Any] = {
     "fields": pa.py_buffer(b"some bytes"),
@@ -61,7 +61,7 @@ def test_any_changed_byte_is_found(data: st.DataObject) -> None:
     other[at] ^= data.draw(st.integers(1, 255))
     try:
         columns, _ = read_columns(bytes(other), reference)
-    except Refused:
+    except RefusedFile:
         return
     # It is one of the zeros between columns.
     assert {name: bytes(each) for name, each in columns.items()} == {
@@ -72,7 +72,7 @@ def test_any_changed_byte_is_found(data: st.DataObject) -> None:
 @given(st.integers(0, 400))
 def test_no_part_of_a_file_is_read(length: int) -> None:
     content, reference = made()
-    with pytest.raises(Refused):
+    with pytest.raises(RefusedFile):
         read_columns(content[: min(length, len(content) - 1)], reference)
 
 
@@ -112,21 +112,21 @@ def with_header(change: dict[str, Any], **of_first: Any) -> tuple[bytes, FileRef
 )
 def test_a_header_that_lies_is_refused(change: dict[str, Any], of_first: dict[str, Any], said: str) -> None:
     assert read_columns(*with_header({}))[1] == {"mode": "ALL", "crc": 7}
-    with pytest.raises(Refused, match=said):
+    with pytest.raises(RefusedFile, match=said):
         read_columns(*with_header(change, **of_first))
 
 
 def test_a_file_of_another_kind_is_refused() -> None:
     content, reference = made()
-    with pytest.raises(Refused, match="another kind"):
+    with pytest.raises(RefusedFile, match="another kind"):
         read_columns(b"BRKCOLS2" + content[8:], reference)
-    with pytest.raises(Refused, match="bytes in place"):
+    with pytest.raises(RefusedFile, match="bytes in place"):
         read_columns(b"", reference)
-    with pytest.raises(Refused, match="not within"):
+    with pytest.raises(RefusedFile, match="not within"):
         read_columns(content[:8] + b"\xff\xff\xff\xff" + content[12:], reference)
 
 
 def test_a_chunk_that_no_file_may_hold_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("broker_core.snapshots.stored.column_file.LARGEST_FILE", 100)
-    with pytest.raises(Refused, match="larger than"):
+    with pytest.raises(RefusedFile, match="larger than"):
         made()

@@ -13,8 +13,8 @@ from broker_core.change_log import CatalogVersion
 from broker_core.listing.hashes.topics_hash import crc_text, extend_crc
 from broker_core.names import Mode, NamespaceName
 from broker_core.snapshots.stored.column_file import FileReference
+from broker_core.snapshots.stored.file_errors import RefusedFile
 from broker_core.snapshots.stored.manifest import FORMAT, Manifest, manifest_name
-from broker_core.snapshots.stored.refusals import Refused
 
 MANIFEST = Manifest(
     rules="1",
@@ -59,7 +59,7 @@ def test_whatever_is_changed_in_it_is_found(data: st.DataObject) -> None:
         other = content[:at] + bytes([content[at] ^ data.draw(st.integers(1, 255))]) + content[at + 1 :]
     else:
         other = content[:at]
-    with pytest.raises(Refused):
+    with pytest.raises(RefusedFile):
         Manifest.from_bytes(other)
 
 
@@ -92,19 +92,19 @@ def signed(text: bytes) -> bytes:
 def test_one_that_lies_with_a_right_checksum_is_refused(change: dict[str, Any]) -> None:
     values = json.loads(MANIFEST.model_dump_json())
     assert Manifest.from_bytes(signed(json.dumps(values).encode())) == MANIFEST
-    with pytest.raises(Refused, match="it is wrong"):
+    with pytest.raises(RefusedFile, match="it is wrong"):
         Manifest.from_bytes(signed(json.dumps(values | change).encode()))
 
 
 @pytest.mark.parametrize("text", [b"", b"[" * 100_000, b"null", b"\xff", b"{}"])
 def test_one_that_is_no_manifest_at_all_is_refused(text: bytes) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(RefusedFile):
         Manifest.from_bytes(signed(text))
-    with pytest.raises(Refused):
+    with pytest.raises(RefusedFile):
         Manifest.from_bytes(text)
 
 
 def test_one_of_another_format_is_refused() -> None:
     other = MANIFEST.to_bytes().replace(b"snapshot 1 ", b"snapshot 2 ")
-    with pytest.raises(Refused, match="another format"):
+    with pytest.raises(RefusedFile, match="another format"):
         Manifest.from_bytes(other)

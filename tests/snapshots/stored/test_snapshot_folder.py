@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from broker_core.snapshots.stored.refusals import FolderUnusable, Refused
+from broker_core.snapshots.stored.file_errors import FolderUnusable, RefusedFile
 from broker_core.snapshots.stored.snapshot_folder import SnapshotFolder, folder_beside
 
 
@@ -54,9 +54,9 @@ def test_there_is_nothing_in_a_folder_that_is_not_there(folder: SnapshotFolder) 
 @pytest.mark.parametrize("name", ["../x", "a/b", "/etc/passwd", "..", ".", "", "a\0b"])
 def test_no_name_leads_out_of_it(folder: SnapshotFolder, name: str) -> None:
     folder.write("name", [b"1"])
-    with pytest.raises(Refused, match="no name of a file"):
+    with pytest.raises(RefusedFile, match="no name of a file"):
         folder.read(name, 100)
-    with pytest.raises(Refused, match="no name of a file"):
+    with pytest.raises(RefusedFile, match="no name of a file"):
         folder.write(name, [b"1"])
     assert not folder.remove(name)
     assert not folder.touch(name)
@@ -68,7 +68,7 @@ def test_what_is_no_file_is_refused_without_waiting(folder: SnapshotFolder, tmp_
     os.mkfifo(folder.path / "fifo")
     (folder.path / "link").symlink_to(folder.path / "file")
     for name in ("folder", "fifo"):
-        with pytest.raises(Refused, match="no file"):
+        with pytest.raises(RefusedFile, match="no file"):
             folder.read(name, 100)
     with pytest.raises(OSError, match="symbolic links"):
         folder.read("link", 100)
@@ -79,7 +79,7 @@ def test_what_is_no_file_is_refused_without_waiting(folder: SnapshotFolder, tmp_
 def test_a_large_file_is_not_read(folder: SnapshotFolder) -> None:
     folder.write("file", [b"12345"])
     os.truncate(folder.path / "file", 2**40)
-    with pytest.raises(Refused, match="more than 1000"):
+    with pytest.raises(RefusedFile, match="more than 1000"):
         folder.read("file", 1000)
 
 

@@ -31,7 +31,7 @@ SEGMENT_BYTES = 8192
 _PATIENCE = 300  # seconds; the client tries until the server is there
 _JOB = """
 import json, sys
-from broker_core_spark.batch.errors import InvalidCatalogue
+from broker_core_spark.batch.build_errors import InvalidCatalogue
 from broker_core_spark.batch.job import build
 from broker_core_spark.batch.spark.spark_session import spark_session
 catalogue, patterns, store, server = sys.argv[1:5]

@@ -13,7 +13,7 @@ import pytest
 from broker_core.listing.hashes.topics_hash import topics_hash
 from broker_core.testing import serve
 from broker_core_spark.batch import follow_table as followed
-from broker_core_spark.batch.errors import BatchError, InvalidCatalogue
+from broker_core_spark.batch.build_errors import BatchError, InvalidCatalogue
 from broker_core_spark.batch.follow_table import follow_table
 from broker_core_spark.batch.job import build
 from broker_core_spark.batch.sources import parquet_and_tables

@@ -14,7 +14,7 @@ import pytest
 from broker_core.catalog import SqliteCatalog
 from broker_core.listing.hashes.topics_hash import topics_hash
 from broker_core.names import Mode, TopicName
-from broker_core_spark.batch.errors import BatchError, InvalidCatalogue, InvalidPatterns
+from broker_core_spark.batch.build_errors import BatchError, InvalidCatalogue, InvalidPatterns
 from broker_core_spark.batch.job import BuildResult, build
 from broker_core_spark.batch.publish_gates import PublishGates, PublishRefused
 from broker_core_spark.format.canonical_question import CanonicalQuestion

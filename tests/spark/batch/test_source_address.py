@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from broker_core_spark.batch.errors import InvalidCatalogue
+from broker_core_spark.batch.build_errors import InvalidCatalogue
 from broker_core_spark.batch.source_address import is_table, path_of
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from broker_core_spark.batch.errors import BatchError
+from broker_core_spark.batch.build_errors import BatchError
 from broker_core_spark.batch.written_table import (
     check_folder,
     check_table,

@@ -20,7 +20,7 @@ from broker_core.names import Mode, NamespaceName
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.settings import UpstreamSettings, UpstreamSnapshotsSettings
 from broker_core.upstream.pulsar import UpstreamCluster, UpstreamOptions
-from broker_core.upstream.snapshots import ListedTopics, LiveSnapshots, TopicUpdate, View, live_snapshots
+from broker_core.upstream.snapshots import LiveSnapshots, StoreListing, TopicUpdate, View, live_snapshots
 from broker_core.upstream.snapshots.namespace_watch import NamespaceWatches
 from broker_core.upstream.snapshots.snapshot_log import Place
 from tests.support.eventually import eventually
@@ -372,7 +372,7 @@ class LeapingStore(MemoryStore):
     leaps = False
     late: tuple[str, ...] = ()
 
-    async def list(self, view: View, namespace: NamespaceName, mode: Mode, *rest: Any) -> ListedTopics:
+    async def list(self, view: View, namespace: NamespaceName, mode: Mode, *rest: Any) -> StoreListing:
         if not self.leaps:
             return await super().list(view, namespace, mode, *rest)
         before = self.names[mode]

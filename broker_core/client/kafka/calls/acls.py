@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
-from broker_core.client.errors import ClientError, UnexpectedAnswer
+from broker_core.client.client_errors import ClientError, UnexpectedAnswer
 from broker_core.client.kafka.acl_fields import binding_of, fields_of, filter_fields
 from broker_core.client.kafka.asking import Asking
 from broker_core.client.kafka.calls.nodes import any_node
 from broker_core.client.kafka.calls.rows import answered_rows
-from broker_core.client.kafka.errors import kafka_error
 from broker_core.client.kafka.given import all_of
+from broker_core.client.kafka.kafka_errors import kafka_error
 from broker_core.client.kafka.pages import Page, Pager
 from broker_core.client.kafka.results import Results
 from broker_core.counted import counted

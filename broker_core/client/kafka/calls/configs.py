@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any
 
-from broker_core.client.errors import ClientError
+from broker_core.client.client_errors import ClientError
 from broker_core.client.kafka.asking import Asking
 from broker_core.client.kafka.calls.nodes import any_node, at_node
 from broker_core.client.kafka.calls.rows import answered_rows
@@ -19,8 +19,8 @@ from broker_core.client.kafka.configs import (
     ConfigSynonym,
     ConfigType,
 )
-from broker_core.client.kafka.errors import kafka_error
 from broker_core.client.kafka.given import all_of
+from broker_core.client.kafka.kafka_errors import kafka_error
 from broker_core.client.kafka.pages import Pager
 from broker_core.client.kafka.results import Results
 from broker_core.wire.kafka import DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS

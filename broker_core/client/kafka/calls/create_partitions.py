@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from broker_core.client.errors import ClientError
+from broker_core.client.client_errors import ClientError
 from broker_core.client.kafka.asking import Asking
 from broker_core.client.kafka.calls.rows import answered_rows
-from broker_core.client.kafka.errors import kafka_error
+from broker_core.client.kafka.kafka_errors import kafka_error
 from broker_core.client.kafka.results import Results
 from broker_core.client.kafka.topics import NewPartitions
 from broker_core.wire.kafka import CREATE_PARTITIONS

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import uuid
 
-from broker_core.client.errors import ClientError
+from broker_core.client.client_errors import ClientError
 from broker_core.client.kafka.asking import Asking
 from broker_core.client.kafka.calls.rows import answered_rows
-from broker_core.client.kafka.errors import kafka_error
+from broker_core.client.kafka.kafka_errors import kafka_error
 from broker_core.client.kafka.results import Results
 from broker_core.client.kafka.topic_collection import TopicIdCollection, TopicNameCollection
 from broker_core.wire.kafka import DELETE_TOPICS

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from broker_core.client.kafka.asking import Asking
 from broker_core.client.kafka.authorized_operations import authorized_operations
 from broker_core.client.kafka.cluster import Cluster, Node, nodes_of
-from broker_core.client.kafka.errors import raise_for
+from broker_core.client.kafka.kafka_errors import raise_for
 from broker_core.kafka.acls import Operation
 from broker_core.wire.kafka import DESCRIBE_CLUSTER, METADATA
 

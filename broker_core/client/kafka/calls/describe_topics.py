@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
-from broker_core.client.errors import ClientError, UnexpectedAnswer
+from broker_core.client.client_errors import ClientError, UnexpectedAnswer
 from broker_core.client.kafka.asking import Asking
 from broker_core.client.kafka.authorized_operations import authorized_operations
 from broker_core.client.kafka.calls.described_pages import DescribedPages
 from broker_core.client.kafka.calls.nodes import any_node
 from broker_core.client.kafka.cluster import Cluster, Node
-from broker_core.client.kafka.errors import InvalidTopicException, kafka_error
+from broker_core.client.kafka.kafka_errors import InvalidTopicException, kafka_error
 from broker_core.client.kafka.pages import Pager
 from broker_core.client.kafka.results import PagedBy, Results, complete
 from broker_core.client.kafka.topic_collection import TopicIdCollection, TopicNameCollection

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from broker_core.client.errors import UnexpectedAnswer
+from broker_core.client.client_errors import UnexpectedAnswer
 from broker_core.client.kafka.pages import goes_on
 from broker_core.listing import utf16_key
 

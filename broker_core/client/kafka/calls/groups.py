@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from broker_core.client.errors import ClientError
+from broker_core.client.client_errors import ClientError
 from broker_core.client.kafka.calls.nodes import (
     GROUP,
     TRANSACTION,
@@ -14,7 +14,6 @@ from broker_core.client.kafka.calls.nodes import (
     coordinators,
     every_node,
 )
-from broker_core.client.kafka.errors import kafka_error
 from broker_core.client.kafka.groups import (
     GroupDescription,
     GroupListing,
@@ -24,6 +23,7 @@ from broker_core.client.kafka.groups import (
     TransactionDescription,
     TransactionListing,
 )
+from broker_core.client.kafka.kafka_errors import kafka_error
 from broker_core.client.kafka.pages import Page, Pager
 from broker_core.client.kafka.results import Results
 from broker_core.wire.kafka import (

@@ -6,10 +6,10 @@ import uuid
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
-from broker_core.client.errors import UnexpectedAnswer
+from broker_core.client.client_errors import UnexpectedAnswer
 from broker_core.client.kafka.asking import Asking
 from broker_core.client.kafka.calls.nodes import any_node
-from broker_core.client.kafka.errors import KafkaException, kafka_error, raise_for
+from broker_core.client.kafka.kafka_errors import KafkaException, kafka_error, raise_for
 from broker_core.client.kafka.pages import Page, Pager
 from broker_core.client.kafka.results import PagedBy
 from broker_core.client.kafka.topic_listings import ListTopicsResult, TopicListing

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from broker_core.client.errors import ClientError
+from broker_core.client.client_errors import ClientError
 from broker_core.client.kafka.asking import Asking
-from broker_core.client.kafka.errors import kafka_error, raise_for
 from broker_core.client.kafka.groups import TopicPartition
+from broker_core.client.kafka.kafka_errors import kafka_error, raise_for
 from broker_core.client.kafka.node_connection import NodeConnection
 from broker_core.client.kafka.pages import Connect
 from broker_core.wire.kafka import FIND_COORDINATOR, METADATA, ErrorCode, Fields

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Mapping
 from typing import Final, TypeAlias, TypeVar
 
-from broker_core.client.errors import ClientError
+from broker_core.client.client_errors import ClientError
 from broker_core.client.kafka.asking import Asking
 from broker_core.client.kafka.calls.nodes import at_node, every_node, leaders
-from broker_core.client.kafka.errors import kafka_error
 from broker_core.client.kafka.groups import TopicPartition
+from broker_core.client.kafka.kafka_errors import kafka_error
 from broker_core.client.kafka.logs import PartitionOffset, PartitionReassignment, ProducerState, ReplicaLog
 from broker_core.client.kafka.node_connection import NodeConnection
 from broker_core.client.kafka.pages import Page, Pager, joined

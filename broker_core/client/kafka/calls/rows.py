@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
 from typing import TypeVar
 
-from broker_core.client.errors import ClientError, UnexpectedAnswer
+from broker_core.client.client_errors import ClientError, UnexpectedAnswer
 from broker_core.client.kafka.asking import Asking
-from broker_core.client.kafka.errors import NotControllerException, ThrottlingQuotaExceededException
+from broker_core.client.kafka.kafka_errors import NotControllerException, ThrottlingQuotaExceededException
 
 __all__ = ["answered_rows"]
 

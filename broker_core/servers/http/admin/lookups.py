@@ -21,7 +21,7 @@ from broker_core.servers.http.api.operation import Operation
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.json_responses import json_response
 from broker_core.servers.pulsar import LookupQuestions
-from broker_core.service import Asked, client_count
+from broker_core.service import TopicAsker, client_count
 
 __all__ = ["described", "operations"]
 
@@ -85,7 +85,7 @@ async def described(
     if services.brokers is not None:
         count = await services.brokers.partitions(topic, request.asker, missing, may_create=may_create)
         return count, {}
-    asked = Asked(asker=request.asker, rules=rules, wants=_WANTS, deadline=request.deadline)
+    asked = TopicAsker(asker=request.asker, rules=rules, wants=_WANTS, deadline=request.deadline)
     (found,) = await services.find.by_name(asked, [topic])
     if found.failure is not None:
         raise found.failure

@@ -21,7 +21,7 @@ from broker_core.servers.http.api.problem_details import RequestRefused, refused
 from broker_core.servers.http.api.services import ApiServices, needs_catalog, needs_changes
 from broker_core.servers.http.api.topic_object import TOPIC_ID_PATTERN
 from broker_core.servers.http.api.writes.change_topic import NAMESPACE_VERSION
-from broker_core.service import Asked, Found, version_text
+from broker_core.service import Found, TopicAsker, version_text
 
 __all__ = ["operations"]
 
@@ -118,7 +118,7 @@ class _Gone(PreconditionFailed):
     """The topic was deleted since it was looked up."""
 
 
-async def _found(request: ApiRequest, asked: Asked) -> Found:
+async def _found(request: ApiRequest, asked: TopicAsker) -> Found:
     """The topic of the request's id. Raises the error 404 if the client may not know of it."""
     services, topic_id = request.services, request.values[_TOPIC_ID.name]
     of_kafka = services.kafka_namespace

@@ -11,10 +11,10 @@ import typer
 
 from broker_core import ListingRequest
 from broker_core.plugin_cli import examples, plugin_settings, print_json, print_table
-from broker_core_postgres.commands.options import DsnOption
+from broker_core_postgres.commands.shared_options import DsnOption
 from broker_core_postgres.listing.lister import PostgresLister
 from broker_core_postgres.listing.listing_sql import PAGE_NAMES, first_page_statement
-from broker_core_postgres.listing.row_filter import RowFilter
+from broker_core_postgres.listing.sql_conditions import RowConditions
 from broker_core_postgres.service import PostgresService
 
 __all__ = ["EXAMPLES", "run"]
@@ -60,25 +60,25 @@ def run(
 
 
 async def _explained(lister: PostgresLister, request: ListingRequest) -> dict[str, Any]:
-    row_filter = lister.row_filter(request)
+    row_conditions = lister.row_conditions(request)
     report: dict[str, Any] = {
-        "namespace": row_filter.namespace,
+        "namespace": row_conditions.namespace,
         "mode": request.mode.name,
         "pattern": request.topics_pattern,
-        "properties": dict(row_filter.properties),
-        "ignored_properties": sorted(set(request.properties) - set(row_filter.properties)),
-        "plan": row_filter.kind,
+        "properties": dict(row_conditions.properties),
+        "ignored_properties": sorted(set(request.properties) - set(row_conditions.properties)),
+        "plan": row_conditions.kind,
         "trigrams": lister.trigrams,
-        "finished_by_re2": row_filter.needs_re2,
+        "finished_by_re2": row_conditions.needs_re2,
     }
     if request.pattern is not None and not request.pattern.supported:
         report["unsupported"] = request.pattern.reason
-    if lister.settings.only_with_properties and not row_filter.properties:
+    if lister.settings.only_with_properties and not row_conditions.properties:
         return report | {"answer": "pass_through"}
-    if not row_filter.matches_nothing:
-        report |= await _statement(lister, row_filter)
+    if not row_conditions.matches_nothing:
+        report |= await _statement(lister, row_conditions)
     started = time.perf_counter()
-    result, rows = await lister.answer(request, row_filter)
+    result, rows = await lister.answer(request, row_conditions)
     report["total_ms"] = _milliseconds(started)
     if result.is_pass_through:
         return report | {"answer": "pass_through", "why": result.why}
@@ -93,11 +93,11 @@ async def _explained(lister: PostgresLister, request: ListingRequest) -> dict[st
     }
 
 
-async def _statement(lister: PostgresLister, row_filter: RowFilter) -> dict[str, Any]:
+async def _statement(lister: PostgresLister, row_conditions: RowConditions) -> dict[str, Any]:
     """The first statement, its parameters, and PostgreSQL's plan for it."""
     async with lister.server_pools.acquire(snapshot=True) as connection:
         statement = first_page_statement(
-            row_filter, await lister.source_for(row_filter, connection), _MOST_BYTES
+            row_conditions, await lister.source_for(row_conditions, connection), _MOST_BYTES
         )
         rows = await connection.fetch(f"EXPLAIN (ANALYZE, BUFFERS) {statement.text}", *statement.arguments)
         started = time.perf_counter()

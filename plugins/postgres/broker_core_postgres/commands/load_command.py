@@ -14,7 +14,7 @@ import typer
 from broker_core.catalog import CatalogError
 from broker_core.plugin_cli import Deletions, NamespaceArgument, examples, import_progress, say
 from broker_core.quantities import counted
-from broker_core_postgres.commands.options import DryRunOption, WriteDsnOption
+from broker_core_postgres.commands.shared_options import DryRunOption, WriteDsnOption
 from broker_core_postgres.commands.write_connection import run_command, writing_connection
 from broker_core_postgres.fill.filling_failed import FillingFailed
 from broker_core_postgres.fill.load_file import LoadReport, load_topics

@@ -10,7 +10,7 @@ from broker_core.errors import InvalidName
 from broker_core.names import NamespaceName, TopicName
 from broker_core.plugin_cli import examples, parse_properties
 from broker_core.quantities import counted
-from broker_core_postgres.commands.options import DryRunOption, WriteDsnOption
+from broker_core_postgres.commands.shared_options import DryRunOption, WriteDsnOption
 from broker_core_postgres.commands.write_connection import run_command, writing_connection
 from broker_core_postgres.fill.filling_failed import FillingFailed
 from broker_core_postgres.fill.set_properties import (

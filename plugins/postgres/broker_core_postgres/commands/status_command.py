@@ -10,7 +10,7 @@ import typer
 
 from broker_core.plugin_cli import examples, plugin_settings, print_json
 from broker_core.quantities import counted
-from broker_core_postgres.commands.options import DsnOption
+from broker_core_postgres.commands.shared_options import DsnOption
 from broker_core_postgres.status import Status, ask_status
 
 __all__ = ["EXAMPLES", "run"]

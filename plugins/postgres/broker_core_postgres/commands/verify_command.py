@@ -9,8 +9,8 @@ import typer
 from broker_core.errors import BrokerCoreError
 from broker_core.plugin_cli import Deletions, MassDeletion, examples, print_json, print_lines, say
 from broker_core.quantities import counted
-from broker_core_postgres.commands.options import JsonOption, WriteDsnOption
 from broker_core_postgres.commands.progress_bars import mirror_progress
+from broker_core_postgres.commands.shared_options import JsonOption, WriteDsnOption
 from broker_core_postgres.commands.source_options import SourceOptions, open_source, with_source_options
 from broker_core_postgres.commands.sync_command import say_what_was_left
 from broker_core_postgres.commands.write_connection import run_command, writing_connection

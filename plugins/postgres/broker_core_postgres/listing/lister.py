@@ -27,7 +27,7 @@ from broker_core_postgres.listing.listing_sql import RowSource, first_page_state
 from broker_core_postgres.listing.pages import NamesPage, PageTooLarge, fetch_row, following_pages
 from broker_core_postgres.listing.query_metrics import QueryMetrics
 from broker_core_postgres.listing.reserved_memory import MustWaitForMemory, ReservedMemory
-from broker_core_postgres.listing.row_filter import RowFilter, make_row_filter
+from broker_core_postgres.listing.sql_conditions import RowConditions, make_row_conditions
 from broker_core_postgres.schema.trigram_index import read_parts
 from broker_core_postgres.settings import PostgresSettings
 
@@ -103,38 +103,38 @@ class PostgresLister:
 
     async def list_topics(self, request: ListingRequest) -> TopicListingResult:
         """The answer. Raises :exc:`~broker_core.errors.ListingFailed`, also for memory that is refused."""
-        row_filter = self.row_filter(request)
-        ignored = len(request.properties) - len(row_filter.properties)
+        row_conditions = self.row_conditions(request)
+        ignored = len(request.properties) - len(row_conditions.properties)
         if ignored:
             self._metrics.ignored_properties(ignored)
-        if self.settings.only_with_properties and not row_filter.properties:
+        if self.settings.only_with_properties and not row_conditions.properties:
             return TopicListingResult.pass_through(
                 "the question has no selecting properties (only_with_properties)"
             )
         clock = asyncio.get_running_loop().time
         started = clock()
         try:
-            result, rows = await self.answer(request, row_filter)
+            result, rows = await self.answer(request, row_conditions)
         except ListingFailed as failure:
             self._metrics.failure(failure.reason)
-            self._metrics.query(row_filter.kind, "failed", clock() - started)
+            self._metrics.query(row_conditions.kind, "failed", clock() - started)
             raise
         outcome = "not_loaded" if result.is_pass_through else "listed" if rows is not None else "unchanged"
-        self._metrics.query(row_filter.kind, outcome, clock() - started, rows or 0)
+        self._metrics.query(row_conditions.kind, outcome, clock() - started, rows or 0)
         return result
 
-    def row_filter(self, request: ListingRequest) -> RowFilter:
+    def row_conditions(self, request: ListingRequest) -> RowConditions:
         """The conditions of a request's rows."""
         pairs = selecting_properties(self.settings, request.properties)
-        return make_row_filter(
+        return make_row_conditions(
             request.namespace, request.mode, _applied_pattern(request), pairs, trigrams=self.trigrams
         )
 
     async def answer(
-        self, request: ListingRequest, row_filter: RowFilter
+        self, request: ListingRequest, row_conditions: RowConditions
     ) -> tuple[TopicListingResult, int | None]:
         """The answer, and the number of rows read for it; ``None`` rows if the hash was known."""
-        question = _question_key(request, row_filter.properties)
+        question = _question_key(request, row_conditions.properties)
         known = self.hashes.get(question)
         if known is not None and known.topics_hash == request.topics_hash:
             if await self._read_version(request) == known.version:
@@ -147,9 +147,9 @@ class PostgresLister:
             asked, epoch = asyncio.get_running_loop().time(), self._history.epoch
             try:
                 if several is None:
-                    version, assembler = await self._one_page(request, row_filter, memory)
+                    version, assembler = await self._one_page(request, row_conditions, memory)
                 else:
-                    version, assembler = await self._many_pages(request, row_filter, memory, several)
+                    version, assembler = await self._many_pages(request, row_conditions, memory, several)
             except _SeveralPages as more:
                 several = more.with_traceback(None)
                 continue
@@ -189,9 +189,9 @@ class PostgresLister:
         )
         return name
 
-    async def source_for(self, row_filter: RowFilter, connection: Any) -> RowSource:
+    async def source_for(self, row_conditions: RowConditions, connection: Any) -> RowSource:
         """The source of the rows in the snapshot of the connection's transaction."""
-        if not row_filter.like_patterns or not self.source.own_index or row_filter.matches_nothing:
+        if not row_conditions.like_patterns or not self.source.own_index or row_conditions.matches_nothing:
             return self.source
         return replace(self.source, parts=await read_parts(connection))
 
@@ -213,51 +213,51 @@ class PostgresLister:
         return self._history.version(catalog_id, number, epoch)
 
     async def _one_page(
-        self, request: ListingRequest, row_filter: RowFilter, memory: ReservedMemory
+        self, request: ListingRequest, row_conditions: RowConditions, memory: ReservedMemory
     ) -> tuple[tuple[str, int] | None, ListingAssembler | None]:
         """Version and names by one statement; no names for a namespace that was never loaded."""
-        search = row_filter.kind == "search"
+        search = row_conditions.kind == "search"
 
         async def read(connection: Any) -> tuple[tuple[str, int] | None, ListingAssembler | None]:
-            source = await self.source_for(row_filter, connection)
+            source = await self.source_for(row_conditions, connection)
             row = await fetch_row(
                 connection,
-                version_statement(row_filter.namespace)
-                if row_filter.matches_nothing and source.versions
+                version_statement(row_conditions.namespace)
+                if row_conditions.matches_nothing and source.versions
                 else first_page_statement(
-                    row_filter,
+                    row_conditions,
                     source,
                     memory.page_bytes,
-                    most_names=0 if row_filter.matches_nothing else None,
+                    most_names=0 if row_conditions.matches_nothing else None,
                 ),
             )
             if row is None:
                 return None, None
             version = _version_of(row)
-            assembler = self._assembler(request, row_filter)
-            if row_filter.matches_nothing:
+            assembler = self._assembler(request, row_conditions)
+            if row_conditions.matches_nothing:
                 return version, assembler
             page = NamesPage.of(row)
             if page.full and not search:
-                raise _SeveralPages(version, page if row_filter.kind == "namespace" else None)
+                raise _SeveralPages(version, page if row_conditions.kind == "namespace" else None)
             if not page.full:
                 await assembler.add(page)
                 return version, assembler
             async for each in following_pages(
-                connection, row_filter, source, memory, lambda: assembler.nbytes
+                connection, row_conditions, source, memory, lambda: assembler.nbytes
             ):
                 await assembler.add(each)
             await assembler.wait()
             return version, assembler
 
         return await self.server_pools.read(
-            read, deadline=request.deadline, namespace=row_filter.namespace, snapshot=search
+            read, deadline=request.deadline, namespace=row_conditions.namespace, snapshot=search
         )
 
     async def _many_pages(
         self,
         request: ListingRequest,
-        row_filter: RowFilter,
+        row_conditions: RowConditions,
         memory: ReservedMemory,
         several: _SeveralPages,
     ) -> tuple[tuple[str, int] | None, ListingAssembler | None]:
@@ -266,29 +266,29 @@ class PostgresLister:
         async def read(connection: Any) -> tuple[tuple[str, int] | None, ListingAssembler | None]:
             version = None
             if self.source.versions:
-                row = await fetch_row(connection, version_statement(row_filter.namespace))
+                row = await fetch_row(connection, version_statement(row_conditions.namespace))
                 if row is None:
                     return None, None
                 version = _version_of(row)
-            assembler = self._assembler(request, row_filter)
+            assembler = self._assembler(request, row_conditions)
             # The first page is from another transaction. It counts only if both transactions saw one version.
             first = several.page if version is not None and several.version == version else None
             if first is not None:
                 await memory.reserve_now(ReservedMemory.bytes_for_page(first.size))
                 await assembler.add(first)
             async for page in following_pages(
-                connection, row_filter, self.source, memory, lambda: assembler.nbytes, first
+                connection, row_conditions, self.source, memory, lambda: assembler.nbytes, first
             ):
                 await assembler.add(page)
             await assembler.wait()
             return version, assembler
 
         return await self.server_pools.read(
-            read, deadline=request.deadline, namespace=row_filter.namespace, snapshot=True
+            read, deadline=request.deadline, namespace=row_conditions.namespace, snapshot=True
         )
 
-    def _assembler(self, request: ListingRequest, row_filter: RowFilter) -> ListingAssembler:
-        return ListingAssembler(request, finish=row_filter.needs_re2, threads=self._threads)
+    def _assembler(self, request: ListingRequest, row_conditions: RowConditions) -> ListingAssembler:
+        return ListingAssembler(request, finish=row_conditions.needs_re2, threads=self._threads)
 
 
 def _applied_pattern(request: ListingRequest) -> TopicsPattern | None:

@@ -19,7 +19,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from broker_core_postgres.listing.row_filter import Bounds, RowFilter
+from broker_core_postgres.listing.sql_conditions import Bounds, RowConditions
 from broker_core_postgres.schema.trigram_index import IndexParts
 
 __all__ = [
@@ -76,7 +76,7 @@ def version_statement(namespace: str) -> Statement:
 
 
 def first_page_statement(
-    row_filter: RowFilter, source: RowSource, most_bytes: int, *, most_names: int | None = None
+    row_conditions: RowConditions, source: RowSource, most_bytes: int, *, most_names: int | None = None
 ) -> Statement:
     """Columns ``version``, ``catalog_id``, ``names``, ``size``, ``persistent``, ``other``; no row without a version.
 
@@ -84,12 +84,12 @@ def first_page_statement(
     ``size``, in bytes, is above ``most_bytes``. Rows of a whole namespace are ordered by domain and name.
     """
     statement = Statement()
-    namespace = statement.bind(row_filter.namespace)
-    rows = _select_rows(statement, row_filter, source, namespace)
-    if row_filter.kind == "namespace":
+    namespace = statement.bind(row_conditions.namespace)
+    rows = _select_rows(statement, row_conditions, source, namespace)
+    if row_conditions.kind == "namespace":
         rows += ' ORDER BY t.domain COLLATE "C", t.local_name COLLATE "C"'
     rows += f" LIMIT {statement.bind(PAGE_NAMES if most_names is None else most_names, 'bigint')}"
-    page = f"SELECT {_page_columns(row_filter, statement.bind(most_bytes, 'bigint'))} FROM ({rows}) t"
+    page = f"SELECT {_page_columns(row_conditions, statement.bind(most_bytes, 'bigint'))} FROM ({rows}) t"
     if source.versions:
         statement.text = (
             f"SELECT v.*, p.* FROM ({_select_version(namespace)}) v CROSS JOIN LATERAL ({page}) p"
@@ -105,7 +105,7 @@ def first_page_statement(
 
 
 def next_page_statement(
-    row_filter: RowFilter,
+    row_conditions: RowConditions,
     source: RowSource,
     bounds: Bounds | None,
     after: tuple[str, str, str] | None,
@@ -113,10 +113,10 @@ def next_page_statement(
 ) -> Statement:
     """The page of a namespace, or of one range, that follows the row ``after`` (matched, domain, local name)."""
     statement = Statement()
-    namespace = statement.bind(row_filter.namespace)
-    conditions = [f"t.namespace = {namespace}", *_domain_conditions(statement, row_filter)]
+    namespace = statement.bind(row_conditions.namespace)
+    conditions = [f"t.namespace = {namespace}", *_domain_conditions(statement, row_conditions)]
     last: tuple[str, ...] = after or ()
-    if bounds is None and len(row_filter.domains) == 1:
+    if bounds is None and len(row_conditions.domains) == 1:
         # Not by a row of both columns: PostgreSQL would begin at the domain's first name and skip up to the row, and
         # each page would cost as much as all before it.
         order = ["t.local_name"]
@@ -136,20 +136,20 @@ def next_page_statement(
         f"ORDER BY {by} LIMIT {statement.bind(PAGE_NAMES, 'bigint')}"
     )
     statement.text = (
-        f"SELECT {_page_columns(row_filter, statement.bind(most_bytes, 'bigint'))} FROM ({rows}) t"
+        f"SELECT {_page_columns(row_conditions, statement.bind(most_bytes, 'bigint'))} FROM ({rows}) t"
     )
     return statement
 
 
-def search_statement(row_filter: RowFilter, source: RowSource, page_bytes: int) -> Statement:
+def search_statement(row_conditions: RowConditions, source: RowSource, page_bytes: int) -> Statement:
     """All pages of rows without an order, for a cursor: each of ``page_bytes`` at most, plus one name."""
     statement = Statement()
     columns = (
         "t.domain, t.local_name, sum(octet_length(t.local_name) + 1) OVER (ROWS UNBOUNDED PRECEDING)"
         f" / {statement.bind(page_bytes, 'bigint')} AS page"
     )
-    rows = _select_rows(statement, row_filter, source, None, columns)
-    statement.text = f"SELECT {_page_columns(row_filter, None)} FROM ({rows}) t GROUP BY t.page"
+    rows = _select_rows(statement, row_conditions, source, None, columns)
+    statement.text = f"SELECT {_page_columns(row_conditions, None)} FROM ({rows}) t GROUP BY t.page"
     return statement
 
 
@@ -162,23 +162,25 @@ def _select_version(namespace: str) -> str:
 
 def _select_rows(
     statement: Statement,
-    row_filter: RowFilter,
+    row_conditions: RowConditions,
     source: RowSource,
     namespace: str | None,
     columns: str = "t.domain, t.local_name",
 ) -> str:
-    conditions = _search_conditions(statement, row_filter, source) if row_filter.kind == "search" else []
+    conditions = (
+        _search_conditions(statement, row_conditions, source) if row_conditions.kind == "search" else []
+    )
     # The conditions of a search without bounds name the namespace already, in a form for their own index.
-    alone = bool(conditions) and not row_filter.bounds
+    alone = bool(conditions) and not row_conditions.bounds
     if not alone:
-        conditions.append(f"t.namespace = {namespace or statement.bind(row_filter.namespace)}")
-    conditions += _domain_conditions(statement, row_filter, collation="POSIX" if alone else "C")
-    if len(row_filter.bounds) > 1 and row_filter.kind == "range":
+        conditions.append(f"t.namespace = {namespace or statement.bind(row_conditions.namespace)}")
+    conditions += _domain_conditions(statement, row_conditions, collation="POSIX" if alone else "C")
+    if len(row_conditions.bounds) > 1 and row_conditions.kind == "range":
         # One index look-up for each range. An OR of the ranges would read the table too. OFFSET keeps the planner from
         # reading the namespace once and comparing each row with all ranges.
-        lows = statement.bind([low for low, _ in row_filter.bounds], "text[]")
+        lows = statement.bind([low for low, _ in row_conditions.bounds], "text[]")
         highs = statement.bind(
-            [_AFTER_ALL_NAMES if high is None else high for _, high in row_filter.bounds], "text[]"
+            [_AFTER_ALL_NAMES if high is None else high for _, high in row_conditions.bounds], "text[]"
         )
         conditions += ["t.matched >= r.low", "t.matched < r.high"]
         where = " AND ".join(conditions)
@@ -186,14 +188,14 @@ def _select_rows(
             f"SELECT {columns} FROM unnest({lows}, {highs}) r(low, high) CROSS JOIN LATERAL "
             f"(SELECT t.domain, t.local_name FROM {source.relation} t WHERE {where} OFFSET 0) t"
         )
-    if row_filter.bounds:
+    if row_conditions.bounds:
         conditions.append(
-            f"({' OR '.join(_range_condition(statement, bounds) for bounds in row_filter.bounds)})"
+            f"({' OR '.join(_range_condition(statement, bounds) for bounds in row_conditions.bounds)})"
         )
     return f"SELECT {columns} FROM {source.relation} t WHERE {' AND '.join(conditions)}"
 
 
-def _search_conditions(statement: Statement, row_filter: RowFilter, source: RowSource) -> list[str]:
+def _search_conditions(statement: Statement, row_conditions: RowConditions, source: RowSource) -> list[str]:
     """Conditions for properties and substrings, within their namespace.
 
     Without statistics, right after a load, the planner expects few rows in a namespace and reads all of them; for a
@@ -201,23 +203,23 @@ def _search_conditions(statement: Statement, row_filter: RowFilter, source: RowS
     index of trigrams has the collation "POSIX", another name of the same order.
     """
     if not source.own_index:
-        pairs = json.dumps(dict(row_filter.properties), ensure_ascii=False)
+        pairs = json.dumps(dict(row_conditions.properties), ensure_ascii=False)
         return [
-            f"t.namespace = {statement.bind(row_filter.namespace)}",
-            *([f"t.properties @> {statement.bind(pairs, 'jsonb')}"] if row_filter.properties else []),
-            *(f"t.matched LIKE {statement.bind(like)}" for like in row_filter.like_patterns),
+            f"t.namespace = {statement.bind(row_conditions.namespace)}",
+            *([f"t.properties @> {statement.bind(pairs, 'jsonb')}"] if row_conditions.properties else []),
+            *(f"t.matched LIKE {statement.bind(like)}" for like in row_conditions.like_patterns),
         ]
     conditions = []
-    if row_filter.properties:
-        wanted = json.dumps({row_filter.namespace: dict(row_filter.properties)}, ensure_ascii=False)
+    if row_conditions.properties:
+        wanted = json.dumps({row_conditions.namespace: dict(row_conditions.properties)}, ensure_ascii=False)
         conditions += [
             "t.properties <> '{}'",  # the index has no empty ones
             f"broker_core.properties_in(t.namespace, t.properties) @> {statement.bind(wanted, 'jsonb')}",
         ]
-    if row_filter.like_patterns:
-        conditions.append(f"t.namespace = {statement.bind(row_filter.namespace, collation='POSIX')}")
+    if row_conditions.like_patterns:
+        conditions.append(f"t.namespace = {statement.bind(row_conditions.namespace, collation='POSIX')}")
         # A pattern without a leading % would become a range of another index.
-        anywhere = (like if like.startswith("%") else f"%{like}" for like in row_filter.like_patterns)
+        anywhere = (like if like.startswith("%") else f"%{like}" for like in row_conditions.like_patterns)
         conditions += [f"t.matched LIKE {statement.bind(like, collation='POSIX')}" for like in anywhere]
         # Constants, not parameters, so that the planner knows which index has which rows.
         parts = " OR ".join(f"t.trigram_part BETWEEN {low:d} AND {high:d}" for low, high in source.parts)
@@ -225,10 +227,12 @@ def _search_conditions(statement: Statement, row_filter: RowFilter, source: RowS
     return conditions
 
 
-def _domain_conditions(statement: Statement, row_filter: RowFilter, *, collation: str = "C") -> list[str]:
-    if len(row_filter.domains) != 1:
+def _domain_conditions(
+    statement: Statement, row_conditions: RowConditions, *, collation: str = "C"
+) -> list[str]:
+    if len(row_conditions.domains) != 1:
         return []
-    return [f"t.domain = {statement.bind(row_filter.domains[0], collation=collation)}"]
+    return [f"t.domain = {statement.bind(row_conditions.domains[0], collation=collation)}"]
 
 
 def _range_condition(statement: Statement, bounds: Bounds) -> str:
@@ -237,13 +241,13 @@ def _range_condition(statement: Statement, bounds: Bounds) -> str:
     return above if high is None else f"{above} AND t.matched < {statement.bind(high)}"
 
 
-def _page_columns(row_filter: RowFilter, most_bytes: str | None) -> str:
+def _page_columns(row_conditions: RowConditions, most_bytes: str | None) -> str:
     """The columns of one page."""
     glued = {"persistent": "NULL::text", "non-persistent": "NULL::text"}
-    for domain in row_filter.domains:
-        only = f" FILTER (WHERE t.domain = '{domain}')" if len(row_filter.domains) > 1 else ""
+    for domain in row_conditions.domains:
+        only = f" FILTER (WHERE t.domain = '{domain}')" if len(row_conditions.domains) > 1 else ""
         glued[domain] = f"string_agg(t.local_name, '/'){only}"
-    size = " + ".join(f"coalesce(octet_length({glued[domain]}), 0)" for domain in row_filter.domains)
+    size = " + ".join(f"coalesce(octet_length({glued[domain]}), 0)" for domain in row_conditions.domains)
     values = [f"convert_to('/' || {glued[domain]}, 'UTF8')" for domain in ("persistent", "non-persistent")]
     if most_bytes is not None:
         values = [f"CASE WHEN {size} <= {most_bytes} THEN {value} END" for value in values]

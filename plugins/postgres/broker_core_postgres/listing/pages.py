@@ -15,7 +15,7 @@ from broker_core_postgres.listing.listing_sql import (
     search_statement,
 )
 from broker_core_postgres.listing.reserved_memory import ReservedMemory
-from broker_core_postgres.listing.row_filter import RowFilter
+from broker_core_postgres.listing.sql_conditions import RowConditions
 
 __all__ = ["NamesPage", "PageTooLarge", "fetch_row", "following_pages"]
 
@@ -76,7 +76,7 @@ async def fetch_row(connection: Any, statement: Statement) -> Any:
 
 async def following_pages(
     connection: Any,
-    row_filter: RowFilter,
+    row_conditions: RowConditions,
     source: RowSource,
     memory: ReservedMemory,
     held: Callable[[], int],
@@ -86,9 +86,9 @@ async def following_pages(
 
     ``held()`` gives the bytes of the pages so far.
     """
-    if row_filter.kind == "search":
+    if row_conditions.kind == "search":
         await memory.reserve_now(ReservedMemory.bytes_for_page(_SEARCH_PAGE, held()))
-        statement = search_statement(row_filter, source, _SEARCH_PAGE)
+        statement = search_statement(row_conditions, source, _SEARCH_PAGE)
         # In SQL: a cursor of the driver leaves a named statement behind, which poolers of transactions do not support.
         await connection.execute(f"{_DECLARE} {statement.text}", *statement.arguments)
         while (row := await connection.fetchrow(_FETCH)) is not None:
@@ -96,12 +96,12 @@ async def following_pages(
             await memory.reserve_now(ReservedMemory.bytes_for_page(_SEARCH_PAGE, held()))
         return
     most = max(_SEARCH_PAGE, after.size + after.size // 4 if after is not None else 0)
-    for bounds in row_filter.bounds or (None,):
+    for bounds in row_conditions.bounds or (None,):
         by_matched = bounds is not None
         last = after.last(by_matched=by_matched) if after is not None else None
         while True:
             await memory.reserve_now(ReservedMemory.bytes_for_page(most, held()))
-            row = await fetch_row(connection, next_page_statement(row_filter, source, bounds, last, most))
+            row = await fetch_row(connection, next_page_statement(row_conditions, source, bounds, last, most))
             try:
                 page = NamesPage.of(row)
             except PageTooLarge as large:

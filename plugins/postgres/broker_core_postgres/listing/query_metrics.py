@@ -12,7 +12,7 @@ from prometheus_client.metrics_core import Metric
 
 from broker_core_postgres.connect.failures import REASONS
 from broker_core_postgres.listing.plain_histogram import PlainHistogram
-from broker_core_postgres.listing.row_filter import KINDS
+from broker_core_postgres.listing.sql_conditions import KINDS
 
 __all__ = ["OUTCOMES", "QueryMetrics"]
 
@@ -36,8 +36,8 @@ class QueryMetrics:
     def query(self, kind: str, outcome: str, seconds: float, rows: int = 0) -> None:
         """Count a listing that asked the database.
 
-        ``kind`` is the kind of the :class:`.RowFilter`, ``outcome`` one of :data:`OUTCOMES`. ``seconds`` are from the
-        request for a connection to the last row.
+        ``kind`` is the kind of the :class:`.RowConditions`, ``outcome`` one of :data:`OUTCOMES`. ``seconds`` are from
+        the request for a connection to the last row.
         """
         self._queries[kind, outcome] += 1
         self._seconds[kind].observe(seconds)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from broker_core_spark.batch.build_errors import BatchError
 from broker_core_spark.batch.builder import Builder
-from broker_core_spark.batch.errors import BatchError
 from broker_core_spark.batch.generation_differences import GenerationDifferences
 from broker_core_spark.batch.matches.matches_export import matches_frame, most_tasks
 from broker_core_spark.batch.matches.matches_task import MatchesOf

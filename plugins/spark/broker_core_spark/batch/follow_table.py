@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from broker_core.quantities import counted
-from broker_core_spark.batch.errors import BatchError, NothingToKeep
+from broker_core_spark.batch.build_errors import BatchError, NothingToKeep
 from broker_core_spark.batch.sources.open_catalogue import open_catalogue
 from broker_core_spark.batch.sources.parquet_and_tables import TableSource
 from broker_core_spark.store import Store, open_store

@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Final
 from broker_core.errors import BrokerCoreError
 from broker_core.plugin_cli import RunningBroker
 from broker_core.quantities import counted
+from broker_core_spark.batch.build_errors import BatchError, NothingToKeep
 from broker_core_spark.batch.build_record import build_record
 from broker_core_spark.batch.build_result import BuildResult, OutputFailed
 from broker_core_spark.batch.builder import Builder
-from broker_core_spark.batch.errors import BatchError, NothingToKeep
 from broker_core_spark.batch.generation_differences import differences_to, totals_file
 from broker_core_spark.batch.incremental.carry_segments import CarriedSegments
 from broker_core_spark.batch.incremental.keep_segments import keep_segments

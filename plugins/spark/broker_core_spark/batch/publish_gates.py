@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Final
 
 from broker_core.quantities import counted
-from broker_core_spark.batch.errors import BatchError
+from broker_core_spark.batch.build_errors import BatchError
 from broker_core_spark.batch.questions.load_questions import LoadedQuestions
 from broker_core_spark.errors import DamagedFile, InvalidGeneration, NoSuchGeneration
 from broker_core_spark.format.canonical_question import CanonicalQuestion

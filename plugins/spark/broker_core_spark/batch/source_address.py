@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from broker_core_spark.batch.errors import InvalidCatalogue
+from broker_core_spark.batch.build_errors import InvalidCatalogue
 
 __all__ = ["FRAME", "is_in_bucket", "is_of_spark", "is_table", "is_table_name", "path_of"]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from broker_core_spark.batch.errors import BatchError
+from broker_core_spark.batch.build_errors import BatchError
 from broker_core_spark.batch.source_address import is_table_name, path_of
 from broker_core_spark.batch.source_redaction import redacted_source
 from broker_core_spark.batch.spark.run_on_partitions import is_spark_error, spark_message

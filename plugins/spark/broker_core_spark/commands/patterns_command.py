@@ -90,7 +90,7 @@ def worth_precomputing(
     Each has how often it was asked at least, and when it was asked last. Each is checked as a batch checks it. Raises
     :exc:`BrokerCoreError` for an invalid line.
     """
-    from broker_core_spark.batch.errors import InvalidPatterns
+    from broker_core_spark.batch.build_errors import InvalidPatterns
     from broker_core_spark.batch.questions.parse_question_row import (
         ROW_KEYS,
         parse_json_line,
@@ -135,7 +135,7 @@ def worth_precomputing(
 
 def _number(place: str, record: dict[str, Any], key: str) -> float:
     """A count or a measurement: finite and not negative."""
-    from broker_core_spark.batch.errors import InvalidPatterns
+    from broker_core_spark.batch.build_errors import InvalidPatterns
 
     value: Any = record.get(key)
     if type(value) not in (int, float) or not 0 <= value < _ENDLESS:  # NaN fails the comparison too

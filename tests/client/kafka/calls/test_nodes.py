@@ -11,7 +11,7 @@ from broker_core.client.kafka import (
     TopicPartition,
 )
 from broker_core.client.kafka.calls.nodes import GROUP, check_coordinator, coordinators, every_node, leaders
-from broker_core.client.kafka.errors import may_pass
+from broker_core.client.kafka.kafka_errors import may_pass
 from broker_core.wire.kafka import FIND_COORDINATOR, METADATA, Fields
 from tests.support.scripted_kafka import Asked, ScriptedKafka, metadata_of
 

@@ -7,7 +7,7 @@ import pytest
 from broker_core.client import ClientError, ConnectionLost, UnexpectedAnswer
 from broker_core.client.kafka.asking import Asking, RetryOptions
 from broker_core.client.kafka.calls.rows import answered_rows
-from broker_core.client.kafka.errors import (
+from broker_core.client.kafka.kafka_errors import (
     NotControllerException,
     ThrottlingQuotaExceededException,
     TopicExistsException,

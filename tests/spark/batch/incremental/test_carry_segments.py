@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from broker_core.names import Mode
-from broker_core_spark.batch.errors import InvalidCatalogue
+from broker_core_spark.batch.build_errors import InvalidCatalogue
 from broker_core_spark.batch.incremental.carry_segments import CarriedSegments, carry_segments
 from broker_core_spark.batch.incremental.changed_names import NameChanges
 from broker_core_spark.batch.segments.tallies import read_tallies

@@ -14,7 +14,7 @@ import pytest
 
 from broker_core.catalog import SqliteCatalog
 from broker_core.names import TopicName
-from broker_core_spark.batch.errors import NothingToKeep
+from broker_core_spark.batch.build_errors import NothingToKeep
 from broker_core_spark.batch.incremental.segment_reuse import read_previous_generation, reusable_segments
 from broker_core_spark.batch.job import BuildResult, build
 from broker_core_spark.batch.publish_gates import PublishGates

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 import re2
 
+from broker_core_spark.batch.build_errors import BatchError
 from broker_core_spark.batch.build_result import BuildResult
-from broker_core_spark.batch.errors import BatchError
 from broker_core_spark.batch.job import build
 from broker_core_spark.batch.matches.match_rows import MATCH_SCHEMA
 from broker_core_spark.batch.matches.matches_export import matches_address, write_matches

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from broker_core.names import Mode
-from broker_core_spark.batch.errors import InvalidPatterns
+from broker_core_spark.batch.build_errors import InvalidPatterns
 from broker_core_spark.batch.questions import learned_questions
 from broker_core_spark.batch.questions.learned_questions import kept_rows, leave_learned, oldest_kept
 from broker_core_spark.batch.questions.load_questions import LoadedQuestions, questions_of_rows

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from broker_core.names import Mode
-from broker_core_spark.batch.errors import InvalidPatterns
+from broker_core_spark.batch.build_errors import InvalidPatterns
 from broker_core_spark.batch.questions.load_questions import (
     check_patterns,
     check_rows,

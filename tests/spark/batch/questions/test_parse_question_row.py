@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from broker_core.names import Mode
-from broker_core_spark.batch.errors import InvalidPatterns
+from broker_core_spark.batch.build_errors import InvalidPatterns
 from broker_core_spark.batch.questions.parse_question_row import (
     MAX_LINE,
     parse_json_line,

@@ -15,8 +15,8 @@ from urllib.error import HTTPError
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from broker_core_spark.batch.build_errors import BatchError
 from broker_core_spark.batch.build_result import BuildResult
-from broker_core_spark.batch.errors import BatchError
 from broker_core_spark.batch.reports.build_metrics import METRICS, write_metrics
 from tests.support.ports import free_port
 from tests.support.spark_catalogues import result_of

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from broker_core_spark.batch.errors import NothingToKeep
+from broker_core_spark.batch.build_errors import NothingToKeep
 from broker_core_spark.batch.sources.delta_changes import pin_delta
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from broker_core_spark.batch.errors import NothingToKeep
+from broker_core_spark.batch.build_errors import NothingToKeep
 from broker_core_spark.batch.sources.iceberg_changes import pin_iceberg
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from broker_core_spark.batch.errors import InvalidCatalogue
+from broker_core_spark.batch.build_errors import InvalidCatalogue
 from broker_core_spark.batch.sources.catalogue_source import STATIC_ID
 from broker_core_spark.batch.sources.names_file import NamesSource
 from tests.support.spark_catalogues import staged_names, staging_area

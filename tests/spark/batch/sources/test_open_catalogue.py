@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from broker_core.errors import BrokerCoreError
-from broker_core_spark.batch.errors import InvalidCatalogue
+from broker_core_spark.batch.build_errors import InvalidCatalogue
 from broker_core_spark.batch.sources.names_file import NamesSource
 from broker_core_spark.batch.sources.open_catalogue import check_catalogue, open_catalogue
 from broker_core_spark.batch.sources.parquet_and_tables import TableSource

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from broker_core_spark.batch.errors import InvalidCatalogue
+from broker_core_spark.batch.build_errors import InvalidCatalogue
 from broker_core_spark.batch.sources.parquet_and_tables import TableSource, texts_of
 from broker_core_spark.batch.staging.staging_area import StagingArea
 from tests.support.catalogue_chains import Name, check_chain

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pyarrow as pa
 import pytest
 
-from broker_core_spark.batch.errors import InvalidCatalogue, TaskFailed
+from broker_core_spark.batch.build_errors import InvalidCatalogue, TaskFailed
 from broker_core_spark.batch.job import build
 from broker_core_spark.batch.sources import postgres_database
 from broker_core_spark.batch.sources.postgres_database import PostgresSource

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from broker_core.plugin_cli import BrokerUnreachable, RunningBroker
-from broker_core_spark.batch.errors import InvalidCatalogue
+from broker_core_spark.batch.build_errors import InvalidCatalogue
 from broker_core_spark.batch.sources import running_server
 from broker_core_spark.batch.sources.catalogue_source import STATIC_ID
 from broker_core_spark.batch.sources.open_catalogue import check_catalogue, open_catalogue

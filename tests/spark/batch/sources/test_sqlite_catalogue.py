@@ -10,7 +10,7 @@ import pytest
 from broker_core.catalog import SqliteCatalog
 from broker_core.change_log import CatalogVersion
 from broker_core.names import TopicName
-from broker_core_spark.batch.errors import InvalidCatalogue
+from broker_core_spark.batch.build_errors import InvalidCatalogue
 from broker_core_spark.batch.sources.sqlite_catalogue import EmbeddedSource
 from tests.support.spark_catalogues import fill, staged_names, staging_area
 

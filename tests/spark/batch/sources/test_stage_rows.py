@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from broker_core_spark.batch.errors import InvalidCatalogue
+from broker_core_spark.batch.build_errors import InvalidCatalogue
 from broker_core_spark.batch.sources.stage_rows import stage_rows
 from broker_core_spark.batch.staging.staging_area import StagingArea
 from tests.support.spark_catalogues import staged_names, staging_area

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from broker_core_spark.batch.errors import NothingToKeep
+from broker_core_spark.batch.build_errors import NothingToKeep
 from broker_core_spark.batch.sources.version_column import pin_column
 
 if TYPE_CHECKING:

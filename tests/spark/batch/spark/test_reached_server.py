@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from broker_core_spark.batch.errors import SessionFailed
+from broker_core_spark.batch.build_errors import SessionFailed
 from broker_core_spark.batch.spark.reached_server import check_server
 from tests.support.ports import free_port
 

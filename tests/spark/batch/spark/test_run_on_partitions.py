@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from broker_core_spark.batch.errors import InvalidCatalogue, TaskFailed
+from broker_core_spark.batch.build_errors import InvalidCatalogue, TaskFailed
 from broker_core_spark.batch.progress.progress import SparkJob
 from broker_core_spark.batch.spark.run_on_partitions import _reason, numbered_partitions, run_on_partitions
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker_core_spark.batch.errors import SessionFailed
+from broker_core_spark.batch.build_errors import SessionFailed
 from broker_core_spark.batch.spark.spark_session import spark_session
 from broker_core_spark.batch.spark.spark_version import check_spark_version
 

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from broker_core_spark.batch.errors import InvalidCatalogue
+from broker_core_spark.batch.build_errors import InvalidCatalogue
 from broker_core_spark.batch.progress.progress import SparkJob
 from broker_core_spark.batch.staging.numbered_work import numbered_work, run_numbered
 from broker_core_spark.batch.staging.staging_area import StagingArea

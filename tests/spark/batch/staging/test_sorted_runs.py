@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from broker_core_spark.batch.errors import InvalidCatalogue
+from broker_core_spark.batch.build_errors import InvalidCatalogue
 from broker_core_spark.batch.staging import sorted_runs
 from broker_core_spark.batch.staging.order_keys import name_of_key, order_key
 from broker_core_spark.batch.staging.sorted_runs import (

@@ -21,7 +21,7 @@ from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import ApiServices
 from broker_core.servers.http.api.topic_object import TOPIC_EXAMPLE, ShownTopic, TopicObject
 from broker_core.servers.http.api.topic_path import TOPIC, TOPIC_PATH, topic_of
-from broker_core.service import Asked, Found
+from broker_core.service import Found, TopicAsker
 
 __all__ = ["SHOWN_REPLIES", "asked_by", "found_topic", "operations", "shown"]
 
@@ -77,9 +77,9 @@ async def found_topic(request: ApiRequest) -> Found:
     return found if is_own or not of_topic else of_topic[0]
 
 
-def asked_by(request: ApiRequest) -> Asked:
+def asked_by(request: ApiRequest) -> TopicAsker:
     """The question of a request for a topic, by the right to list its namespace."""
-    return Asked(
+    return TopicAsker(
         asker=request.asker,
         action="list",
         of_namespace=True,

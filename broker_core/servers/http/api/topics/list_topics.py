@@ -23,7 +23,15 @@ from broker_core.servers.http.api.pattern_problems import refused_parts_shown
 from broker_core.servers.http.api.services import ApiServices
 from broker_core.servers.http.api.topics.forms import ARROW, DETAILS, JSON, NAMES, NDJSON, TEXT, ListingEnd
 from broker_core.servers.http.api.topics.paged_listing import paged_listing
-from broker_core.servers.http.api.topics.pages import COUNT, CURSOR, DETAIL, LIMIT, OFFSET, PLAN, asked_of
+from broker_core.servers.http.api.topics.pages import (
+    COUNT,
+    CURSOR,
+    DETAIL,
+    LIMIT,
+    OFFSET,
+    PLAN,
+    page_question,
+)
 from broker_core.servers.http.api.topics.whole_listing import FILTERED, whole_listing
 
 __all__ = ["operations"]
@@ -146,7 +154,7 @@ async def _list_topics(request: ApiRequest) -> web.StreamResponse:
 
 async def _listing(request: ApiRequest) -> web.StreamResponse:
     namespace = request.namespace()
-    asked = asked_of(request.values, namespace, request.services.http.most_items)
+    asked = page_question(request.values, namespace, request.services.http.most_items)
     is_whole = asked.is_plain and not (asked.count or asked.plan)
     forms = (*NAMES, EVENT_STREAM) if is_whole else tuple(DETAILS if asked.columns else NAMES)
     media_type = chosen_type(request.http, forms)

@@ -31,7 +31,7 @@ from broker_core.servers.http.api.topics.forms import (
     details_body,
     names_body,
 )
-from broker_core.servers.http.api.topics.pages import OFFSET, Asked, Counted, counted
+from broker_core.servers.http.api.topics.pages import OFFSET, Counted, PageQuestion, counted
 from broker_core.servers.http.api.topics.whole_listing import answer_to, listing_headers, write_listing
 from broker_core.service import version_text
 
@@ -44,7 +44,11 @@ _LONG: Final = 2048
 
 
 async def paged_listing(
-    request: ApiRequest, question: ListingRequest, uncompiled: str | None, asked: Asked, media_type: str
+    request: ApiRequest,
+    question: ListingRequest,
+    uncompiled: str | None,
+    asked: PageQuestion,
+    media_type: str,
 ) -> web.StreamResponse:
     """The wanted names, in the order of pages; 304 if the client has them already.
 
@@ -105,7 +109,7 @@ async def _plan(request: ApiRequest, question: ListingRequest, how: str, began: 
     return PlanObject(how=how, looked_at=looked_at, ms=ms, **known)
 
 
-def _tag(request: ApiRequest, asked: Asked, answer: Answer, version: str | None) -> str | None:
+def _tag(request: ApiRequest, asked: PageQuestion, answer: Answer, version: str | None) -> str | None:
     """The tag: the hash of plain names; for all else with the version, and none if that is unknown."""
     if asked.is_plain:
         return answer.topics_hash
@@ -114,7 +118,7 @@ def _tag(request: ApiRequest, asked: Asked, answer: Answer, version: str | None)
     return f"{answer.topics_hash}-{version}"
 
 
-def _body(media_type: str, answer: Answer, asked: Asked, end: ListingEnd) -> RenderedBody:
+def _body(media_type: str, answer: Answer, asked: PageQuestion, end: ListingEnd) -> RenderedBody:
     names = answer.page_names if answer.page_names is not None else answer.selection
     assert names is not None  # the question has no hash
     if answer.details is None:

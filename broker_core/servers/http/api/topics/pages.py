@@ -30,10 +30,10 @@ __all__ = [
     "LIMIT",
     "OFFSET",
     "PLAN",
-    "Asked",
     "Counted",
-    "asked_of",
+    "PageQuestion",
     "counted",
+    "page_question",
 ]
 
 _WORDS: Final = "|".join(SHOWN_DETAILS)
@@ -97,7 +97,7 @@ PLAN: Final = Parameter(
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PageQuestion:
     """The parts of an answer that a request wants besides the names that match: a page, details, a count, the plan.
 
     With an ``offset``, the page begins after so many names. ``page`` is ``None`` for the whole listing, ``columns`` are
@@ -117,7 +117,7 @@ class Asked:
         return self.page is None and not self.columns
 
     @property
-    def first(self) -> Asked:
+    def first(self) -> PageQuestion:
         """The request for the first names, if there are more than fit into one answer."""
         return replace(self, page=Page(None, self.most))
 
@@ -126,7 +126,7 @@ class Asked:
         return question if self.is_plain else replace(question, page=self.page, wants=frozenset(self.columns))
 
 
-def asked_of(values: Mapping[str, Any], namespace: NamespaceName, most: int) -> Asked:
+def page_question(values: Mapping[str, Any], namespace: NamespaceName, most: int) -> PageQuestion:
     """The wanted parts by the parameters; ``most`` names at once if no limit is given. Raises the error 400."""
     cursor, limit, offset = values["cursor"], values["limit"], values["offset"]
     if offset is not None and (cursor is not None or limit is None):
@@ -136,7 +136,7 @@ def asked_of(values: Mapping[str, Any], namespace: NamespaceName, most: int) -> 
         page = Page(
             None if cursor is None else _position(cursor, namespace), most if limit is None else limit
         )
-    return Asked(page, values["detail"], values["count"], most, offset, values["plan"])
+    return PageQuestion(page, values["detail"], values["count"], most, offset, values["plan"])
 
 
 def _position(cursor: str, namespace: NamespaceName) -> Position:

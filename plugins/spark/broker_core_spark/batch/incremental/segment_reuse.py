@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from broker_core import EncodedNames
 from broker_core.change_log import CatalogVersion
-from broker_core_spark.batch.errors import NothingToKeep
+from broker_core_spark.batch.build_errors import NothingToKeep
 from broker_core_spark.batch.sources.catalogue_source import CatalogueSnapshot
 from broker_core_spark.batch.staging.order_keys import (
     NAMESPACE_END,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from broker_core.quantities import counted
-from broker_core_spark.batch.errors import BatchError
+from broker_core_spark.batch.build_errors import BatchError
 from broker_core_spark.batch.matches.matches_task import MatchesOf, MatchesOfShares
 from broker_core_spark.batch.progress.described_job import described_job
 from broker_core_spark.batch.progress.progress import SparkJob

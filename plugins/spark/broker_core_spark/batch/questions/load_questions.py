@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 from broker_core.errors import InvalidPattern
 from broker_core.names import Mode
 from broker_core.quantities import counted
-from broker_core_spark.batch.errors import InvalidCatalogue, InvalidPatterns
+from broker_core_spark.batch.build_errors import InvalidCatalogue, InvalidPatterns
 from broker_core_spark.batch.questions.parse_question_row import (
     MAX_LINE,
     ROW_KEYS,

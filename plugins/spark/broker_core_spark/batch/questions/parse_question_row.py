@@ -13,7 +13,7 @@ from typing import Final
 from broker_core.errors import InvalidPattern
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import compile_pattern
-from broker_core_spark.batch.errors import InvalidPatterns
+from broker_core_spark.batch.build_errors import InvalidPatterns
 
 __all__ = [
     "COUNTED_KEYS",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 from urllib.error import HTTPError, URLError
 
-from broker_core_spark.batch.errors import BatchError
+from broker_core_spark.batch.build_errors import BatchError
 from broker_core_spark.batch.source_redaction import redacted_source
 from broker_core_spark.errors import StoreFailed
 from broker_core_spark.store.addressed_file import addressed_file

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 
 from broker_core import EncodedNames
 from broker_core_spark.arrow_columns import is_ascending
-from broker_core_spark.batch.errors import InvalidCatalogue
+from broker_core_spark.batch.build_errors import InvalidCatalogue
 from broker_core_spark.batch.segments.match_selectors import CompiledPatterns, match_selectors
 from broker_core_spark.batch.segments.segment_puts import SegmentPuts
 from broker_core_spark.batch.segments.segment_result import SegmentResult

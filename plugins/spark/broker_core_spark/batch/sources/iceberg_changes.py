@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from broker_core_spark.batch.errors import NothingToKeep
+from broker_core_spark.batch.build_errors import NothingToKeep
 from broker_core_spark.batch.sources.pinned_table import at_version
 
 if TYPE_CHECKING:

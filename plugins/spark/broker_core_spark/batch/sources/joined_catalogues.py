@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 
 from broker_core.change_log import CatalogVersion
-from broker_core_spark.batch.errors import InvalidCatalogue, NothingToKeep
+from broker_core_spark.batch.build_errors import InvalidCatalogue, NothingToKeep
 from broker_core_spark.batch.sources.catalogue_source import STATIC_ID, CatalogueSnapshot, CatalogueSource
 from broker_core_spark.batch.staging.sorted_runs import SortedRun
 from broker_core_spark.batch.staging.staging_area import StagingArea

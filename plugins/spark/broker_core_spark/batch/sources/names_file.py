@@ -9,7 +9,7 @@ from pathlib import Path
 
 from broker_core.catalog import CatalogError, SqliteCatalog, import_topics
 from broker_core.names import NamespaceName
-from broker_core_spark.batch.errors import InvalidCatalogue
+from broker_core_spark.batch.build_errors import InvalidCatalogue
 from broker_core_spark.batch.sources.catalogue_source import STATIC_ID, CatalogueSnapshot
 from broker_core_spark.batch.sources.sqlite_catalogue import EmbeddedSnapshot
 

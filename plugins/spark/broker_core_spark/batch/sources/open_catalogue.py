@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker_core.names import NamespaceName
 from broker_core.plugin_cli import RunningBroker
-from broker_core_spark.batch.errors import InvalidCatalogue
+from broker_core_spark.batch.build_errors import InvalidCatalogue
 from broker_core_spark.batch.source_address import is_table, path_of
 from broker_core_spark.batch.source_redaction import redacted_source
 from broker_core_spark.batch.sources.catalogue_source import CatalogueSource

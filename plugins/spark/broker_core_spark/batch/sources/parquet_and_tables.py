@@ -31,16 +31,16 @@ from broker_core.catalog import CatalogError, check_properties
 from broker_core.change_log import CatalogVersion
 from broker_core.names import NamespaceName
 from broker_core_spark.arrow_columns import not_utf8
-from broker_core_spark.batch.errors import InvalidCatalogue, NothingToKeep
+from broker_core_spark.batch.build_errors import InvalidCatalogue, NothingToKeep
 from broker_core_spark.batch.progress.described_job import described_job
 from broker_core_spark.batch.progress.progress import SparkJob
 from broker_core_spark.batch.source_address import FRAME
 from broker_core_spark.batch.source_redaction import redacted_message, redacted_source
-from broker_core_spark.batch.sources.asked_rows import in_namespaces
 from broker_core_spark.batch.sources.catalogue_source import STATIC_ID
 from broker_core_spark.batch.sources.delta_changes import pin_delta
 from broker_core_spark.batch.sources.iceberg_changes import pin_iceberg
 from broker_core_spark.batch.sources.pinned_table import PinnedTable, at_version, name_and_version
+from broker_core_spark.batch.sources.rows_of_namespaces import in_namespaces
 from broker_core_spark.batch.sources.stage_rows import stage_rows, without_namespace
 from broker_core_spark.batch.sources.table_changes import CHANGE, StagedNames, changed_names
 from broker_core_spark.batch.sources.version_column import pin_column

@@ -26,7 +26,7 @@ class PinnedTable(Protocol):
         """The rows that came and went after the version of the stamp ``since``, as in column ``_change_type``.
 
         A row that was only moved to another file may be among them, as one that went and came. Raises
-        :exc:`~broker_core_spark.batch.errors.NothingToKeep` if the table does not know.
+        :exc:`~broker_core_spark.batch.build_errors.NothingToKeep` if the table does not know.
         """
 
 

@@ -28,7 +28,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from broker_core.change_log import CatalogVersion
-from broker_core_spark.batch.errors import InvalidCatalogue, TaskFailed
+from broker_core_spark.batch.build_errors import InvalidCatalogue, TaskFailed
 from broker_core_spark.batch.progress.progress import SparkJob
 from broker_core_spark.batch.sources.catalogue_source import CatalogueSnapshot
 from broker_core_spark.batch.sources.stage_rows import stage_rows

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from broker_core.names import NamespaceName
 from broker_core.plugin_cli import RunningBroker
-from broker_core_spark.batch.errors import InvalidCatalogue
+from broker_core_spark.batch.build_errors import InvalidCatalogue
 from broker_core_spark.batch.sources.catalogue_source import CatalogueSnapshot
 from broker_core_spark.batch.sources.names_file import NamesSource
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 from broker_core.catalog import CatalogError, SqliteCatalog
 from broker_core.change_log import CatalogVersion, Gap
 from broker_core.names import NamespaceName
-from broker_core_spark.batch.errors import InvalidCatalogue
+from broker_core_spark.batch.build_errors import InvalidCatalogue
 from broker_core_spark.batch.sources.catalogue_source import CatalogueSnapshot
 from broker_core_spark.batch.staging.sorted_runs import SortedRun
 from broker_core_spark.batch.staging.staging_area import StagingArea

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from broker_core.names import PERSISTENT, TopicName
 from broker_core_spark.arrow_columns import buffer_and_offsets, with_ends
-from broker_core_spark.batch.errors import InvalidCatalogue
+from broker_core_spark.batch.build_errors import InvalidCatalogue
 from broker_core_spark.batch.staging.sorted_runs import SortedRun
 
 __all__ = ["TakesNames", "stage_rows", "without_namespace"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from broker_core import EncodedNames
-from broker_core_spark.batch.errors import InvalidCatalogue, NothingToKeep
+from broker_core_spark.batch.build_errors import InvalidCatalogue, NothingToKeep
 from broker_core_spark.batch.progress.described_job import described_job
 from broker_core_spark.batch.progress.progress import SparkJob
 from broker_core_spark.batch.sources.stage_rows import stage_rows

@@ -10,7 +10,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from broker_core_spark.batch.errors import InvalidCatalogue, NothingToKeep
+from broker_core_spark.batch.build_errors import InvalidCatalogue, NothingToKeep
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

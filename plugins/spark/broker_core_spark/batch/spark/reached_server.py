@@ -7,7 +7,7 @@ import struct
 from typing import Final
 from urllib.parse import urlsplit
 
-from broker_core_spark.batch.errors import SessionFailed
+from broker_core_spark.batch.build_errors import SessionFailed
 
 __all__ = ["check_server"]
 

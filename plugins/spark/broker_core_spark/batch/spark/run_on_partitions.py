@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from broker_core_spark.batch.errors import InvalidCatalogue, TaskFailed
+from broker_core_spark.batch.build_errors import InvalidCatalogue, TaskFailed
 from broker_core_spark.batch.progress.described_job import described_job
 from broker_core_spark.batch.progress.progress import SparkJob
 

@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from broker_core_spark.batch.errors import SessionFailed
+from broker_core_spark.batch.build_errors import SessionFailed
 from broker_core_spark.batch.spark.java_home import find_java_home
 from broker_core_spark.batch.spark.reached_server import check_server
 from broker_core_spark.batch.spark.run_on_partitions import is_spark_error, spark_message

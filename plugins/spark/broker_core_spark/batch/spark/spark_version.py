@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from broker_core_spark.batch.errors import SessionFailed
+from broker_core_spark.batch.build_errors import SessionFailed
 
 __all__ = ["FIRST", "LAST", "check_spark_version"]
 

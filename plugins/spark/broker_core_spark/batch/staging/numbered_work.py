@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from broker_core_spark.batch.errors import InvalidCatalogue
+from broker_core_spark.batch.build_errors import InvalidCatalogue
 from broker_core_spark.batch.progress.progress import SparkJob
 from broker_core_spark.batch.spark.run_on_partitions import numbered_partitions, run_on_partitions
 from broker_core_spark.batch.staging.staging_area import StagingArea

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from broker_core import EncodedNames
 from broker_core_spark.arrow_columns import buffer_and_offsets
-from broker_core_spark.batch.errors import InvalidCatalogue
+from broker_core_spark.batch.build_errors import InvalidCatalogue
 from broker_core_spark.batch.staging.order_keys import order_key, segment_ids
 from broker_core_spark.format.segment_boundaries import begins_segment
 from broker_core_spark.store import Store

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from broker_core.catalog.errors import (
+from broker_core.catalog.catalog_errors import (
     CatalogBusy,
     CatalogError,
     CatalogFull,

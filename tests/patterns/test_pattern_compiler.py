@@ -11,7 +11,7 @@ import re2
 
 from broker_core.errors import InvalidPattern
 from broker_core.patterns import MAX_LENGTH, compile_pattern
-from broker_core.patterns.compile_with_re2 import compile_now as compile_if_quick
+from broker_core.patterns.pattern_compiler import compile_now as compile_if_quick
 from broker_core.patterns.topics_pattern import TopicsPattern
 from broker_core.settings import PatternsSettings
 from tests.support.regexes import HOSTILE

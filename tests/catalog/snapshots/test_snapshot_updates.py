@@ -10,7 +10,7 @@ import pytest
 
 from broker_core.catalog.snapshots.load_snapshot import load_snapshot
 from broker_core.catalog.snapshots.recent_changes import KeptSnapshots
-from broker_core.catalog.snapshots.small_moves import SmallMoves
+from broker_core.catalog.snapshots.snapshot_updates import SnapshotUpdates
 from broker_core.catalog.store.file_watch import FileWatch
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.listing.chunks.chunk import Chunk
@@ -33,7 +33,7 @@ class Kept:
         permits = Permits()
         self.cache = KeptSnapshots(permits.snapshots, permits.unkept, permits.leases)
         self.watch = FileWatch(catalog)
-        self.moves = SmallMoves(self.cache, self.watch)
+        self.moves = SnapshotUpdates(self.cache, self.watch)
 
     def read(self, mode: Mode, *, as_mode: Mode | None = None) -> Snapshot:
         """What is in the file now, read anew; with ``as_mode`` only this domain, which may be all there is."""

@@ -17,7 +17,7 @@ from typing import Final
 from broker_core.names import DOMAINS, Mode, NamespaceName
 from broker_core.patterns import TopicsPattern
 
-__all__ = ["KINDS", "Bounds", "RowFilter", "local_bounds", "make_row_filter"]
+__all__ = ["KINDS", "Bounds", "RowConditions", "local_bounds", "make_row_conditions"]
 
 #: How rows are found: by properties or substrings, by ranges of names, or as a whole namespace.
 KINDS: Final = ("search", "range", "namespace")
@@ -38,7 +38,7 @@ _SURROGATES: Final = range(0xD800, 0xE000)
 
 
 @dataclass(frozen=True, slots=True)
-class RowFilter:
+class RowConditions:
     """The rows of one namespace that can be in an answer.
 
     ``bounds`` are disjoint ranges of ``matched``; empty: no bounds. ``like_patterns`` are LIKE patterns that all have
@@ -63,14 +63,14 @@ class RowFilter:
         return "range" if self.bounds else "namespace"
 
 
-def make_row_filter(
+def make_row_conditions(
     namespace: NamespaceName,
     mode: Mode,
     pattern: TopicsPattern | None = None,
     properties: Mapping[str, str] | None = None,
     *,
     trigrams: bool = False,
-) -> RowFilter:
+) -> RowConditions:
     """The filter for a question. ``pattern`` is also ``None`` if RE2 does not support it; then all names are listed.
 
     ``properties`` are the selecting ones. ``trigrams``: there is an index of substrings.
@@ -81,15 +81,15 @@ def make_row_filter(
     # PostgreSQL's texts have no NUL, so no topic has such a property.
     matches_nothing = any("\0" in text for pair in pairs.items() for text in pair)
     if pattern is None or pattern.match_all:
-        return RowFilter(name, domains, properties=pairs, matches_nothing=matches_nothing)
+        return RowConditions(name, domains, properties=pairs, matches_nothing=matches_nothing)
     bounds = local_bounds(pattern, name)
     like_patterns = _like_patterns(pattern, name)
     if matches_nothing or bounds is None or like_patterns is None:
-        return RowFilter(name, domains, properties=pairs, matches_nothing=True)
+        return RowConditions(name, domains, properties=pairs, matches_nothing=True)
     exact = (pattern.literal is not None or pattern.exact_range) and "\0" not in pattern.text
     # A pattern of the beginning adds nothing to bounds.
     useful = (like for like in like_patterns if trigrams and not (bounds and like[0] != "%"))
-    return RowFilter(
+    return RowConditions(
         name,
         domains,
         bounds,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
-from broker_core.client.errors import ClientError, OperationTimeout, is_passing
+from broker_core.client.client_errors import ClientError, OperationTimeout, is_passing
 from broker_core.wire.kafka import ErrorCode, error_name
 
 __all__ = [

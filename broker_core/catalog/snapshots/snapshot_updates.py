@@ -17,7 +17,7 @@ from broker_core.concurrency import in_turns
 from broker_core.names import DOMAINS, Mode
 from broker_core.snapshots import Snapshot
 
-__all__ = ["SmallMoves"]
+__all__ = ["SnapshotUpdates"]
 
 #: Logged changes of a small move: they are looked up in one turn of the loop.
 _MOST_ROWS: Final = 16
@@ -27,7 +27,7 @@ _MOST_NAMES: Final = 32
 _MOST_TEXT: Final = 32 * 1024
 
 
-class SmallMoves:
+class SnapshotUpdates:
     """Small moves of the snapshots of a cache, one at a time. For one event loop."""
 
     def __init__(self, kept: KeptSnapshots, watch: FileWatch) -> None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from broker_core_spark.batch.sources.asked_rows import in_namespaces
+from broker_core_spark.batch.sources.rows_of_namespaces import in_namespaces
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,17 +8,17 @@ from typing import Final
 
 from broker_core.metrics import Metrics
 
-__all__ = ["EVENTS", "FileCounts", "FolderUnusable", "Refused", "reason_of"]
+__all__ = ["EVENTS", "FileCounts", "FolderUnusable", "RefusedFile", "reason_of"]
 
 #: The events of stored snapshots and their files; the values of the metric's label.
 EVENTS: Final = ("read", "stale", "refused", "written", "write_failed", "removed")
 
 
-class Refused(Exception):
+class RefusedFile(Exception):
     """A stored file is not what it should be; the text says why. The original is read instead."""
 
 
-class FolderUnusable(Refused):
+class FolderUnusable(RefusedFile):
     """The folder of stored files itself cannot be used; the text says why, and what to do."""
 
 

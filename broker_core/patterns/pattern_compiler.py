@@ -21,7 +21,7 @@ from broker_core.patterns.compile_cost import MAX_UNICODE_CLASSES, estimated_ins
 from broker_core.patterns.literals import Shape, plain_shape, read_shape
 from broker_core.patterns.malformation import malformation
 from broker_core.patterns.match_ranges import match_ranges
-from broker_core.patterns.re2_engine import MAX_PROGRAM, anchored_text, engine_options
+from broker_core.patterns.re2_options import MAX_PROGRAM, anchored_text, engine_options
 from broker_core.patterns.scheme import strip_scheme
 from broker_core.patterns.tokens import has_any_byte
 from broker_core.patterns.topics_pattern import TopicsPattern, new_pattern

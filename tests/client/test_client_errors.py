@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker_core.client.errors import (
+from broker_core.client.client_errors import (
     ClientError,
     ConnectionLost,
     ConnectTimeout,

@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from broker_core.errors import BrokerCoreError
-from broker_core_spark.batch.errors import BatchError, InvalidCatalogue, InvalidPatterns, TaskFailed
+from broker_core_spark.batch.build_errors import BatchError, InvalidCatalogue, InvalidPatterns, TaskFailed
 
 
 @pytest.mark.parametrize("kind", [BatchError, InvalidCatalogue, InvalidPatterns, TaskFailed])

@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from broker_core.snapshots.stored.refusals import EVENTS, FileCounts, Refused, reason_of
+from broker_core.snapshots.stored.file_errors import EVENTS, FileCounts, RefusedFile, reason_of
 
 
 def test_every_event_is_there_from_the_start_and_counted() -> None:
@@ -22,7 +22,7 @@ def test_every_event_is_there_from_the_start_and_counted() -> None:
     [
         (OSError(errno.EROFS, "Read-only file system", ".1234.part"), "Read-only file system"),
         (OSError("the disk is left to others"), "the disk is left to others"),
-        (Refused("it is no file"), "it is no file"),
+        (RefusedFile("it is no file"), "it is no file"),
     ],
 )
 def test_the_log_has_the_words_of_an_error(error: Exception, reason: str) -> None:

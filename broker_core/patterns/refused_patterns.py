@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import re2
 
 from broker_core.bounds import MAX_PATTERN
-from broker_core.patterns.compile_with_re2 import OPTIONS
 from broker_core.patterns.malformation import malformed_part
+from broker_core.patterns.pattern_compiler import OPTIONS
 from broker_core.patterns.scheme import strip_scheme
 from broker_core.patterns.tokens import Kind, Token, tokens
 from broker_core.redaction import cut_short

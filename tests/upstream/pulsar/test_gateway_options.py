@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from broker_core.settings import UpstreamSettings
-from broker_core.upstream.pulsar.options import UpstreamOptions, gateway_mark
+from broker_core.upstream.pulsar.gateway_options import UpstreamOptions, gateway_mark
 
 
 def test_a_relayed_lookup_ends_before_holding_it_helps_no_client() -> None:

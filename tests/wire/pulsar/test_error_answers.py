@@ -8,8 +8,8 @@ import pytest
 
 from broker_core.errors import ServerError
 from broker_core.wire.pulsar import HEADER_SIZE, LOOKUP_COMMANDS, commands
+from broker_core.wire.pulsar.error_answers import awaits_answer, refusal_in_own_form
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
-from broker_core.wire.pulsar.refusals import awaits_answer, refusal_in_own_form
 
 # The fields of each answer as numbers, as clients read them: (number of the answer, {field: value}). The code is 22.
 OF_TXN = {"request_id": 9, "txnid_least_bits": 5, "txnid_most_bits": 4}

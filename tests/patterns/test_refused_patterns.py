@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from broker_core.bounds import MAX_PATTERN
 from broker_core.patterns import compile_pattern
-from broker_core.patterns.refusal import refused_part
+from broker_core.patterns.refused_patterns import refused_part
 
 
 @pytest.mark.parametrize(

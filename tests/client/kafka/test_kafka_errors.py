@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from broker_core.client import ClientError, ConnectionLost, OperationTimeout, UnexpectedAnswer
-from broker_core.client.kafka.errors import (
+from broker_core.client.kafka.kafka_errors import (
     KafkaException,
     NotControllerException,
     TimeoutException,
