@@ -98,6 +98,21 @@ class ApiClient:
             cursor=cursor,
         )
 
+    async def namespace(self, namespace: Namespace) -> dict[str, Any]:
+        """One namespace: its version, its counts, and where its topics come from."""
+        return await self._get(_path(namespace))
+
+    async def changes(
+        self, namespace: Namespace, *, since: str | None = None, limit: int | None = None, wait: int = 0
+    ) -> dict[str, Any]:
+        """The changes after the version ``since``; with ``wait``, within so many seconds as soon as there are some.
+
+        ``version`` is the next ``since``, at once if there are ``more``; without a ``since`` it is the one now. A
+        :exc:`~broker_core.client.ServerRefused` whose ``problem`` has a ``version`` is a gap: list the topics anew.
+        """
+        path = f"{_path(namespace)}/changes"
+        return await self._get(path, within=wait, since=since, limit=limit, wait=wait or None)
+
     async def topics(
         self,
         namespace: Namespace,
@@ -213,20 +228,21 @@ class ApiClient:
     def __repr__(self) -> str:
         return f"<ApiClient of {self.service_url}>"
 
-    async def _get(self, path: str, **parameters: Any) -> dict[str, Any]:
+    async def _get(self, path: str, *, within: float = 0, **parameters: Any) -> dict[str, Any]:
         given = {name: _text(value) for name, value in parameters.items() if value is not None}
         query = urlencode(given, doseq=True)
-        return await self._ask(f"{path}?{query}" if query else path, None)
+        return await self._ask(f"{path}?{query}" if query else path, None, within)
 
-    async def _ask(self, path: str, question: Mapping[str, Any] | None) -> dict[str, Any]:
+    async def _ask(self, path: str, question: Mapping[str, Any] | None, within: float = 0) -> dict[str, Any]:
+        """The answer, for which the server takes ``within`` seconds on purpose."""
         body = None if question is None else compact_json(question).encode()
         try:
-            async with asyncio.timeout(self._timeout):
+            async with asyncio.timeout(self._timeout + within):
                 response = await self._requests.ask(path, room=self._max_answer, body=body)
         except TimeoutError:
             reason = self._requests.problem
             raise OperationTimeout(
-                f"no answer within {self._timeout:g} s{f': {reason}' if reason else ''}"
+                f"no answer within {self._timeout + within:g} s{f': {reason}' if reason else ''}"
             ) from None
         if response.media_type != "application/json":
             raise UnexpectedAnswer(f"the server answered with {response.media_type!r:.100}, not with JSON")

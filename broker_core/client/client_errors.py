@@ -16,7 +16,9 @@ ClientError
 
 from __future__ import annotations
 
-from typing import Final, TypeVar
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final, TypeVar
 
 from broker_core.errors import BrokerCoreError, ServerError
 
@@ -90,12 +92,19 @@ class UnexpectedAnswer(ClientError):
 
 
 class ServerRefused(ClientError):
-    """The server answered with an error: ``code`` of the protocol's enum, and its ``message``."""
+    """The server answered with an error: ``code`` of the protocol's enum, and its ``message``.
 
-    def __init__(self, code: ServerError, message: str) -> None:
+    Of an error of the HTTP API ``problem`` has all members, such as the ``error`` with the ``offset`` in a pattern; it
+    is empty for other protocols.
+    """
+
+    def __init__(
+        self, code: ServerError, message: str, problem: Mapping[str, Any] = MappingProxyType({})
+    ) -> None:
         super().__init__(f"{code.name}: {message}" if message else code.name)
         self.code = code
         self.message = message
+        self.problem = problem
 
 
 class HandshakeRefused(ServerRefused):

@@ -25,7 +25,7 @@ from broker_core.client import (
 )
 from broker_core.names import Mode
 from tests.client.http.scripted_answers import always
-from tests.support.api_serving import api_served
+from tests.support.api_serving import api_served, catalog_of
 from tests.support.htpasswd import write_htpasswd
 from tests.support.scripted_http_server import ScriptedHttpServer
 
@@ -58,6 +58,12 @@ async def test_what_a_server_says(tmp_path: Path) -> None:
         configs = await api.configs(ORDERS, documentation=True)
         assert all(each["documentation"] for each in configs["items"])
         assert (await api.history(ORDERS, limit=1))["topic"] == ORDERS
+        before = (await api.namespace("public/default"))["version"]
+        assert (await api.changes("public/default"))["version"] == before
+        waiting = asyncio.create_task(api.changes("public/default", since=before, wait=30))
+        catalog_of(served).create(TopicName.parse(f"{ORDERS}-2"))
+        (change,) = (await waiting)["changes"]
+        assert change["topic"] == f"{ORDERS}-2"
         samples = await api.server("metrics", name=["broker_core_http_", "process_"])
         assert {each["name"].partition("_")[0] for each in samples["items"]} == {"broker", "process"}
         for part in ("plugins", "watchers", "caches", "permits", "history", "clients"):
@@ -69,6 +75,8 @@ async def test_each_parameter_of_a_method_is_one_of_its_operation(tmp_path: Path
     operations = {
         "me": "showAsker",
         "namespaces": "listNamespaces",
+        "namespace": "showNamespace",
+        "changes": "listChanges",
         "topics": "listTopics",
         "properties": "listProperties",
         "property_values": "listPropertyValues",
@@ -120,6 +128,12 @@ async def test_what_is_refused_is_an_error(tmp_path: Path) -> None:
                 await api.server("caches")
             with pytest.raises(ServerRefused, match="there is no topic"):
                 await api.topic("persistent://public/default/none")
+            with pytest.raises(ServerRefused) as wrong:
+                await api.topics("public/default", pattern="public/default/a(?!b)")
+            assert wrong.value.problem["error"]["offset"] == len("public/default/a")
+            with pytest.raises(ServerRefused) as gap:
+                await api.changes("public/default", since="another:3", wait=1)
+            assert gap.value.problem["version"] == (await api.namespace("public/default"))["version"]
             with pytest.raises(InvalidQuestion, match="an equals sign"):
                 await api.topics("public/default", properties={"a=b": "c"})
 

@@ -57,7 +57,7 @@ def refusal(status: int, body: bytes) -> ServerRefused:
     if not isinstance(text, str):
         text = f"{status} {_phrase(status)}"
     kind = HandshakeRefused if status == 401 else ServerRefused
-    return kind(code, text[:_LONGEST])
+    return kind(code, text[:_LONGEST], said)
 
 
 def is_reason(body: bytes) -> bool:
