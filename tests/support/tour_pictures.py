@@ -1,9 +1,11 @@
-"""The pictures of the explorer's tour, and what stood in each when it was taken: a page that says something else makes
-them old. Times and figures, which differ each time, are left out.
+"""The pictures of the explorer's tour, with what stood in each when it was taken, and how it looked: a page that says
+something else, or has other elements or styles, makes them old. Times and figures, which differ each time, are left
+out, and so is what the fonts of a machine decide.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -23,19 +25,34 @@ VIEW: Final = {
     "locale": "en-GB",
     "timezone_id": "UTC",
 }
-_TEXTS: Final = FOLDER / "pictures.json"
+_PICTURES: Final = FOLDER / "pictures.json"
 _VARIES: Final = re.compile(
     r"[\w-]{22,}|\b[0-9a-f]{8}\b|\d+ \w{3} \d{4}, [\d:]+|\bnow\b|\d+ \w+ ago|in \d+ \w+"
     r"|\d[\d.,]*(?: (?:ms|µs|s|min|B|KiB|MiB|GiB|%)\b)?"
 )
+
+#: The kinds of elements that are seen, each with the styles that it has whatever the fonts are.
+_LOOK: Final = """(of) => {
+  const STYLES = ['color', 'background-color', 'background-image', 'display', 'flex-direction', 'justify-content',
+    'align-items', 'grid-auto-flow', 'position', 'font-family', 'font-size', 'font-weight', 'text-align',
+    'text-decoration-line', 'white-space', 'padding', 'gap', 'border', 'border-radius', 'opacity'];
+  const kinds = new Set();
+  const seen = [document.body, ...document.querySelectorAll(`header, header *, :is(${of}), :is(${of}) *`)];
+  for (const one of seen.filter((each) => each.checkVisibility())) {
+    const style = getComputedStyle(one);
+    kinds.add([one.localName, one.getAttribute('class'), ...STYLES.map((name) => style.getPropertyValue(name))].join());
+  }
+  return [...kinds].sort().join('\\n');
+}"""
 
 
 def compare_or_take(page: WatchedPage, name: str, *, of: str = "main", low: bool = False) -> None:
     """Wait until the elements ``of`` say what they said in the picture; or take it, with ``PICTURES`` in the
     environment. ``low`` cuts off what is below the last line.
     """
+    pictures: dict[str, Any] = json.loads(_PICTURES.read_text(encoding="utf-8"))
     if not os.environ.get("PICTURES"):
-        known = json.loads(_TEXTS.read_text(encoding="utf-8"))[name]
+        known = pictures[name]
 
         def as_taken() -> bool:  # parts of a screen come one after another
             assert _shown(page, of) == known, f"the picture {name} is old: see the head of test_tour.py"
@@ -43,9 +60,8 @@ def compare_or_take(page: WatchedPage, name: str, *, of: str = "main", low: bool
 
         eventually_sync(as_taken, timeout=PATIENCE / 1000)
         return
-    texts: dict[str, Any] = json.loads(_TEXTS.read_text(encoding="utf-8"))
-    texts[name] = _shown(page, of)
-    _TEXTS.write_text(json.dumps(texts, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    pictures[name] = _shown(page, of)
+    _PICTURES.write_text(json.dumps(pictures, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     height = VIEW["viewport"]["height"]  # type: ignore[index]
     if low:
         box = page.page.locator("main").bounding_box()
@@ -54,6 +70,8 @@ def compare_or_take(page: WatchedPage, name: str, *, of: str = "main", low: bool
     page.page.screenshot(path=FOLDER / f"{name}.png", clip=clip)
 
 
-def _shown(page: WatchedPage, of: str) -> list[str]:
+def _shown(page: WatchedPage, of: str) -> dict[str, Any]:
     texts: list[str] = page.page.locator(of).all_inner_texts()
-    return [line for text in texts for line in _VARIES.sub("N", text).splitlines() if line.strip()]
+    lines = [line for text in texts for line in _VARIES.sub("N", text).splitlines() if line.strip()]
+    look: str = page.page.evaluate(_LOOK, of)
+    return {"look": hashlib.sha256(look.encode()).hexdigest()[:16], "texts": lines}
