@@ -1,18 +1,19 @@
 """Scan for the starts of an array's rows in the bytes of a message, which have to be read one after another.
 
 The scanner of a version is compiled from its fields: consecutive fields of fixed sizes are one step, and a text costs
-reading its length.
+reading its length. Many rows of one layout are found by columns (:mod:`.row_runs`).
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Final, TypeAlias
 
 from broker_core.wire.kafka.fields import Array, Kind, Struct, Versions
 from broker_core.wire.kafka.reader import MalformedMessage
+from broker_core.wire.kafka.row_runs import FEW_ROWS, STEP, Irregular, RowRun
 
 __all__ = ["RawPath", "compiled_scan", "own_places"]
 
@@ -25,10 +26,18 @@ _ID: Final = 16
 
 
 class _Source:
-    """The source code of a scanner: ``at`` is the current offset, ``ahead`` the fixed bytes to add to it."""
+    """The source code of a scanner: ``at`` is the current offset, ``ahead`` the fixed bytes to add to it.
 
-    def __init__(self, version: int, path: RawPath, own: Sequence[Sequence[str]], *, compact: bool) -> None:
+    ``marks``: it notes the offsets of all lengths, those of texts apart, and scans no irregular row.
+    """
+
+    def __init__(
+        self, version: int, path: RawPath, own: Sequence[Sequence[str]], *, compact: bool, marks: bool = False
+    ) -> None:
         self.lines: list[str] = []
+        #: By level the rows of its array.
+        self.kinds: dict[int, Kind] = {}
+        self._marks = marks
         self._version = version
         self._path = path
         self._own = own
@@ -44,6 +53,30 @@ class _Source:
         if self._ahead:
             self.line(f"at += {self._ahead}", indent)
             self._ahead = 0
+
+    def mark(self, kind: str, indent: int) -> None:
+        """Note the offset of a length."""
+        if self._marks:
+            self.line(f"{kind}(at)", indent)
+
+    def loop(self, kind: Kind, count: str, level: int, indent: int) -> int:
+        """A loop over so many rows of an array; returns the indentation of what is in it."""
+        if self._marks or not self._compact or level < 0:
+            self.line(f"for _ in range({count}):", indent)
+            return indent + 1
+        self.kinds[level] = kind
+        left, step = f"l{self._depth}", f"p{self._depth}"
+        self.line(f"{left} = {count}; {step} = {STEP}", indent)
+        self.line(f"while {left}:", indent)
+        self.line(f"some = {left}", indent + 1)
+        self.line(f"if some >= {FEW_ROWS}:", indent + 1)
+        self.line(f"done, at = run{level}(lists{level}, data, at, {left})", indent + 2)
+        self.line(f"{left} -= done", indent + 2)
+        self.line(f"{step} = {STEP} if done >= {FEW_ROWS} else {step} * 2", indent + 2)
+        self.line(f"some = min({left}, {step})", indent + 2)
+        self.line(f"{left} -= some", indent + 1)
+        self.line("for _ in range(some):", indent + 1)
+        return indent + 2
 
     def rows(self, struct: Struct, level: int, indent: int) -> None:
         """The fields of one row of the array of a level; below the last one, of any struct (``level`` -1)."""
@@ -63,8 +96,19 @@ class _Source:
                 self.value(each.kind, indent, nullable=nullable)
         if self._compact:
             self.settle(indent)
+            self.mark("m", indent)
             self.line("if data[at]: at = tags(data, at)", indent)
             self.line("else: at += 1", indent)
+
+    def row(self, kind: Kind, level: int, indent: int) -> None:
+        """One row of the array of a level."""
+        if level >= 0:
+            self.line(f"s{level}(at)", indent)
+        if isinstance(kind, Struct):
+            self.rows(kind, level, indent)
+        else:
+            self.value(kind, indent, nullable=False)
+        self.settle(indent)
 
     def value(self, kind: Kind, indent: int, *, nullable: bool) -> None:
         size = _size(kind)
@@ -76,12 +120,14 @@ class _Source:
             self.array(kind, indent)
         elif isinstance(kind, Struct):
             if nullable:
+                self.mark("m", indent)
                 self.line("at += 1", indent)
                 self.line("if data[at - 1] < 128:", indent)
                 indent += 1
             self.rows(kind, -1, indent)
             self.settle(indent)
         elif self._compact:
+            self.mark("w", indent)
             self.line("n = data[at]", indent)
             self.line("if n < 128: at += n or 1", indent)
             self.line("else: at = text(data, at)", indent)
@@ -97,6 +143,7 @@ class _Source:
         if level > 0:
             self.line(f"i{level - 1}(at)", indent)
         if self._compact:
+            self.mark("m", indent)
             self.line(f"{count} = data[at] - 1", indent)
             self.line(f"if 0 <= {count} < 127: at += 1", indent)
             self.line(f"else: {count}, at = length(data, at)", indent)
@@ -110,14 +157,8 @@ class _Source:
                 self.line(f"e{level}(range(at, at + {count} * {size}, {size}))", indent)
             self.line(f"at += {count} * {size}", indent)
         else:
-            self.line(f"for _ in range({count}):", indent)
-            if level > 0:
-                self.line(f"s{level}(at)", indent + 1)
-            if isinstance(kind.of, Struct):
-                self.rows(kind.of, level, indent + 1)
-            else:
-                self.value(kind.of, indent + 1, nullable=False)
-            self.settle(indent + 1)
+            inside = self.loop(kind.of, count, level if level > 0 else -1, indent)
+            self.row(kind.of, level, inside)
         if level > 0:
             self.line(f"t{level - 1}(at)", indent)
         self._depth -= 1
@@ -145,36 +186,70 @@ def compiled_scan(
 ) -> Callable[[bytes, int, int], tuple[Any, ...]]:
     """A function that returns the end of so many rows, and the lists of the levels (:class:`RawLevel`)."""
     source = _Source(version, path, own, compact=compact)
-    lists = []
-    for level, fields in enumerate(own):
-        lists.append(f"s{level}")
-        if level + 1 < len(path):
-            lists += [f"i{level}", f"n{level}", f"t{level}"]
-        lists += [f"k{level}_{number}" for number in range(len(fields))]
+    lists = _lists(own)
     source.line("def scan(data, at, count):", 0)
-    for each in lists:
-        source.line(f"of_{each} = array('i'); {each} = of_{each}.append", 1)
-        if each.startswith("s"):
-            source.line(f"e{each[1:]} = of_{each}.extend", 1)
-    source.line("for _ in range(count):", 1)
-    source.line("s0(at)", 2)
-    if isinstance(kind, Struct):
-        source.rows(kind, 0, 2)
-    else:
-        source.value(kind, 2, nullable=False)
-    source.settle(2)
+    _make(source, lists)
+    for level in range(len(path)):
+        names = ", ".join(f"of_{each}" for each in lists[_first_of(own, level) :])
+        source.line(f"lists{level} = ({names},)", 1)
+    source.row(kind, 0, source.loop(kind, "count", 0, 1))
     source.line(f"return at, {', '.join(f'of_{each}' for each in lists)}", 1)
-    known: dict[str, Any] = {
+    runs = {
+        f"run{level}": _run(each, version, path[level:], own[level:]).extend
+        for level, each in source.kinds.items()
+    }
+    more: dict[str, Any] = {
         "tags": _tags,
         "text": _text,
         "short": partial(_plain, 2),
         "long": partial(_plain, 4),
-        "array": array,
         "length": _compact_length if compact else _plain_length,
     }
-    exec("\n".join(source.lines), known)  # noqa: S102 - made of the tables of Kafka's messages alone
-    scan: Callable[[bytes, int, int], tuple[Any, ...]] = known["scan"]
+    scan: Callable[[bytes, int, int], tuple[Any, ...]] = _compiled(source, more | runs)
     return scan
+
+
+def _run(kind: Kind, version: int, path: RawPath, own: Sequence[Sequence[str]]) -> RowRun:
+    """Runs of rows of an array whose path begins with it."""
+    source = _Source(version, path, own, compact=True, marks=True)
+    lists = _lists(own)
+    source.line("def scan(data, at):", 0)
+    source.line("texts = []; w = texts.append; others = []; m = others.append", 1)
+    _make(source, lists)
+    source.row(kind, 0, 1)
+    source.line(f"return at, texts, others, {', '.join(f'of_{each}' for each in lists)}", 1)
+    scan = _compiled(source, {"tags": _irregular, "text": _irregular, "length": _no_rows})
+    return RowRun(scan, [each.startswith("n") for each in lists])
+
+
+def _lists(own: Sequence[Sequence[str]]) -> list[str]:
+    """The lists of all levels."""
+    lists: list[str] = []
+    for level, fields in enumerate(own):
+        lists.append(f"s{level}")
+        if level + 1 < len(own):
+            lists += [f"i{level}", f"n{level}", f"t{level}"]
+        lists += [f"k{level}_{number}" for number in range(len(fields))]
+    return lists
+
+
+def _first_of(own: Sequence[Sequence[str]], level: int) -> int:
+    """The place of a level's first list."""
+    return len(_lists(own)) - len(_lists(own[level:]))
+
+
+def _make(source: _Source, lists: Iterable[str]) -> None:
+    """Make the lists, each with the function that puts a place into it."""
+    for each in lists:
+        source.line(f"of_{each} = array('i'); {each} = of_{each}.append", 1)
+        if each.startswith("s"):
+            source.line(f"e{each[1:]} = of_{each}.extend", 1)
+
+
+def _compiled(source: _Source, known: dict[str, Any]) -> Any:
+    known = {"array": array, **known}
+    exec("\n".join(source.lines), known)  # noqa: S102 - made of the tables of Kafka's messages alone
+    return known["scan"]
 
 
 def _size(kind: Kind) -> int | None:
@@ -182,6 +257,17 @@ def _size(kind: Kind) -> int | None:
     if isinstance(kind, Array | Struct):
         return None
     return _SIZES[kind.packed] if kind.packed else _ID if getattr(kind, "name", "") == "topic_id" else None
+
+
+def _irregular(_data: bytes, _at: int) -> int:
+    raise Irregular
+
+
+def _no_rows(data: bytes, at: int) -> tuple[int, int]:
+    """The number of elements of an array that is null."""
+    if data[at]:
+        raise Irregular
+    return 0, at + 1
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
