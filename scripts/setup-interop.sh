@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs kcat, one of the Kafka clients of `make interop`, and Firefox, as root on Debian by apt. The other clients come from Maven
+# Installs kcat, one of the Kafka clients of `make interop`, as root on Debian by apt. The other clients come from Maven
 # Central, npm and PyPI when their tests begin. Run by `make interop`; safe to run again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -8,7 +8,4 @@ cd "$(dirname "$0")/.."
 if ! command -v kcat >/dev/null; then
   # Without it one test is skipped with a message.
   if may_use_apt && apt_install kcat; then say "kcat is installed"; else say "no kcat: its test is skipped"; fi
-fi
-if ! .venv/bin/python -m tests.support.machine firefox >/dev/null; then
-  if may_use_apt && apt_install firefox-esr; then say "Firefox is installed"; else say "no Firefox: its test is skipped"; fi
 fi

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what tests need besides .venv: PySpark and the other libraries of requirements/batch.txt (by hash), the programs
-# of a PostgreSQL server, pgbouncer, a JRE 17 or 21, and Chromium. As root on Debian it installs missing programs by apt; otherwise it
-# says what to install. Run by `make test`; safe to run again.
+# of a PostgreSQL server, pgbouncer, a JRE 17 or 21, Chromium and Firefox. As root on Debian it installs missing programs by apt;
+# otherwise it says what to install. Run by `make test`; safe to run again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/common.sh
@@ -28,6 +28,10 @@ if [ -z "${CHROMIUM:-}" ] && ! command -v chromium-headless-shell >/dev/null && 
   apt_install chromium-headless-shell || .venv/bin/python -m tests.support.machine chromium || apt_install chromium || true
 fi
 .venv/bin/python -m tests.support.machine chromium || say "no Chromium: the tests of the explorer's page are skipped"
+if ! .venv/bin/python -m tests.support.machine firefox >/dev/null; then
+  # 80 MB, for one walk over the page in an engine of its own.
+  if may_use_apt && apt_install firefox-esr; then say "Firefox is installed"; else say "no Firefox: the page is tested in Chromium alone"; fi
+fi
 [ -w "${HOME:-/nonexistent}" ] || export UV_NO_CACHE=1
 export VIRTUAL_ENV="$PWD/.venv" UV_LINK_MODE="${UV_LINK_MODE:-copy}"
 say "installing PySpark, Playwright and what else tests need (about a minute the first time)"

@@ -1,4 +1,6 @@
-"""Each screen of the page in Firefox, driven by WebDriver BiDi (https://w3c.github.io/webdriver-bidi/)."""
+"""Each screen of the page in Firefox, driven by WebDriver BiDi (https://w3c.github.io/webdriver-bidi/): a walk over all
+of them, and in `make interop` with axe, narrow and wide, dark and light.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +10,16 @@ import re
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import aiohttp
 import pytest
 from axe_playwright_python.base import AXE_FILE_PATH
 
-from tests.explorer.conftest import places
+from tests.explorer.conftest import HOSTILE, HOSTILE_NAMES, TOPICS, places
 from tests.support.eventually import eventually
 from tests.support.machine import firefox
 from tests.support.served import Served
-
-pytestmark = pytest.mark.long
 
 
 class Tab:
@@ -37,6 +38,12 @@ class Tab:
 
     async def go(self, url: str) -> None:
         await self._call("browsingContext.navigate", context=self._context, url=url, wait="complete")
+
+    async def show(self, place: str, text: str, *, of: str = "true") -> None:
+        """Go to a place of the page that is open, and wait until it says this, and an expression holds."""
+        await self.value(f"location.hash = {json.dumps(f'#/{place}')}")
+        shows = f"{of} && document.body.innerText.includes({json.dumps(text)})"
+        await eventually(lambda: self.value(shows), what=f"{text!r} at {place}")
 
     async def value(self, expression: str) -> Any:
         """What an expression of JavaScript is, of a plain type."""
@@ -71,12 +78,19 @@ class Tab:
 
 
 @pytest.fixture
+def dark() -> bool:
+    return False
+
+
+@pytest.fixture
 async def tab(tmp_path: Path, dark: bool) -> AsyncIterator[Tab]:
     program = firefox()
     if program is None:
-        pytest.skip("no Firefox is installed: make interop brings it on Debian, as root")
-    (tmp_path / "user.js").write_text(f'user_pref("ui.systemUsesDarkTheme", {int(dark)});', encoding="utf-8")
-    options = ["--headless", "--no-remote", "--profile", str(tmp_path), "--remote-debugging-port", "0"]
+        pytest.skip("no Firefox is installed: make test brings it on Debian, as root")
+    profile = tmp_path / "profile"
+    profile.mkdir()
+    (profile / "user.js").write_text(f'user_pref("ui.systemUsesDarkTheme", {int(dark)});', encoding="utf-8")
+    options = ["--headless", "--no-remote", "--profile", str(profile), "--remote-debugging-port", "0"]
     process = await asyncio.create_subprocess_exec(
         str(program), *options, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE
     )
@@ -103,17 +117,30 @@ def axe() -> str:
     return Path(AXE_FILE_PATH).read_text(encoding="utf-8") + "; true"
 
 
+async def test_a_walk_over_all_screens(tab: Tab, tmp_path: Path, explored: Callable[..., Served]) -> None:
+    served = explored(tmp_path / "served", TOPICS, writes=True, more={"public/hostile": HOSTILE_NAMES})
+    await tab.go(f"http://{served.ready['http']}/")
+    there = places("full") | {"namespaces": "2 namespaces"}
+    for plugin in ("postgres", "spark"):  # which this server has not
+        del there[f"screen/{plugin}"]
+    for place, text in there.items():
+        await tab.show(place, text)
+    await tab.show("topics/public/hostile", "200 names")
+    for name in HOSTILE_NAMES[: len(HOSTILE)]:
+        place = f"topic/public/hostile/{quote(name, safe='')}"
+        await tab.show(
+            place, "Full name", of=f"document.querySelector('h1').textContent === {json.dumps(name)}"
+        )
+    assert not tab.wrong
+
+
+@pytest.mark.long
 @pytest.mark.parametrize(("state", "dark"), [("full", True), ("none", False)])
 async def test_each_screen(tab: Tab, walked: Callable[[str], Served], state: str) -> None:
     await tab.go(f"http://{walked(state).ready['http']}/")
     await tab.value(axe())
     for place, there in places(state).items():
-        await tab.value(f"location.hash = {json.dumps(f'#/{place}')}")
-
-        async def shows(text: str = there) -> bool:
-            return text in str(await tab.value("document.body.innerText"))
-
-        await eventually(shows, what=f"{there!r} at {place}")
+        await tab.show(place, there)
         await tab.resize(3840, 720)
         assert not await tab.value("document.documentElement.scrollWidth > innerWidth"), place
         await tab.resize(360, 720)
