@@ -54,7 +54,7 @@ class KnownTopics:
             known = _without(self.names, removed)
         return KnownTopics(known, missing), added, removed
 
-    def told(self, listed: _Names, gone: _Names) -> tuple[KnownTopics, _Names, _Names]:
+    def updated(self, listed: _Names, gone: _Names) -> tuple[KnownTopics, _Names, _Names]:
         """The known topics once the server has reported that ``gone`` went, so that ``listed`` are all; and the names
         that this adds and removes. It is no answer: topics that the last answers lacked are missing as often as before.
         """

@@ -253,9 +253,9 @@ class PatternDiscovery:
         # An answer may have had some of them already.
         had = max((row for row, each in enumerate(told, 1) if each.topics_hash == self._hash), default=0)
         if len(self._known.names) > _INLINE:
-            outcome = await asyncio.to_thread(_told, self._known, self.namespace, told, had)
+            outcome = await asyncio.to_thread(_updated, self._known, self.namespace, told, had)
         else:
-            outcome = _told(self._known, self.namespace, told, had)
+            outcome = _updated(self._known, self.namespace, told, had)
         if watch.updates is updates:
             watch.updates = deque(list(updates)[len(told) :])
             if watch.updates:
@@ -361,7 +361,7 @@ class _Watch:
             await asyncio.sleep(delay * random.uniform(0.5, 1.0))  # noqa: S311  # only spreads questions
 
 
-def _told(
+def _updated(
     known: KnownTopics, namespace: NamespaceName, updates: list[CommandWatchTopicUpdate], had: int
 ) -> tuple[KnownTopics, Any, Any] | None:
     """The known topics after these updates, the names that they add, and the names that they remove; ``None``: they do
@@ -390,7 +390,7 @@ def _told(
             return None
         listed = listing.all().names
     deleted = {name for update in updates for name in update.deleted_topics}
-    return known.told(listed, pa.array(list(deleted), listed.type))
+    return known.updated(listed, pa.array(list(deleted), listed.type))
 
 
 def namespace_of_pattern(pattern: str) -> NamespaceName:

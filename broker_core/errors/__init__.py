@@ -44,7 +44,7 @@ class BrokerCoreError(Exception):
     """The root of all errors that this package raises on purpose."""
 
     #: Whether the listing that failed with it was reported to metrics and logs.
-    told: bool = False
+    reported: bool = False
 
 
 class InvalidName(BrokerCoreError, ValueError):

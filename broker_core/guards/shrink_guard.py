@@ -175,7 +175,7 @@ class ShrinkGuard:
             reason=HELD,
         )
 
-    def told(self, namespace: NamespaceName, question: str, count: int) -> None:
+    def intended(self, namespace: NamespaceName, question: str, count: int) -> None:
         """Note that the store reported each topic that came or went, so that ``count`` is the intended number."""
         limits = self.limits_of(namespace)
         if limits.enabled:

@@ -448,7 +448,7 @@ class ListingData:
         ``key`` is from :func:`~broker_core.names.hash_order.hash_order_bytes`; only the chunks number ``first`` to
         ``end`` are searched.
         """
-        behind = self._chunk_behind(key, first, end)
+        behind = self._chunk_after(key, first, end)
         if behind == first:
             return first, 0, False
         number = behind - 1
@@ -473,9 +473,9 @@ class ListingData:
 
     def chunk_of(self, key: bytes) -> int:
         """The number of the chunk that has or would get a name; the first chunk's for a name before all others."""
-        return max(self._chunk_behind(key, 0, None) - 1, 0)
+        return max(self._chunk_after(key, 0, None) - 1, 0)
 
-    def _chunk_behind(self, key: bytes, first: int, end: int | None) -> int:
+    def _chunk_after(self, key: bytes, first: int, end: int | None) -> int:
         """The first of the chunks number ``first`` to ``end`` that begins after the name."""
         if self._first_keys is None:  # few lookups are not worth a look at every chunk
             return bisect_right(self.chunks, key, first, end, key=_first_key)

@@ -393,7 +393,7 @@ class PermitBudget:
             return False
         return head.future.get_loop().time() < head.passed_until
 
-    def _small_behind(self) -> _Waiter | None:
+    def _small_after_head(self) -> _Waiter | None:
         """The first demand after the head of the queue that fits and may be granted before the head."""
         free = self._size - self._acquired
         for waiter in self._queue.first(_PASSING_LOOKS_AT)[1:]:
@@ -417,7 +417,7 @@ class PermitBudget:
                 self._queue.take(head)
                 self._granted(head)
             else:
-                first = self._stuck() or self._small_behind()
+                first = self._stuck() or self._small_after_head()
                 if first is None:
                     return
                 self._grant(first)

@@ -74,8 +74,8 @@ class Found(NamedTuple):
     """The answer about a topic. If it neither exists nor has a ``failure``, there is no such topic for this asker.
 
     ``name`` is ``None`` for an id that no topic has for this asker; with a failure it is for the log alone.
-    ``partitions`` is 0 for a topic without, and for a partition. ``record`` is the topic in the catalogue, ``told`` the
-    details from plugins or brokers, by column.
+    ``partitions`` is 0 for a topic without, and for a partition. ``record`` is the topic in the catalogue,
+    ``details`` are those of plugins or brokers, by column.
     """
 
     name: TopicName | None
@@ -83,7 +83,7 @@ class Found(NamedTuple):
     partitions: int = 0
     record: TopicRecord | None = None
     failure: ListingFailed | None = None
-    told: Mapping[str, Any] = _NOTHING
+    details: Mapping[str, Any] = _NOTHING
 
 
 class _Search:
@@ -118,7 +118,7 @@ class _Search:
         for place in self.open:
             known = self.known[place]
             assert known is not None
-            rows[place] = Found(self.topics[place], True, known.partitions, known.record, None, known.told)
+            rows[place] = Found(self.topics[place], True, known.partitions, known.record, None, known.details)
         if len(rows) == len(self.topics):
             return list(rows.values())
         failures = self._failures
@@ -453,6 +453,6 @@ def _with_ids(
     found = {}
     for row in Details(rows).to_pylist():
         names = topic_names(selection, row[TOPIC]) if masked else None
-        known = Known(row["partitions"], names=names, told=row)
+        known = Known(row["partitions"], names=names, details=row)
         found[uuid.UUID(bytes=row["topic_id"])] = TopicName.parse(row[TOPIC]), known
     return found

@@ -243,7 +243,7 @@ def _properties(pipeline: Pipeline, question: ListingRequest, known: Known) -> S
     said = f"; nothing selects by {ignored}" if ignored else ""
     if not asked:
         return Step("properties", True, None, f"no property of the question selects topics{said}")
-    own: Mapping[str, str] | None = known.told.get("properties")
+    own: Mapping[str, str] | None = known.details.get("properties")
     if own is None and known.record is not None:
         own = known.record.properties
     if not known.exists or own is None:

@@ -40,14 +40,14 @@ _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 class Known(NamedTuple):
     """A topic as it is for any asker. ``partitions`` is 0 for one without, and for a partition.
 
-    ``names`` are the names for masks, if known; ``told`` are further details from plugins, by column. ``record`` is the
+    ``names`` are the names for masks, if known; ``details`` are further ones from plugins, by column. ``record`` is the
     topic of the catalogue that has the name, or that it is a partition of.
     """
 
     partitions: int = 0
     exists: bool = True
     names: pa.LargeStringArray | None = None
-    told: Mapping[str, Any] = _NOTHING
+    details: Mapping[str, Any] = _NOTHING
     record: TopicRecord | None = None
 
     def masked(self, topic: TopicName) -> Iterator[pa.LargeStringArray]:
@@ -67,7 +67,7 @@ class Known(NamedTuple):
         """The topic with the number of partitions, and more, from a plugin that describes it."""
         if better is None or not self.exists:
             return self
-        return self._replace(partitions=better.partitions, told={**self.told, **better.told})
+        return self._replace(partitions=better.partitions, details={**self.details, **better.details})
 
 
 _MISSING: Final = Known(exists=False)
@@ -270,7 +270,7 @@ class PluginTopics:
             partitions = row["partitions"]
         if not self._dispatcher.masks(topic.namespace):
             names = None
-        return Known(partitions, names=names, told=row or rows.get(str(topic.partitioned_name), _NOTHING))
+        return Known(partitions, names=names, details=row or rows.get(str(topic.partitioned_name), _NOTHING))
 
 
 def partition_names(topic: TopicName, low: int, high: int) -> pa.LargeStringArray:
@@ -299,8 +299,8 @@ def _of_details(details: Details, topics: Sequence[TopicName]) -> Found:
     for topic in topics:
         row, base = rows.get(str(topic)), rows.get(str(topic.partitioned_name), _NOTHING)
         if row is not None:
-            found[topic] = Known(row.get("partitions", 0), told=row)
+            found[topic] = Known(row.get("partitions", 0), details=row)
         else:
             is_partition = base.get("partitions", 0) > topic.partition >= 0
-            found[topic] = Known(told=base) if is_partition else _MISSING
+            found[topic] = Known(details=base) if is_partition else _MISSING
     return found

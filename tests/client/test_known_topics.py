@@ -55,7 +55,7 @@ def test_answers_and_updates_change_what_the_model_says(
             came, gone = step
             listed = (model.last - gone) | came
             wanted_added, wanted_removed = model.told(listed, gone)
-            known, added, removed = known.told(
+            known, added, removed = known.updated(
                 pa.array(sorted(listed), pa.large_string()), pa.array(sorted(gone), pa.large_string())
             )
         else:

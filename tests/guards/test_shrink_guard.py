@@ -107,7 +107,7 @@ def test_what_is_told_one_by_one_is_meant() -> None:
     own = guard()
     assert not held(own, 100)
     for count in range(99, 19, -1):
-        own.told(ONE, "q", count)
+        own.intended(ONE, "q", count)
     assert not held(own, 20)
     assert held(own, 5)
 

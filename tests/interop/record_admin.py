@@ -114,7 +114,7 @@ def exchanges() -> Iterator[Exchange]:
         Exchange(
             "PUT", f"{topics}/told/partitions", '{"partitions": 2, "properties": {"k": "v"}}', _METADATA
         ),
-        Exchange("PUT", f"{topics}/untold/partitions", '{"partitions": 2}', _METADATA),
+        Exchange("PUT", f"{topics}/properties_only/partitions", '{"partitions": 2}', _METADATA),
         Exchange("PUT", f"{topics}/parted-0/partitions", "0", _JSON),
         Exchange("PUT", f"{topics}/parted-1/partitions", "-1", _JSON),
         Exchange("PUT", f"{topics}/parted-2/partitions", '"2"', _JSON),

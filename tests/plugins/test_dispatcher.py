@@ -82,8 +82,8 @@ async def test_observers_see_the_namespaces_of_theirs() -> None:
     chain = dispatcher({"a": PluginOf(listing_served=served)}, {"a": {"namespaces": ["acme/*"]}})
     assert chain.has_observers
     outcome = ListingOutcome("served", "catalog", 1, False, "00000000", 0.1)
-    chain.observers.tell(asked("globex/x"), outcome)
-    chain.observers.tell(asked("acme/x"), outcome)
+    chain.observers.enqueue(asked("globex/x"), outcome)
+    chain.observers.enqueue(asked("acme/x"), outcome)
     await eventually(lambda: seen == ["acme/x"])
     await chain.shutdown()
 

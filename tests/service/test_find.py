@@ -245,7 +245,7 @@ async def test_a_plugin_that_lists_says_what_there_is_and_what_it_tells() -> Non
             asked(wants=wants), [topic("p"), topic("c"), topic("p-partition-1")]
         )
         assert (p.exists, p.partitions, p.record, c) == (True, 2, None, Found(topic("c")))
-        assert {name: p.told[name] for name in wants & set(p.told)} == {
+        assert {name: p.details[name] for name in wants & set(p.details)} == {
             "partitions": 2,
             "topic_id": b"1" * 16,
             "configs": {"a": "b"},

@@ -75,8 +75,8 @@ async def test_acls_narrow_what_plugins_leave(catalog: SqliteCatalog) -> None:
         told = await m.topics.all_encoded(caller(), family, operations=True)
         assert told.count == 1
         assert bytes(told.pieces[0])[-5:] == b"\0\0\1\0\0"
-        untold = await m.topics.all_encoded(caller(), metadata_family(12, 1))
-        assert bytes(untold.pieces[0])[-5:] == b"\x80\0\0\0\0"
+        properties_only = await m.topics.all_encoded(caller(), metadata_family(12, 1))
+        assert bytes(properties_only.pieces[0])[-5:] == b"\x80\0\0\0\0"
 
 
 async def test_a_listing_that_changes_while_it_is_read_is_replaced(

@@ -299,7 +299,7 @@ def _merge(
     kept = False
     refusal: Refusal | None = None
     if exact is None:
-        if staged.untold:
+        if staged.properties_only:
             connection.execute(_TELL, values)
         pair = connection.execute(_PAIRS, values).fetchone()
         if pair is not None:

@@ -85,14 +85,14 @@ class Staged:
 
     The table ``temp.staged`` has the columns ``domain``, ``base``, ``listed``, ``topic_id``, ``properties``,
     ``configs`` and ``replication`` (NULL: not given). With ``facts``, ``temp.facts`` has the ids that lines give.
-    ``listed`` is :data:`~.topic_file_reader.UNTOLD` for lines with only properties, configs or replication; ``untold``:
-    there are some.
+    ``listed`` is :data:`~.topic_file_reader.UNTOLD` for lines with only properties, configs or replication;
+    ``properties_only``: there are some.
     """
 
     lines: int
     topics: int
     repeats: int
-    untold: bool
+    properties_only: bool
     facts: bool
     names: int
 
@@ -123,13 +123,13 @@ def stage_file(
     connection.execute(_FACTS)
     connection.execute(f"PRAGMA temp.cache_size = -{cache // 1024}")
     lines = TopicLines(namespace, source, apart=True, as_names=as_names)
-    topics = partitions = untold = facts = False
+    topics = partitions = properties_only = facts = False
     connection.execute("BEGIN")
     for chunk in lines:
         for domain, rows in enumerate(chunk):
             topics = topics or bool(rows.topics)
             partitions = partitions or bool(rows.partitions)
-            untold = _stage(connection, domain, _TOPIC, rows.topics) or untold
+            properties_only = _stage(connection, domain, _TOPIC, rows.topics) or properties_only
             told = {base: row for base, row in rows.partitions.items() if base in rows.declared}
             named = {base: row for base, row in rows.partitions.items() if base not in rows.declared}
             _stage(connection, domain, _PARTITIONS, told, declared=True)
@@ -145,7 +145,7 @@ def stage_file(
         connection.execute(_WITH_FACTS)
     connection.execute("COMMIT")
     count, names = connection.execute(_COUNT).fetchone()
-    return Staged(lines.lines, count, lines.names - int(names), untold, facts, lines.names)
+    return Staged(lines.lines, count, lines.names - int(names), properties_only, facts, lines.names)
 
 
 def _merge_staged(one: str, other: str) -> str:

@@ -127,7 +127,7 @@ class TopicRows:
         self._indices: dict[str, list[int]] = {}
 
     @property
-    def untold(self) -> dict[str, TopicInFile]:
+    def properties_only(self) -> dict[str, TopicInFile]:
         """Topics (of :attr:`topics`) for which lines give only properties: each keeps its current partitions, or has
         none if it is new.
         """
@@ -193,7 +193,7 @@ class TopicLines:
         self._as_names = as_names
         self._odd = None if as_names or odd else OddNames()
         self._apart = apart
-        self._untold = UNTOLD if apart else "*"
+        self._properties_only = UNTOLD if apart else "*"
         self._source = source
         self._checked = checked
         self._longest = longest
@@ -288,7 +288,7 @@ class TopicLines:
         persistent = rows[0].topics
         short = self._short
         tails = self._tails
-        untold = self._untold
+        properties_only = self._properties_only
         for number, line in enumerate(lines):
             begin = _NAME_FIRST.match(line)
             known = None if begin is None else tails.get(line[begin.end() :])
@@ -307,9 +307,9 @@ class TopicLines:
                 or len(name) > short
             ):
                 if name not in persistent:
-                    persistent[name] = _PLAIN if text is None else (untold, text)
+                    persistent[name] = _PLAIN if text is None else (properties_only, text)
                 else:
-                    rows[0].add(name, "*" if text is None else untold, text)
+                    rows[0].add(name, "*" if text is None else properties_only, text)
                 continue
             self._add(rows, number, name, partitions, text, facts)
 
@@ -463,7 +463,7 @@ class TopicLines:
             told = partitions is not None or (
                 properties is None and not (facts is not None and facts.of_any_partitions)
             )
-            rows[domain].add(base, "*" if told else self._untold, properties)
+            rows[domain].add(base, "*" if told else self._properties_only, properties)
         else:
             rows[domain].add_partition(base, index, properties)
 

@@ -123,7 +123,7 @@ def list_topics(
         if form not in ("names", "ndjson") or topics_hash is not None:
             raise UnusableQuestion("--watch goes with --format names or ndjson, and not with --hash")
         asyncio.run(
-            _told_what_to_do(
+            _with_advice(
                 credentials,
                 _watch(
                     where,
@@ -149,7 +149,7 @@ def list_topics(
         timeout=timeout,
         given=credentials,
     )
-    listed = asyncio.run(_told_what_to_do(credentials, question))
+    listed = asyncio.run(_with_advice(credentials, question))
     print_topics(listed, form, *asked)
     for warning in listed.warnings:
         say(f"warning: {warning}")
@@ -282,7 +282,7 @@ async def _watch(
             await watch_topics(client, namespace, mode, **options)
 
 
-async def _told_what_to_do(given: GivenCredentials, asking: Awaitable[T]) -> T:
+async def _with_advice(given: GivenCredentials, asking: Awaitable[T]) -> T:
     """The result of ``asking``; its errors get advice on what may help."""
     from broker_core.client import ConnectionLost, HandshakeRefused, TlsFailed
     from broker_core.errors import ServerError

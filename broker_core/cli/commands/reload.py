@@ -132,7 +132,7 @@ def _names_lost(told: dict[str, Any]) -> tuple[dict[str, str], str | None]:
     if not Path(catalog).exists():
         return {}, f"{catalog}: there is no catalogue"
     from broker_core.access import Authorization
-    from broker_core.cli.startup_checks.authorization_rules import told_names_lost
+    from broker_core.cli.startup_checks.authorization_rules import names_lost_by_role
     from broker_core.settings import AuthorizationSettings
 
     try:
@@ -143,7 +143,7 @@ def _names_lost(told: dict[str, Any]) -> tuple[dict[str, str], str | None]:
             )
             for each in rules
         )
-        lost, note = told_names_lost(former, newer, Path(catalog))
+        lost, note = names_lost_by_role(former, newer, Path(catalog))
         return lost, "; ".join(filter(None, (elsewhere, note))) or None
     except BrokerCoreError as error:
         return {}, str(error)

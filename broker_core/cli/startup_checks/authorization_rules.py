@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from broker_core.listing import Listing
     from broker_core.settings import AuthorizationRule, Settings
 
-__all__ = ["authorization_checks", "names_lost_checks", "told_names_lost"]
+__all__ = ["authorization_checks", "names_lost_by_role", "names_lost_checks"]
 
 #: Namespaces that are named for a role.
 _TOLD: Final = 5
@@ -84,7 +84,7 @@ def names_lost_checks(settings: Settings) -> Iterator[Check]:
     for role, namespaces in lost.items():
         # A client whose listing is denied gets an error, not a shorter listing.
         end = "" if all(each.denied for each in namespaces.values()) else ": some clients unsubscribe"
-        yield Check.ok("authorization.topics", f"{role} does not see {_told(namespaces)}{end}")
+        yield Check.ok("authorization.topics", f"{role} does not see {_losses_text(namespaces)}{end}")
     if not are_all:
         yield Check.warning("authorization.topics", _MORE.format(MOST_PAIRS))
     for number, texts in unmatched:
@@ -106,7 +106,9 @@ def _listers(settings: Settings) -> Iterator[str]:
         yield CLUSTER_PLUGIN
 
 
-def told_names_lost(old: Authorization, new: Authorization, path: Path) -> tuple[dict[str, str], str | None]:
+def names_lost_by_role(
+    old: Authorization, new: Authorization, path: Path
+) -> tuple[dict[str, str], str | None]:
     """The roles that lose names of a catalogue by other rules, with the number in each namespace; and a note if not all
     could be compared.
 
@@ -116,10 +118,10 @@ def told_names_lost(old: Authorization, new: Authorization, path: Path) -> tuple
 
     lost, are_all = names_lost(old, new, asyncio.run(_listings(path)))
     note = None if are_all else _MORE.format(MOST_PAIRS)
-    return {role: _told(namespaces) for role, namespaces in lost.items()}, note
+    return {role: _losses_text(namespaces) for role, namespaces in lost.items()}, note
 
 
-def _told(lost: Mapping[str, Lost]) -> str:
+def _losses_text(lost: Mapping[str, Lost]) -> str:
     """A text with the number of names that a role loses in each namespace."""
     told = ", ".join(
         f"{each.names} of {each.of} in {namespace}{' (denied: AuthorizationError)' if each.denied else ''}"

@@ -277,7 +277,7 @@ class LookupConnection(asyncio.BufferedProtocol):
         self._next_id += 1
         return self._next_id - 1
 
-    def tell(self, encode: Callable[[int], bytes]) -> None:
+    def send_unanswered(self, encode: Callable[[int], bytes]) -> None:
         """Send a request whose answer is dropped."""
         if self._lost is None:
             request_id = self.new_id()

@@ -271,7 +271,7 @@ class LookupSession:
             return False
         finally:
             if connection.watchers.pop(watcher_id, None) is not None:
-                connection.tell(lambda request_id: commands.close_watcher(request_id, watcher_id))
+                connection.send_unanswered(lambda request_id: commands.close_watcher(request_id, watcher_id))
         return True
 
     async def partitioned_metadata(

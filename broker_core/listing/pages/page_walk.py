@@ -119,7 +119,7 @@ class PageWalk:
         if end < len(self._names):
             name = self._names.name(end)
             following = PageStart(hash_order_bytes(name))
-            for topic, low, high in self._behind(end, name, start.key):
+            for topic, low, high in self._partitions_from(end, name, start.key):
                 if high - low <= _ALL:
                     near.append((low, high))
                 else:
@@ -152,7 +152,7 @@ class PageWalk:
         chunks = self._data.chunks
         return at + sum(
             len(rows)
-            for topic, low, high in self._behind(at, self._names.name(at), b"")
+            for topic, low, high in self._partitions_from(at, self._names.name(at), b"")
             for number, piece in self._pieces(low, high)
             if len(rows := _rows_of(chunks[number], piece, topic))
         )
@@ -160,7 +160,7 @@ class PageWalk:
     def _pieces(self, low: int, high: int) -> Pieces:
         return self._part.stretch(low, high, self._data).pieces_in(self._data)
 
-    def _behind(self, at: int, name: bytes, least: bytes) -> Iterator[tuple[bytes, int, int]]:
+    def _partitions_from(self, at: int, name: bytes, least: bytes) -> Iterator[tuple[bytes, int, int]]:
         """Topics before ``name``, the name at a place, that have partitions at or after the place; and their range.
 
         Topics whose keys are before ``least`` are left out.

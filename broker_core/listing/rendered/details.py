@@ -79,7 +79,7 @@ def _objects(
 
 
 def _block_objects(block: DetailBlock, columns: Sequence[str], opening: bytes) -> pa.LargeBinaryArray:
-    named = NameBlock(block.names.cast(pa.large_binary()), 0).in_json_behind(opening)
+    named = NameBlock(block.names.cast(pa.large_binary()), 0).separated_in_json(opening)
     texts = []
     quote = '"'  # of the name
     for name in columns:

@@ -53,20 +53,20 @@ class NameBlock:
     def __len__(self) -> int:
         return len(self._column)
 
-    def behind(self, separator: bytes) -> pa.LargeBinaryArray:
+    def with_separator(self, separator: bytes) -> pa.LargeBinaryArray:
         """Each name after ``separator``, in new memory: one pass, at some 6 GB/s."""
         return pc.binary_replace_slice(self._column, 0, self._head, separator)
 
-    def in_json_behind(self, separator: bytes) -> pa.LargeBinaryArray:
+    def separated_in_json(self, separator: bytes) -> pa.LargeBinaryArray:
         """Each name after ``separator``, as it stands within the quotes of JSON."""
         if self._needs_escapes():
-            return pc.binary_replace_slice(escaped(self.behind(b"")), 0, 0, separator)
-        return self.behind(separator)
+            return pc.binary_replace_slice(escaped(self.with_separator(b"")), 0, 0, separator)
+        return self.with_separator(separator)
 
     def _needs_escapes(self) -> bool:
         if self._chunk is not None and self._chunk.is_json_text:
             return False
-        return needs_escapes(self.behind(b"") if self._head else self._column)
+        return needs_escapes(self.with_separator(b"") if self._head else self._column)
 
 
 def name_blocks(names: RenderedNames, size: BlockSize) -> Iterator[NameBlock]:

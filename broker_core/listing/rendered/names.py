@@ -38,26 +38,29 @@ def names_text(names: RenderedNames, size: BlockSize | None = None) -> Iterator[
     if has_line_feed(names):
         raise LineFeedInName("a topic's name has a line feed, so that names cannot be lines of text")
     size = size or BlockSize()
-    yield from separated((block.behind(b"\n") for block in name_blocks(names, size)), 1, b"\n", size)
+    yield from separated((block.with_separator(b"\n") for block in name_blocks(names, size)), 1, b"\n", size)
 
 
 def names_json_items(names: RenderedNames, size: BlockSize | None = None) -> Iterator[bytes | memoryview]:
     """Full names as JSON strings with commas between, for the brackets of an array."""
     size = size or BlockSize()
-    return separated((block.in_json_behind(b'","') for block in name_blocks(names, size)), 2, b'"', size)
+    return separated((block.separated_in_json(b'","') for block in name_blocks(names, size)), 2, b'"', size)
 
 
 def names_ndjson(names: RenderedNames, size: BlockSize | None = None) -> Iterator[bytes | memoryview]:
     """One full name a line, as a JSON string."""
     size = size or BlockSize()
-    return separated((block.in_json_behind(b'"\n"') for block in name_blocks(names, size)), 2, b'"\n', size)
+    return separated(
+        (block.separated_in_json(b'"\n"') for block in name_blocks(names, size)), 2, b'"\n', size
+    )
 
 
 def names_arrow(names: RenderedNames, size: BlockSize | None = None) -> Iterator[bytes | memoryview]:
     """An Arrow IPC stream with one column ``name`` (``utf8``)."""
     size = size or BlockSize()
     columns = (
-        block.behind(b"").cast(pa.large_string()).cast(pa.string()) for block in name_blocks(names, size)
+        block.with_separator(b"").cast(pa.large_string()).cast(pa.string())
+        for block in name_blocks(names, size)
     )
     return arrow_stream(
         NAME_SCHEMA, (pa.record_batch([column], schema=NAME_SCHEMA) for column in columns), size

@@ -24,7 +24,7 @@ def partitioned_topics_json_items(
     """
     size = size or BlockSize()
     blocks = (NameBlock(topics.cast(pa.large_binary()), 0) for topics in partitioned_topics(names, size))
-    return separated((block.in_json_behind(b'","') for block in blocks), 2, b'"', size)
+    return separated((block.separated_in_json(b'","') for block in blocks), 2, b'"', size)
 
 
 def partitioned_topics(names: RenderedNames, size: BlockSize) -> Iterator[pa.LargeStringArray]:
@@ -35,7 +35,7 @@ def partitioned_topics(names: RenderedNames, size: BlockSize) -> Iterator[pa.Lar
     """
     open_topics: list[str] = []  # rendered already, and the next names may be their partitions
     for block in name_blocks(names, size):
-        column = block.behind(b"").cast(pa.large_string())
+        column = block.with_separator(b"").cast(pa.large_string())
         topics, numbers = split_partitions(column)
         told = pa.array([], pa.large_string())
         if numbers is not None:

@@ -86,14 +86,14 @@ class TopicPatterns:
         forms = chunk.forms
         high = 0
         for prefix in self._prefixes.between(least, most):  # in order, and none begins with another
-            low, high = forms.range(head + prefix, _behind(head + prefix), high)
+            low, high = forms.range(head + prefix, _after(head + prefix), high)
             marks[low:high] = value
         literals = self._literals
         for name in literals[bisect_left(literals, least) : bisect_right(literals, most)]:
             low, high = forms.range(head + name, head + name + b"\0")
             marks[low:high] = value
         for beginning, regex in self._others:
-            low, high = chunk.form_range(head + beginning, _behind(head + beginning))
+            low, high = chunk.form_range(head + beginning, _after(head + beginning))
             if low < high:
                 whole = rf"(?s)\A{re2.escape(head.decode())}(?:{regex})\z"
                 found = pc.match_substring_regex(forms.between(low, high), whole)
@@ -218,6 +218,6 @@ def _is_in(values: Sequence[bytes], value: bytes) -> bool:
     return place < len(values) and values[place] == value
 
 
-def _behind(prefix: bytes) -> bytes:
+def _after(prefix: bytes) -> bytes:
     """The least bytes after all UTF-8 that begins with ``prefix``, which is not empty and has no byte 0xFF."""
     return prefix[:-1] + bytes([prefix[-1] + 1])

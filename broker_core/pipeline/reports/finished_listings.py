@@ -125,7 +125,7 @@ class FinishedListings:
         )
         self._count(request.asker, request, properties, seconds)
         if self._dispatcher.has_observers:
-            told = ListingOutcome(
+            event = ListingOutcome(
                 outcome,
                 answer.lister,
                 topics,
@@ -134,7 +134,7 @@ class FinishedListings:
                 seconds,
                 stale_seconds=answer.stale,
             )
-            self._tell(request, told)
+            self._notify_observers(request, event)
         if self._tracing is not None and trace is None:
             values = asked(QuestionText.of(request), request.asker) | answered(answer, answer.lister)
             self._tracing.listed(values, seconds)
@@ -199,17 +199,17 @@ class FinishedListings:
         seconds = time.perf_counter() - started
         if self._dispatcher.has_observers:
             message = failure.message[:_LONGEST_MESSAGE]
-            told = ListingOutcome(
+            event = ListingOutcome(
                 "error", failure.plugin, 0, False, None, seconds, message, cause=failure.cause
             )
-            self._tell(request, told)
+            self._notify_observers(request, event)
         question = QuestionText.of(request, topics_pattern)
         times = _times(trace, seconds)
         self._refused(question, request.asker, failure, seconds, times, traced=trace is not None)
 
     def refused_unasked(self, question: QuestionText, asker: Asker, failure: ListingFailed) -> None:
         """Report a question that was refused before it was a request; no effect if the pipeline has refused it."""
-        if not failure.told:
+        if not failure.reported:
             self._refused(question, asker, failure, 0.0, (0.0, 0.0), traced=False)
 
     def _refused(
@@ -222,7 +222,7 @@ class FinishedListings:
         *,
         traced: bool,
     ) -> None:
-        failure.told = True
+        failure.reported = True
         self._metrics.listing_refused(failure.reason, seconds)
         if self._lines is not None:
             self._lines.refused(question, asker, failure, *times)
@@ -254,11 +254,11 @@ class FinishedListings:
             message=failure.message,
         )
 
-    def _tell(self, request: ListingRequest, outcome: ListingOutcome) -> None:
+    def _notify_observers(self, request: ListingRequest, outcome: ListingOutcome) -> None:
         """Notify the observers, which may have many requests waiting: of a pattern of megabytes only the beginning."""
         if request.pattern is not None and self._options.is_long(request):
             request = replace(request, pattern=request.pattern.shortened(self._options.patterns.max_length))
-        self._dispatcher.observers.tell(request, outcome)
+        self._dispatcher.observers.enqueue(request, outcome)
 
 
 def _nothing(_unsent: ListingFailed | None = None) -> None:

@@ -38,7 +38,7 @@ class Observer:
         self._backlog: deque[tuple[ListingRequest, ListingOutcome]] = deque()
         self._task: asyncio.Task[None] | None = None
 
-    def tell(self, request: ListingRequest, outcome: ListingOutcome) -> None:
+    def enqueue(self, request: ListingRequest, outcome: ListingOutcome) -> None:
         """Queue an outcome for the plugin; must run on the event loop."""
         if len(self._backlog) >= BACKLOG:
             self.dropped += 1
@@ -79,11 +79,11 @@ class Observers:
     def __len__(self) -> int:
         return len(self._observers)
 
-    def tell(self, request: ListingRequest, outcome: ListingOutcome) -> None:
+    def enqueue(self, request: ListingRequest, outcome: ListingOutcome) -> None:
         """Queue an outcome for the observers of its namespace; returns at once."""
         for plugin, observer in self._observers:
             if plugin.options.covers(request.namespace):
-                observer.tell(request, outcome)
+                observer.enqueue(request, outcome)
 
     def dropped(self) -> dict[str, int]:
         """Outcomes that each observer was too slow to see, by plugin."""

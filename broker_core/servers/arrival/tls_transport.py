@@ -260,9 +260,9 @@ class TlsTransport(asyncio.Transport):
         if self._is_writer:
             self._is_writer = False
             self._loop.remove_writer(self._sock)
-        self._loop.call_soon(self._tell_lost, error)
+        self._loop.call_soon(self._report_lost, error)
 
-    def _tell_lost(self, error: Exception | None) -> None:
+    def _report_lost(self, error: Exception | None) -> None:
         try:
             self._protocol.connection_lost(error)
         finally:

@@ -177,7 +177,7 @@ class AnswerWriter:
         self._has_pushed = self._paused or self._in_frame or bool(self._backlog)
         return is_sent
 
-    def is_behind(self) -> bool:
+    def has_unread(self) -> bool:
         """Whether the peer has yet to read waiting bytes besides a large answer under way."""
         return not self._in_frame and (self._paused or bool(self._backlog))
 

@@ -117,7 +117,7 @@ class ClientConnection(asyncio.Protocol):
             on_stalled=self._stalled,
             on_room=self._room,
         )
-        unasked = Unasked(self._unasked, self._push, self._writer.is_behind)
+        unasked = Unasked(self._unasked, self._push, self._writer.has_unread)
         self._handler = self._make_handler(self._client, unasked)
         self._queue = CommandQueue(
             transport,

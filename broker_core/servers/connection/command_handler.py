@@ -45,21 +45,21 @@ class Awaited:
 class Unasked:
     """Actions of a handler without a command; no effect if the connection is ending already.
 
-    ``push`` sends a small frame; false: there is no room for it now. ``is_behind`` says whether that is because the
+    ``push`` sends a small frame; false: there is no room for it now. ``has_unread`` says whether that is because the
     client has not read earlier frames.
     """
 
-    __slots__ = ("_do", "is_behind", "push")
+    __slots__ = ("_do", "has_unread", "push")
 
     def __init__(
         self,
         do: Callable[[bytes | Closing], None],
         push: Callable[[bytes], bool],
-        is_behind: Callable[[], bool],
+        has_unread: Callable[[], bool],
     ) -> None:
         self._do = do
         self.push = push
-        self.is_behind = is_behind
+        self.has_unread = has_unread
 
     def __call__(self, reply: bytes | Closing) -> None:
         self._do(reply)

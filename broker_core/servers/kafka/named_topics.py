@@ -203,7 +203,7 @@ def _of_name(name: str, found: Found) -> NamedTopic:
     partitions, record = found.partitions or 1, found.record
     if record is not None:
         return NamedTopic(name, record.topic_id, partitions, internal, ErrorCode.NONE, None, record)
-    told = found.told
+    told = found.details
     topic_id = uuid.UUID(bytes=told["topic_id"]) if "topic_id" in told else ZERO_ID
     configs = sound_configs(told["configs"]) if "configs" in told else _NONE
     return NamedTopic(name, topic_id, partitions, internal, told_configs=configs)

@@ -218,17 +218,17 @@ class KafkaRequestHandler:
             return closing(row, error)
         if fields is not None:
             if row.api is API_VERSIONS and not fields.get("error_code"):
-                self._told_versions(call.body)
+                self._note_versions(call.body)
             frame = b"".join(response_frame(row.api, call.version, call.header.correlation_id, fields))
             self._services.requests.answered(row.api.name, fields, self._clock() - call.began)
             return frame
         assert row.later is not None, f"{row.api.name} has no answer"
         return RequestJob(row, row.later, call)
 
-    def _told_versions(self, body: Fields) -> None:
+    def _note_versions(self, body: Fields) -> None:
         """Note that the client has asked for the versions, and mostly named itself."""
         if self._sasl is not None:
-            self._sasl.told_versions()
+            self._sasl.versions_sent()
         name, version = body["client_software_name"], body["client_software_version"]
         if name:
             self._software = f"{name[:_SOFTWARE]}-{version[:_SOFTWARE]}"

@@ -142,7 +142,7 @@ class ClientWatchers:
             check_length(command.topics_pattern, client.pipeline.options.patterns.max_length)
             request, uncompiled = self._request(command, now)
         except ListingFailed as failure:
-            watching.refusals.tell(self.asker, command.namespace, failure)
+            watching.refusals.report(self.asker, command.namespace, failure)
             return commands.error(command.request_id, failure.code, failure.message)
         watcher = Watcher(watching.feeds, self, _UPDATES, command.watcher_id)
         self._watchers[command.watcher_id] = watcher, ListingRequest(request.namespace, asker=self.asker)
@@ -185,9 +185,9 @@ class ClientWatchers:
         client = self._client
         self._watching.count_watch("reconciled")
         if topics_hash is not None and client.pipeline.passes_now(self.asker, request.namespace):
-            standing = watcher.stands()
-            if standing is not None and standing[1] == topics_hash:
-                standing[0](None)
+            current = watcher.stands()
+            if current is not None and current[1] == topics_hash:
+                current[0](None)
                 head, tail = watch_success_head(command.request_id, watcher.watcher_id, 0, topics_hash)
                 return head + tail
         deadline = now + client.pipeline.options.time_budget
@@ -216,7 +216,7 @@ class ClientWatchers:
         """A watcher was not opened, or gets no answer; ``ends`` says that there is none any more."""
         if ends and self._watchers.get(watcher.watcher_id, (None,))[0] is watcher:
             self.close_watcher(watcher.watcher_id)
-        self._watching.refusals.tell(self.asker, str(namespace), failure)
+        self._watching.refusals.report(self.asker, str(namespace), failure)
 
     def write(self, watcher_id: int, update: bytes) -> bool:
         watching, unasked = self._watching, self._unasked
@@ -229,7 +229,7 @@ class ClientWatchers:
             unasked(frame)
         else:
             is_sent = unasked.push(frame)
-            if not is_sent or unasked.is_behind():
+            if not is_sent or unasked.has_unread():
                 self._note_waiting(len(frame))
             if not is_sent:
                 return False
@@ -239,21 +239,21 @@ class ClientWatchers:
     def _note_waiting(self, size: int) -> None:
         """Note that an update waits here: for the client to read, or for room that other clients have."""
         watching, now = self._watching, asyncio.get_running_loop().time()
-        if self.is_behind:
+        if self.has_unread:
             watching.behind.setdefault(self, now)
         elif not self._client.pipeline.permits.reserve.has_room(size):
             watching.make_room(now)
 
     @property
-    def is_behind(self) -> bool:
-        return self._unasked.is_behind()
+    def has_unread(self) -> bool:
+        return self._unasked.has_unread()
 
     async def room(self) -> None:
         if self._room is None:
             self._room = asyncio.Event()
         self._room.clear()
         try:
-            async with asyncio.timeout(_LOOK_AT_UNREAD if self.is_behind else _LOOK):
+            async with asyncio.timeout(_LOOK_AT_UNREAD if self.has_unread else _LOOK):
                 await self._room.wait()
         except TimeoutError:
             pass

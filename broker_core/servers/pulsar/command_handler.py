@@ -53,7 +53,7 @@ from broker_core.wire.pulsar import (
     frame_limit,
 )
 
-__all__ = ["PulsarCommandHandler", "PulsarServices", "told_message_size"]
+__all__ = ["PulsarCommandHandler", "PulsarServices", "announced_message_size"]
 
 #: A frame to send, a job to do, a wait, the end, or nothing.
 Answered: TypeAlias = bytes | ListingJob | SmallListingJob | LookupJob | WatchJob
@@ -261,7 +261,7 @@ class PulsarCommandHandler:
             )
         )
         self._client.identified(asker)
-        told = told_message_size(asker.client_version, services.options.pulsar)
+        told = announced_message_size(asker.client_version, services.options.pulsar)
         if asker.client_version.startswith(_WITHOUT_FRAME_LIMIT):
             self._listing_client = replace(self._listing_client, frame_limit=None)
         elif told != services.options.pulsar.max_message_size:
@@ -389,7 +389,7 @@ class PulsarCommandHandler:
     )
 
 
-def told_message_size(client_version: str, settings: PulsarSettings) -> int:
+def announced_message_size(client_version: str, settings: PulsarSettings) -> int:
     """The ``max_message_size`` of CONNECTED for a client of this version.
 
     Go and Java from 4 on take it as the limit of answers. C++ and Python have no such limit, and give the value to all

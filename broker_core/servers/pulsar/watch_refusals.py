@@ -57,7 +57,7 @@ class WatchRefusals:
             ),
         )
 
-    def tell(self, asker: Asker, namespace: str, failure: ListingFailed) -> None:
+    def report(self, asker: Asker, namespace: str, failure: ListingFailed) -> None:
         """A watch was refused."""
         is_final = failure.code is ServerError.NotAllowedError
         is_stuck = is_final and cannot_poll(asker.client_version)

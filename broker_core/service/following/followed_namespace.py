@@ -106,7 +106,7 @@ class FollowedNamespace:
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._rounds())
 
-    def is_told(self, mode: Mode, asker: Asker) -> bool:
+    def has_current(self, mode: Mode, asker: Asker) -> bool:
         """Whether a feed that is not woken has the current answer: no change is waited for, or being looked at."""
         return (
             not self._is_woken

@@ -57,7 +57,7 @@ _MUCH_LARGER: Final = 4
 class Waker(Protocol):
     """What wakes a feed when its answer may have changed."""
 
-    def is_told(self, mode: Mode, asker: Asker) -> bool:
+    def has_current(self, mode: Mode, asker: Asker) -> bool:
         """Whether a change of this mode that a client has not got yet would have woken the feed."""
 
     def period_of(self, question: ListingRequest, asker: Asker) -> float | None:
@@ -155,7 +155,9 @@ class ListingFeed:
         reusable = self._reusable
         if reusable is None:
             return None
-        known = self.waker is not None and self._is_settled and self.waker.is_told(self.question.mode, asker)
+        known = (
+            self.waker is not None and self._is_settled and self.waker.has_current(self.question.mode, asker)
+        )
         return self._pipeline.answer_again(reusable, asker, known=known)
 
     def period(self, asker: Asker) -> float | None:
@@ -269,7 +271,7 @@ class ListingFeed:
                 if self.followers:
                     await self.refresh(next(iter(self.followers)).asker)
                 if self._recreated is not None and self.selection is not None:
-                    self._tell_recreated(self._recreated.of(self.selection))
+                    self._report_recreated(self._recreated.of(self.selection))
                 self._pause, self._failing = 0.0, None
             except ListingFailed as failure:
                 self._failed(failure)
@@ -279,7 +281,7 @@ class ListingFeed:
             now = loop.time()
             self._next = now + max(_GAP, _SHARE * (now - started), self._pause)
 
-    def _tell_recreated(self, names: Selection | None) -> None:
+    def _report_recreated(self, names: Selection | None) -> None:
         """Notify all followers that these names are other topics now; ``None``: any of their names may be."""
         if names is not None and not len(names):
             return
@@ -305,7 +307,7 @@ class ListingFeed:
 
     def _id_of(self, topics_hash: str) -> str:
         """The event id of an answer: its hash, and beside it the version up to which recreated names were sent."""
-        return topics_hash if self._recreated is None else topics_hash + PLACE + self._recreated.told
+        return topics_hash if self._recreated is None else topics_hash + PLACE + self._recreated.reported
 
     def _failed(self, failure: ListingFailed) -> None:
         self._pause = min(2 * self._pause or _PAUSE, _LONGEST_PAUSE)
@@ -352,7 +354,7 @@ class ListingFeed:
             if self._reusable is not None:
                 self._reusable.changed = False  # a client that asks again has the topics
             if looks is not None and self.selection is not None:
-                self._tell_recreated(looks.of(self.selection))
+                self._report_recreated(looks.of(self.selection))
         finally:
             answer.release()
 

@@ -60,7 +60,7 @@ class RecreatedTopics:
         self._told: _Place | None = None
 
     @property
-    def told(self) -> str:
+    def reported(self) -> str:
         """The place up to which recreated names were reported, as text for :meth:`missed`."""
         return str(self._told)
 
@@ -78,7 +78,7 @@ class RecreatedTopics:
             self._versions = since, now
 
     async def missed(self, told: str) -> list[str] | None:
-        """Names that are other topics now than they were when ``told`` was the text of :attr:`told`.
+        """Names that are other topics now than they were when ``told`` was the text of :attr:`reported`.
 
         ``None`` if unknown. Raises :exc:`~broker_core.errors.ListingFailed`.
         """

@@ -41,7 +41,7 @@ class Outlet(Protocol):
         """Send an update from the renderer; false: there is no room for it now."""
 
     @property
-    def is_behind(self) -> bool:
+    def has_unread(self) -> bool:
         """Whether there is no room because the client does not read; else other clients have it."""
 
     async def room(self) -> None:
@@ -162,7 +162,7 @@ class Watcher:
             self._catch_up()
         elif not self._outlet.write(self.watcher_id, updates[0]):
             self._base = before
-            if self._outlet.is_behind:
+            if self._outlet.has_unread:
                 now = asyncio.get_running_loop().time()
                 if now - self._slow_at < _SLOW_AGAIN:
                     self._outlet.close("slow", "peer reads updates of its watcher too slowly")
@@ -199,14 +199,14 @@ class Watcher:
         if feed is not None and self._base is feed.selection:
             self._base = None
         elif self._base is not None and (self._task is None or self._task.done()):
-            self._task = asyncio.get_running_loop().create_task(self._tell_difference())
+            self._task = asyncio.get_running_loop().create_task(self._send_difference())
 
     def _stop(self) -> None:
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
 
-    async def _tell_difference(self) -> None:
+    async def _send_difference(self) -> None:
         feed, outlet = self._feed, self._outlet
         assert feed is not None
         try:

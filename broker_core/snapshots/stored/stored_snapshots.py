@@ -241,7 +241,7 @@ class StoredSnapshots:
         was.
         """
         if self._limit and sum(chunk.column_bytes for chunk in stored.chunks) > self._limit:
-            self._tell_too_large(stored)
+            self._report_too_large(stored)
             return None
         written = 0
         try:
@@ -281,7 +281,7 @@ class StoredSnapshots:
         self.counts.add("written")
         return written
 
-    def _tell_too_large(self, stored: Stored) -> None:
+    def _report_too_large(self, stored: Stored) -> None:
         if stored.namespace not in self._too_large:
             self._too_large.add(stored.namespace)
             _log.warning(

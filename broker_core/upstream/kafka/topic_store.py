@@ -134,7 +134,7 @@ class KafkaTopicStore:
             topics = await asyncio.to_thread(make)
         assert topics is not None
         if former is None or not topics.left_out.equals(former.left_out):
-            _tell_left_out(topics)
+            _report_left_out(topics)
         topics_hash = await asyncio.to_thread(lambda: topics.hash)
         kept[topics_hash] = topics
         kept.move_to_end(topics_hash)
@@ -243,7 +243,7 @@ class KafkaTopicStore:
         """Do nothing: the listing of a client lacks what it may not see."""
 
 
-def _tell_left_out(topics: ClusterTopics) -> None:
+def _report_left_out(topics: ClusterTopics) -> None:
     left_out = topics.left_out_text()
     if left_out:
         _log.warning(

@@ -95,7 +95,7 @@ class Connector:
             self.counts[_outcome(failed)] += 1
             raise
         finally:
-            self._tell_of_tls()
+            self._log_tls()
         server = client.server
         # docs/reference/pulsar-behaviour.md#proxies
         if not server.HasField("max_message_size"):
@@ -162,7 +162,7 @@ class Connector:
             on_lost=on_lost,
         )
 
-    def _tell_of_tls(self) -> None:
+    def _log_tls(self) -> None:
         """Log once that changed files of TLS cannot be used."""
         problem = self._tls.problem
         if problem is not None and problem != self._told:

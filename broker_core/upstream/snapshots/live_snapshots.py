@@ -146,7 +146,7 @@ class LiveSnapshots:
                 part.last_began = min(part.last_began, self.clock() - _PAUSE + _PAUSE_AFTER_WRITE)
                 if kept is not None and domain is Mode.PERSISTENT:
                     left = max(len(kept.snapshot.listing) - lost(place.view), 0)
-                    self._guard.told(namespace, _question((place, domain)), left)
+                    self._guard.intended(namespace, _question((place, domain)), left)
 
     def age(self, place: Place, mode: Mode) -> float | None:
         """Seconds since the oldest part of a listing was compared; ``None`` if it is not in memory, or never was
@@ -216,7 +216,7 @@ class LiveSnapshots:
                 return False
             part.known_hash = rest[-1].topics_hash
             made, moves = moved
-            self._guard.told(place.namespace, _question(key), len(made.listing))
+            self._guard.intended(place.namespace, _question(key), len(made.listing))
             if part.passed is not None:
                 part.passed.update(update.topics_hash for update in rest)
                 part.leapt = part.leapt or any(len(each.added) + len(each.removed) > 1 for each in rest)

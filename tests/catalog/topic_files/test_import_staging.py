@@ -36,7 +36,7 @@ def staged(
 def test_a_topic_is_one_row() -> None:
     report, rows = staged("x", "y-partition-3", "y-partition-1", "x", "z", "z-partition-0")
     assert rows == {"x": ("*", None), "y": ("1,3", None), "z": ("*,0", None)}
-    assert report == Staged(lines=6, topics=3, repeats=1, untold=False, facts=False, names=6)
+    assert report == Staged(lines=6, topics=3, repeats=1, properties_only=False, facts=False, names=6)
 
 
 P = {"k": "v"}
@@ -78,4 +78,4 @@ def test_many_alike_and_few(monkeypatch: pytest.MonkeyPatch) -> None:
         "p": ("0-1", None),
         **{f"x{number}": (UNTOLD, f'{{"k":"{number % 3}"}}') for number in range(8)},
     }
-    assert report == Staged(lines=9, topics=9, repeats=0, untold=True, facts=False, names=10)
+    assert report == Staged(lines=9, topics=9, repeats=0, properties_only=True, facts=False, names=10)

@@ -24,7 +24,7 @@ TINY_CHUNK = 400
 def blocks_of(names: RenderedNames, most: int) -> list[list[bytes]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_ROWS", 3)
-        return [block.behind(b"/").to_pylist() for block in name_blocks(names, BlockSize(most))]
+        return [block.with_separator(b"/").to_pylist() for block in name_blocks(names, BlockSize(most))]
 
 
 def check(names: RenderedNames, expected: Sequence[str], most: int) -> None:
@@ -57,13 +57,13 @@ def test_line_feeds(names: list[str], data: st.DataObject) -> None:
 def test_a_chunk_is_asked_before_its_names() -> None:
     plain, quoted = listing_of(persistent("a", "b")), listing_of(persistent("a", 'b"', "c"))
     for block in name_blocks(plain.all(), BlockSize()):
-        assert block.in_json_behind(b"").equals(block.behind(b""))
+        assert block.separated_in_json(b"").equals(block.with_separator(b""))
     assert all(chunk._json_text for chunk in data_of(plain).chunks)
     # Of a chunk in which one name needs it, others do not.
     assert [
         name
         for block in name_blocks(quoted.rows([0, 2]), BlockSize())
-        for name in block.in_json_behind(b"").to_pylist()
+        for name in block.separated_in_json(b"").to_pylist()
     ] == [name.encode() for name in persistent("a", "c")]
 
 
@@ -87,5 +87,7 @@ def test_names_of_all_lengths_of_a_length() -> None:
     names = persistent("a", "b" * 108, "b" * 109, "c" * 20_000, "d" * 32_700)
     (whole,) = blocks_of(pa.array(names, pa.large_string()), 1 << 20)
     assert whole == [f"/{name}".encode() for name in names]
-    blocks = [block.behind(b"").to_pylist() for block in name_blocks(listing_of(names).all(), BlockSize())]
+    blocks = [
+        block.with_separator(b"").to_pylist() for block in name_blocks(listing_of(names).all(), BlockSize())
+    ]
     assert [name.decode() for block in blocks for name in block] == names

@@ -36,9 +36,9 @@ async def test_it_sees_each_outcome_in_order(is_async: bool) -> None:
 
     told = observer(later if is_async else plain)
     for number in range(3):
-        told.tell(asked(f"a/n{number}"), ListingOutcome("served", None, number, True, None, 0.1))
+        told.enqueue(asked(f"a/n{number}"), ListingOutcome("served", None, number, True, None, 0.1))
     await eventually(lambda: seen == [("a/n0", 0), ("a/n1", 1), ("a/n2", 2)])
-    told.tell(asked("a/later"), OUTCOME)
+    told.enqueue(asked("a/later"), OUTCOME)
     await eventually(lambda: told.caller.statistics.answers == {"observed": 4})
     assert len(seen) == 4
 
@@ -49,7 +49,7 @@ async def test_its_failures_reach_nobody() -> None:
 
     told = observer(function)
     for _ in range(7):
-        told.tell(asked(), OUTCOME)
+        told.enqueue(asked(), OUTCOME)
     await eventually(lambda: told.caller.statistics.answers.total() == 7)
     assert told.caller.statistics.failures == {"plugin_error": 5, "plugin_breaker": 2}
 
@@ -62,7 +62,7 @@ async def test_there_are_no_permits_any_more() -> None:
         await request.reserve(5)
 
     told = observer(function)
-    told.tell(asked(reserve_bytes=reserve), OUTCOME)
+    told.enqueue(asked(reserve_bytes=reserve), OUTCOME)
     await eventually(lambda: told.caller.statistics.answers == {"observed": 1})
 
 
@@ -74,7 +74,7 @@ async def test_a_slow_one_loses_outcomes_rather_than_memory() -> None:
 
     told = observer(function)
     for _ in range(BACKLOG + 10):
-        told.tell(asked(), OUTCOME)
+        told.enqueue(asked(), OUTCOME)
     assert told.dropped == 10
     go_on.set()
     await eventually(lambda: told.caller.statistics.answers == {"observed": BACKLOG})
@@ -90,10 +90,10 @@ async def test_at_the_end_it_gets_what_is_left() -> None:
         await asyncio.Event().wait()
 
     told = observer(quick)
-    told.tell(asked(), OUTCOME)
+    told.enqueue(asked(), OUTCOME)
     await told.close(5)
     assert seen == [OUTCOME]
     hanging = observer(stuck)
-    hanging.tell(asked(), OUTCOME)
+    hanging.enqueue(asked(), OUTCOME)
     await hanging.close(0.01)
     await observer(quick).close(1)  # that never saw anything

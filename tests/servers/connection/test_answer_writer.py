@@ -290,10 +290,10 @@ async def test_a_peer_that_does_not_read_gets_only_so_much_that_it_did_not_ask_f
         pushed = 0
         while w.writer.push(bytes([pushed % 251]) * KIB):
             pushed += 1
-        assert w.writer.is_behind()
+        assert w.writer.has_unread()
         assert w.permits.reserve.acquired <= PUSHED + KIB
         assert await w.read(pushed * KIB) == b"".join(bytes([each % 251]) * KIB for each in range(pushed))
-        await eventually(lambda: w.rooms > 0 and not w.writer.is_behind())
+        await eventually(lambda: w.rooms > 0 and not w.writer.has_unread())
         w.assert_nothing_held()
 
 
@@ -301,7 +301,7 @@ async def test_what_others_left_unread_does_not_make_a_peer_slow() -> None:
     async with wire() as w:
         held = await w.permits.reserve.acquire(w.permits.reserve.maximum)
         assert not w.writer.push(b"x")
-        assert not w.writer.is_behind()
+        assert not w.writer.has_unread()
         held.release()
         assert w.writer.push(b"x")
         assert await w.read(1) == b"x"
@@ -313,7 +313,7 @@ async def test_a_large_answer_that_is_being_written_does_not_make_a_peer_slow() 
         sending = start(w.writer.send_answer(b"", body, b"", FOREVER))
         await eventually(lambda: w.waits)
         assert not w.writer.push(b"x" * (PUSHED + 1))
-        assert not w.writer.is_behind()
+        assert not w.writer.has_unread()
         assert await w.read(200 * KIB) == bytes(body)
         await sending
         await eventually(lambda: w.rooms > 0)

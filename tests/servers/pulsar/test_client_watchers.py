@@ -384,7 +384,7 @@ async def test_watchers_that_do_not_read_leave_room_for_those_that_do(tmp_path: 
             await client.watch(ALL)
             names = set[str]()
 
-            def is_told() -> float:
+            def has_current() -> float:
                 return sample(opened, "connections_closed_total", reason="slow")
 
             for number in range(200):
@@ -392,9 +392,9 @@ async def test_watchers_that_do_not_read_leave_room_for_those_that_do(tmp_path: 
                 catalog.create(topic(local), partitions=150)
                 names |= {f"{topic(local)}-partition-{index}" for index in range(150)}
                 assert (await client.until(names)).topics == names
-                if is_told():
+                if has_current():
                     break
-            assert is_told(), "no silent client had to make room"
+            assert has_current(), "no silent client had to make room"
             assert reserve.acquired <= reserve.maximum
             await client.client.ping()
         for each in silent:

@@ -10,7 +10,7 @@ from broker_core.access.asker import Asker
 from broker_core.errors import ServerError
 from broker_core.servers.connection import Closing
 from broker_core.servers.pulsar import PulsarOptions
-from broker_core.servers.pulsar.command_handler import told_message_size
+from broker_core.servers.pulsar.command_handler import announced_message_size
 from broker_core.servers.pulsar.listing_job import ListingJob
 from broker_core.servers.pulsar.lookup_job import LookupJob
 from broker_core.settings import LimitsSettings, PulsarSettings
@@ -233,11 +233,11 @@ def test_a_client_that_knows_no_ping_is_left_alone() -> None:
 )
 def test_only_clients_that_read_by_it_are_told_a_larger_frame(version: str, follows: bool) -> None:
     same = PulsarSettings()
-    assert told_message_size(version, same) == same.max_message_size
+    assert announced_message_size(version, same) == same.max_message_size
     auto = PulsarSettings.model_validate({"advertise_frame": "auto", "max_listing": "20MB"})
-    assert told_message_size(version, auto) == (20 * 1024**2 if follows else auto.max_message_size)
+    assert announced_message_size(version, auto) == (20 * 1024**2 if follows else auto.max_message_size)
     small = PulsarSettings.model_validate({"advertise_frame": "auto", "max_listing": "1MB"})
-    assert told_message_size(version, small) == small.max_message_size
+    assert announced_message_size(version, small) == small.max_message_size
 
 
 @pytest.mark.parametrize(

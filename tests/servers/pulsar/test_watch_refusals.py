@@ -36,8 +36,8 @@ def test_only_what_is_not_allowed_is_final() -> None:
     metrics = Metrics()
     refusals = WatchRefusals(metrics)
     old = Asker(client_version="Pulsar-Java-v4.0.0")
-    refusals.tell(old, "a/b", watch_not_allowed("why", "properties"))
-    refusals.tell(old, "a/b", ListingFailed("later", cause=Cause.PERMITS, reason="heap"))
+    refusals.report(old, "a/b", watch_not_allowed("why", "properties"))
+    refusals.report(old, "a/b", ListingFailed("later", cause=Cause.PERMITS, reason="heap"))
 
     def count(reason: str, client: str) -> float | None:
         return metrics.registry.get_sample_value(

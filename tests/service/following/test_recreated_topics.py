@@ -90,16 +90,16 @@ async def test_what_an_answer_lacks_is_told_by_the_difference(
 async def test_what_another_reader_was_told_is_known_by_its_text(
     catalog: SqliteCatalog, recreated: RecreatedTopics
 ) -> None:
-    first = recreated.told
+    first = recreated.reported
     catalog.delete(topic("one"))
     await recreated.look()
     catalog.create(topic("one"))  # the answer has it already
     assert told(recreated.of(ALL)) == []
-    between = recreated.told
+    between = recreated.reported
     assert await recreated.missed(first) == await recreated.missed(between) == [str(topic("one"))]
     await recreated.look()
     assert told(recreated.of(ALL)) == ["one"]
-    assert await recreated.missed(recreated.told) == []
+    assert await recreated.missed(recreated.reported) == []
     assert told(names_in(answer("one"), [str(topic("one")), str(topic("two"))])) == ["one"]
 
 
@@ -115,7 +115,7 @@ async def test_nobody_knows_what_a_reader_of_another_text_was_told(
 async def test_after_a_copy_was_restored_nobody_knows(
     catalog: SqliteCatalog, recreated: RecreatedTopics
 ) -> None:
-    version, stamp, number = recreated.told.split("~")
+    version, stamp, number = recreated.reported.split("~")
     assert stamp
     assert await recreated.missed(f"{version}~{stamp}~{number}") == []
     assert await recreated.missed(f"{version}~{stamp[::-1]}x~{number}") is None

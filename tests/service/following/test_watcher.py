@@ -45,7 +45,7 @@ class Client:
     def __init__(self) -> None:
         self.asker = Asker()
         self.places = 1000
-        self.is_behind = True
+        self.has_unread = True
         self.topics: set[str] = set()
         self.told: list[str] = []
         self.closed: list[str] = []
@@ -191,7 +191,7 @@ async def three_changes_find_no_room_at_first(scene: Scene) -> None:
 
 async def test_a_client_is_not_slow_if_others_have_the_room(scene: Scene) -> None:
     await scene.open()
-    scene.client.is_behind = False
+    scene.client.has_unread = False
     await three_changes_find_no_room_at_first(scene)
     assert not scene.client.closed
 

@@ -97,12 +97,12 @@ async def test_a_node_is_gone_once_two_looks_do_not_name_it() -> None:
         both = [node, other]
         node.handlers[METADATA] = lambda _: metadata_of(*both)
         told: list[list[int]] = []
-        is_told = asyncio.Event()
+        has_current = asyncio.Event()
 
         async def tell(nodes: list[int]) -> None:
             told.append(nodes)
             if told[:-1] and nodes == [1]:
-                is_told.set()
+                has_current.set()
 
         address = ("127.0.0.1", node.port)
         slow = KafkaCluster(ClusterOptions((address,), look=3600))
@@ -120,7 +120,7 @@ async def test_a_node_is_gone_once_two_looks_do_not_name_it() -> None:
         quick.on_nodes.append(tell)
         await quick.start()
         both.remove(other)
-        await asyncio.wait_for(is_told.wait(), 60)
+        await asyncio.wait_for(has_current.wait(), 60)
         await quick.stop()
 
 

@@ -95,7 +95,7 @@ async def described(
     if found.record is not None and found.record.name == topic:
         properties = dict(found.record.properties)
     elif found.record is None and topic.partition < 0:
-        properties = dict(found.told.get("properties", {}))
+        properties = dict(found.details.get("properties", {}))
     return client_count(topic, found.partitions), properties
 
 

@@ -13,7 +13,7 @@ from aiohttp import web
 from broker_core.access import Asker
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.bounded_answer import written_under_permits
-from broker_core.servers.http.api.listing_outcome import tell_refused
+from broker_core.servers.http.api.listing_outcome import report_refusal
 from broker_core.servers.http.api.operation import Operation, Right
 from broker_core.servers.http.api.parameters import read_parameters
 from broker_core.servers.http.api.problem_details import Problem, problem_of, problem_response
@@ -133,7 +133,7 @@ class Api:
             return await self._operate_for(asker, operation, request, admit, attempt)
         except Exception as error:
             if request.writer.output_size == 0 and not isinstance(error, ConnectionError):
-                tell_refused(self._services, operation.question(request), asker, error)
+                report_refusal(self._services, operation.question(request), asker, error)
             raise
 
     async def _operate_for(

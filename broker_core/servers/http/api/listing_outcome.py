@@ -14,7 +14,7 @@ from broker_core.pipeline import Answer, QuestionText
 from broker_core.servers.http.api.problem_details import RequestRefused
 from broker_core.servers.http.api.services import ApiServices
 
-__all__ = ["namespace_of", "sending", "tell_refused"]
+__all__ = ["namespace_of", "report_refusal", "sending"]
 
 #: Labels of metrics for refusals by HTTP itself; ``bad_request`` for all others.
 _REASONS: Final = {
@@ -34,13 +34,13 @@ def sending(answer: Answer) -> Iterator[None]:
     except Exception as error:
         answer.release(_failure(error))
         if isinstance(error, BrokerCoreError):
-            error.told = True
+            error.reported = True
         raise
     finally:
         answer.release()
 
 
-def tell_refused(services: ApiServices, question: QuestionText, asker: Asker, error: Exception) -> None:
+def report_refusal(services: ApiServices, question: QuestionText, asker: Asker, error: Exception) -> None:
     """Count the error of a request for a listing, and report it unless it is reported already."""
     failure = _failure(error)
     services.metrics.refused(failure.reason)
@@ -59,6 +59,6 @@ def _failure(error: Exception) -> ListingFailed:
     if isinstance(error, RequestRefused):
         cause = error.problem.cause
         failure = ListingFailed(str(error), cause=cause, reason=_REASONS.get(cause, "bad_request"))
-        failure.told = error.told
+        failure.reported = error.reported
         return failure
     return ListingFailed(f"Internal error: {type(error).__name__}", cause=Cause.INTERNAL, reason="internal")

@@ -43,12 +43,12 @@ from broker_core.wire.kafka import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS, Erro
 
 __all__ = [
     "ACL_ROWS",
+    "created_results",
+    "deleted_results",
     "filter_of",
     "matched",
     "none_created",
     "none_deleted",
-    "told_created",
-    "told_deleted",
 ]
 
 _Result = TypeVar("_Result")
@@ -259,29 +259,29 @@ def _row(binding: AclBinding) -> AclRow:
     return AclRow(*binding)
 
 
-def told_created(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
+def created_results(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
     """The results of the ACLs of CreateAcls."""
     for asked, row in zip(call.body["creations"], fields["results"], strict=True):
-        yield _told(call, _binding_of(asked), row.get("error_code", 0))
+        yield _results(call, _binding_of(asked), row.get("error_code", 0))
 
 
-def told_deleted(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
+def deleted_results(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
     """A row for each ACL that DeleteAcls deleted, and for each filter that it refused, or that no ACL matched."""
     for row in fields["filter_results"]:
         code, found = row.get("error_code", 0), row.get("matching_acls", ())
         if code or not found:
             yield row_of("", code) if code else AuditRow(outcome="unchanged")
         for each in found:
-            yield _told(call, _binding_of(each | {"resource_pattern_type": each["pattern_type"]}), 0)
+            yield _results(call, _binding_of(each | {"resource_pattern_type": each["pattern_type"]}), 0)
 
 
-def _told(call: KafkaCall, binding: AclBinding, code: int) -> AuditRow:
+def _results(call: KafkaCall, binding: AclBinding, code: int) -> AuditRow:
     row = row_of(resource_text(binding), code, {"acl": binding_text(binding)})
     return row._replace(outcome="unchanged") if not code and binding in call.attempt.unchanged else row
 
 
 ACL_ROWS: Final = (
     HandlerRow(DESCRIBE_ACLS, later=_describe),
-    HandlerRow(CREATE_ACLS, later=audited("create_acl", _create, told_created, none_created)),
-    HandlerRow(DELETE_ACLS, later=audited("delete_acl", _delete, told_deleted, none_deleted)),
+    HandlerRow(CREATE_ACLS, later=audited("create_acl", _create, created_results, none_created)),
+    HandlerRow(DELETE_ACLS, later=audited("delete_acl", _delete, deleted_results, none_deleted)),
 )

@@ -218,7 +218,7 @@ def _row(asked: Fields, error: RowError | None) -> Fields:
     return row if error is None else row | {"error_code": error.code, "error_message": error.message}
 
 
-def _told(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
+def _results(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
     """The results of the resources, with the numbers of given configs."""
     before = f"{PERSISTENT}://{call.namespace}/"
     for asked, row in zip(call.body["resources"], fields["responses"], strict=True):
@@ -228,6 +228,6 @@ def _told(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
         yield row_of(target, row.get("error_code", 0), {"configs": len(asked["configs"])})
 
 
-_AUDITED: Final = audited("alter_configs", _later, _told, _all_refused)
+_AUDITED: Final = audited("alter_configs", _later, _results, _all_refused)
 ALTER_CONFIGS_ROW: Final = HandlerRow(ALTER_CONFIGS, later=_AUDITED)
 INCREMENTAL_ALTER_CONFIGS_ROW: Final = HandlerRow(INCREMENTAL_ALTER_CONFIGS, later=_AUDITED)

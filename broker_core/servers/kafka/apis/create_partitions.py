@@ -148,7 +148,7 @@ def _row(name: str, error: RowError | None) -> Fields:
     return {"name": name, "error_code": error.code, "error_message": error.message}
 
 
-def _told(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
+def _results(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
     """The results of the topics, with the wanted numbers."""
     counts = {row["name"]: row["count"] for row in call.body["topics"]}
     before = f"{PERSISTENT}://{call.namespace}/"
@@ -158,5 +158,5 @@ def _told(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
 
 
 CREATE_PARTITIONS_ROW: Final = HandlerRow(
-    CREATE_PARTITIONS, later=audited("add_partitions", _later, _told, _all_refused)
+    CREATE_PARTITIONS, later=audited("add_partitions", _later, _results, _all_refused)
 )

@@ -63,7 +63,7 @@ def _all_refused(call: KafkaCall, error: RowError) -> Sequence[bytes | Fields]:
     return [_refused(row["name"], error) for row in call.body["topics"]]
 
 
-def _told(call: KafkaCall, rows: Sequence[bytes | Fields]) -> Iterator[AuditRow]:
+def _results(call: KafkaCall, rows: Sequence[bytes | Fields]) -> Iterator[AuditRow]:
     """The results of the topics; ``rows`` that are not encoded yet have an error."""
     refused = {row["name"]: row["error_code"] for row in rows if not isinstance(row, bytes)}
     before = f"{PERSISTENT}://{call.namespace}/"
@@ -71,7 +71,7 @@ def _told(call: KafkaCall, rows: Sequence[bytes | Fields]) -> Iterator[AuditRow]
         yield row_of(f"{before}{name}", refused.get(name, 0))
 
 
-_audited_rows: Final = audited("create_topic", _rows, _told, _all_refused)
+_audited_rows: Final = audited("create_topic", _rows, _results, _all_refused)
 
 
 async def _later(call: KafkaCall) -> Fields:

@@ -183,7 +183,7 @@ def _row(name: str | None, topic_id: uuid.UUID, error: RowError) -> Fields:
     return {"name": name, "topic_id": topic_id, "error_code": error.code, "error_message": error.message}
 
 
-def _told(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
+def _results(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
     """The results of the topics; a topic that the client may only know by its id is named by that."""
     before = f"{PERSISTENT}://{call.namespace}/"
     for row in fields["responses"]:
@@ -193,5 +193,5 @@ def _told(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
 
 
 DELETE_TOPICS_ROW: Final = HandlerRow(
-    DELETE_TOPICS, later=audited("delete_topic", _later, _told, _all_refused)
+    DELETE_TOPICS, later=audited("delete_topic", _later, _results, _all_refused)
 )

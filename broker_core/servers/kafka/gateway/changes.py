@@ -10,7 +10,7 @@ from typing import Any, Final
 from broker_core.kafka import is_legal
 from broker_core.logs import shown
 from broker_core.names import PERSISTENT, topic_id_text
-from broker_core.servers.kafka.apis.acls import none_created, none_deleted, told_created, told_deleted
+from broker_core.servers.kafka.apis.acls import created_results, deleted_results, none_created, none_deleted
 from broker_core.servers.kafka.apis.create_topics import collision
 from broker_core.servers.kafka.call import KafkaCall
 from broker_core.servers.kafka.gateway.acls import create_shown, delete_shown
@@ -137,13 +137,13 @@ def _handler(change: _Change) -> AnswerLater:
         rows_of_node = answer[change.answered] or ()
         if call.may_hide_topics:
             rows_of_node = map(change.guarded, rows_of_node)
-        told = (_told_row(call, change, row) for row in rows_of_node)
+        told = (_client_row(call, change, row) for row in rows_of_node)
         return answer | {change.answered: [*told, *rows]}
 
     return later
 
 
-def _told_row(call: KafkaCall, change: _Change, row: Fields) -> Fields:
+def _client_row(call: KafkaCall, change: _Change, row: Fields) -> Fields:
     """A row of a node's answer, as the client may have it."""
     name = change.topic(row)
     return row if name is None or call.may_list(name) else change.unlisted(row)
@@ -399,7 +399,7 @@ def _no_topics(call: KafkaCall, error: RowError) -> Fields:
     return {"responses": rows}
 
 
-def _told_topics(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
+def _topic_results(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
     before = f"{PERSISTENT}://{call.namespace}/"
     for row in fields["responses"]:
         name, topic_id = row["name"], row["topic_id"]
@@ -411,7 +411,7 @@ def _no_groups(call: KafkaCall, error: RowError) -> Fields:
     return {"results": [{"group_id": name, "error_code": error.code} for name in call.body["groups_names"]]}
 
 
-def _told_groups(_call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
+def _group_results(_call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
     for row in fields["results"]:
         yield row_of(shown(row["group_id"]), row["error_code"])
 
@@ -420,7 +420,7 @@ def _nobody_leaves(_call: KafkaCall, error: RowError) -> Fields:
     return {"error_code": error.code, "members": []}
 
 
-def _told_leaving(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
+def _leaving_results(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
     codes = [row["error_code"] for row in fields["members"]]
     count = {"members": len(call.body["members"])}
     yield row_of(shown(call.body["group_id"]), fields["error_code"] or next(filter(None, codes), 0), count)
@@ -441,9 +441,9 @@ _remove_members: Final = guarded(_leave, _OF_GROUPS, _nobody_leaves, "delete_gro
 
 CHANGE_ROWS: Final = (
     *(_row(change) for change in (_CREATE, _PARTITIONS, _REASSIGN, *_CONFIGS, *_OFFSETS)),
-    HandlerRow(DELETE_TOPICS, later=audited("delete_topic", _delete_topics, _told_topics, _no_topics)),
-    HandlerRow(CREATE_ACLS, later=audited("create_acl", _create_acls, told_created, none_created)),
-    HandlerRow(DELETE_ACLS, later=audited("delete_acl", _delete_acls, told_deleted, none_deleted)),
-    HandlerRow(DELETE_GROUPS, later=audited("delete_group", _remove_groups, _told_groups, _no_groups)),
-    HandlerRow(LEAVE_GROUP, later=audited("delete_group", _remove_members, _told_leaving, _nobody_leaves)),
+    HandlerRow(DELETE_TOPICS, later=audited("delete_topic", _delete_topics, _topic_results, _no_topics)),
+    HandlerRow(CREATE_ACLS, later=audited("create_acl", _create_acls, created_results, none_created)),
+    HandlerRow(DELETE_ACLS, later=audited("delete_acl", _delete_acls, deleted_results, none_deleted)),
+    HandlerRow(DELETE_GROUPS, later=audited("delete_group", _remove_groups, _group_results, _no_groups)),
+    HandlerRow(LEAVE_GROUP, later=audited("delete_group", _remove_members, _leaving_results, _nobody_leaves)),
 )

@@ -124,7 +124,7 @@ class SaslSession:
             return False
         return True
 
-    def told_versions(self) -> None:
+    def versions_sent(self) -> None:
         """The client has the answer to its ApiVersions; a second one is not for strangers."""
         if self._state is _State.BEGIN:
             self._state = _State.HANDSHAKE

@@ -101,7 +101,7 @@ async def load_topics(
 
     async def settled() -> None:
         await resolve_conflicts(
-            connection, str(namespace), add=add, both=file_rows.repeats, alone=file_rows.untold
+            connection, str(namespace), add=add, both=file_rows.repeats, alone=file_rows.properties_only
         )
         if file_rows.ids:
             nonlocal renewed
@@ -142,7 +142,7 @@ async def load_topics(
             )
             counts, version = merged, merged.version
         names = file_rows.names
-        if file_rows.repeats or (file_rows.untold and add):
+        if file_rows.repeats or (file_rows.properties_only and add):
             names = await connection.fetchval(f"SELECT count(*) FROM {STAGED}")  # noqa: S608 - a constant
         refusal = (
             deletions.refusal({str(namespace): counts.loss}) if isinstance(counts, MergeCounts) else None
@@ -209,7 +209,7 @@ class _FileRows:
         self._hashes: list[np.ndarray[Any, np.dtype[np.int64]]] = []
         self.names = 0
         #: Whether lines give properties of a topic alone, without its partitions.
-        self.untold = False
+        self.properties_only = False
         self.ids = _LaterRows()
         self.configs = _LaterRows()
 
@@ -265,11 +265,11 @@ class _FileRows:
     def _blocks_of(self, domain: str, rows: TopicRows) -> Iterator[bytes]:
         self._remember(domain, rows.topics)
         self._remember(domain, rows.partitions)
-        untold = rows.untold
-        self.untold = self.untold or bool(untold)
-        told = rows.topics if not untold else _without(rows.topics, untold)
+        properties_only = rows.properties_only
+        self.properties_only = self.properties_only or bool(properties_only)
+        told = rows.topics if not properties_only else _without(rows.topics, properties_only)
         yield self._plain(domain, told, told=True)
-        yield self._plain(domain, untold, told=False)
+        yield self._plain(domain, properties_only, told=False)
         declared = {name: rows.partitions[name] for name in rows.declared}
         yield from self._partitions(domain, declared, told=True)
         yield from self._partitions(domain, _without(rows.partitions, declared), told=False)

@@ -35,14 +35,14 @@ def test_what_cannot_be_sent_is_told_once() -> None:
     with pytest.raises(TooManyRequests), sending(answer(ends)):
         raise failure
     assert ends == [failure]
-    assert failure.told
+    assert failure.reported
 
 
 def test_what_http_refuses_and_what_nobody_foresaw_have_a_reason() -> None:
     ends: list[ListingFailed | None] = []
     with pytest.raises(RequestRefused) as caught, sending(answer(ends)):
         raise refused(406, "no")
-    assert caught.value.told
+    assert caught.value.reported
     with pytest.raises(KeyError), sending(answer(ends)):
         raise KeyError
     assert [end and end.reason for end in ends] == ["bad_request", "internal"]

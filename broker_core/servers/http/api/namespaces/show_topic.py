@@ -112,7 +112,7 @@ async def shown(request: ApiRequest, found: Found) -> web.Response:
 
 def _object(topic: TopicName, found: Found) -> TopicObject:
     """A topic that a plugin lists, or brokers."""
-    told = found.told
+    told = found.details
     created = told.get("created")
     content: dict[str, Any] = {
         **dict.fromkeys(ShownTopic.model_fields),

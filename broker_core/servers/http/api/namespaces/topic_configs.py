@@ -108,7 +108,7 @@ def operations(_services: ApiServices) -> list[Operation]:
 async def _show(request: ApiRequest) -> web.StreamResponse:
     found = await found_topic(request)
     assert found.name is not None
-    told = found.told.get("configs")
+    told = found.details.get("configs")
     own = sound_configs(told) if told is not None else None
     if found.record is not None:
         own = dict(found.record.configs)
