@@ -82,6 +82,7 @@ from broker_core.client.kafka.node_connection import LARGE_ANSWER as LARGE_ANSWE
 from broker_core.client.kafka.node_connection import ConnectionOptions as ConnectionOptions
 from broker_core.client.kafka.node_connection import Hold as Hold
 from broker_core.client.kafka.node_connection import NodeConnection as NodeConnection
+from broker_core.client.kafka.node_connection import NodeSilent as NodeSilent
 from broker_core.client.kafka.node_connection import ReadAnswer as ReadAnswer
 from broker_core.client.kafka.pages import Page
 from broker_core.client.kafka.results import Results

@@ -52,11 +52,6 @@ class ClusterConnections:
     def is_closed(self) -> bool:
         return self._closed.is_set()
 
-    @property
-    def silent(self) -> list[Address]:
-        """Addresses of the nodes that gave no answer in time over their last connection."""
-        return [address for address, connection in self._open.items() if connection.is_silent]
-
     async def wait(self, seconds: float) -> None:
         """Pause, until the client is closed at the latest."""
         try:

@@ -90,6 +90,10 @@ class VersionedAnswer:
     value: Fields
 
 
+class NodeSilent(ConnectionLost):
+    """The connection ended, since an answer did not come in time."""
+
+
 class NodeConnection:
     """An open connection; :meth:`open` makes one."""
 
@@ -99,8 +103,10 @@ class NodeConnection:
         options: ConnectionOptions,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
+        on_silence: Callable[[Address], None] = lambda _: None,
     ) -> None:
         self.address = address
+        self._on_silence = on_silence
         self._options = options
         self._reader = reader
         self._writer = writer
@@ -112,28 +118,34 @@ class NodeConnection:
         #: Versions of APIs that the node has: from and to, by key.
         self._versions: dict[int, tuple[int, int]] = {}
         self._has_pages: bool | None = None
-        #: Whether it ended since an answer did not come in time.
-        self.is_silent = False
         self._probing = asyncio.Lock()
         self._quiet_until = 0.0
         self._session_end = math.inf
         self._reading = asyncio.create_task(self._read())
 
     @classmethod
-    async def open(cls, address: Address, options: ConnectionOptions) -> NodeConnection:
+    async def open(
+        cls,
+        address: Address,
+        options: ConnectionOptions,
+        on_silence: Callable[[Address], None] = lambda _: None,
+    ) -> NodeConnection:
         """Connect, ask for the versions and authenticate, all within ``connect_timeout``.
+
+        ``on_silence`` is called if the node does not answer in time, now or later.
 
         Raises :exc:`~broker_core.client.ConnectionLost`, and :exc:`~.errors.KafkaException` if the node refuses.
         """
         connection: NodeConnection | None = None
         try:
             async with asyncio.timeout(options.connect_timeout):
-                connection = cls(address, options, *await _connected(address, options.tls))
+                connection = cls(address, options, *await _connected(address, options.tls), on_silence)
                 await connection._greet()
                 if options.sasl is not None:
                     await connection._authenticate(options.sasl)
         except TimeoutError:
             failed = ConnectTimeout(f"{shown(address)} did not answer within {options.connect_timeout:g} s")
+            on_silence(address)
             if connection is not None:
                 connection.abort(failed)
             raise failed from None
@@ -304,9 +316,9 @@ class NodeConnection:
             async with asyncio.timeout(seconds):
                 return await answer
         except TimeoutError:
-            self.is_silent = True
+            self._on_silence(self.address)
             # Later answers would come after it.
-            failed = ConnectionLost(f"{self._shown} did not answer {api.name} within {seconds:g} s")
+            failed = NodeSilent(f"{self._shown} did not answer {api.name} within {seconds:g} s")
             self.abort(failed)
             raise failed from None
 

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import structlog
 
@@ -26,6 +26,7 @@ from broker_core.client.kafka import (
     Hold,
     KafkaException,
     NodeConnection,
+    NodeSilent,
     ReadAnswer,
     Sasl,
     raise_for,
@@ -46,6 +47,7 @@ from broker_core.wire.kafka import (
 
 __all__ = ["ANY", "CONTROLLER", "AnswerLost", "ClusterOptions", "Coordinator", "KafkaCluster", "Target"]
 
+_Answer = TypeVar("_Answer")
 _log = structlog.get_logger(__name__)
 
 #: The body of Metadata if only nodes are wanted: no topics.
@@ -265,38 +267,61 @@ class KafkaCluster:
         """
         timeout = None if again else self.options.change_timeout
         least, most = version if isinstance(version, tuple) else (version or 0, version)
+        asked = False
+
+        async def ask(connections: ClusterConnections) -> Fields:
+            nonlocal asked
+            asked = False
+            connection = await self._connection(connections, target)
+            asked = True
+            answer = await connection.ask(
+                api,
+                body,
+                least=least,
+                most=most,
+                hold=hold,
+                read=partial(_without_addresses, read),
+                timeout=timeout,
+            )
+            if target is CONTROLLER and _is_of_another(answer.value):
+                connections.forget()  # clients try again, and then the new one is asked
+            return answer.value
+
+        def repeats(lost: ConnectionLost) -> bool:
+            is_silent = isinstance(lost, ConnectTimeout) or (asked and isinstance(lost, NodeSilent))
+            return (again or not asked) and (target is ANY or not is_silent)
+
+        try:
+            answer = await self._twice(identity, ask, repeats)
+        except BaseException as failed:
+            is_lost = isinstance(failed, ConnectionLost)
+            if asked or is_lost:  # its result is unknown
+                self._wrote(changed_topics(api, body, None))
+            if asked and is_lost:
+                raise AnswerLost(str(failed)) from failed
+            raise
+        self._wrote(changed_topics(api, body, answer))
+        return answer
+
+    async def _twice(
+        self,
+        identity: ClientIdentity | None,
+        ask: Callable[[ClusterConnections], Awaitable[_Answer]],
+        repeats: Callable[[ConnectionLost], bool] = lambda _: True,
+    ) -> _Answer:
+        """The answer to a question, which is asked again after a lost connection if it ``repeats``."""
         async with self._connections(identity) as connections:
-            for attempt in (1, 0):
-                asked = False
-                try:
-                    connection = await self._connection(connections, target)
-                    asked = True
-                    answer = await connection.ask(
-                        api,
-                        body,
-                        least=least,
-                        most=most,
-                        hold=hold,
-                        read=partial(_without_addresses, read),
-                        timeout=timeout,
-                    )
-                except ConnectionLost as lost:
-                    is_silent = (self._forget(connections) and asked) or isinstance(lost, ConnectTimeout)
-                    if not attempt or (asked and not again) or (is_silent and target is not ANY):
-                        self._wrote(changed_topics(api, body, None))
-                        if asked:
-                            raise AnswerLost(str(lost)) from lost
-                        raise
-                except BaseException:
-                    if asked:  # its result is unknown
-                        self._wrote(changed_topics(api, body, None))
+            try:
+                return await ask(connections)
+            except ConnectionLost as lost:
+                connections.forget()
+                if not repeats(lost):
                     raise
-                else:
-                    self._wrote(changed_topics(api, body, answer.value))
-                    if target is CONTROLLER and _is_of_another(answer.value):
-                        connections.forget()  # clients try again, and then the new one is asked
-                    return answer.value
-        raise AssertionError
+            try:
+                return await ask(connections)
+            except ConnectionLost:
+                connections.forget()
+                raise
 
     def in_turn(self, nodes: Cluster) -> list[int]:
         """The ids of nodes in any order, which spreads the work, and last those that gave no answer in time."""
@@ -319,22 +344,8 @@ class KafkaCluster:
 
         Raises :exc:`~broker_core.client.ClientError`.
         """
-        async with self._connections(identity) as connections:
-            for attempt in (1, 0):
-                try:
-                    return await _coordinators(connections, list(dict.fromkeys(keys)), kind)
-                except ConnectionLost:
-                    self._forget(connections)
-                    if not attempt:
-                        raise
-        raise AssertionError
-
-    def _forget(self, connections: ClusterConnections) -> bool:
-        """Look for the nodes anew after a connection was lost; returns whether one gave no answer in time."""
-        connections.forget()
-        silent = connections.silent
-        self._silent |= dict.fromkeys(silent, asyncio.get_running_loop().time())
-        return bool(silent)
+        wanted = list(dict.fromkeys(keys))
+        return await self._twice(identity, lambda connections: _coordinators(connections, wanted, kind))
 
     async def _connection(self, connections: ClusterConnections, target: Target) -> NodeConnection:
         if isinstance(target, Coordinator):
@@ -388,12 +399,11 @@ class KafkaCluster:
             sasl=options.sasl if identity is None else identity.sasl,
         )
 
+        def note_silent(address: Address) -> None:
+            self._silent[address] = asyncio.get_running_loop().time()
+
         async def open_one(address: Address) -> NodeConnection:
-            try:
-                connection = await NodeConnection.open(address, of_connection)
-            except ConnectTimeout:
-                self._silent[address] = asyncio.get_running_loop().time()
-                raise
+            connection = await NodeConnection.open(address, of_connection, note_silent)
             self._silent.pop(address, None)
             self.versions = connection.versions
             return connection
