@@ -1,6 +1,7 @@
 """The page in Chromium over a million topics: what it draws and fetches stays as small as with fifty, and its figures.
 
-``pytest -m long -s tests/explorer/test_million.py`` prints the figures, ``FIGURES=1`` holds them to their bounds too:
+They are held to what the same browser takes beside them for a request without a page, for an empty page, and for plain
+rows, so that a slow machine is no failure. ``make bench-explorer`` prints them, and holds them to milliseconds too:
 these are for two cores that do nothing else.
 """
 
@@ -10,7 +11,8 @@ import os
 import re
 import statistics
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from contextlib import closing
+from typing import Any, Final, NamedTuple
 
 import pytest
 
@@ -30,6 +32,15 @@ TYPED: Final = {
     "two parts": (".*rs-00.*12.*", 250),
 }
 FIRST_PAINT_MS: Final = 500
+#: Whether the figures are held to milliseconds too.
+ABSOLUTE: Final = bool(os.environ.get("FIGURES"))
+SIZE: Final = {"width": 1280, "height": 800}
+#: How often the page may take what less takes in the same browser: for a result the time of the request alone and of
+#: the first paint of an empty page, for its own first paint the latter, for a frame of its list the time of a processor
+#: that one of plain rows takes in the main thread.
+TIMES: Final = 5
+TIMES_OF_A_PAINT: Final = 8
+TIMES_OF_A_FRAME: Final = 7
 #: When each key was pressed, and when the page had the answer to exactly what is in the field, in a frame drawn.
 _WATCH: Final = """() => {
   const field = document.querySelector('[data-search]');
@@ -83,7 +94,7 @@ def million(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 def test_a_million_topics_are_scrolled_and_narrowed(
     page_of: Callable[..., WatchedPage], million: Served
 ) -> None:
-    page = page_of(million, "topics/public/default", viewport={"width": 1280, "height": 800})
+    page = page_of(million, "topics/public/default", viewport=SIZE)
     page.see(re.compile("^1,000,000 names"))
     page.page.locator(".scroller").focus()
     page.page.keyboard.press("End")
@@ -98,44 +109,121 @@ def test_a_million_topics_are_scrolled_and_narrowed(
     page.see(re.compile("^50 names"))
 
 
-def test_its_figures(page_of: Callable[..., WatchedPage], million: Served) -> None:
-    page = page_of(million, "topics/public/default", viewport={"width": 1280, "height": 800})
+#: Milliseconds of a question without a page, of its whole answer.
+_ASK: Final = """async (pattern) => {
+  const asked = new URLSearchParams({ pattern: `public/default/${pattern}`, limit: 100, count: true, plan: true });
+  const begun = performance.now();
+  await (await fetch(`v1/namespaces/public/default/topics?${asked}`)).json();
+  return performance.now() - begun;
+}"""
+_PAINTED: Final = """new Promise((done) => {
+  const look = () => {
+    const found = performance.getEntriesByName('first-contentful-paint')[0];
+    if (found) done(found.startTime);
+    else requestAnimationFrame(look);
+  };
+  look();
+})"""
+
+
+def test_its_figures(browser: Any, page_of: Callable[..., WatchedPage], million: Served) -> None:
+    paints, empty = _first_paints(browser, page_of, million)
+    figures = {"first paint": Figure(paints, FIRST_PAINT_MS, TIMES_OF_A_PAINT * empty)}
+    page = page_of(million, "topics/public/default", viewport=SIZE)
     page.see(re.compile("^1,000,000 names"))
-    page.page.reload()
-    page.see(re.compile("^1,000,000 names"))
-    paint = page.page.evaluate(
-        "performance.getEntriesByType('paint').find((each) => each.name === 'first-contentful-paint').startTime"
-    )
-    figures: dict[str, tuple[float, float]] = {"first paint": (paint, FIRST_PAINT_MS)}
-    field = page.page.get_by_label("Pattern of names")
     page.page.evaluate(_WATCH)
-    for kind, (text, bound) in TYPED.items():
-        last: list[float] = []
-        for turn in range(8):
-            field.fill("")
-            page.settled()
-            field.press_sequentially(text, delay=120)
-            page.holds("keys.at(-1).done !== null")
-            keys: list[dict[str, Any]] = page.page.evaluate("keys.splice(0)")
-            for key in keys:
-                # A key without an answer of its own: another one came meanwhile.
-                took = float("nan") if key["done"] is None else key["done"] - key["at"]
-                if took > 1000:
-                    print(f"{kind}, turn {turn}, {key['typed']}: {took:.0f} ms")
-            if turn:  # the first question warms the server
-                last.append(keys[-1]["done"] - keys[-1]["at"])
-        print(f"{kind}: {' '.join(f'{each:.0f}' for each in sorted(last))} ms")
-        figures[f"key to result, {kind}"] = (statistics.median(last), bound)
-    field.fill("")
+    for kind, (text, most) in TYPED.items():
+        results, requests = _typed(page, text)
+        bound = TIMES * (statistics.median(requests) + empty)
+        figures[f"key to result, {kind}"] = Figure(results, most, bound)
+    page.page.get_by_label("Pattern of names").fill("")
     page.see(re.compile("^1,000,000 names"))
     page.settled()
-    ours = page.page.locator(".scroller").evaluate(_SCROLL)
     page.page.evaluate(_PLAIN_ROWS)
-    plain = page.page.locator(".plain-rows").evaluate(_SCROLL)
-    dropped = [sum(each > 34 for each in frames) for frames in (ours, plain)]
-    print(f"frames over 34 ms: {dropped[0]} of {len(ours)}; of 3,000 plain rows {dropped[1]} of {len(plain)}")
-    for name, (found, most) in figures.items():
-        print(f"{name}: {found:.0f} ms (at most {most})")
-    if os.environ.get("FIGURES"):
-        assert all(found <= most for found, most in figures.values()), figures
-        assert dropped[0] <= dropped[1]
+    rows = {".scroller": list[Scrolled](), ".plain-rows": list[Scrolled]()}
+    for _ in range(3):
+        for box, turns in rows.items():
+            turns.append(_scrolled(page, box))
+    ours, plain = ([statistics.median(each) for each in zip(*turns, strict=True)] for turns in rows.values())
+    for name, each in figures.items():
+        print(f"{name}: {each}")
+    for name, (dropped, busy) in {"the list": ours, "3,000 plain rows": plain}.items():
+        print(f"frames of {name} over 34 ms: {dropped:.1%}; main thread: {busy:.1f} ms a frame")
+    for name, each in figures.items():
+        assert each.median <= each.bound, f"{name}: {each}"
+        assert not ABSOLUTE or each.median <= each.most, f"{name}: {each}"
+    assert ours[1] <= TIMES_OF_A_FRAME * plain[1]
+    # The server works for the list meanwhile: on a machine that does other things too that alone drops frames.
+    assert not ABSOLUTE or ours[0] <= plain[0]
+
+
+class Scrolled(NamedTuple):
+    """The share of frames that came late, and the milliseconds of a processor that each took in the main thread."""
+
+    dropped: float
+    busy: float
+
+
+def _scrolled(page: WatchedPage, rows: str) -> Scrolled:
+    protocol = page.context.new_cdp_session(page.page)
+    protocol.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def busy() -> float:
+        metrics = protocol.send("Performance.getMetrics")["metrics"]
+        return 1000 * next(float(each["value"]) for each in metrics if each["name"] == "TaskDuration")
+
+    before = busy()
+    frames: list[float] = page.page.locator(rows).evaluate(_SCROLL)
+    took = busy() - before
+    protocol.detach()
+    return Scrolled(sum(each > 34 for each in frames) / len(frames), took / len(frames))
+
+
+class Figure(NamedTuple):
+    """Milliseconds of several turns; ``most`` is for a machine that does nothing else, ``bound`` for any."""
+
+    turns: list[float]
+    most: float
+    bound: float
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.turns)
+
+    def __str__(self) -> str:
+        turns = " ".join(f"{each:.0f}" for each in sorted(self.turns))
+        return f"{self.median:.0f} ms of {turns}; alone at most {self.most:.0f}, here {self.bound:.0f}"
+
+
+def _first_paints(
+    browser: Any, page_of: Callable[..., WatchedPage], served: Served
+) -> tuple[list[float], float]:
+    """Milliseconds to the first paint of the page in contexts that have nothing of it, and to that of an empty one."""
+    paints, empty = [], []
+    for _ in range(5):
+        page = page_of(served, "topics/public/default", viewport=SIZE)
+        paints.append(page.page.evaluate(_PAINTED))
+        page.context.close()
+        with closing(browser.new_context(viewport=SIZE)) as context:
+            plain = context.new_page()
+            plain.goto(f"{page.root}-/live")
+            empty.append(plain.evaluate(_PAINTED))
+    return paints, statistics.median(empty)
+
+
+def _typed(page: WatchedPage, text: str) -> tuple[list[float], list[float]]:
+    """Milliseconds from the last key of a pattern to the result in a drawn frame, and of the request alone."""
+    field = page.page.get_by_label("Pattern of names")
+    results: list[float] = []
+    requests: list[float] = []
+    for turn in range(8):
+        field.fill("")
+        page.settled()
+        field.press_sequentially(text, delay=120)
+        page.holds("keys.at(-1).done !== null")
+        last: dict[str, Any] = page.page.evaluate("keys.splice(0).at(-1)")
+        request = page.page.evaluate(_ASK, text)
+        if turn:  # the first question warms the server
+            results.append(last["done"] - last["at"])
+            requests.append(request)
+    return results, requests
