@@ -42,7 +42,8 @@ _AXE: Final = """async (coloursAlone) => {
   texts.sort((one, other) => letters(one) - letters(other));  // the longest is taken: a single letter is left undecided
   const each = [...new Map(texts.map((one) => [look(one), one])).values()];
   const options = { resultTypes: ['violations'], preload: false };
-  const runs = coloursAlone ? [] : [[document, { ...options, rules: { 'color-contrast': { enabled: false } } }]];
+  const rules = { 'color-contrast': { enabled: false }, 'target-size': { enabled: true } };
+  const runs = coloursAlone ? [] : [[document, { ...options, rules }]];
   runs.push([each, { ...options, runOnly: ['color-contrast'] }]);
   const found = [];
   for (const [where, how] of runs) found.push(...(await axe.run(where, how)).violations);

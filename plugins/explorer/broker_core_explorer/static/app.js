@@ -277,8 +277,8 @@ function WhoAmI({ me, refused, open, set, signIn, signOut }) {
         ['Address', html`<code>${me.address}</code>`],
         ['Rights in all namespaces', list(me.rights.everywhere)],
         ['Rights in some', list(me.rights.somewhere)],
-        ...(me.rights.namespace ? [['Rights in this one', list(me.rights.namespace)]] : []),
-        ['Signed in until', me.until ? `${time(me.until)} (${ago(me.until)})` : 'no end is known'],
+        ...(me.rights.namespace ? [['Rights in this namespace', list(me.rights.namespace)]] : []),
+        ...(me.role ? [['Signed in until', me.until ? `${time(me.until)} (${ago(me.until)})` : 'no end is known']] : []),
       ]} />`}
       <div class="line end">${api.signedIn && html`<button type="button" onClick=${() => { set(false); signOut(); }}>Sign out</button>`}
         ${me?.authentication.length === 0 ? null : html`<button type="button" class="primary" onClick=${() => { set(false); signIn(); }}>${api.signedIn ? 'Sign in as somebody else' : 'Sign in'}</button>`}</div>

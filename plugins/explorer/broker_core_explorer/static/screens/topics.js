@@ -94,7 +94,7 @@ function Listing({ found, load, stale, last, turn }) {
       <button type="button" class="link" onClick=${askAgain}>Look again</button></p>`}
     ${total < found.total && html`<p class="notice">These are the first ${number(total)} of ${number(found.total)}.</p>`}
     <div class="row columns"><button type="button" class="link" aria-label=${`Name, ${last ? 'descending' : 'ascending'}`} onClick=${turn}>Name ${last ? '▼' : '▲'}</button>${load && html`<span aria-hidden="true" class="number">Partitions</span><span aria-hidden="true">Properties</span>`}</div>
-    ${load ? html`<p class="hint narrow">Properties: on the page of a topic, or a wider screen.</p>` : html`<p class="hint">What somebody else sees is names alone.</p>`}
+    ${load ? html`<p class="hint narrow">Properties: on the page of a topic, or a wider screen.</p>` : html`<p class="hint">As somebody else names alone are asked, without partitions and properties.</p>`}
     <${Rows} label=${`Topics of ${question.namespace}`} of=${`${question.namespace}?${found.key} ${last}`} state=${found.topics_hash} last=${last} total=${total} first=${found.items} load=${fetchPage}
       href=${(item) => topicLink(question, item.name || item)}
       row=${(item) => html`<${MarkedName} name=${item.name || item} namespace=${question.namespace} marks=${marks} />${item.partitions ? html`<span class="number"><span class="hidden-text">, partitions: </span>${number(item.partitions)}</span>` : null}${
