@@ -6,12 +6,12 @@ from typing import Any
 
 from broker_core.access.asker import Asker
 from broker_core.names import NamespaceName
-from broker_core.servers.kafka.authorizer import AllowAll, Authorizer
-from broker_core.servers.kafka.call import KafkaCall
-from broker_core.servers.kafka.listed_topics import ListedTopics
-from broker_core.servers.kafka.named_topics import NamedTopics
-from broker_core.servers.kafka.options import KafkaOptions
-from broker_core.servers.kafka.services import KafkaServices, Node
+from broker_core.servers.kafka.callers.authorizer import AllowAll, Authorizer
+from broker_core.servers.kafka.kafka_options import KafkaOptions
+from broker_core.servers.kafka.requests.call import KafkaCall
+from broker_core.servers.kafka.services import KafkaServices, ShownNode
+from broker_core.servers.kafka.topics.listed_topics import ListedTopics
+from broker_core.servers.kafka.topics.named_topics import NamedTopics
 from broker_core.settings import KafkaSettings
 from broker_core.wire.kafka import Api, Fields, RequestHeader
 
@@ -63,7 +63,7 @@ def call_of(
         body=api.request.defaults() | (body or {}),
         asker=Asker(role=role, remote_address="127.0.0.1:5000", transport="kafka"),
         namespace=NamespaceName.parse("public/default"),
-        node=Node(1, "127.0.0.1", 9092),
+        node=ShownNode(1, "127.0.0.1", 9092),
         services=services or services_of(),
         deadline=float("inf"),
     )

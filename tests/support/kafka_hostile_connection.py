@@ -11,10 +11,10 @@ from broker_core.access.clients import Client
 from broker_core.access.peer import Peer
 from broker_core.servers.connection import Awaited, Closing
 from broker_core.servers.kafka.apis import HANDLERS
-from broker_core.servers.kafka.client_identities import ClientIdentities
-from broker_core.servers.kafka.handler_row import HandlerRow
+from broker_core.servers.kafka.callers.client_identities import ClientIdentities
 from broker_core.servers.kafka.request_handler import KafkaRequestHandler
-from broker_core.servers.kafka.services import Node
+from broker_core.servers.kafka.requests.handler_row import HandlerRow
+from broker_core.servers.kafka.services import ShownNode
 from broker_core.service import Logins
 from broker_core.wire.kafka import APIS, MalformedMessage
 from tests.support.kafka_calls import services_of
@@ -43,7 +43,7 @@ class HostileConnection:
         number = next(_PORTS)
         peer = Peer(f"2001:db8:{number >> 16 & 0xFFFF:x}:{number & 0xFFFF:x}::1", "kafka")
         self._handler = KafkaRequestHandler(
-            services, _ROWS, peer, Node(1, "h", 9), lambda: 0.0, Client("kafka", ""), lambda _: None
+            services, _ROWS, peer, ShownNode(1, "h", 9), lambda: 0.0, Client("kafka", ""), lambda _: None
         )
         self.answers: list[bytes] = []
         self.is_over = False

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from hypothesis import strategies as st
 
 from broker_core.servers.kafka.apis import HANDLERS
-from broker_core.servers.kafka.page_shapes import LOG_DIR
+from broker_core.servers.kafka.pages.page_shapes import LOG_DIR
 from broker_core.wire.kafka import (
     CONSUMER_GROUP_DESCRIBE,
     DESCRIBE_ACLS,

@@ -17,7 +17,7 @@ from broker_core.kafka.acls.bindings import AclBinding, Operation, PatternType, 
 from broker_core.listing.topic_table import TopicChunk
 from broker_core.names import TopicName
 from broker_core.servers.kafka.apis import HANDLERS
-from broker_core.servers.kafka.authorizer import AllowAll
+from broker_core.servers.kafka.callers.authorizer import AllowAll
 from broker_core.servers.kafka.services import KafkaServices
 from broker_core.wire.kafka import Api, Fields, Reader, Writer, read_response, response_frame
 from tests.support.kafka_calls import call_of, services_of

@@ -18,10 +18,10 @@ from broker_core.memory.permit_budget import PermitBudget
 from broker_core.memory.permits import Permits
 from broker_core.names import NamespaceName, TopicName
 from broker_core.pipeline import Pipeline
-from broker_core.servers.kafka.authorizer import AllowAll, Authorizer
-from broker_core.servers.kafka.caller import Caller
-from broker_core.servers.kafka.listed_topics import ListedTopics
-from broker_core.servers.kafka.named_topics import NamedTopics
+from broker_core.servers.kafka.callers.authorizer import AllowAll, Authorizer
+from broker_core.servers.kafka.callers.caller import Caller
+from broker_core.servers.kafka.topics.listed_topics import ListedTopics
+from broker_core.servers.kafka.topics.named_topics import NamedTopics
 from broker_core.service import Find, VisibleTopics
 from broker_core.settings import (
     AuthenticationSettings,

@@ -12,18 +12,18 @@ from broker_core.pipeline import Pipeline
 from broker_core.servers.admission import FileBudget
 from broker_core.servers.arrival import TlsEntrance
 from broker_core.servers.kafka.apis import HANDLERS
-from broker_core.servers.kafka.authorizer import AllowAll, Authorizer
-from broker_core.servers.kafka.catalog_authorizer import CatalogAuthorizer
-from broker_core.servers.kafka.client_identities import ClientIdentities
-from broker_core.servers.kafka.cluster_front import ClusterFront
-from broker_core.servers.kafka.encoded_configs import EncodedConfigs, checked_configs
-from broker_core.servers.kafka.listed_topics import ListedTopics
-from broker_core.servers.kafka.named_topics import NamedTopics
-from broker_core.servers.kafka.options import ConnectionTimes, KafkaOptions
+from broker_core.servers.kafka.callers.authorizer import AllowAll, Authorizer
+from broker_core.servers.kafka.callers.catalog_authorizer import CatalogAuthorizer
+from broker_core.servers.kafka.callers.client_identities import ClientIdentities
+from broker_core.servers.kafka.cluster.cluster_front import ClusterFront
+from broker_core.servers.kafka.kafka_options import ConnectionTimes, KafkaOptions
 from broker_core.servers.kafka.request_metrics import RequestMetrics
 from broker_core.servers.kafka.sasl.mechanism_needs import check_mechanisms
 from broker_core.servers.kafka.server import KafkaServer
 from broker_core.servers.kafka.services import KafkaServices
+from broker_core.servers.kafka.topics.encoded_configs import EncodedConfigs, checked_configs
+from broker_core.servers.kafka.topics.listed_topics import ListedTopics
+from broker_core.servers.kafka.topics.named_topics import NamedTopics
 from broker_core.service import Admission, Catalog, Changes, Find, ListingTables, Logins
 from broker_core.settings import KafkaSettings, Settings
 

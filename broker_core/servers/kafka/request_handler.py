@@ -17,13 +17,13 @@ from broker_core.access import Asker, Client, Peer, Principal
 from broker_core.errors import QuotaExceeded
 from broker_core.servers.connection import Awaited, Closing
 from broker_core.servers.kafka.apis.api_versions import unsupported
-from broker_core.servers.kafka.call import CloseClient, KafkaCall
-from broker_core.servers.kafka.handler_row import HandlerRow
 from broker_core.servers.kafka.large_requests import LARGE
-from broker_core.servers.kafka.request_job import RequestJob, after_reading, after_refresh, closing
 from broker_core.servers.kafka.request_metrics import CLOSED
+from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall
+from broker_core.servers.kafka.requests.handler_row import HandlerRow
+from broker_core.servers.kafka.requests.request_job import RequestJob, after_reading, after_refresh, closing
 from broker_core.servers.kafka.sasl.sasl_session import SaslSession
-from broker_core.servers.kafka.services import KafkaServices, Node
+from broker_core.servers.kafka.services import KafkaServices, ShownNode
 from broker_core.service import Ended, QuotaTurn
 from broker_core.wire.kafka import (
     API_VERSIONS,
@@ -77,7 +77,7 @@ class KafkaRequestHandler:
         services: KafkaServices,
         handlers: Mapping[int, HandlerRow],
         peer: Peer,
-        node: Node,
+        node: ShownNode,
         clock: Callable[[], float],
         client: Client,
         unasked: Callable[[bytes | Closing], None],

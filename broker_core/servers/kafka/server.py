@@ -13,10 +13,10 @@ from broker_core.servers.admission import ConnectionLimits, ServerLoad
 from broker_core.servers.arrival import Arrivals, PreambleSources, TlsEntrance
 from broker_core.servers.connection import ClientConnection, ConnectionContext, OpenConnections, Unasked
 from broker_core.servers.kafka.apis import HANDLERS
-from broker_core.servers.kafka.encoded_configs import checked_configs
 from broker_core.servers.kafka.gateway import GATEWAY_HANDLERS
 from broker_core.servers.kafka.request_handler import KafkaRequestHandler
-from broker_core.servers.kafka.services import KafkaServices, Node
+from broker_core.servers.kafka.services import KafkaServices, ShownNode
+from broker_core.servers.kafka.topics.encoded_configs import checked_configs
 from broker_core.settings import KafkaSettings, LimitsSettings
 
 __all__ = ["KafkaServer", "NoNodePorts"]
@@ -102,14 +102,14 @@ class KafkaServer:
         self, tls: TlsEntrance | None, host: str, port: int, advertised: str
     ) -> tuple[str, int]:
         node_id = self._services.options.kafka.node_id
-        node = Node(node_id, host, port)
+        node = ShownNode(node_id, host, port)
 
         def connection(peer: Peer, gone: Callable[[], None]) -> ClientConnection:
             return self._connection(node, peer, gone)
 
         address = await self._arrivals.listen(host, port, connection, tls)
         told = ListenAddress.parse(advertised) if advertised else ListenAddress(host, address[1])
-        node = Node(node_id, told.host, told.port, tls=tls is not None)  # from the first connection on
+        node = ShownNode(node_id, told.host, told.port, tls=tls is not None)  # from the first connection on
         front = self._services.front
         if front is not None:
             listen = partial(self._listen_for, tls, host, told.host)
@@ -123,7 +123,7 @@ class KafkaServer:
     ) -> Callable[[], None]:
         """Listen for clients of a node of the cluster; the returned function ends it."""
         node_id = self._services.options.kafka.node_id
-        node = Node(node_id, told, port, of_cluster, tls=tls is not None)
+        node = ShownNode(node_id, told, port, of_cluster, tls=tls is not None)
         address = await self._arrivals.listen(host, port, partial(self._connection, node), tls)
         return partial(self._arrivals.end, address)
 
@@ -140,7 +140,7 @@ class KafkaServer:
         self._services.authorizer.close()
         self._services.large_requests.close()
 
-    def _connection(self, node: Node, peer: Peer, gone: Callable[[], None]) -> ClientConnection:
+    def _connection(self, node: ShownNode, peer: Peer, gone: Callable[[], None]) -> ClientConnection:
         handlers = HANDLERS if self._services.front is None else GATEWAY_HANDLERS
 
         def handler(client: Client, unasked: Unasked) -> KafkaRequestHandler:

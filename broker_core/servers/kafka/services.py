@@ -6,23 +6,23 @@ from dataclasses import dataclass, field
 
 from broker_core.metrics import Metrics
 from broker_core.pipeline import Pipeline
-from broker_core.servers.kafka.authorizer import AllowAll, Authorizer
-from broker_core.servers.kafka.client_identities import ClientIdentities
-from broker_core.servers.kafka.cluster_front import ClusterFront
-from broker_core.servers.kafka.encoded_configs import EncodedConfigs
+from broker_core.servers.kafka.callers.authorizer import AllowAll, Authorizer
+from broker_core.servers.kafka.callers.client_identities import ClientIdentities
+from broker_core.servers.kafka.cluster.cluster_front import ClusterFront
+from broker_core.servers.kafka.kafka_options import KafkaOptions
 from broker_core.servers.kafka.large_requests import LargeRequests
-from broker_core.servers.kafka.listed_topics import ListedTopics
-from broker_core.servers.kafka.named_topics import NamedTopics
-from broker_core.servers.kafka.options import KafkaOptions
 from broker_core.servers.kafka.request_metrics import RequestMetrics
+from broker_core.servers.kafka.topics.encoded_configs import EncodedConfigs
+from broker_core.servers.kafka.topics.listed_topics import ListedTopics
+from broker_core.servers.kafka.topics.named_topics import NamedTopics
 from broker_core.service import Catalog, Changes, Quotas
 from broker_core.settings import KafkaSettings
 
-__all__ = ["KafkaServices", "Node"]
+__all__ = ["KafkaServices", "ShownNode"]
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class ShownNode:
     """The one node that clients of a listener see: they connect to ``host`` and ``port`` for all requests.
 
     Before a Kafka cluster ``of_cluster`` is its node at this port, ``None`` at the listener's own.

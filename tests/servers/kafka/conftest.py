@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from broker_core.catalog import SqliteCatalog
-from broker_core.servers.kafka import page_parts
+from broker_core.servers.kafka.requests import page_parts
 from broker_core.service import Logins
 from tests.support.kafka_logins import StoredUsersOfTest, logins_of
 

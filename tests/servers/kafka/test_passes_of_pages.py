@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 
 from broker_core.client.kafka.pages import goes_on
-from broker_core.servers.kafka.page_shapes import LOG_DIR
+from broker_core.servers.kafka.pages.page_shapes import LOG_DIR
 from broker_core.wire.kafka import (
     CONSUMER_GROUP_DESCRIBE,
     DESCRIBE_ACLS,

@@ -9,11 +9,11 @@ import pytest
 from broker_core.access.clients import Client
 from broker_core.access.peer import Peer
 from broker_core.servers.connection import Closing
-from broker_core.servers.kafka.call import CloseClient, KafkaCall
-from broker_core.servers.kafka.handler_row import HandlerRow
 from broker_core.servers.kafka.request_handler import KafkaRequestHandler
-from broker_core.servers.kafka.request_job import RequestJob
-from broker_core.servers.kafka.services import Node
+from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall
+from broker_core.servers.kafka.requests.handler_row import HandlerRow
+from broker_core.servers.kafka.requests.request_job import RequestJob
+from broker_core.servers.kafka.services import ShownNode
 from broker_core.wire.kafka import METADATA, Fields, MalformedMessage, read_response, request_frame
 from tests.support.kafka_calls import services_of
 
@@ -24,7 +24,7 @@ def handler(row: HandlerRow, clock: Callable[[], float] = lambda: 0.0) -> KafkaR
 
     peer = Peer("127.0.0.1:5000", "kafka")
     return KafkaRequestHandler(
-        services_of(), {row.api.key: row}, peer, Node(1, "h", 9), clock, Client("kafka", ""), unasked
+        services_of(), {row.api.key: row}, peer, ShownNode(1, "h", 9), clock, Client("kafka", ""), unasked
     )
 
 

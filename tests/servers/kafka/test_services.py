@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from broker_core.servers.kafka.services import Node
+from broker_core.servers.kafka.services import ShownNode
 from tests.support.kafka_calls import services_of
 
 
@@ -9,4 +9,4 @@ def test_nothing_is_written_without_a_catalogue() -> None:
 
 
 def test_a_node_is_what_clients_connect_to() -> None:
-    assert Node(1, "h", 9092) == Node(1, "h", 9092)
+    assert ShownNode(1, "h", 9092) == ShownNode(1, "h", 9092)

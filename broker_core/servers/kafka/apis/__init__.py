@@ -26,8 +26,8 @@ from broker_core.servers.kafka.apis.offset_fetch import OFFSET_FETCH_ROW
 from broker_core.servers.kafka.apis.reassignments import REASSIGNMENTS_ROW
 from broker_core.servers.kafka.apis.sasl import SASL_ROWS
 from broker_core.servers.kafka.apis.transactions import TRANSACTION_ROWS
-from broker_core.servers.kafka.handler_row import HandlerRow
-from broker_core.servers.kafka.paged_row import with_pages
+from broker_core.servers.kafka.requests.handler_row import HandlerRow
+from broker_core.servers.kafka.requests.paged_row import with_pages
 
 __all__ = ["HANDLERS"]
 

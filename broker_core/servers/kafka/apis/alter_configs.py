@@ -20,11 +20,15 @@ from broker_core.kafka.configs import (
     fault_of_given,
 )
 from broker_core.names import PERSISTENT
-from broker_core.servers.kafka.call import KafkaCall
-from broker_core.servers.kafka.config_resources import ConfigResource, is_known, not_this_broker, unauthorized
-from broker_core.servers.kafka.handler_row import HandlerRow, audited, row_of
 from broker_core.servers.kafka.large_requests import SLICE, in_slices
-from broker_core.servers.kafka.named_topics import NamedTopic
+from broker_core.servers.kafka.requests.call import KafkaCall
+from broker_core.servers.kafka.requests.config_resources import (
+    ConfigResource,
+    is_known,
+    not_this_broker,
+    unauthorized,
+)
+from broker_core.servers.kafka.requests.handler_row import HandlerRow, audited, row_of
 from broker_core.servers.kafka.row_error import (
     MESSAGES,
     MOST_CHANGES,
@@ -35,6 +39,7 @@ from broker_core.servers.kafka.row_error import (
     error_of,
     error_row,
 )
+from broker_core.servers.kafka.topics.named_topics import NamedTopic
 from broker_core.service import AuditRow, right_to
 from broker_core.wire.kafka import ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS, ErrorCode, Fields
 

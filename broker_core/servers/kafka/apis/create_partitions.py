@@ -10,11 +10,11 @@ from broker_core.catalog import Edit, PartitionCountRefused, TopicRecord, TopicW
 from broker_core.counted import counted
 from broker_core.kafka.acls import Operation
 from broker_core.names import PERSISTENT
-from broker_core.servers.kafka.call import KafkaCall
-from broker_core.servers.kafka.handler_row import HandlerRow, audited, row_of
-from broker_core.servers.kafka.named_topics import NamedTopic
-from broker_core.servers.kafka.new_topic import wrong_replicas
+from broker_core.servers.kafka.requests.call import KafkaCall
+from broker_core.servers.kafka.requests.handler_row import HandlerRow, audited, row_of
 from broker_core.servers.kafka.row_error import RowError, error_of
+from broker_core.servers.kafka.topics.named_topics import NamedTopic
+from broker_core.servers.kafka.topics.new_topic import wrong_replicas
 from broker_core.service import AuditRow, right_to
 from broker_core.wire.kafka import CREATE_PARTITIONS, ErrorCode, Fields
 

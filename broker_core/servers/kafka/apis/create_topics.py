@@ -22,12 +22,12 @@ from broker_core.catalog import (
 from broker_core.kafka import is_legal
 from broker_core.kafka.acls import CLUSTER_NAME, Operation, ResourceType
 from broker_core.names import PERSISTENT, topic_ids_of_a_request
-from broker_core.servers.kafka.call import KafkaCall
-from broker_core.servers.kafka.created_rows import CreatedRows, encoded_rows
-from broker_core.servers.kafka.handler_row import HandlerRow, audited, row_of
 from broker_core.servers.kafka.large_requests import in_slices
-from broker_core.servers.kafka.new_topic import NewTopic, check_partitions, new_topic
+from broker_core.servers.kafka.requests.call import KafkaCall
+from broker_core.servers.kafka.requests.handler_row import HandlerRow, audited, row_of
 from broker_core.servers.kafka.row_error import MOST_CHANGES, TOO_LARGE, ChangeRefused, RowError, error_of
+from broker_core.servers.kafka.topics.created_rows import CreatedRows, encoded_rows
+from broker_core.servers.kafka.topics.new_topic import NewTopic, check_partitions, new_topic
 from broker_core.service import AuditRow, Changes
 from broker_core.wire.kafka import CREATE_TOPICS, ErrorCode, Fields
 

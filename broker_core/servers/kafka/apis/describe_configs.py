@@ -8,17 +8,17 @@ from typing import Final
 
 from broker_core.kafka import why_illegal
 from broker_core.kafka.acls import Operation
-from broker_core.servers.kafka.broker_configs import broker_configs
-from broker_core.servers.kafka.call import CloseClient, KafkaCall
-from broker_core.servers.kafka.config_resources import (
+from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall
+from broker_core.servers.kafka.requests.config_resources import (
     ConfigResource,
     is_known,
     not_this_broker,
     unauthorized,
 )
-from broker_core.servers.kafka.handler_row import HandlerRow
-from broker_core.servers.kafka.named_topics import NamedTopic
+from broker_core.servers.kafka.requests.handler_row import HandlerRow
 from broker_core.servers.kafka.row_error import MESSAGES, RowError, error_row
+from broker_core.servers.kafka.topics.broker_configs import broker_configs
+from broker_core.servers.kafka.topics.named_topics import NamedTopic
 from broker_core.wire.kafka import DESCRIBE_CONFIGS, Encoded, ErrorCode, Fields, Writer
 
 __all__ = ["DESCRIBE_CONFIGS_ROW"]

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Final
 
 from broker_core.errors import ListingFailed
-from broker_core.servers.kafka.call import CloseClient, KafkaCall
-from broker_core.servers.kafka.handler_row import HandlerRow
 from broker_core.servers.kafka.large_requests import in_slices
-from broker_core.servers.kafka.named_topics import NamedTopic
+from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall
+from broker_core.servers.kafka.requests.handler_row import HandlerRow
+from broker_core.servers.kafka.topics.named_topics import NamedTopic
 from broker_core.wire.kafka import DESCRIBE_TOPIC_PARTITIONS, ErrorCode, Fields
 from broker_core.wire.kafka.topic_fragments import described_family, described_partitions
 

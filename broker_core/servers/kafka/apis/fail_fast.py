@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from broker_core.servers.kafka.call import CloseClient, KafkaCall
-from broker_core.servers.kafka.handler_row import HandlerRow
+from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall
+from broker_core.servers.kafka.requests.handler_row import HandlerRow
 from broker_core.wire.kafka import (
     FETCH,
     FIND_COORDINATOR,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from broker_core.kafka.acls import Operation, ResourceType
-from broker_core.servers.kafka.call import KafkaCall
-from broker_core.servers.kafka.handler_row import HandlerRow
+from broker_core.servers.kafka.requests.call import KafkaCall
+from broker_core.servers.kafka.requests.handler_row import HandlerRow
 from broker_core.wire.kafka import CONSUMER_GROUP_DESCRIBE, DESCRIBE_GROUPS, LIST_GROUPS, ErrorCode, Fields
 
 __all__ = ["GROUP_ROWS"]

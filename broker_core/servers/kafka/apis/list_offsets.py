@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from broker_core.servers.kafka.call import KafkaCall
-from broker_core.servers.kafka.handler_row import HandlerRow
-from broker_core.servers.kafka.named_topics import NamedTopic
+from broker_core.servers.kafka.requests.call import KafkaCall
+from broker_core.servers.kafka.requests.handler_row import HandlerRow
+from broker_core.servers.kafka.topics.named_topics import NamedTopic
 from broker_core.wire.kafka import LIST_OFFSETS, ErrorCode, Fields
 
 __all__ = ["LIST_OFFSETS_ROW"]

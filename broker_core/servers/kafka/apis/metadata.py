@@ -15,11 +15,11 @@ import pyarrow as pa
 
 from broker_core.errors import ListingFailed
 from broker_core.kafka.acls import CLUSTER_NAME, TOPIC_OPERATIONS, Operation, ResourceType
-from broker_core.servers.kafka.call import CloseClient, KafkaCall
-from broker_core.servers.kafka.handler_row import HandlerRow
 from broker_core.servers.kafka.large_requests import in_slices
-from broker_core.servers.kafka.listed_topics import are_many, with_rows
-from broker_core.servers.kafka.named_topics import NamedTopic
+from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall
+from broker_core.servers.kafka.requests.handler_row import HandlerRow
+from broker_core.servers.kafka.topics.listed_topics import are_many, with_rows
+from broker_core.servers.kafka.topics.named_topics import NamedTopic
 from broker_core.wire.kafka import METADATA, NOT_ASKED, ZERO_ID, Encoded, ErrorCode, Fields
 from broker_core.wire.kafka.topic_fragments import metadata_family, metadata_partitions
 

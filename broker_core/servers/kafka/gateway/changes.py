@@ -12,14 +12,14 @@ from broker_core.logs import shown
 from broker_core.names import PERSISTENT, topic_id_text
 from broker_core.servers.kafka.apis.acls import created_results, deleted_results, none_created, none_deleted
 from broker_core.servers.kafka.apis.create_topics import collision
-from broker_core.servers.kafka.call import KafkaCall
 from broker_core.servers.kafka.gateway.acls import create_shown, delete_shown
 from broker_core.servers.kafka.gateway.hidden import Undecided, denied, guarded, hidden, hidden_ids, refusal
 from broker_core.servers.kafka.gateway.reads import Kept, by_coordinator, of_one_group
 from broker_core.servers.kafka.gateway.relay import Refused, by_controller
-from broker_core.servers.kafka.handler_row import AnswerLater, HandlerRow, audited, row_of
-from broker_core.servers.kafka.new_topic import new_name
+from broker_core.servers.kafka.requests.call import KafkaCall
+from broker_core.servers.kafka.requests.handler_row import AnswerLater, HandlerRow, audited, row_of
 from broker_core.servers.kafka.row_error import FAILURES, MESSAGES, RowError, error_row
+from broker_core.servers.kafka.topics.new_topic import new_name
 from broker_core.service import Action, AuditRow, right_to
 from broker_core.wire.kafka import (
     ALTER_CONFIGS,

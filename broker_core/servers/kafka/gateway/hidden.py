@@ -19,13 +19,13 @@ from broker_core.errors import ListingFailed
 from broker_core.kafka import is_legal
 from broker_core.kafka.acls import PatternType, ResourceType
 from broker_core.memory import SMALL_ANSWER
-from broker_core.servers.kafka.call import CloseClient, KafkaCall
-from broker_core.servers.kafka.handler_row import AnswerLater
-from broker_core.servers.kafka.listed_topics import are_many
-from broker_core.servers.kafka.named_topics import NamedTopic
-from broker_core.servers.kafka.page_rows import refusal_of
-from broker_core.servers.kafka.page_shapes import Level, Shape, arrays_of
+from broker_core.servers.kafka.pages.page_rows import refusal_of
+from broker_core.servers.kafka.pages.page_shapes import Level, Shape, arrays_of
+from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall
+from broker_core.servers.kafka.requests.handler_row import AnswerLater
 from broker_core.servers.kafka.row_error import FAILURES, RowError, code_of
+from broker_core.servers.kafka.topics.listed_topics import are_many
+from broker_core.servers.kafka.topics.named_topics import NamedTopic
 from broker_core.service import Action, right_to
 from broker_core.wire.kafka import (
     OFFSET_FETCH,

@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 
 from broker_core.errors import ListingFailed
 from broker_core.kafka.acls import TOPIC_OPERATIONS
-from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.gateway.hidden import hidden, left_out, refusal
 from broker_core.servers.kafka.gateway.passes import of_pass
 from broker_core.servers.kafka.gateway.relay import (
@@ -23,11 +22,12 @@ from broker_core.servers.kafka.gateway.relay import (
     nodes_now,
     reader_of_rows,
 )
-from broker_core.servers.kafka.handler_row import HandlerRow
-from broker_core.servers.kafka.listed_topics import are_many, with_rows
-from broker_core.servers.kafka.page_asked import are_by_id
-from broker_core.servers.kafka.page_shapes import arrays_of
+from broker_core.servers.kafka.pages.page_shapes import arrays_of
+from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall
+from broker_core.servers.kafka.requests.handler_row import HandlerRow
+from broker_core.servers.kafka.requests.page_request import are_by_id
 from broker_core.servers.kafka.row_error import FAILURES
+from broker_core.servers.kafka.topics.listed_topics import are_many, with_rows
 from broker_core.wire.kafka import (
     DESCRIBE_CLUSTER,
     DESCRIBE_TOPIC_PARTITIONS,

@@ -7,12 +7,12 @@ import asyncio
 from broker_core.client import ClientError
 from broker_core.client.kafka import LARGE_ANSWER
 from broker_core.memory import PermitError
-from broker_core.servers.kafka.call import KafkaCall
 from broker_core.servers.kafka.gateway.relay import front_of
-from broker_core.servers.kafka.handler_row import AnswerLater
-from broker_core.servers.kafka.kept_answers import WholeAnswer
-from broker_core.servers.kafka.page import without_page
-from broker_core.servers.kafka.raw_units import KEPT
+from broker_core.servers.kafka.pages.answer_page import without_page
+from broker_core.servers.kafka.pages.kept_answers import WholeAnswer
+from broker_core.servers.kafka.pages.raw_units import KEPT
+from broker_core.servers.kafka.requests.call import KafkaCall
+from broker_core.servers.kafka.requests.handler_row import AnswerLater
 from broker_core.wire.kafka import Api, Fields, RawRows
 
 __all__ = ["of_pass"]

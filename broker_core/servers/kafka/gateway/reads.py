@@ -15,8 +15,6 @@ from typing import Any, Final, NamedTuple
 
 from broker_core.client import ClientError
 from broker_core.servers.kafka.apis.offset_fetch import refused_offsets
-from broker_core.servers.kafka.call import CloseClient, KafkaCall
-from broker_core.servers.kafka.config_resources import broker_id
 from broker_core.servers.kafka.gateway.hidden import (
     guarded,
     hidden,
@@ -37,9 +35,11 @@ from broker_core.servers.kafka.gateway.relay import (
     part_of,
     reader_of_rows,
 )
-from broker_core.servers.kafka.handler_row import AnswerLater, HandlerRow
-from broker_core.servers.kafka.page_rows import refusal_of
-from broker_core.servers.kafka.page_shapes import arrays_of
+from broker_core.servers.kafka.pages.page_rows import refusal_of
+from broker_core.servers.kafka.pages.page_shapes import arrays_of
+from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall
+from broker_core.servers.kafka.requests.config_resources import broker_id
+from broker_core.servers.kafka.requests.handler_row import AnswerLater, HandlerRow
 from broker_core.servers.kafka.row_error import RowError
 from broker_core.upstream.kafka import ANY, Coordinator
 from broker_core.wire.kafka import (

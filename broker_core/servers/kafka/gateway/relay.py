@@ -11,12 +11,12 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from broker_core.client import ClientError, ConnectionLost
 from broker_core.client.kafka import LARGE_ANSWER, Cluster, KafkaException, NotControllerException, ReadAnswer
 from broker_core.memory import SMALL_ANSWER, Permit
-from broker_core.servers.kafka.call import CloseClient, KafkaCall
-from broker_core.servers.kafka.cluster_front import ClusterFront
+from broker_core.servers.kafka.cluster.cluster_front import ClusterFront
 from broker_core.servers.kafka.gateway.hidden import DECODED
-from broker_core.servers.kafka.page import without_page
-from broker_core.servers.kafka.page_shapes import shape_of
-from broker_core.servers.kafka.raw_units import asked_path, raw_path
+from broker_core.servers.kafka.pages.answer_page import without_page
+from broker_core.servers.kafka.pages.page_shapes import shape_of
+from broker_core.servers.kafka.pages.raw_units import asked_path, raw_path
+from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.row_error import RowError, error_row
 from broker_core.upstream.kafka import ANY, CONTROLLER, AnswerLost, Coordinator, Target
 from broker_core.wire.kafka import (

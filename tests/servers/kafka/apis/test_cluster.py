@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from broker_core.servers.kafka.apis.cluster import DESCRIBE_CLUSTER_ROW
-from broker_core.servers.kafka.authorizer import AllowAll
+from broker_core.servers.kafka.callers.authorizer import AllowAll
 from broker_core.wire.kafka import DESCRIBE_CLUSTER, Fields
 from tests.support.kafka_calls import Nobody, call_of, services_of
 

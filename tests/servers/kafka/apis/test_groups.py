@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from broker_core.servers.kafka.apis.groups import GROUP_ROWS
-from broker_core.servers.kafka.authorizer import AllowAll
+from broker_core.servers.kafka.callers.authorizer import AllowAll
 from broker_core.wire.kafka import CONSUMER_GROUP_DESCRIBE, DESCRIBE_GROUPS, LIST_GROUPS
 from tests.support.kafka_calls import Nobody, call_of, services_of
 

@@ -174,7 +174,7 @@ async def test_a_name_that_is_made_anew_over_http_has_its_new_id_at_once(tmp_pat
 
 async def test_many_names_leave_turns_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("broker_core.concurrency.loop_turns.TURN_SECONDS", 0.0)  # each is over at once
-    monkeypatch.setattr("broker_core.servers.kafka.listed_topics._MANY", 10**9)
+    monkeypatch.setattr("broker_core.servers.kafka.topics.listed_topics._MANY", 10**9)
     names = [{"name": f"no name {number}", "topic_id": ZERO_ID} for number in range(10 * SLICE)]
     turns = 0
 
@@ -240,6 +240,6 @@ def test_many_names_are_answered_as_each_of_them(
         if version >= 8:
             body["include_topic_authorized_operations"] = True
         quick = server.ask(METADATA, version, body)
-        monkeypatch.setattr("broker_core.servers.kafka.listed_topics._MANY", 10**9)
+        monkeypatch.setattr("broker_core.servers.kafka.topics.listed_topics._MANY", 10**9)
         assert server.ask(METADATA, version, body) == quick
         assert sum(not row["error_code"] for row in quick["topics"]) == (31 if server.acls.enabled else 61)

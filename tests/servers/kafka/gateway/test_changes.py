@@ -105,7 +105,7 @@ async def test_a_topic_that_no_listing_could_have_is_not_made(
 ) -> None:
     # The node itself does not refuse them so, as no node of Kafka does.
     monkeypatch.setattr(
-        "broker_core.servers.kafka.new_topic.new_name",
+        "broker_core.servers.kafka.topics.new_topic.new_name",
         lambda local, namespace: TopicName(PERSISTENT, namespace, local),
     )
     names = ["orders-partition-7", "__change_events", "new"]

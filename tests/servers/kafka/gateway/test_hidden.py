@@ -13,7 +13,7 @@ from broker_core.client.kafka import AdminClient, NewTopic
 from broker_core.plugin_api.hookspecs import hookimpl
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.servers.kafka.gateway.hidden import topics_of_member
-from broker_core.servers.kafka.named_topics import NamedTopics
+from broker_core.servers.kafka.topics.named_topics import NamedTopics
 from broker_core.wire.kafka import DESCRIBE_TOPIC_PARTITIONS, LIST_OFFSETS, METADATA, NOT_ASKED, OFFSET_FETCH
 from tests.support.kafka_gateway import NAMESPACE, Cluster, Secrets, gateway
 from tests.support.kafka_serving import ask_once, raw_client

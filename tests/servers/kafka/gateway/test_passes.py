@@ -10,9 +10,9 @@ import pytest
 
 from broker_core.broker import Broker
 from broker_core.client.kafka import NewTopic
-from broker_core.servers.kafka import page_parts
-from broker_core.servers.kafka.page_shapes import Shape
-from broker_core.servers.kafka.raw_units import RawUnits
+from broker_core.servers.kafka.pages.page_shapes import Shape
+from broker_core.servers.kafka.pages.raw_units import RawUnits
+from broker_core.servers.kafka.requests import page_parts
 from broker_core.upstream.kafka import KafkaCluster
 from broker_core.wire.kafka import (
     CONSUMER_GROUP_DESCRIBE,

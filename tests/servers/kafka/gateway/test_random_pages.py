@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from broker_core.client.kafka import AdminClient, NewTopic
 from broker_core.plugin_api.hookspecs import hookimpl
 from broker_core.plugin_api.listing_request import ListingRequest
-from broker_core.servers.kafka import page_parts
+from broker_core.servers.kafka.requests import page_parts
 from broker_core.wire.kafka import DESCRIBE_LOG_DIRS, LIST_OFFSETS, Api, Fields
 from tests.support.kafka_gateway import address_of, gateway, play
 from tests.support.kafka_page_requests import CAP, PAGED, ROWS, TOPICS, check_page, has_error, page_requests

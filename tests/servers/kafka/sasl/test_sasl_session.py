@@ -16,9 +16,9 @@ from broker_core.access.peer import Peer
 from broker_core.kafka.scram.client_exchange import ScramClientExchange
 from broker_core.servers.connection import Awaited, Closing
 from broker_core.servers.kafka.apis import HANDLERS
-from broker_core.servers.kafka.client_identities import ClientIdentities
+from broker_core.servers.kafka.callers.client_identities import ClientIdentities
 from broker_core.servers.kafka.request_handler import KafkaRequestHandler
-from broker_core.servers.kafka.services import Node
+from broker_core.servers.kafka.services import ShownNode
 from broker_core.service import Logins
 from broker_core.settings import AuthenticationSettings
 from broker_core.wire.kafka import (
@@ -72,7 +72,7 @@ class Client:
             services,
             HANDLERS,
             peer,
-            Node(1, "h", 9),
+            ShownNode(1, "h", 9),
             lambda: 0.0,
             clients.Client("kafka", ""),
             self.unasked.append,

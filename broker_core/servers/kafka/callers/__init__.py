@@ -1,0 +1,1 @@
+"""The caller of a request: its identity, its namespace, its rights by access control lists."""

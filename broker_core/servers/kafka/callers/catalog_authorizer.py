@@ -1,0 +1,139 @@
+"""The rights of a Kafka client in its namespace by the ACLs of the catalogue.
+
+The authorizer is on if the settings name super users, or allow everybody what no ACL is about, or if any ACL is stored:
+no stored ACL is without effect. Each request checks once whether ACLs have changed (:meth:`is_current`), so that a
+change by another process binds the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from broker_core.access import host_of
+from broker_core.catalog import AclRow, AclVersion
+from broker_core.kafka.acls import (
+    CLUSTER_NAME,
+    CLUSTER_OPERATIONS,
+    TOPIC_OPERATIONS,
+    AclBinding,
+    AclRules,
+    AskerRules,
+    NamedChunk,
+    Operation,
+    ResourceType,
+    SortedNames,
+    binding_of,
+)
+from broker_core.names import NamespaceName
+from broker_core.servers.kafka.callers.caller import Caller
+from broker_core.service import AclReader
+from broker_core.settings import KafkaSettings
+
+__all__ = ["CatalogAuthorizer"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The rules of a namespace as they were at a version."""
+
+    version: AclVersion
+    rules: AclRules
+
+
+class CatalogAuthorizer:
+    """An :class:`~broker_core.servers.kafka.callers.authorizer.Authorizer`; on one event loop.
+
+    ``reader`` is ``None`` without a catalogue: then there are no ACLs. Until they are read, everything is denied.
+    """
+
+    def __init__(self, settings: KafkaSettings, reader: AclReader | None) -> None:
+        self._super_users = settings.super_users
+        self._everyone = settings.allow_everyone_if_no_acl_found
+        self._reader = reader
+        self._always = bool(self._super_users or self._everyone)
+        self._stored = False
+        self._known: dict[NamespaceName, _Known] = {}
+        #: Before any were read.
+        self._none = AclRules((), super_users=self._super_users, everyone=self._everyone and reader is None)
+
+    @property
+    def enabled(self) -> bool:
+        return self._always or self._stored
+
+    def close(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+
+    def is_current(self, caller: Caller) -> bool:
+        if self._reader is None:
+            return True
+        now = self._reader.version_now(caller.namespace)
+        if now is None:
+            return False
+        self._stored = now.stored
+        if not self.enabled:
+            return True  # no ACLs are asked
+        found = self._known.get(caller.namespace)
+        return found is not None and found.version == now
+
+    async def refresh(self, caller: Caller) -> None:
+        if self._reader is None:
+            return
+        version, rows = await self._reader.read(caller.namespace)
+        found = self._known.get(caller.namespace)
+        # Reads may overtake each other: an older result does not replace a newer one.
+        if (
+            found is None
+            or found.version.catalog_id != version.catalog_id
+            or found.version.number < version.number
+        ):
+            self._known[caller.namespace] = _Known(version, self._rules(rows))
+        elif found.version.number == version.number:
+            self._known[caller.namespace] = _Known(version, found.rules)
+        if not self.is_current(caller):  # it cannot be looked at now, or has changed again
+            self._stored = self._stored or version.stored
+
+    def bindings(self, caller: Caller) -> tuple[AclBinding, ...]:
+        return self._of(caller.namespace).bindings
+
+    def matching(self, caller: Caller) -> tuple[AclBinding, ...]:
+        """The ACLs that are about this principal and host."""
+        return self._asker(caller).bindings
+
+    def allows(self, call: Caller, operation: Operation, kind: ResourceType, name: str) -> bool:
+        return not self.enabled or self._asker(call).allows(operation, kind, name)
+
+    def chunk_mask(
+        self, call: Caller, operation: Operation, chunk: NamedChunk
+    ) -> npt.NDArray[np.bool_] | None:
+        return self._asker(call).chunk_mask(operation, chunk) if self.enabled else None
+
+    def chunk_operations(
+        self, call: Caller, chunks: Sequence[NamedChunk]
+    ) -> list[npt.NDArray[np.int32] | None]:
+        rules = self._asker(call)
+        if not self.enabled or rules.free:
+            return [None] * len(chunks)
+        return [rules.operations_column(SortedNames(chunk.names)) for chunk in chunks]
+
+    def topic_operations(self, call: Caller, name: str) -> int:
+        return self._asker(call).operations(ResourceType.TOPIC, name) if self.enabled else TOPIC_OPERATIONS
+
+    def cluster_operations(self, call: Caller) -> int:
+        if not self.enabled:
+            return CLUSTER_OPERATIONS
+        return self._asker(call).operations(ResourceType.CLUSTER, CLUSTER_NAME)
+
+    def _of(self, namespace: NamespaceName) -> AclRules:
+        found = self._known.get(namespace)
+        return self._none if found is None else found.rules
+
+    def _asker(self, caller: Caller) -> AskerRules:
+        return self._of(caller.namespace).of(caller.principal, host_of(caller.asker.remote_address))
+
+    def _rules(self, rows: tuple[AclRow, ...]) -> AclRules:
+        return AclRules(map(binding_of, rows), super_users=self._super_users, everyone=self._everyone)

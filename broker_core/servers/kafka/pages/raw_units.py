@@ -1,0 +1,296 @@
+"""The rows of a node's answer as units of pages, which stay bytes: columns of their keys, and slices of the answer.
+
+Unusual rows have to be decoded: names that are not ASCII, keys that come twice, and numbers below 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property, lru_cache
+from itertools import pairwise
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from broker_core.servers.kafka.pages.answer_page import Place
+from broker_core.servers.kafka.pages.page_shapes import Shape, arrays_of
+from broker_core.wire.kafka import Api, Buffer, Encoded, RawPath, RawRows, has_rows
+
+__all__ = ["KEPT", "RawUnits", "asked_path", "asked_shape", "raw_path"]
+
+_Array: TypeAlias = np.ndarray[Any, Any]
+
+#: Bytes of memory for each byte of rows that are kept with their units.
+KEPT: Final = 2
+#: Bytes of the names of one field, each as long as the longest.
+_MOST: Final = 16 * 1024 * 1024
+_LONG: Final = 0x80
+#: Bytes of pieces, on average, that are copied.
+_SMALL: Final = 1024
+#: Before all offsets: the places of lengths of arrays, less the numbers of their rows.
+_COUNT: Final = -2
+#: The fields of cursors that are numbers, as answers have them.
+_NUMBERS: Final = {"partition_index": ">i4", "producer_id": ">i8", "resource_type": ">i1"}
+
+
+@lru_cache(maxsize=256)
+def raw_path(api: Api, version: int) -> RawPath | None:
+    """The fields to note of the rows of an answer of an API with pages; ``None`` for a version whose rows lack parts of
+    keys.
+    """
+    levels = arrays_of(api, version).answered
+    path = tuple((level.array, tuple(level.keys.values())) for level in levels)
+    return path if has_rows(api.response, version, path) else None
+
+
+@lru_cache(maxsize=256)
+def asked_shape(api: Api, version: int) -> Shape | None:
+    """The names in a request as the units of a shape of their own; ``None`` if it names nothing."""
+    shape = arrays_of(api, version)
+    if not shape.asked or shape.of_body or shape.as_kafka:
+        return None
+    keys = tuple(key for level in shape.asked for key in level.keys)
+    return Shape(keys, shape.asked)
+
+
+@lru_cache(maxsize=256)
+def asked_path(api: Api, version: int) -> RawPath | None:
+    """The fields to note of the names in a request; ``None`` for a version that asks in another way."""
+    shape = asked_shape(api, version)
+    if shape is None:
+        return None
+    path = tuple((level.array, tuple(level.keys.values())) for level in shape.answered)
+    by_id = arrays_of(api, version).by_id
+    with_ids = ((path[0][0], (*path[0][1], by_id)), *path[1:])
+    if by_id and has_rows(api.request, version, with_ids):
+        return with_ids
+    return path if has_rows(api.request, version, path) else None
+
+
+class RawUnits:
+    """The units of the rows of an answer, in order. :meth:`encoded` makes the page of ``taken`` ones."""
+
+    def __init__(self, shape: Shape, rows: RawRows, columns: dict[str, _Array], slots: list[_Array]) -> None:
+        keys = [-columns[each] if each == "producer_id" else columns[each] for each in shape.order]
+        #: Whether they are in the order of the answer.
+        self._is_sorted = _is_sorted(keys)
+        if not self._is_sorted:
+            order = np.lexsort(keys[::-1])
+            columns = {name: column[order] for name, column in columns.items()}
+            slots = [each[order] for each in slots]
+        self.rows: Final = rows
+        self._shape = shape
+        #: By the field of the cursor, in the order of the units.
+        self._columns = columns
+        #: By level the row of each unit, -1 for one that stands for an empty row above.
+        self._slots = slots
+
+    @classmethod
+    def of(cls, shape: Shape, rows: RawRows) -> RawUnits | None:
+        """The units of rows; ``None`` for unusual rows."""
+        nested = [key for level in shape.answered for key in level.keys]
+        is_other = tuple(nested) != shape.order and (len(shape.answered) > 1 and len(rows) != 1)
+        if shape.of_body or is_other:
+            return None
+        slots = _slots(rows)
+        data = np.frombuffer(rows.data, np.uint8)
+        columns: dict[str, _Array] = {}
+        for level, raw, at in zip(shape.answered, rows.levels, slots, strict=True):
+            for name, inside in level.keys.items():
+                places = np.array(raw.fields[inside], np.int64)
+                kind = _NUMBERS.get(name)
+                values = (
+                    _names(data, places, compact=rows.compact)
+                    if kind is None
+                    else _numbers(data, places, kind)
+                )
+                if values is None:
+                    return None
+                start = shape.beginning[shape.fields.index(name)]
+                values = np.append(
+                    values, np.array([start.encode() if isinstance(start, str) else start], values.dtype)
+                )
+                columns[name] = values[at]  # -1 is the beginning
+        units = cls(shape, rows, columns, slots)
+        return None if units._has_twins() else units
+
+    def __len__(self) -> int:
+        return len(self._slots[0])
+
+    def _has_twins(self) -> bool:
+        """Whether two rows in one row, or in none, have the same key."""
+        same = np.ones(max(len(self) - 1, 0), np.bool_)
+        for level, at in zip(self._shape.answered, self._slots, strict=True):
+            for name in level.keys:
+                same &= self._columns[name][1:] == self._columns[name][:-1]
+            if (same & (at[1:] != at[:-1])).any():
+                return True
+        return False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether some unit stands for an empty row."""
+        return bool(len(self) and len(self._slots) > 1 and (self._slots[-1] < 0).any())
+
+    def has_first(self, value: str) -> bool:
+        """Whether the first field of a cursor has this value in some unit."""
+        return value.isascii() and bool((self._columns[self._shape.fields[0]] == value.encode()).any())
+
+    def before(self, start: Place, *, open_rows: bool = False) -> int | None:
+        """The number of units before a place; ``None`` for an unusual place.
+
+        ``open_rows``: empty rows stand for any units in them.
+        """
+        depths = {name: depth for depth, level in enumerate(self._shape.answered) for name in level.keys}
+        low, high = 0, len(self)  # the units with the values until now
+        values = dict(zip(self._shape.fields, start.key, strict=True))
+        for name in self._shape.order:
+            value = values[name]
+            if isinstance(value, str):
+                if not value.isascii() or "\0" in value:
+                    return None
+                value = value.encode()
+            if open_rows and low < high and self._slots[depths[name]][low] < 0:
+                return low
+            column = self._columns[name][low:high]
+            if name == "producer_id":  # the newest first
+                column, value = -column, -value
+            low, high = (low + int(np.searchsorted(column, value, side)) for side in ("left", "right"))
+        return low
+
+    def place(self, unit: int) -> Place:
+        """The place of a unit."""
+        columns = (self._columns[each] for each in self._shape.fields)
+        values = (column[unit].item() for column in columns)
+        return Place(tuple(value.decode() if isinstance(value, bytes) else value for value in values))
+
+    def encoded(self, low: int, high: int) -> Encoded:
+        """The rows with the units from ``low`` to ``high``, without the last."""
+        data = memoryview(self.rows.data)
+        count, ranges = self._whole(low, high) or self._ranges(low, high)
+        pieces: list[Buffer] = [
+            data[start:end] if start >= 0 else self.rows.length(_COUNT - start) for start, end in ranges
+        ]
+        # Many small ones are copied once, and are one on their way.
+        if len(pieces) > 1 and sum(map(len, pieces)) < _SMALL * len(pieces):
+            pieces = [b"".join(pieces)]
+        return Encoded(count, pieces)
+
+    def _whole(self, low: int, high: int) -> tuple[int, Iterable[tuple[int, int]]] | None:
+        """As :meth:`_ranges`, if the units are of whole rows that are neighbours in the answer."""
+        at = self._slots[0]
+        if (
+            not self._is_sorted
+            or low == high
+            or any(0 < each < len(at) and at[each - 1] == at[each] for each in (low, high))
+        ):
+            return None
+        first, last = int(at[low]), int(at[high - 1])
+        return last - first + 1, ((self.rows.levels[0].starts[first], self.rows.end_of(last)),)
+
+    def _ranges(self, low: int, high: int) -> tuple[int, Iterable[tuple[int, int]]]:
+        """The number of rows with these units, and the ranges of their bytes; for the length of an array of ``n`` rows
+        that the answer does not have, one from ``_COUNT - n``.
+
+        By unit a range for the head of each row that begins with it, and for the length of its array, then its own, and
+        one for the bytes after the array of each row that ends with it. Adjacent ranges are joined.
+        """
+        if low == high:
+            return 0, ()
+        slots, last = [at[low:high] for at in self._slots], len(self._slots) - 1
+        begins = np.zeros((high - low, 3 * last + 1), np.int64)
+        ends = np.zeros_like(begins)
+        firsts = [np.diff(at, prepend=-2) != 0 for at in slots]
+        for depth in range(last):
+            firsts[depth + 1] |= firsts[depth]
+        for depth, at in enumerate(slots[:-1]):
+            level, first = self.rows.levels[depth], np.flatnonzero(firsts[depth])
+            rows_below = np.add.reduceat(firsts[depth + 1] & (slots[depth + 1] >= 0), first, dtype=np.int64)
+            final = np.append(first[1:], high - low) - 1
+            is_there = at[first] >= 0
+            first, final, rows_below = first[is_there], final[is_there], rows_below[is_there]
+            rows = at[first]
+            inner, tails = np.asarray(level.inner)[rows], np.asarray(level.tails)[rows]
+            counts, behind_length = np.asarray(level.counts)[rows], self._behind_lengths[depth][rows]
+            is_whole = rows_below == counts
+            head, tail = 2 * depth, 3 * last - depth
+            begins[first, head], ends[first, head] = np.asarray(level.starts)[rows], inner
+            begins[first, head + 1] = np.where(is_whole, inner, _COUNT - rows_below)
+            ends[first, head + 1] = np.where(is_whole, behind_length, _COUNT + 1)
+            begins[final, tail], ends[final, tail] = tails, self.rows.ends[depth][rows]
+        is_there = slots[-1] >= 0
+        rows = slots[-1][is_there]
+        begins[is_there, 2 * last] = np.asarray(self.rows.levels[-1].starts)[rows]
+        ends[is_there, 2 * last] = self.rows.ends[-1][rows]
+        some = begins < ends
+        found, until = begins[some], ends[some]
+        goes_on = found[1:] == until[:-1]
+        found, until = found[np.append(True, ~goes_on)], until[np.append(~goes_on, True)]
+        return int(firsts[0].sum()), zip(found.tolist(), until.tolist(), strict=True)
+
+    @cached_property
+    def _behind_lengths(self) -> list[_Array]:
+        """By level but the last the offsets after the lengths of the arrays in its rows."""
+        found = []
+        for level, below in pairwise(self.rows.levels):
+            counts = np.asarray(level.counts)
+            starts = np.append(np.asarray(below.starts), 0)
+            found.append(np.where(counts > 0, starts[np.cumsum(counts) - counts], np.asarray(level.tails)))
+        return found
+
+
+def _slots(rows: RawRows) -> list[_Array]:
+    """By level the row of each unit, in the order of the answer; -1 for one that stands for an empty row above."""
+    slots = [np.arange(len(rows))]
+    for level in rows.levels[:-1]:
+        counts = np.append(np.asarray(level.counts), 0).astype(np.int64)
+        at = slots[-1]
+        here = counts[at]  # none of -1
+        firsts = (np.cumsum(counts) - counts)[at]
+        sizes = np.maximum(here, 1)
+        above = np.repeat(np.arange(len(at)), sizes)
+        within = np.arange(len(above)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        below = np.where(here[above] > 0, firsts[above] + within, -1)
+        slots = [*(each[above] for each in slots), below]
+    return slots
+
+
+def _numbers(data: _Array, places: _Array, kind: str) -> _Array | None:
+    """Whole numbers of a fixed size; ``None``, if one is negative."""
+    size = np.dtype(kind).itemsize
+    found = data[places[:, None] + np.arange(size)].reshape(-1).view(kind).astype(np.int64)
+    return None if len(found) and found.min() < 0 else found
+
+
+def _names(data: _Array, places: _Array, *, compact: bool) -> _Array | None:
+    """Texts; ``None``, if one is long, or null, or not plain ASCII."""
+    if not len(places):
+        return np.zeros(0, "S1")
+    sizes = data[places].astype(np.int64)
+    if compact:
+        places, sizes = places + 1, sizes - 1
+        if sizes.min() < 0 or sizes.max() >= _LONG - 1:
+            return None
+    else:
+        sizes = sizes << 8 | data[places + 1]
+        places = places + 2
+    longest = max(int(sizes.max()), 1)
+    if longest * len(places) > _MOST or longest >= 1 << 15:
+        return None
+    numbers = np.arange(longest)
+    inside = numbers < sizes[:, None]
+    letters = data[np.minimum(places[:, None] + numbers, len(data) - 1)]
+    if ((letters >= _LONG) | (letters == 0))[inside].any():
+        return None
+    found: _Array = np.where(inside, letters, 0).astype(np.uint8).reshape(-1).view(f"S{longest}")
+    return found
+
+
+def _is_sorted(keys: Sequence[_Array]) -> bool:
+    """Whether rows are in the order of the columns, the first one first."""
+    count = max(len(keys[0]) - 1, 0)
+    less, same = np.zeros(count, np.bool_), np.ones(count, np.bool_)
+    for column in keys:
+        less |= same & (column[:-1] < column[1:])
+        same &= column[:-1] == column[1:]
+    return bool((less | same).all())

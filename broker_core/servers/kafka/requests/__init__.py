@@ -1,0 +1,1 @@
+"""A request on its way: its call, the row of its API, its job, and its pages."""

@@ -1,0 +1,309 @@
+"""Requests with pages: the questions to a handler, and the page of its answers.
+
+A handler is asked for a part of the names in the request, as long as the page is not full, and answers as always. All
+topics of a namespace are cut into pages when they are listed (:mod:`.topic_pages`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterable
+from dataclasses import replace
+from typing import Any, Final, cast
+
+from broker_core.client import ClientError
+from broker_core.errors import ListingFailed
+from broker_core.listing import utf16_key
+from broker_core.servers.kafka.pages.answer_page import AnswerPage, Place, without_page
+from broker_core.servers.kafka.pages.page_rows import refusal_of
+from broker_core.servers.kafka.pages.page_shapes import LOG_DIR, Shape, shape_of
+from broker_core.servers.kafka.pages.raw_units import RawUnits
+from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall
+from broker_core.servers.kafka.requests.handler_row import HandlerRow
+from broker_core.servers.kafka.requests.page_parts import PageParts
+from broker_core.servers.kafka.requests.page_request import PageRequest, page_request
+from broker_core.upstream.kafka import ClusterTopics
+from broker_core.wire.kafka import ZERO_ID, ErrorCode, Fields, RawRows
+
+__all__ = ["with_pages"]
+
+_TOPIC: Final = "topic_name"
+_DIRECTORY: Final = {"log_dir": LOG_DIR}
+_UNUSABLE: Final = "The page that is asked for cannot be: {}."
+
+
+class _Refused(Exception):
+    """The request has no page, for a reason that completes a sentence."""
+
+
+def with_pages(row: HandlerRow) -> HandlerRow:
+    """The row, with pages in the versions that have them."""
+    api = row.api
+    if shape_of(api, api.versions.last) is None:
+        return row
+
+    def now(call: KafkaCall) -> Fields | None:
+        return None if row.now is None or _shape(call, row) is not None else row.now(call)
+
+    async def later(call: KafkaCall) -> Fields:
+        shape = _shape(call, row)
+        if shape is None:
+            return await _answer(row, call)
+        try:
+            page = _page(call, shape)
+            return await _Paging(row, call, shape, page).answer()
+        except _Refused as refused:
+            fields = refusal_of(api, shape, call.body, ErrorCode.INVALID_REQUEST, _UNUSABLE.format(refused))
+            return await _in_each_directory(row, call, fields) if shape.lone == _DIRECTORY else fields
+
+    return replace(row, now=None if row.now is None else now, later=later)
+
+
+async def _in_each_directory(row: HandlerRow, call: KafkaCall, fields: Fields) -> Fields:
+    """A refusal that stands in directories, in each of those of the node whose port it is."""
+    if "error_code" in fields or call.services.front is None or call.node.of_cluster is None:
+        return fields
+    (failed,) = fields["results"]
+    answer = await _answer(row, replace(call, body=without_page({**call.body, "topics": []})))
+    return {"results": [{**failed, "log_dir": each["log_dir"]} for each in answer["results"]]}
+
+
+def _shape(call: KafkaCall, row: HandlerRow) -> Shape | None:
+    """The pages of a request that asks for one."""
+    shape = shape_of(row.api, call.version)
+    if shape is None or shape.as_kafka:
+        return shape
+    body = call.body
+    return None if body["response_pagination_limit"] is None and body["cursor"] is None else shape
+
+
+async def _answer(row: HandlerRow, call: KafkaCall) -> Fields:
+    fields = None if row.now is None else row.now(call)
+    if fields is not None:
+        return fields
+    assert row.later is not None  # now has answered otherwise
+    return await row.later(call)
+
+
+def _page(call: KafkaCall, shape: Shape) -> AnswerPage:
+    """The page that a request asks for. Raises :exc:`_Refused`."""
+    settings, cursor = call.services.options.kafka, call.body["cursor"]
+    most = settings.max_request_pagination_size_limit
+    if shape.as_kafka:
+        most = settings.max_request_partition_size_limit or most
+        wanted: int | None = call.body["response_partition_limit"]
+    else:
+        wanted = call.body["response_pagination_limit"]
+        if wanted is not None and wanted < 0:
+            raise _Refused("its limit is negative")
+    start = None
+    if cursor is not None:
+        if not cursor:
+            raise _Refused("its cursor cannot be read")
+        key = tuple(cursor[each] for each in shape.fields)
+        if any(isinstance(value, int) and value < 0 for value in key):
+            raise _Refused("its cursor has a negative number")
+        start = Place(key, cursor.get("topic_id", ZERO_ID))
+    limit = most if wanted is None else max(1, min(wanted, most))
+    beginning = shape.beginning
+    if shape.of_body:
+        beginning = (call.body[shape.of_body], *beginning[1:])
+    return AnswerPage(shape.fields, beginning, limit, start, as_kafka=shape.as_kafka)
+
+
+class _Paging:
+    """One request for a page."""
+
+    def __init__(self, row: HandlerRow, call: KafkaCall, shape: Shape, page: AnswerPage) -> None:
+        self._row = row
+        self._call = replace(call, page=page)
+        self._shape = shape
+        self._page = page
+
+    async def answer(self) -> Fields:
+        """The answer. Raises :exc:`_Refused` for a cursor of another request."""
+        shape, page = self._shape, self._page
+        asked = await page_request(self._call, self._row.api, shape, page)
+        self._check(asked)
+        if shape.one_each:
+            fields = await self._part(asked, asked.filling())
+            rows = fields[shape.answered[0].array]
+            units = RawUnits.of(shape, rows) if isinstance(rows, RawRows) else None
+            if units is not None:
+                fields = {**fields, shape.answered[0].array: units.encoded(0, len(units))}
+        else:
+            found = await self._filled(asked) or await self._found(asked)
+            while found is None:
+                found = await self._found(asked)
+            fields = found
+        return {**fields, "next_cursor": page.next_cursor}
+
+    def _check(self, asked: PageRequest) -> None:
+        start, shape = self._page.start, self._shape
+        if start is None:
+            return
+        first = start.key[0]
+        if (asked or shape.of_body) and (first or shape.as_kafka):
+            is_body = shape.of_body and first == self._call.body[shape.of_body]
+            if not is_body and not asked.has(first):
+                raise _Refused("its cursor names nothing that is asked for")
+        is_own = self._call.services.front is None
+        if is_own and shape.fields[-1] == "log_dir" and utf16_key(start.key[2]) > utf16_key(LOG_DIR):
+            # The one directory is before it.
+            self._page.start = start._replace(key=(first, start.key[1] + 1, ""))
+
+    async def _filled(self, asked: PageRequest) -> Fields | None:
+        """The page, if the handler itself fills it with the named items."""
+        fill = self._row.fill
+        rows = None if fill is None or not len(asked) else self._call.body[self._shape.asked[0].array]
+        return await fill(self._call, rows) if fill is not None and isinstance(rows, RawRows) else None
+
+    async def _found(self, asked: PageRequest) -> Fields | None:
+        """The page; ``None`` if it has to begin anew, since its first topic was recreated meanwhile."""
+        shape, page = self._shape, self._page
+        begun = page.start
+        topics = await self._cluster_topics()
+        parts = PageParts(self._call, shape, page)
+        for number, part in enumerate(asked.parts()):
+            answer = self._part(asked, part) if len(asked) else _answer(self._row, self._call)
+            if number or topics is None:
+                fields = await answer
+            else:
+                fields, is_another = await _both(answer, self._has_another_id())
+                if is_another:
+                    return None
+            if _is_refused(shape, fields):
+                return fields
+            if page.is_filled:  # filled by the listing of topics
+                if shape.fields[-1] == "log_dir" and page.following is not None:
+                    name, partition, _ = page.following.key
+                    page.following = page.following._replace(key=(name, partition, LOG_DIR))
+                return fields if begun is None else _without_empty(fields)
+            if topics is None and self._is_made_anew():
+                return None
+            if topics is not None and shape.nameless:
+                await self._note_names(fields)
+            await parts.add(fields)
+            asked.answered(parts.size)
+            if page.whole is not None:
+                page.whole.topics = page.whole.topics or topics
+            if page.following is not None:
+                break
+        if page.following is not None and topics is not None:
+            of_answer = topics if page.whole is None else page.whole.topics or topics
+            page.following = await self._with_id(page.following, of_answer)
+        return await parts.message()
+
+    async def _cluster_topics(self) -> ClusterTopics | None:
+        """Before a cluster, the topics of the snapshot, if its answers have no ids of topics beside their names.
+
+        They are from before the answer: a topic that is recreated meanwhile has another id on the next page.
+        """
+        call, shape = self._call, self._shape
+        front = call.services.front
+        if front is None or _TOPIC not in shape.fields or shape.by_id or shape.as_kafka:
+            return None
+        try:
+            return await front.topics(call.asker)
+        except (ClientError, ListingFailed) as failed:
+            raise CloseClient(str(failed)) from failed
+
+    async def _has_another_id(self) -> bool:
+        """Whether the first topic is another one than the former page ended in; then it begins at its beginning.
+
+        This is asked beside the page, which is made anew if so.
+        """
+        start, front = self._page.start, self._call.services.front
+        if front is None or start is None or start.topic_id == ZERO_ID:
+            return False
+        name = start.key[self._shape.fields.index(_TOPIC)]
+        if await self._hidden([name]):
+            return False  # as of a topic that is not there
+        try:
+            now = await front.topic_id(self._call.asker, name)
+        except (ClientError, ListingFailed) as failed:
+            raise CloseClient(str(failed)) from failed
+        if now in (ZERO_ID, start.topic_id):
+            return False
+        self._page.start = self._first_of(start)._replace(topic_id=now)
+        front.answers.clear()
+        return True
+
+    def _first_of(self, start: Place) -> Place:
+        """The place of the first unit of the topic of a place."""
+        at = self._shape.fields.index(_TOPIC) + 1
+        return start._replace(key=(*start.key[:at], *self._shape.beginning[at:]))
+
+    async def _note_names(self, fields: Fields) -> None:
+        """Note the names of the topics of an answer for the page."""
+        call = self._call
+        assert call.services.front is not None
+        ids = {row["topic_id"] for group in fields["groups"] for row in group["topics"]}
+        try:
+            names = await call.services.front.topic_names(call.asker, ids) if ids else {}
+        except (ClientError, ListingFailed) as failed:
+            raise CloseClient(str(failed)) from failed
+        gone = await self._hidden(names.values())
+        for topic_id, name in names.items():
+            if name not in gone:  # its place would say that it is there
+                self._page.note(name, topic_id)
+
+    async def _with_id(self, place: Place, topics: ClusterTopics) -> Place:
+        """A place with the id of its topic: the one that the page began with, or the snapshot's if it is shown."""
+        start, at = self._page.start, self._shape.fields.index(_TOPIC)
+        name = place.key[at]
+        if name and start is not None and start.key[at] == name and start.topic_id != ZERO_ID:
+            return place._replace(topic_id=start.topic_id)
+        if not name:
+            return place
+        return place._replace(topic_id=ZERO_ID if await self._hidden([name]) else topics.id_of(name))
+
+    async def _hidden(self, names: Iterable[str]) -> set[str]:
+        """The topics of the cluster among these that are hidden from the client, which may have named them."""
+        call, wanted = self._call, [*names]
+        if not call.may_hide_topics:
+            return set()
+        rows = await call.services.named.by_name(replace(call, page=None), wanted, operation=None)
+        return {name for name, row in zip(wanted, rows, strict=True) if row.error}
+
+    async def _part(self, asked: PageRequest, part: Any) -> Fields:
+        """The handler's answer to a part of the request."""
+        return await _answer(self._row, replace(self._call, body=await asked.body(part)))
+
+    def _is_made_anew(self) -> bool:
+        """Whether the first topic is another one than the former page ended in; then it begins at its beginning."""
+        start = self._page.start
+        if start is None or start.topic_id == ZERO_ID:
+            return False
+        known = self._page.topic_ids.get(start.key[self._shape.fields.index(_TOPIC)], start.topic_id)
+        begin = self._first_of(start)
+        if known == start.topic_id or begin.key == start.key:
+            return False
+        self._page.start = begin._replace(topic_id=known)
+        return True
+
+
+def _is_refused(shape: Shape, fields: Fields) -> bool:
+    """Whether an answer is the one directory with the error of a refused request: it is before all cursors, and without
+    it the page would be the empty end of a pass.
+    """
+    rows = fields.get(shape.answered[0].array) if shape.lone == _DIRECTORY else None
+    is_alone = isinstance(rows, list) and len(rows) == 1 and bool(rows[0].get("error_code"))
+    return is_alone and rows is not None and rows[0]["log_dir"] == LOG_DIR
+
+
+async def _both(answer: Coroutine[Any, Any, Fields], check: Coroutine[Any, Any, bool]) -> tuple[Fields, bool]:
+    """The results of both, which run at the same time; the first error once both have ended."""
+    fields, found = await asyncio.gather(answer, check, return_exceptions=True)
+    for each in (fields, found):
+        if isinstance(each, BaseException):
+            raise each
+    return cast("tuple[Fields, bool]", (fields, found))
+
+
+def _without_empty(fields: Fields) -> Fields:
+    """The answer without a directory that has no topics: it was on the first page."""
+    results = fields.get("results")
+    return (
+        fields if results is None else fields | {"results": [row for row in results if row["topics"].count]}
+    )

@@ -1,0 +1,205 @@
+"""A request of a Kafka client that takes waiting: its answer as a frame, or the end of the connection."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+from broker_core.errors import ListingFailed, TooManyRequests
+from broker_core.listing import FieldsReader
+from broker_core.memory import SMALL_ANSWER, PermitBudget
+from broker_core.pipeline import one_line_of_denials
+from broker_core.servers.connection import Closing, OutgoingAnswer
+from broker_core.servers.kafka.large_requests import LARGE, let_go
+from broker_core.servers.kafka.request_metrics import CLOSED, CUT, error_in
+from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall
+from broker_core.servers.kafka.requests.handler_row import AnswerLater, HandlerRow
+from broker_core.wire.kafka import Buffer, Encoded, EncodedRows, Fields, MalformedMessage, response_frame
+
+__all__ = ["RequestJob", "after_reading", "after_refresh", "closing"]
+
+#: Bytes from which on a piece is not copied, and the smaller ones that are put together at the most.
+_LARGE: Final = 16 * 1024
+_MOST: Final = 64
+#: The most seconds for which a client is asked to pause, and is not read.
+_MOST_THROTTLED: Final = 30.0
+
+
+class RequestJob:
+    """One at a time on a connection: Kafka's answers are in the order of the requests.
+
+    A large answer holds heap permits for its own bytes until they are written: clients that read slowly share the
+    permits of all requests, and are closed if others wait for them. Data that it shares with others stays for it.
+    """
+
+    __slots__ = ("_call", "_is_shared", "_later", "_row")
+
+    def __init__(self, row: HandlerRow, later: AnswerLater, call: KafkaCall) -> None:
+        self._row = row
+        self._later = later
+        self._call = call
+        self._is_shared = False
+
+    def small_answer(self) -> bytes | None:
+        return None
+
+    async def answer(self) -> OutgoingAnswer:
+        try:
+            return await self._answered()
+        except BaseException as error:
+            self._call.services.requests.ended(
+                self._row.api.name,
+                CUT if isinstance(error, asyncio.CancelledError) else CLOSED,
+                self._seconds,
+            )
+            raise
+
+    @property
+    def _seconds(self) -> float:
+        return asyncio.get_running_loop().time() - self._call.began
+
+    @property
+    def _tells_throttle(self) -> bool:
+        return self._row.api.has_answer_field("throttle_time_ms", self._call.version)
+
+    async def _answered(self) -> OutgoingAnswer:
+        call = self._call
+        if call.turn is not None:
+            await call.turn.begin()
+        async with call.services.large_requests.turn(call.size, call.asker.host):
+            if call.turn is not None or call.size > LARGE:
+                # Its time begins with its turn: of its quota, and among the large ones, however many are before it.
+                call = replace(
+                    call, deadline=asyncio.get_running_loop().time() + call.services.options.time_budget
+                )
+            try:
+                async with asyncio.timeout_at(call.deadline):
+                    with one_line_of_denials():
+                        fields = await self._later(call)
+                    error = error_in(fields)
+                    pieces = await self._framed(fields)
+                    throttle = 0.0
+                    if call.turn is not None:
+                        call.turn.spent(sum(map(len, pieces)))
+                        throttle = min(call.turn.debt, _MOST_THROTTLED)
+                        # A released answer cannot be framed again: instead, its client is not read for as long.
+                        if throttle > 0 and call.size <= LARGE and self._tells_throttle:
+                            fields = {**fields, "throttle_time_ms": math.ceil(throttle * 1000)}
+                            pieces = await self._framed(fields)
+                    # A view is of a table, which has permits of its own, or of data for which the call holds permits.
+                    size = sum(len(piece) for piece in pieces if not isinstance(piece, memoryview))
+                    self._is_shared = bool(call.pinned)
+                    if size > SMALL_ANSWER:
+                        await call.hold(size)
+            except TimeoutError:
+                raise CloseClient("no answer in time") from None
+        call.services.requests.ended(self._row.api.name, error, self._seconds)
+        return outgoing(pieces, call.deadline, throttle)
+
+    async def _framed(self, fields: Fields) -> list[Buffer]:
+        call = self._call
+
+        # Rows that are encoded already take no time.
+        is_long = call.size > LARGE and not any(
+            isinstance(value, Encoded | EncodedRows) for value in fields.values()
+        )
+
+        def encode() -> list[Buffer]:
+            framed = response_frame(self._row.api, call.version, call.header.correlation_id, fields)
+            if is_long:
+                let_go(fields)
+            return framed
+
+        try:
+            return await call.services.large_requests.beside(call.size, encode) if is_long else encode()
+        except OverflowError as error:
+            raise CloseClient(str(error)) from None
+
+    def refusal(self, error: Exception) -> Closing | None:
+        if isinstance(error, TooManyRequests):  # no memory to write it
+            error = CloseClient(error.message)
+        return closing(self._row, error) if isinstance(error, CloseClient) else None
+
+    def no_place(self) -> Closing:
+        return closing(self._row, CloseClient("too many requests are under way"))
+
+    def holds(self, budget: PermitBudget) -> bool:
+        permits = self._call.services.pipeline.permits
+        if self._is_shared and budget in {permits.snapshots, permits.unkept}:
+            return True  # the memory that it reads cannot be freed
+        return any(permit.budget is budget for permit in self._call.held)
+
+    def release(self) -> None:
+        if self._call.turn is not None:
+            self._call.turn.leave()
+        self._call.release()
+
+
+def after_refresh(row: HandlerRow) -> AnswerLater:
+    """The handler of a row, after the authorizer has learnt which ACLs there are now."""
+
+    async def answer(call: KafkaCall) -> Fields:
+        await _refreshed(call)
+        fields = None if row.now is None else row.now(call)
+        return await _later(row, call) if fields is None else fields
+
+    return answer
+
+
+async def _refreshed(call: KafkaCall) -> None:
+    try:
+        await call.services.authorizer.refresh(call)
+    except ListingFailed as failure:
+        raise CloseClient(failure.message) from failure
+
+
+async def _later(row: HandlerRow, call: KafkaCall) -> Fields:
+    assert row.later is not None, f"{row.api.name} has no answer"
+    return await row.later(call)
+
+
+def after_reading(row: HandlerRow, read: Callable[[], Fields]) -> AnswerLater:
+    """The handler of a row, after a large request is read in a thread: its elements may take a second."""
+
+    async def answer(call: KafkaCall) -> Fields:
+        beside = partial(call.services.large_requests.beside, call.size)
+        try:
+            body = await beside(read)
+        except MalformedMessage as error:
+            raise CloseClient(str(error), "bad_frame") from error
+        call = replace(call, body=body)
+        await _refreshed(call)
+        fields = None if row.now is None else await beside(row.now, call)
+        return await _later(row, call) if fields is None else fields
+
+    return answer
+
+
+def closing(row: HandlerRow, error: CloseClient) -> Closing:
+    """The end of a connection whose request gets no answer."""
+    return Closing(error.reason, "Kafka request not answered", {"api": row.api.name, "error": str(error)})
+
+
+def outgoing(pieces: Sequence[Buffer], deadline: float, rest: float = 0.0) -> OutgoingAnswer:
+    """The pieces of a frame; large ones are not copied, and small neighbours are put together as they are written."""
+    return OutgoingAnswer(b"", FieldsReader(_blocks(pieces), sum(map(len, pieces))), b"", deadline, rest)
+
+
+def _blocks(pieces: Sequence[Buffer]) -> Iterator[memoryview]:
+    few: list[Buffer] = []
+    for piece in pieces:
+        if len(piece) < _LARGE:
+            few.append(piece)
+            if len(few) < _MOST:
+                continue
+        if few:
+            yield memoryview(b"".join(few))
+            few = []
+        if len(piece) >= _LARGE:
+            yield memoryview(piece)
+    if few:
+        yield memoryview(b"".join(few))

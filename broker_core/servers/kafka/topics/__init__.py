@@ -1,0 +1,1 @@
+"""Topics in requests and answers: listed, named, new, with their configs."""

@@ -1,0 +1,239 @@
+"""Pages of each request, at random cursors and limits, beside the answer without pages as a model."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from broker_core.servers.kafka.requests.call import KafkaCall
+from broker_core.servers.kafka.requests.handler_row import HandlerRow
+from broker_core.servers.kafka.requests.paged_row import with_pages
+from broker_core.wire.kafka import (
+    CONSUMER_GROUP_DESCRIBE,
+    DESCRIBE_ACLS,
+    DESCRIBE_CONFIGS,
+    DESCRIBE_GROUPS,
+    DESCRIBE_LOG_DIRS,
+    DESCRIBE_PRODUCERS,
+    DESCRIBE_TRANSACTIONS,
+    LIST_GROUPS,
+    LIST_OFFSETS,
+    LIST_PARTITION_REASSIGNMENTS,
+    LIST_TRANSACTIONS,
+    METADATA,
+    OFFSET_FETCH,
+    ZERO_ID,
+    Api,
+    Fields,
+)
+from tests.support.kafka_calls import call_of
+from tests.support.kafka_page_requests import CAP, PAGED, ROWS, TOPICS, check_page, page_requests
+from tests.support.kafka_page_server import PageServer, page_server
+from tests.support.kafka_page_units import cursor_fields
+
+#: Random pages of each of 36 versions; 2,800 are some 100,000 in all.
+EXAMPLES: Final = int(os.environ.get("KAFKA_PAGES", "15"))
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageServer]:
+    with page_server(tmp_path_factory.mktemp("pages"), ROWS, CAP) as server:
+        for name, count in TOPICS.items():
+            server.create(name, count)
+        yield server
+
+
+_NAMED: Final = [{"name": "a"}]
+_INDEXED: Final = [{"name": "a", "partition_indexes": [0]}]
+#: Of each request the first version of a place at which 42 stands, what is asked, and the arrays above it.
+STANDS: Final[list[tuple[Api, int, Fields, tuple[str, ...]]]] = [
+    (METADATA, 9, {"topics": _NAMED}, ("topics",)),
+    (METADATA, 13, {"topics": _NAMED}, ()),
+    (
+        LIST_OFFSETS,
+        6,
+        {"topics": [{"name": "a", "partitions": [{"partition_index": 0}]}]},
+        ("topics", "partitions"),
+    ),
+    (LIST_PARTITION_REASSIGNMENTS, 0, {"topics": _INDEXED}, ()),
+    (DESCRIBE_LOG_DIRS, 2, {"topics": None}, ("results",)),
+    (DESCRIBE_LOG_DIRS, 3, {"topics": None}, ()),
+    (OFFSET_FETCH, 6, {"group_id": "g", "topics": _INDEXED}, ()),
+    (OFFSET_FETCH, 8, {"groups": [{"group_id": "g", "topics": None}]}, ("groups",)),
+    (DESCRIBE_PRODUCERS, 0, {"topics": _INDEXED}, ("topics", "partitions")),
+    (LIST_TRANSACTIONS, 0, {}, ()),
+    (DESCRIBE_TRANSACTIONS, 0, {"transactional_ids": ["a"]}, ("transaction_states",)),
+    (LIST_GROUPS, 3, {}, ()),
+    (DESCRIBE_GROUPS, 5, {"groups": ["a"]}, ("groups",)),
+    (CONSUMER_GROUP_DESCRIBE, 0, {"group_ids": ["a"]}, ("groups",)),
+    (
+        DESCRIBE_ACLS,
+        2,
+        dict.fromkeys(("resource_type_filter", "pattern_type_filter", "operation", "permission_type"), 1),
+        (),
+    ),
+    (DESCRIBE_CONFIGS, 4, {"resources": [{"resource_type": 2, "resource_name": "a"}]}, ("results",)),
+]
+
+
+def errors_in(answer: Fields, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], int]]:
+    """The errors of an answer, each with the arrays that it is in."""
+    if answer.get("error_code"):
+        yield above, answer["error_code"]
+    for name, rows in answer.items():
+        for row in rows if isinstance(rows, list) else ():
+            if isinstance(row, dict):
+                yield from errors_in(row, (*above, name))
+
+
+@pytest.mark.parametrize(("api", "version"), PAGED, ids=lambda each: getattr(each, "name", str(each)))
+def test_42_stands_where_the_table_of_the_kip_says(api: Api, version: int, server: PageServer) -> None:
+    of_api = [row for row in STANDS if row[0] is api and row[1] <= version]
+    _, _, body, above = of_api[-1]
+    numbers = {"partition_index": -1, "producer_id": -1, "resource_type": -1}
+    negative = {each.name: numbers.get(each.name, "a") for each in cursor_fields(api)}
+    pages: list[Fields] = [{"response_pagination_limit": -1}, {"cursor": {}}]
+    if not set(numbers).isdisjoint(negative):
+        pages.append({"cursor": negative | ({"group_id": "g"} if api is OFFSET_FETCH else {})})
+    for page in pages:
+        answer = server.ask(api, version, body | page, unreadable=page.get("cursor") == {})
+        assert list(errors_in(answer)) == [(above, 42)]
+        assert answer["next_cursor"] is None
+
+
+def test_thirteen_requests_have_pages() -> None:
+    assert len({api.name for api, _ in PAGED}) == 13
+
+
+@pytest.mark.parametrize(("api", "version"), PAGED, ids=lambda each: getattr(each, "name", str(each)))
+@settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_a_page_is_the_part_of_the_whole(
+    api: Api, version: int, server: PageServer, data: st.DataObject
+) -> None:
+    asked = data.draw(page_requests(api, version, server.ids))
+    check_page(
+        asked, server.ask(api, version, asked.body), server.ask(api, version, asked.paged), server.shown
+    )
+
+
+def test_a_topic_made_anew_between_two_pages_begins_at_its_first_partition(server: PageServer) -> None:
+    for body in ({"topics": None}, {"topics": [{"name": "again"}, {"name": "b"}]}):
+        server.create("again", 4)
+        first = server.ask(METADATA, 13, {**body, "response_pagination_limit": 2, "cursor": at("again", 0)})
+        assert parts(first) == [("again", [0, 1])]
+        assert first["next_cursor"]["topic_id"] == first["topics"][0]["topic_id"] != ZERO_ID
+        server.delete("again")
+        server.create("again", 3)
+        asked = {**body, "response_pagination_limit": 2}
+        second = server.ask(METADATA, 13, {**asked, "cursor": first["next_cursor"]})
+        assert parts(second) == [("again", [0, 1])]
+        assert parts(server.ask(METADATA, 13, {**asked, "cursor": second["next_cursor"]}))[0] == (
+            "again",
+            [2],
+        )
+        assert parts(server.ask(METADATA, 13, {**asked, "cursor": at("again", 2)}))[0] == ("again", [2])
+        server.delete("again")
+
+
+def test_a_row_with_an_error_and_no_name_is_before_a_cursor_within_it(server: PageServer) -> None:
+    for version in (9, 12, 13):
+        asked = {"topics": [{"name": ""}], "cursor": at("", 5)}
+        assert server.ask(METADATA, version, asked)["topics"] == []
+
+
+@pytest.mark.parametrize("version", [8, 9])
+@pytest.mark.parametrize("limit", [1, 2, CAP])
+def test_the_error_of_a_group_comes_as_often_as_it_was_asked_for(
+    version: int, limit: int, server: PageServer
+) -> None:
+    """However many partitions are asked for, and whichever of the two rows names the first of them."""
+    topics = [{"name": name, "partition_indexes": [*range(2 * CAP)]} for name in ("b", "a", "z")]
+    for first, second in ((topics, topics), (topics[:1], topics[1:]), (topics[1:], topics[:1])):
+        groups = [{"group_id": "x1", "topics": each} for each in (first, second)]
+        for others, rest in ([], []), ([{"group_id": "x2", "topics": topics}], ["x2"]):
+            found: list[str] = []
+            cursor: Fields | None = None
+            while not found or cursor is not None:
+                asked = {
+                    "groups": [*groups, *others],
+                    "response_pagination_limit": limit,
+                    "cursor": cursor,
+                }
+                page = server.ask(OFFSET_FETCH, version, asked)
+                assert all(row["error_code"] and not row["topics"] for row in page["groups"])
+                found += [row["group_id"] for row in page["groups"]]
+                cursor = page["next_cursor"]
+            assert found == ["x1", "x1", *rest]
+
+
+def test_unknown_ids_come_first_one_by_one_and_cursors_say_which(server: PageServer) -> None:
+    unknown = [uuid.UUID(int=2**127), uuid.UUID(int=5), uuid.UUID(int=9)]
+    asked = [{"name": None, "topic_id": each} for each in (unknown[0], server.ids["a"], *unknown[1:])]
+    found: list[tuple[uuid.UUID, int, int]] = []
+    cursors: list[Any] = []
+    cursor = None
+    while not found or cursor is not None:
+        page = server.ask(METADATA, 13, {"topics": asked, "response_pagination_limit": 1, "cursor": cursor})
+        found += [(row["topic_id"], row["error_code"], len(row["partitions"])) for row in page["topics"]]
+        cursor = page["next_cursor"]
+        cursors.append(cursor and tuple(cursor.values()))
+    of_a = server.ids["a"]
+    assert found == [*((each, 100, 0) for each in sorted(unknown)), *[(of_a, 0, 1)] * TOPICS["a"]]
+    named = [(each, "", 0) for each in sorted(unknown)[1:]]
+    assert [sorted(map(str, each or ())) for each in cursors] == [
+        sorted(map(str, each)) for each in [*named, *((of_a, "a", index) for index in range(3)), ()]
+    ]
+
+
+def at(topic: str, partition: int) -> Fields:
+    return {"topic_name": topic, "partition_index": partition}
+
+
+def parts(answer: Fields) -> list[tuple[str, list[int]]]:
+    return [(row["name"], [one["partition_index"] for one in row["partitions"]]) for row in answer["topics"]]
+
+
+def test_no_handler_knows_of_pages() -> None:
+    folder = Path("broker_core/servers/kafka")
+    for module in [*folder.glob("apis/*.py"), *folder.glob("gateway/*.py")]:
+        words = module.read_text(encoding="utf-8").lower()
+        assert "cursor" not in words, module
+        assert "limit" not in words, module
+
+
+async def test_groups_whose_topics_are_all_asked_for_are_cut_within_a_group() -> None:
+    rows = [{"partition_index": index, "committed_offset": index} for index in range(3)]
+
+    async def answer(call: KafkaCall) -> Fields:
+        return {
+            "groups": [
+                {"group_id": row["group_id"], "topics": [{"name": "t", "partitions": rows}]}
+                for row in call.body["groups"]
+            ]
+        }
+
+    row = with_pages(HandlerRow(OFFSET_FETCH, later=answer))
+    assert row.later is not None
+    found, cursor = [], None
+    for _ in range(10):
+        body: Fields = {"groups": [{"group_id": each, "topics": None} for each in ("a", "b")]}
+        body |= {"response_pagination_limit": 2, "cursor": cursor}
+        page = await row.later(call_of(OFFSET_FETCH, 9, body))
+        found += [
+            (group["group_id"], part["partition_index"])
+            for group in page["groups"]
+            for topic in group["topics"]
+            for part in topic["partitions"]
+        ]
+        cursor = page["next_cursor"]
+        if cursor is None:
+            break
+    assert found == [(group, index) for group in ("a", "b") for index in range(3)]
