@@ -79,7 +79,7 @@ async def shown_first(
 async def written_under_permits(request: ApiRequest, response: web.StreamResponse) -> web.StreamResponse:
     """A response as it is if its body is small or under way; else it is written here, under permits to its end."""
     body = response.body if isinstance(response, web.Response) and not response.prepared else None
-    if not isinstance(body, bytes) or len(body) <= SMALL_ANSWER:
+    if not isinstance(body, bytes) or len(body) <= SMALL_ANSWER or request.http.method == hdrs.METH_HEAD:
         return response
     async with HeldAnswer(request) as held:
         await held.hold(len(body))
