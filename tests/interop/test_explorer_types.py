@@ -64,7 +64,7 @@ def test_what_is_vendored_is_what_npm_has_but_for_two_lines(modules: Path) -> No
     for name, source in {
         "preact.js": "preact/dist/preact.mjs",
         "hooks.js": "preact/hooks/dist/hooks.mjs",
-        "htm.js": "htm/mini/index.mjs",
+        "htm.js": "htm/dist/htm.mjs",
     }.items():
         theirs = (modules / source).read_text(encoding="utf-8").replace('from"preact"', 'from"./preact.js"')
         kept = [line for line in theirs.splitlines() if not line.startswith("//# sourceMappingURL=")]
@@ -85,7 +85,7 @@ def test_the_types_of_the_page(modules: Path, tmp_path: Path) -> None:
         types / "jsx.d.ts": "jsx.d.ts",
         types / "dom.d.ts": "dom.d.ts",
         modules / "preact" / "hooks" / "src" / "index.d.ts": "hooks.d.ts",
-        modules / "htm" / "mini" / "index.d.ts": "htm.d.ts",
+        modules / "htm" / "dist" / "htm.d.ts": "htm.d.ts",
     }.items():
         text = source.read_text(encoding="utf-8")
         for whole in ("'../../src/index'", "'./index'"):

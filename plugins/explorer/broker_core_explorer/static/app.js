@@ -178,7 +178,6 @@ function Shell({ first, renew, dismiss, place, away, signing, sign, again }) {
     ...(namespace ? [['topics', 'Topics of'], ['why', 'Why not? in'], ['live', 'Live in']].map(([to, text]) => ({ text: `${text} ${namespace}`, run: () => go(linkIn(to, namespace)) })) : []),
     ...(namespace && !unchangeable(seen) ? [{ text: `Make a topic in ${namespace}`, run: () => edit() }] : []),
     ...THEMES.map((each) => ({ text: `Colours: ${each}`, run: () => setTheme(each) })),
-    { text: 'Patterns: what RE2 takes', run: () => go('#/help/patterns') },
     ...(seen?.authentication.length === 0 ? [] : [{ text: api.signedIn ? 'Sign out' : 'Sign in', run: () => (api.signedIn ? signOut() : sign({})) }]),
     { text: 'Ask everything again', run: again },
   ];
@@ -316,7 +315,7 @@ function SignIn({ why, me, close, done }) {
   return html`<${Dialog} title="Sign in" close=${close}><form noValidate onSubmit=${send}>
     ${signs.length > 1 && html`<div class="line" role="radiogroup" aria-label="By">${signs.map(([value, text]) => html`<label class="radio">
       <input type="radio" name="kind" checked=${kind === value} onChange=${() => { setKind(value); setError(''); }} /> ${text}</label>`)}</div>`}
-    ${kind === 'token' ? html`<${Field} label="Token" hint="A JSON Web Token, as clients of this server have."><input name="token" type=${bare ? 'text' : 'password'} required autofocus spellcheck=${false} autocomplete="off" class="code" /><//>
+    ${kind === 'token' ? html`<${Field} label="Token" hint="A JSON Web Token, as clients have."><input name="token" type=${bare ? 'text' : 'password'} required autofocus spellcheck=${false} autocomplete="off" class="code" /><//>
       <label class="radio"><input type="checkbox" checked=${bare} onChange=${() => setBare(!bare)} /> Show the token</label>`
       : html`<${Field} label="User"><input name="user" required autofocus autocomplete="username" /><//><${Field} label="Password"><input name="password" type="password" required autocomplete="current-password" /><//>`}
     ${error && html`<p class="notice bad" role="alert">${error}</p>`}
@@ -392,7 +391,7 @@ function Namespaces({ place }) {
 function None({ find, gated }) {
   const { me } = usePage();
   if (!may(me, 'list', 'somewhere')) return html`<${Failure} error=${{ status: 403 }} what="the topics of any namespace" rights="list" />`;
-  if (find) return html`<${Empty} title="No namespace has this in its name"><p>Only namespaces that hold topics, and that you may list, are here.</p><//>`;
+  if (find) return html`<${Empty} title="No namespace has this in its name"><p>Only those with topics that you may list are here.</p><//>`;
   if (gated || !may(me, 'list', 'everywhere')) return html`<${Empty} title="No topics that you may see"><p>There may be others: ${gated ? 'plugins decide about each namespace.' : 'you may list some namespaces alone.'}</p><//>`;
   const local = me?.server?.writes === false || !may(me, 'admin', 'somewhere');
   return html`<${Empty} title="This server has no topics yet">

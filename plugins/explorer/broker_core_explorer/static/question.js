@@ -152,7 +152,7 @@ export function Keep({ question, total, refused, close }) {
       download(`${question.namespace.replace('/', '-')}.csv`, chunks, 'text/csv');
       setProgress(`${counted(rows, 'name')} in the file`);
     } catch (error) {
-      setProgress(`Stopped: ${error.message} No file was made.`);
+      setProgress(`Stopped: ${error.message}`);
     }
   };
   return html`<${Dialog} title="Keep this question" close=${close} wide>
@@ -230,7 +230,7 @@ function PropertyField({ name, value, set, question }) {
   const found = useValues(question, name, wanted ? value : null);
   const items = found.data?.items || [];
   return html`<${Field} label=${html`Property <bdi>${name}</bdi>`} class="property">
-    <${TextInput} value=${value} set=${set} list=${list} placeholder="any" onFocus=${() => want(true)} onPointerEnter=${() => want(true)} />
+    <${TextInput} value=${value} set=${set} list=${list} placeholder="any" onFocus=${() => want(true)} />
     <datalist id=${list}>${items.map((each) => html`<option value=${each.value}>${counted(each.names, 'name')}</option>`)}</datalist>
   <//>`;
 }

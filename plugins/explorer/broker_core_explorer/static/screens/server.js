@@ -91,7 +91,7 @@ function Check() {
   const [asked, setAsked] = useState(false);
   const kinds = { ok: 'good', warning: 'warn', error: 'bad' };
   return html`<${Part} title="Check" path=${asked ? 'server/check' : null} what="the check of files, ports and databases" every=${{}}
-      tools=${(ask) => html`${asked ? null : html`<p class="muted">As <code>broker-core check</code> says it of the settings files of this server.</p>`}
+      tools=${(ask) => html`${asked ? null : html`<p class="muted">As <code>broker-core check</code> says it.</p>`}
         <button type="button" onClick=${() => (asked ? ask.again() : setAsked(true))}>Check the settings</button>`}>${(data) => html`<${Table} caption="What the check says" head=${['checked', 'result', 'says']}
         rows=${[...data.items].sort((one, other) => Number(one.level === 'ok') - Number(other.level === 'ok')).map((each) => [html`<code>${each.name}</code>`, html`<${Badge} kind=${kinds[each.level] || 'plain'}>${each.level}<//>`, each.text])} />
       <p class="muted small">Checked ${time(data.checked)}.</p>`}<//>`;
@@ -229,7 +229,7 @@ export function PluginScreen({ place }) {
   }, [screen?.module, screen?.allowed, epoch]);
   if (!screen) {
     return html`<${Title} of=${id} /><${Answer} ask=${brought} what="the screen">${() => html`
-      <${Empty} title="No plugin brings this screen"><p>The plugin may have been disabled since.</p><//>`}<//>`;
+      <${Empty} title="No plugin brings this screen"><//>`}<//>`;
   }
   const title = html`<${Title} of=${screen.title}>${screen.plugin === 'explorer' ? null : html`<p class="muted">A screen of the plugin <bdi>${screen.plugin}</bdi></p>`}<//>`;
   if (!screen.allowed) return html`${title}<${Failure} error=${{ status: 403 }} what="this screen" rights=${screen.needs === 'monitor' ? MONITOR : screen.needs} />`;

@@ -94,7 +94,7 @@ function Listing({ found, load, stale, last, turn }) {
       <button type="button" class="link" onClick=${askAgain}>Look again</button></p>`}
     ${total < found.total && html`<p class="notice">These are the first ${number(total)} of ${number(found.total)}.</p>`}
     <div class="row columns"><button type="button" class="link" aria-label=${`Name, ${last ? 'descending' : 'ascending'}`} onClick=${turn}>Name ${last ? '▼' : '▲'}</button>${load && html`<span aria-hidden="true" class="number">Partitions</span><span aria-hidden="true">Properties</span>`}</div>
-    ${load ? html`<p class="hint narrow">Properties: on the page of a topic, or a wider screen.</p>` : html`<p class="hint">As somebody else names alone are asked, without partitions and properties.</p>`}
+    ${load ? html`<p class="hint narrow">Properties: on the page of a topic, or a wider screen.</p>` : html`<p class="hint">As somebody else names alone are asked.</p>`}
     <${Rows} label=${`Topics of ${question.namespace}`} of=${`${question.namespace}?${found.key} ${last}`} state=${found.topics_hash} last=${last} total=${total} first=${found.items} load=${fetchPage}
       href=${(item) => topicLink(question, item.name || item)}
       row=${(item) => html`<${MarkedName} name=${item.name || item} namespace=${question.namespace} marks=${marks} />${item.partitions ? html`<span class="number"><span class="hidden-text">, partitions: </span>${number(item.partitions)}</span>` : null}${
@@ -300,7 +300,7 @@ export function Topic({ place }) {
     <${Title} of=${name}>
       <div class="line"><${Copy} text=${/^[\w-]+:\/\//.test(name) ? name : `persistent://${namespace}/${name}`} label="Copy the full name" />
         <a class="button quiet" href=${linkIn('why', namespace, queryOf(question, { topic: name, ...(/^non-/.test(name) && { mode: 'all' }) }))}>Is it listed, and why?</a></div><//>
-    ${gone ? html`<${Known} namespace=${namespace}><${Empty} title=${hidden ? 'This topic is hidden from you' : 'There is no such topic now'}><p>${hidden ? 'What hides it stands below.' : 'It was deleted or never made, or you may not see it: its history stands below.'}</p>
+    ${gone ? html`<${Known} namespace=${namespace}><${Empty} title=${hidden ? 'This topic is hidden from you' : 'There is no such topic now'}><p>${hidden ? 'What hides it stands below.' : 'It was deleted, never made, or is hidden from you: its history stands below.'}</p>
       ${was && !reason && html`<button type="button" onClick=${() => edit({ name, properties: was.properties, partitions: was.names > 1 ? was.names : 0 })}>Make it again…</button>`}<//><//>`
       : html`<${Answer} ask=${ask} what="this topic" rights="list">${(topic) => html`
         ${partition && html`<p class="notice">A partition of <a href=${topicLink(question, topic.name)}><bdi>${topic.name}</bdi></a>, shown here.</p>`}
@@ -332,12 +332,11 @@ export function Topic({ place }) {
 function Configs({ path }) {
   const ask = useGet(`${path}/configs`);
   const [all, showAll] = useState(false);
-  const from = { topic: 'this topic', settings: 'the server’s settings', default: 'default' };
   return html`<section aria-label="Configs"><h2>Configs of Kafka</h2><${Answer} ask=${ask} what="the configs" rights="list">${({ items }) => {
     const shown = (items || []).filter((each) => all || each.source !== 'default');
     return html`${items && html`<${Fold} open=${all} set=${showAll} show="Show the defaults" />`}
       ${shown.length ? html`<${Table} caption="Configs of Kafka" head=${['config', 'value', 'from']}
-        rows=${shown.map((each) => [html`<code>${each.name}</code>`, html`<bdi>${each.value}</bdi>`, from[each.source] || each.source])} />`
+        rows=${shown.map((each) => [html`<code>${each.name}</code>`, html`<bdi>${each.value}</bdi>`, each.source])} />`
       : html`<p class="muted">${items === null ? 'Not known of this topic: the server does not hold it.' : 'None is set: the defaults of Kafka count.'}</p>`}`;
   }}<//></section>`;
 }
