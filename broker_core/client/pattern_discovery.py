@@ -48,7 +48,7 @@ _MISFITS: Final = 5
 
 
 class ListsTopics(Protocol):
-    """Lists topics: a ``LookupClient``."""
+    """Protocol of a client that lists topics, such as ``LookupClient``."""
 
     async def get_topics_under_namespace(
         self,

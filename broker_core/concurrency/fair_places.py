@@ -21,7 +21,9 @@ class _Waiting:
 
 
 class FairPlaces:
-    """``limit`` places; for one event loop. ``changed`` is called when a caller begins to wait or leaves a place."""
+    """Places for ``limit`` callers at once, in fair turns; for one event loop. ``changed`` is called when a caller
+    begins to wait or leaves a place.
+    """
 
     __slots__ = ("_changed", "_limit", "_queue", "taken")
 

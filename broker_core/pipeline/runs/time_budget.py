@@ -15,7 +15,7 @@ _REASON: Final = "time"
 
 
 class TimeBudget:
-    """``seconds`` for each question; ``too_late`` makes the error for a question that takes longer."""
+    """The time for each question: ``seconds``; ``too_late`` makes the error for a question that takes longer."""
 
     __slots__ = ("_too_late", "seconds")
 

@@ -42,7 +42,7 @@ class LastFrame:
         self._timer: asyncio.Handle = self._loop.call_soon(self._tell)
 
     def received(self, size: int) -> None:
-        """The client has sent so much more, which nobody reads."""
+        """Count bytes that came and are not read; too many end the connection."""
         self._received += size
         if self._received > _MOST:
             self._transport.abort()

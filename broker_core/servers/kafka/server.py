@@ -63,7 +63,7 @@ class KafkaServer:
         )
 
     def limit(self, limits: LimitsSettings, connections: int | None) -> None:
-        """Have other limits from now on, and ``connections`` at most. Clients that are connected stay."""
+        """Replace the limits; ``connections`` are the most at once. Clients that are connected stay."""
         self.load.slots.limit = limits.concurrent_lookups
         self._arrivals.places.limit, self._arrivals.places.per_address = (
             connections,

@@ -15,7 +15,7 @@ EVENTS: Final = ("read", "stale", "refused", "written", "write_failed", "removed
 
 
 class RefusedFile(Exception):
-    """A stored file is not what it should be; the text says why. The original is read instead."""
+    """Error of a stored file that is not what it should be; its text says why. The original is read instead."""
 
 
 class FolderUnusable(RefusedFile):

@@ -1,6 +1,4 @@
-"""Runs of rows of one layout, which are found by columns: all lengths in them are those of the row before, but the one
-of its name.
-"""
+"""Runs of rows of one layout, found by columns: in a run all lengths but the name's are those of the row before."""
 
 from __future__ import annotations
 

@@ -13,7 +13,9 @@ __all__ = ["ClientIdentities"]
 
 
 class ClientIdentities:
-    """``admission`` authenticates clients; without it nobody has a role. ``logins`` are the logins of SASL, if clients
+    """Identities of the clients of a server.
+
+    ``admission`` authenticates clients; without it nobody has a role. ``logins`` are the logins of SASL, if clients
     have to bring credentials by one of the :attr:`mechanisms`. ``identify`` changes the identity of a connection once
     more.
     """

@@ -37,7 +37,7 @@ class PrecomputedTopicLister:
         broker.metrics_registry.register(ServingMetrics(self.refresher, self.counts, self._answers))
 
     def follow(self, settings: SparkSettings) -> None:
-        """Have other live settings from now on."""
+        """Replace the live settings."""
         self._settings = settings
         self.refresher.follow(settings)
 

@@ -71,7 +71,7 @@ _CURRENT: ContextVar[Progress | None] = ContextVar("progress", default=None)
 
 @contextmanager
 def showing(progress: Progress) -> Iterator[None]:
-    """In the block, the jobs of this thread are reported to ``progress``."""
+    """Report the jobs of this thread to ``progress`` within the block."""
     token = _CURRENT.set(progress)
     try:
         yield
