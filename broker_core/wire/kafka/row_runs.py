@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -16,8 +17,9 @@ _Array: TypeAlias = np.ndarray[Any, Any]
 FEW_ROWS: Final = 32
 #: Rows that are read one after another before a run is looked for again; twice as many each time if it was short.
 STEP: Final = 16
-#: Rows of a run that are looked at first.
+#: Rows of a run that are looked at first, and at once after them: columns of more would take memory.
 _FIRST: Final = 128
+_MOST: Final = 8192
 #: A length, with one byte for null and for an empty text, that takes one byte.
 _SHORT: Final = 0x80
 
@@ -45,38 +47,43 @@ class RowRun:
             return 0, at
         bytes_of = np.frombuffer(data, np.uint8)
         name = next((each for each in texts if data[each] > 1), None)
-        marks = np.array([each for each in (*texts, *others) if each != name], np.int64)
-        wanted = bytes_of[marks] if len(marks) else bytes_of[:0]
+        marks = [each for each in (*texts, *others) if each != name]
+        kept = [place for place, is_count in zip(places, self._counts, strict=True) if not is_count]
+        # All offsets of the first row: of lengths, then of places.
+        offsets = np.array([*marks, *chain(*kept)], np.int64)
+        wanted, behind = bytes_of[offsets[: len(marks)]], None if name is None else offsets > name
+        offsets -= at
         begin, done, size = at, 0, _FIRST
         while done < most and end <= len(data):
             count = min(size, most - done)
+            longer: _Array | int = 0
             if name is None:
                 starts = at + np.arange(count, dtype=np.int64) * (end - begin)
             else:
                 starts = _starts(data, at, count, name - begin, end - begin - data[name])
-            longer = np.zeros_like(starts)
-            if name is not None:
                 lengths = bytes_of[starts + (name - begin)].astype(np.int64)
-                longer = lengths - data[name]
                 starts = starts[: _first_false((lengths > 0) & (lengths < _SHORT))]
-            ends = starts + (end - begin) + longer[: len(starts)]
-            starts = starts[: _first_false(ends <= len(data))]
-            if len(marks):
-                behind = _moved(marks, begin, name, starts, longer)
-                starts = starts[: _first_false((bytes_of[behind] == wanted).all(axis=1))]
-            for found, place, is_count in zip(lists, places, self._counts, strict=True):
+                longer = lengths[: len(starts)] - data[name]
+            ends = starts + (end - begin) + longer
+            there = _first_false(ends <= len(data))
+            found = starts[:there, None] + offsets
+            if behind is not None and not isinstance(longer, int):
+                found += longer[:there, None] * behind
+            there = _first_false((bytes_of[found[:, : len(marks)]] == wanted).all(axis=1))
+            found = found[:there].astype(np.int32)
+            low = len(marks)
+            for column, place, is_count in zip(lists, places, self._counts, strict=True):
                 if is_count:
-                    found.extend(place * len(starts))
+                    column.extend(place * there)
                 else:
-                    moved = _moved(np.array(place, np.int64), begin, name, starts, longer)
-                    found.frombytes(moved.astype(np.int32).tobytes())
-            done += len(starts)
-            if not len(starts):
+                    column.frombytes(found[:, low : low + len(place)].tobytes())
+                    low += len(place)
+            done += there
+            if there:
+                at = int(ends[there - 1])
+            if there < size:
                 break
-            at = int(ends[len(starts) - 1])
-            if len(starts) < size:
-                break
-            size *= 4
+            size = _MOST
         return done, at
 
 
@@ -93,14 +100,6 @@ def _starts(data: bytes, at: int, count: int, name: int, rest: int) -> _Array:
     except IndexError:  # the bytes end before
         pass
     return np.frombuffer(places, np.int64) - name
-
-
-def _moved(offsets: _Array, begin: int, name: int | None, starts: _Array, longer: _Array) -> _Array:
-    """By row the offsets that those of the first row are in it."""
-    found: _Array = starts[:, None] + (offsets - begin)
-    if name is not None:
-        found += longer[: len(starts), None] * (offsets > name)
-    return found
 
 
 def _first_false(values: _Array) -> int:
