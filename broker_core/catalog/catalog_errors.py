@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import ClassVar, Self
 
 from broker_core.errors import BrokerCoreError, Cause, ListingFailed
-from broker_core.names import PARTITION_SUFFIX, ListedNames, TopicName
+from broker_core.names import ListedNames, TopicName, partition_name
 
 __all__ = [
     "CatalogBusy",
@@ -187,7 +187,7 @@ class PairRefused(CatalogError):
     @classmethod
     def of(cls, name: str, listed: ListedNames) -> Self:
         """The error for a topic's own name (full or local) that would be ``listed`` with different properties."""
-        partition = f"{name}{PARTITION_SUFFIX}{next(listed.indices(), 0)}"
+        partition = partition_name(str(name), next(listed.indices(), 0))
         return cls(
             f"Topic {name!r} and partition {partition!r} cannot both be there with different properties: a topic "
             'either has partitions, which share its properties (in a file {"name": ..., "partitions": N}), or has none'

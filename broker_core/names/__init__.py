@@ -44,6 +44,7 @@ if TYPE_CHECKING:  # of the core alone
     from broker_core.names.partition_suffix import MAX_PARTITION_INDEX as MAX_PARTITION_INDEX
     from broker_core.names.partition_suffix import PARTITION_SUFFIX as PARTITION_SUFFIX
     from broker_core.names.partition_suffix import partition_index as partition_index
+    from broker_core.names.partition_suffix import partition_name as partition_name
     from broker_core.names.partition_suffix import partitioned_local_name as partitioned_local_name
     from broker_core.names.prefixes import Prefixes as Prefixes
     from broker_core.names.rule_patterns import NamespacePatterns as NamespacePatterns
@@ -102,6 +103,7 @@ __getattr__ = lazy_exports(
         "new_topic_ids": ".topic_id",
         "parse_topic_id": ".topic_id",
         "partition_index": ".partition_suffix",
+        "partition_name": ".partition_suffix",
         "partitioned_local_name": ".partition_suffix",
         "partitioned_local_names": ".partition_columns",
         "sorted_rows": ".column_sort",

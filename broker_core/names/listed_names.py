@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from broker_core.names.partition_suffix import PARTITION_SUFFIX
+from broker_core.names.partition_suffix import partition_name
 
 __all__ = ["MAX_PARTITIONS", "NOTHING", "PLAIN", "ListedNames", "merge_listed"]
 
@@ -110,7 +110,7 @@ class ListedNames:
         if self.plain:
             yield base
         for index in self.indices():
-            yield f"{base}{PARTITION_SUFFIX}{index}"
+            yield partition_name(base, index)
 
 
 PLAIN = ListedNames(plain=True)

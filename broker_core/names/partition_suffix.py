@@ -5,7 +5,13 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["MAX_PARTITION_INDEX", "PARTITION_SUFFIX", "partition_index", "partitioned_local_name"]
+__all__ = [
+    "MAX_PARTITION_INDEX",
+    "PARTITION_SUFFIX",
+    "partition_index",
+    "partition_name",
+    "partitioned_local_name",
+]
 
 PARTITION_SUFFIX: Final = "-partition-"
 MAX_PARTITION_INDEX: Final = 2**31 - 1  # partitions are counted in a Java int
@@ -28,6 +34,11 @@ def partition_index(local: str) -> int:
     ):
         return int(index)
     return -1
+
+
+def partition_name(topic: str, index: int) -> str:
+    """The name of a topic's partition, full or local as the topic's own."""
+    return f"{topic}{PARTITION_SUFFIX}{index}"
 
 
 def partitioned_local_name(local: str) -> str:

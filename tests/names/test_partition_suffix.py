@@ -7,7 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker_core.names import TopicName
-from broker_core.names.partition_suffix import MAX_PARTITION_INDEX, partition_index, partitioned_local_name
+from broker_core.names.partition_suffix import (
+    MAX_PARTITION_INDEX,
+    partition_index,
+    partition_name,
+    partitioned_local_name,
+)
 from tests.support.topics import local_names
 
 
@@ -60,3 +65,9 @@ def test_any_topic_may_have_any_partition(local: str, index: int) -> None:
     partition = f"{local}-partition-{index}"
     assert partition_index(partition) == index
     assert partitioned_local_name(partition) == local
+
+
+@given(local_names(), st.integers(0, MAX_PARTITION_INDEX))
+def test_the_name_of_a_partition_has_its_index_and_topic(topic: str, index: int) -> None:
+    name = partition_name(topic, index)
+    assert (partition_index(name), partitioned_local_name(name)) == (index, topic)

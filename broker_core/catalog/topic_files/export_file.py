@@ -11,7 +11,7 @@ from broker_core.catalog.catalog_errors import ExportRefused
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_files.odd_names import WHITE_SPACE, begins_another_file, begins_object
 from broker_core.compact_json import compact_json
-from broker_core.names import DOMAINS, MAX_PARTITIONS, PARTITION_SUFFIX, ListedNames, NamespaceName
+from broker_core.names import DOMAINS, MAX_PARTITIONS, ListedNames, NamespaceName, partition_name
 
 __all__ = ["ExportFormat", "export_topics", "has_odd_names"]
 
@@ -118,4 +118,4 @@ def _json_lines(connection: sqlite3.Connection, namespace: NamespaceName) -> Ite
             if declared:
                 yield f'{{"name":{compact_json(name)},"partitions":{declared}{told}}}\n'
             for index in range(max(first, declared), last + 1):
-                yield f'{{"name":{compact_json(f"{name}{PARTITION_SUFFIX}{index}")}{told}}}\n'
+                yield f'{{"name":{compact_json(partition_name(name, index))}{told}}}\n'

@@ -13,7 +13,7 @@ from functools import total_ordering
 from typing import Final, Self
 
 from broker_core.immutable import seal_value
-from broker_core.names import MAX_PARTITION_INDEX, PARTITION_SUFFIX, TopicName, partitioned_local_name
+from broker_core.names import MAX_PARTITION_INDEX, TopicName, partition_name, partitioned_local_name
 
 __all__ = ["NO_PARTITION", "Page", "Position"]
 
@@ -59,7 +59,7 @@ class Position:
     @property
     def name(self) -> str:
         """The full name at this position, if it is listed."""
-        return self.base if self.partition < 0 else f"{self.base}{PARTITION_SUFFIX}{self.partition}"
+        return self.base if self.partition < 0 else partition_name(self.base, self.partition)
 
     def __lt__(self, other: object) -> bool:
         if not isinstance(other, Position):
