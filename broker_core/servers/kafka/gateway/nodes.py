@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -203,7 +203,7 @@ async def _shown(call: KafkaCall, rows: list[Fields], asked: Sequence[Fields]) -
             shown.append({"error_code": code, "topic_id": row["topic_id"], "name": None, "partitions": []})
         elif row["name"] in named:
             shown.append(_refused(row["name"], known.error, row["topic_authorized_operations"]))
-    return _missing_last(shown, asked)
+    return _in_order(shown, asked)
 
 
 def _refused(name: str, error: ErrorCode, operations: int) -> Fields:
@@ -214,15 +214,26 @@ def _refused(name: str, error: ErrorCode, operations: int) -> Fields:
     return row
 
 
-def _missing_last(rows: list[Fields], asked: Iterable[Fields]) -> list[Fields]:
-    """Rows with missing topics last, in the order asked: the node has hidden topics among the existing ones."""
-    turns = {row["name"]: turn for turn, row in enumerate(asked) if row["name"] is not None}
+def _in_order(rows: list[Fields], asked: Iterable[Fields]) -> list[Fields]:
+    """Rows with missing topics where the node has them, in the order asked: it has hidden ones among the existing ones.
 
-    def turn(row: Fields) -> tuple[bool, int]:
+    Of names they are last, and of ids first. The order of existing topics by ids is the one asked, too: of more than
+    four a node's own depends on which of them exist (4.3.1).
+    """
+    turns: dict[Any, int] = {}
+    for turn, row in enumerate(asked):
+        topic_id = row.get("topic_id", ZERO_ID)
+        turns.setdefault(row["name"] if topic_id == ZERO_ID else topic_id, turn)
+
+    def place(row: Fields) -> tuple[int, int]:
+        by_id = turns.get(row["topic_id"])
+        if by_id is not None:
+            is_denied = row["error_code"] == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            return (0 if row["name"] is not None else 1 if is_denied else -1, by_id)
         is_missing = row["error_code"] in _MISSING and row["name"] in turns
-        return (True, turns[row["name"]]) if is_missing else (False, 0)
+        return (1, turns[row["name"]]) if is_missing else (0, 0)
 
-    return sorted(rows, key=turn)
+    return sorted(rows, key=place)
 
 
 async def _cluster(call: KafkaCall) -> Fields:

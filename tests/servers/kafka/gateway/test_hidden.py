@@ -68,6 +68,33 @@ async def test_a_hidden_topic_has_the_place_of_an_unknown_id(
 
 
 @pytest.mark.parametrize("is_node", [False, True])
+@pytest.mark.parametrize("version", [12, 13])
+async def test_a_hidden_topic_is_listed_by_id_where_an_unknown_one_would_be(
+    tmp_path: Path, cluster: Cluster, version: int, is_node: bool
+) -> None:
+    described = await cluster.describe_topics(["orders", "mail", "secret.keys"])
+    orders, mail, hidden = (described[name].topic_id for name in ("orders", "mail", "secret.keys"))
+    unknown = [uuid.UUID(int=1), uuid.UUID(int=2**127)]
+    port = free_port()
+    async with gateway(tmp_path, cluster.address, {"secrets": Secrets()}, ports=str(port)) as front:
+        address = ("127.0.0.1", port) if is_node else front.kafka_address or ("", 0)
+        async with raw_client(address) as client:
+            for turn in range(5):
+                for it in (hidden, uuid.UUID(int=hidden.int ^ 1)):
+                    asked = [unknown[0], mail, unknown[1], orders]
+                    asked.insert(turn, it)
+                    # A name beside ids is not looked at.
+                    topics = [*({"name": None, "topic_id": each} for each in asked), {"name": "secret.keys"}]
+                    rows = (await client.ask(METADATA, version, {"topics": topics}))["topics"]
+                    missing = [each for each in asked if each not in (mail, orders)]
+                    assert [(row["topic_id"], row["name"], row["error_code"]) for row in rows] == [
+                        *((each, None, 100) for each in missing),
+                        (mail, "mail", 0),
+                        (orders, "orders", 0),
+                    ]
+
+
+@pytest.mark.parametrize("is_node", [False, True])
 async def test_a_named_hidden_topic_is_as_one_that_is_not_there(
     tmp_path: Path, cluster: Cluster, is_node: bool
 ) -> None:
