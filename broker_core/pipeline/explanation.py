@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 import uuid
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final, cast
 
 from broker_core.access import RULE_ACTIONS, Asker
@@ -23,6 +25,9 @@ __all__ = ["explain", "pattern_facts"]
 
 #: Topics whose details are shown.
 _SHOWN_DETAILS: Final = 10
+#: Bytes of the names that are shown, unless the first one alone has more; and how many of them are read at a time.
+_NAMES_BYTES: Final = 1024 * 1024
+_NAMES_AT_ONCE: Final = 50
 #: The purpose of each kind of kept answers: to be taken again while a version holds, in place of a failed answer, or
 #: after the masks.
 _KEPT_FOR: Final = {
@@ -50,10 +55,11 @@ async def explain(pipeline: Pipeline, request: ListingRequest, *, names: int = 0
     answer a server keeps after this, ``for`` a ``version``, a ``failure`` or ``masks``. ``snapshot`` has the ``age_s``
     of a gateway's listing and ``of`` whom it is: ``principal``, the ``role`` that lists for all, or ``all`` if brokers
     know no principals; ``null`` if the brokers were asked for this request. ``names`` has the first names of the
-    answer, in the order of pages, as many as are asked for. ``watch_refused`` says why a client may not watch the
-    answer, and polls; ``null`` if it may. A request that fails has ``error``, ``cause`` and ``code`` in place of an
-    answer. ``warnings`` says in words what else an operator should know: a question that selects otherwise than it
-    seems, a false claim of a plugin, and a former answer, taken or kept, in place of a failure.
+    answer, in the order of pages, as many as are asked for, and 1 MiB of them at the most. ``watch_refused`` says why a
+    client may not watch the answer, and polls; ``null`` if it may. A request that fails has ``error``, ``cause`` and
+    ``code`` in place of an answer. ``warnings`` says in words what else an operator should know: a question that
+    selects otherwise than it seems, a false claim of a plugin, and a former answer, taken or kept, in place of a
+    failure.
     """
     trace = Trace()
     started = time.perf_counter()
@@ -137,22 +143,35 @@ async def explain(pipeline: Pipeline, request: ListingRequest, *, names: int = 0
 
 
 async def _first_names(pipeline: Pipeline, request: ListingRequest, answer: Answer, most: int) -> list[str]:
-    """The first names of an answer, in the order of pages."""
+    """The first names of an answer, in the order of pages, of :data:`_NAMES_BYTES` at the most."""
+    listed = _names_of(answer, most)
+    return await pipeline.workers.call(request.asker, partial(_within_bytes, listed))
+
+
+def _names_of(answer: Answer, most: int) -> Iterator[list[str]]:
+    """The first names of an answer, some at a time: clients choose how long they are."""
     if answer.page_names is not None:
-        return cast("list[str]", answer.page_names[:most].to_pylist())
-    if answer.selection is None:
-        return []
-    walk = PageWalk(answer.selection)
-
-    def read() -> list[str]:
-        found: list[str] = []
+        for first in range(0, min(most, len(answer.page_names)), _NAMES_AT_ONCE):
+            yield answer.page_names.slice(first, min(_NAMES_AT_ONCE, most - first)).to_pylist()
+    elif answer.selection is not None:
+        walk, left = PageWalk(answer.selection), most
         place: PageStart | None = PageStart()
-        while place is not None and len(found) < most:
-            some, place = walk.block(place, most - len(found)).read()
-            found += some.first(most - len(found)).names.to_pylist()
-        return found
+        while place is not None and left > 0:
+            some, place = walk.block(place, min(left, _NAMES_AT_ONCE)).read()
+            names = some.first(left).names.to_pylist()
+            left -= len(names)
+            yield names
 
-    return await pipeline.workers.call(request.asker, read)
+
+def _within_bytes(listed: Iterable[list[str]]) -> list[str]:
+    found: list[str] = []
+    left = _NAMES_BYTES
+    for name in itertools.chain.from_iterable(listed):
+        left -= len(name.encode())
+        if left < 0 and found:
+            break
+        found.append(name)
+    return found
 
 
 async def _watch_refused(pipeline: Pipeline, request: ListingRequest) -> str | None:

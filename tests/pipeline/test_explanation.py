@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow.compute as pc
@@ -12,6 +12,7 @@ import pytest
 from broker_core import ListingRequest, TopicListingResult
 from broker_core.access.asker import Asker
 from broker_core.errors import ListingFailed, ServerError
+from broker_core.listing import Page
 from broker_core.listing.hashes.topics_hash import topics_hash
 from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
@@ -32,15 +33,18 @@ async def explained(
     tables: Mapping[str, Mapping[str, object]] | None = None,
     error: Exception | None = None,
     pattern: str | None = None,
+    listed: Sequence[str] = NAMES,
+    names: int = 0,
     **fields: Any,
 ) -> dict[str, Any]:
-    permits, lister = Permits(), MemoryLister(NAMES)
+    permits, lister = Permits(), MemoryLister(listed)
     lister.error = error
     dispatcher = Dispatcher(PluginRegistry.load(given=plugins or {}, tables=tables))
     pipeline = Pipeline(lister, dispatcher, permits, Metrics())
     compiled = None if pattern is None else compile_pattern(pattern)
     try:
-        report = await explain(pipeline, ListingRequest(NamespaceName("t", "n"), pattern=compiled, **fields))
+        request = ListingRequest(NamespaceName("t", "n"), pattern=compiled, **fields)
+        report = await explain(pipeline, request, names=names)
     finally:
         await dispatcher.shutdown()
         pipeline.close()
@@ -82,6 +86,19 @@ async def test_without_plugins() -> None:
     assert report["bytes"] == 3 * (len(NAMES[0]) + 2)
     assert report["permits"]["held"] == 0
     assert report["ms"] > 0
+
+
+async def test_names_are_shown_as_far_as_their_bytes_go() -> None:
+    """Clients choose how long the names of their topics are, and an answer of a thousand waits for its reader."""
+    long = [f"persistent://t/n/{number:03}{'x' * 20_000}" for number in range(100)]
+    shown = (await explained(listed=long, names=1000))["names"]
+    assert sum(map(len, shown)) <= 1024 * 1024 < sum(map(len, shown)) + len(long[0])
+    assert set(shown) < set(long)
+    assert len(set(shown)) == len(shown)
+    many = [f"persistent://t/n/{number:03}" for number in range(120)]
+    assert len(set((await explained(listed=many, names=110))["names"])) == 110
+    first_page = (await explained(listed=long, names=1000, page=Page(limit=90)))["names"]
+    assert first_page == shown
 
 
 async def test_the_chain_and_the_masks() -> None:

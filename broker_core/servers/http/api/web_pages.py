@@ -64,8 +64,9 @@ class WebPages:
         """
         site = request.headers.get(_FETCH_SITE, "none")
         if request.method in _READS:
-            # A link of another site may be followed; what it includes or fetches is no answer for it.
-            if site in _OTHERS and request.headers.get("Sec-Fetch-Mode") != "navigate":
+            # A link of another site may be followed. What a page of it includes or fetches is no answer for it: even
+            # of a frame or an object, which navigate, it hears whether there was one.
+            if site in _OTHERS and not _is_followed_link(request):
                 raise _denied(_OF_ANOTHER_SITE)
             if not (request.get(PROVEN) or _is_safe_from_rebinding(request)):
                 self.check_host(request)
@@ -96,6 +97,12 @@ class WebPages:
                 f"and not as {quoted(host or '')}",
                 Cause.NOT_ALLOWED,
             )
+
+
+def _is_followed_link(request: web.Request) -> bool:
+    """Whether the answer takes the place of the page in its tab, or of none."""
+    headers = request.headers
+    return headers.get("Sec-Fetch-Mode") == "navigate" and headers.get("Sec-Fetch-Dest") == "document"
 
 
 def _is_safe_from_rebinding(request: web.Request) -> bool:

@@ -145,14 +145,17 @@ async def test_two_origins_are_none(tmp_path: Path, site: Path, order: int) -> N
 async def test_a_page_of_another_site_reads_nothing_and_may_have_a_link(tmp_path: Path, site: Path) -> None:
     async with api_served(tmp_path, plugins={"page": Page(site, changes=True)}) as served:
         for path in (LISTING, "/v1/me", "/metrics", "/plugins"):
-            for of, mode, status in (
-                ("cross-site", "no-cors", 403),
-                ("same-site", "cors", 403),
-                ("cross-site", "navigate", 200),
-                ("same-origin", "cors", 200),
-                ("none", "navigate", 200),
+            for of, mode, place, status in (
+                ("cross-site", "no-cors", "script", 403),
+                ("same-site", "cors", "empty", 403),
+                ("cross-site", "navigate", "document", 200),
+                ("cross-site", "navigate", "object", 403),
+                ("same-site", "navigate", "iframe", 403),
+                ("cross-site", "navigate", "embed", 403),
+                ("same-origin", "cors", "empty", 200),
+                ("none", "navigate", "document", 200),
             ):
-                headers = {"Sec-Fetch-Site": of, "Sec-Fetch-Mode": mode}
+                headers = {"Sec-Fetch-Site": of, "Sec-Fetch-Mode": mode, "Sec-Fetch-Dest": place}
                 said = await served.ask(path, headers=headers)
                 assert (said.status, said.headers["X-Content-Type-Options"]) == (status, "nosniff"), (
                     path,

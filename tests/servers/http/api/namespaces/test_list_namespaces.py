@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from structlog.testing import capture_logs
 
 from broker_core import Access, Refused
 from broker_core.names import NamespaceName, TopicName
@@ -159,9 +160,11 @@ async def test_a_gate_that_fails_is_an_error(tmp_path: Path) -> None:
         raise RuntimeError("secret")
 
     async with api_served(tmp_path, plugins={"gate": PluginOf(authorize=broker_core_authorize)}) as served:
-        said = await served.ask(PATH)
+        with capture_logs() as logs:
+            said = await served.ask(PATH)
         assert (said.status, said.json["cause"]) == (502, "PLUGIN")
         assert "secret" not in said.body.decode()
+        assert "public/default" in [line.get("namespace") for line in logs], "for the operator alone"
 
 
 async def test_where_plugins_hide_topics_nothing_is_counted(tmp_path: Path) -> None:
