@@ -340,7 +340,8 @@ class KafkaCluster:
     async def coordinators(
         self, keys: Sequence[str], kind: int, identity: ClientIdentity | None = None
     ) -> dict[str, int]:
-        """The nodes that keep groups (``kind`` 0) or transactional ids (1), without those that no node keeps now.
+        """The nodes that keep groups (``kind`` 0) or transactional ids (1), -1 for those that none keeps now, without
+        those that the principal may not look for.
 
         Raises :exc:`~broker_core.client.ClientError`.
         """
@@ -466,5 +467,7 @@ async def _coordinators(connections: ClusterConnections, keys: Sequence[str], ki
     for body in asked:
         answer = await connection.ask(FIND_COORDINATOR, body)
         rows = answer.value["coordinators"] or [{**answer.value, "key": body.get("key")}]
-        found |= {row["key"]: row["node_id"] for row in rows if not row["error_code"]}
+        for row in rows:
+            if row["error_code"] in (ErrorCode.NONE, ErrorCode.COORDINATOR_NOT_AVAILABLE):
+                found[row["key"]] = -1 if row["error_code"] else row["node_id"]
     return found

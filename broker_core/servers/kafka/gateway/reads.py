@@ -7,13 +7,14 @@ node keeps goes to that node; log directories are asked for at the ports of node
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable
 from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from broker_core.client import ClientError
+from broker_core.client.kafka import Cluster
 from broker_core.servers.kafka.apis.offset_fetch import refused_offsets
 from broker_core.servers.kafka.gateway.hidden import (
     guarded,
@@ -23,6 +24,7 @@ from broker_core.servers.kafka.gateway.hidden import (
     without_hidden,
     without_hidden_resources,
 )
+from broker_core.servers.kafka.gateway.leaders import by_leader
 from broker_core.servers.kafka.gateway.passes import of_pass
 from broker_core.servers.kafka.gateway.relay import (
     Refused,
@@ -96,18 +98,27 @@ def _gone(refused: Refused, code: ErrorCode, call: KafkaCall) -> Fields:
     return refused(call, RowError(code, "The node does not answer."))
 
 
-def _merged(api: Api, array: str, key: str) -> AnswerLater:
-    """The joined answer of all nodes, at the listener's own port: an error if one of them has none."""
+def _merged(api: Api, array: str, key: str, keeper: str) -> AnswerLater:
+    """The joined answer of all nodes, at the listener's own port: an error if one of them has none.
+
+    The leaders of the partitions of the topic ``keeper`` keep the things: those of one without leader no node lists.
+    """
 
     async def answer(call: KafkaCall) -> Fields:
         if call.node.of_cluster is not None:
             return await ask(call, api)
         gone = {"error_code": ErrorCode.COORDINATOR_NOT_AVAILABLE, array: []}
+        cluster = front_of(call).cluster
+        body = {"topics": [{"name": keeper}], "allow_auto_topic_creation": False}
         try:
-            cluster = await front_of(call).cluster.refresh()
+            metadata = await cluster.request(ANY, METADATA, None, body)  # few clients may see this topic
         except ClientError as failed:
             return gone_or_refused(failed, call, lambda _: gone)
-        found = await beside(part_of(call, api, node, None, lambda _: gone) for node in cluster.nodes)
+        if any(part["leader_id"] < 0 for row in metadata["topics"] for part in row["partitions"]):
+            return gone
+        nodes = Cluster.of_metadata(metadata).nodes
+        await cluster.name(nodes)
+        found = await beside(part_of(call, api, node, None, lambda _: gone) for node in nodes)
         for each in found:
             if each["error_code"]:
                 return each | {array: []}
@@ -206,62 +217,6 @@ async def _offsets(call: KafkaCall) -> Fields:
     if call.version >= _SEVERAL:
         return await _offsets_of_groups(call)
     return await _offsets_of_group(call)
-
-
-def _by_leader(api: Api) -> AnswerLater:
-    """A handler of requests about partitions, for each of which its leader answers."""
-    gone = partial(_gone, partial(_refused, api), ErrorCode.NOT_LEADER_OR_FOLLOWER)
-
-    async def answer(call: KafkaCall) -> Fields:
-        topics = call.body["topics"]
-        if call.node.of_cluster is not None or not topics:
-            return await ask(call, api)
-        try:
-            leaders = await _leaders(call, [row["name"] for row in topics])
-        except ClientError as failed:
-            return gone_or_refused(failed, call, gone)
-        indexes = "partition_indexes" if api is DESCRIBE_PRODUCERS else "partitions"
-        nodes: dict[int | None, list[tuple[int, Fields]]] = {}
-        for place, row in enumerate(topics):
-            parts: dict[int | None, list[Any]] = {}
-            for each in row[indexes]:
-                number = each["partition_index"] if isinstance(each, dict) else each
-                parts.setdefault(leaders.get((row["name"], number)), []).append(each)
-            for node, some in parts.items() or [(None, [])]:
-                nodes.setdefault(node, []).append((place, {**row, indexes: some}))
-        # Any node has an error for a partition without leader.
-        found = await beside(
-            part_of(call, api, node, {**call.body, "topics": [row for _, row in some]}, gone)
-            for node, some in nodes.items()
-        )
-        answers: list[Sequence[Fields]] = [part["topics"] for part in found]
-        # A node has a row of producers for each one that names a topic, and one of offsets for each topic (4.3.1).
-        places = [place for some in nodes.values() for place, _ in some] if api is DESCRIBE_PRODUCERS else ()
-        raw = await joined(call, answers, lambda rows: places or rows.texts("name"))
-        if raw is not None and len(set(raw.names)) == len(raw.rows):
-            # A page has an order of its own.
-            return {"topics": raw.in_order(sorted(places), {}) if places and call.page is None else raw.rows}
-        every = list(chain.from_iterable(answers))
-        rows: dict[Any, Fields] = {}
-        for key, row in zip(places or [row["name"] for row in every], every, strict=False):
-            known = rows.setdefault(key, {**row, "partitions": []})
-            known["partitions"] = [*known["partitions"], *row["partitions"]]
-        return {"topics": [rows[key] for key in (sorted(rows) if places else rows)]}
-
-    return answer
-
-
-async def _leaders(call: KafkaCall, names: Iterable[str]) -> dict[tuple[str, int], int]:
-    """By partition the node that leads it now. Raises :exc:`~broker_core.client.ClientError`."""
-    body = {"topics": [{"name": name} for name in dict.fromkeys(names)], "allow_auto_topic_creation": False}
-    front = front_of(call)
-    value = await front.cluster.request(ANY, METADATA, None, body, front.identity(call.asker))
-    return {
-        (row["name"], part["partition_index"]): part["leader_id"]
-        for row in value["topics"]
-        for part in row["partitions"]
-        if part["leader_id"] >= 0
-    }
 
 
 async def _log_dirs(call: KafkaCall) -> Fields:
@@ -431,6 +386,10 @@ _of_coordinators: Final = by_coordinator(
     DESCRIBE_TRANSACTIONS,
     Kept("transactional_ids", "", "transaction_states", "transactional_id", 1),
 )
+_offsets_of_leaders, _producers = (
+    by_leader(api, partial(_gone, partial(_refused, api), ErrorCode.NOT_LEADER_OR_FOLLOWER))
+    for api in (LIST_OFFSETS, DESCRIBE_PRODUCERS)
+)
 
 _PAGED: Final = frozenset(
     {
@@ -467,18 +426,25 @@ def _of_decoded(later: AnswerLater) -> AnswerLater:
 
 
 READ_ROWS: Final = (
-    _row(LIST_GROUPS, of_pass(LIST_GROUPS, _merged(LIST_GROUPS, "groups", "group_id")), _OF_GROUPS),
+    _row(
+        LIST_GROUPS,
+        of_pass(LIST_GROUPS, _merged(LIST_GROUPS, "groups", "group_id", "__consumer_offsets")),
+        _OF_GROUPS,
+    ),
     _row(DESCRIBE_GROUPS, _groups, _OF_GROUPS),
     _row(CONSUMER_GROUP_DESCRIBE, _consumer_groups, _OF_GROUPS),
     _row(OFFSET_FETCH, without_hidden(OFFSET_FETCH, _offsets), _OF_GROUPS),
     _row(
         LIST_TRANSACTIONS,
-        of_pass(LIST_TRANSACTIONS, _merged(LIST_TRANSACTIONS, "transaction_states", "transactional_id")),
+        of_pass(
+            LIST_TRANSACTIONS,
+            _merged(LIST_TRANSACTIONS, "transaction_states", "transactional_id", "__transaction_state"),
+        ),
         _OF_TRANSACTIONS,
     ),
     _row(DESCRIBE_TRANSACTIONS, _transactions, _OF_TRANSACTIONS),
-    _row(LIST_OFFSETS, without_hidden(LIST_OFFSETS, _by_leader(LIST_OFFSETS))),
-    _row(DESCRIBE_PRODUCERS, without_hidden(DESCRIBE_PRODUCERS, _by_leader(DESCRIBE_PRODUCERS))),
+    _row(LIST_OFFSETS, without_hidden(LIST_OFFSETS, _offsets_of_leaders)),
+    _row(DESCRIBE_PRODUCERS, without_hidden(DESCRIBE_PRODUCERS, _producers)),
     _row(
         DESCRIBE_LOG_DIRS,
         without_hidden(DESCRIBE_LOG_DIRS, of_pass(DESCRIBE_LOG_DIRS, _log_dirs)),

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,22 +13,22 @@ from broker_core.wire.kafka import (
     DESCRIBE_CONFIGS,
     DESCRIBE_GROUPS,
     DESCRIBE_LOG_DIRS,
-    DESCRIBE_PRODUCERS,
     FIND_COORDINATOR,
     LEAVE_GROUP,
     LIST_GROUPS,
     LIST_OFFSETS,
     LIST_PARTITION_REASSIGNMENTS,
+    LIST_TRANSACTIONS,
     METADATA,
     OFFSET_COMMIT,
     OFFSET_DELETE,
     OFFSET_FETCH,
     Fields,
 )
-from tests.support.kafka_gateway import Cluster, address_of, gateway
+from tests.support.kafka_gateway import Cluster, gateway
 from tests.support.kafka_serving import RawKafkaClient, ask_once, raw_client
-from tests.support.ports import free_ports
-from tests.support.scripted_kafka import Asked, Handler, ScriptedKafka, metadata_of
+from tests.support.scripted_kafka import Asked, ScriptedKafka, metadata_of
+from tests.support.two_kafka_nodes import KEPT
 
 
 async def test_configs_are_those_of_the_cluster(through: AdminClient, cluster: Cluster) -> None:
@@ -47,128 +45,6 @@ async def test_groups_are_those_of_all_nodes(through: AdminClient, cluster: Clus
 
 #: A cursor of directories that cannot be.
 _BEHIND: Fields = {"topic_name": "a", "partition_index": -1, "log_dir": ""}
-#: By group, topic and broker the node that has them.
-KEPT: Mapping[str, int] = {"a": 1, "b": 2, "c": 1, "d": 2, "1": 1, "2": 2}
-
-
-def _handlers(nodes: list[ScriptedKafka], groups: Mapping[int, list[str]]) -> dict[Any, Handler]:
-    """Of the node that a handler is for, the last one that was made."""
-    number = len(nodes)
-
-    def metadata(asked: Asked) -> Fields:
-        rows = [
-            {"name": row["name"], "partitions": [{"partition_index": 0, "leader_id": KEPT[row["name"]]}]}
-            for row in asked.value["topics"] or ()
-        ]
-        return metadata_of(*nodes, topics=rows)
-
-    def coordinators(asked: Asked) -> Fields:
-        keys = asked.value["coordinator_keys"]
-        return {"coordinators": [{"key": key, "node_id": KEPT[key]} for key in keys]}
-
-    def described(asked: Asked) -> Fields:
-        assert {KEPT[name] for name in asked.value["groups"]} == {number}
-        return {"groups": [{"group_id": name, "group_state": "Stable"} for name in asked.value["groups"]]}
-
-    def configs(asked: Asked) -> Fields:
-        rows = [
-            {key: row[key] for key in ("resource_type", "resource_name")} for row in asked.value["resources"]
-        ]
-        known = {str(number), f"+{number}"}
-        assert {row["resource_name"] for row in rows if row["resource_type"] == 4}.isdisjoint(
-            KEPT.keys() - known
-        )
-        return {
-            "results": [
-                {
-                    **row,
-                    "error_message": f"{number}",
-                    "error_code": 42
-                    if row["resource_type"] == 4 and row["resource_name"] not in known
-                    else 0,
-                }
-                for row in reversed(rows)
-            ]
-        }
-
-    def offsets(asked: Asked) -> Fields:
-        assert {KEPT[row["name"]] for row in asked.value["topics"] if row["partitions"]} <= {number}
-        return {
-            "topics": [
-                {
-                    "name": row["name"],
-                    "partitions": [{"partition_index": 0, "offset": number} for _ in row["partitions"]],
-                }
-                for row in asked.value["topics"]
-            ]
-        }
-
-    def producers(asked: Asked) -> Fields:
-        return {
-            "topics": [
-                {
-                    "name": row["name"],
-                    "partitions": [{"partition_index": each} for each in row["partition_indexes"]],
-                }
-                for row in asked.value["topics"]
-            ]
-        }
-
-    return {
-        DESCRIBE_PRODUCERS: producers,
-        METADATA: metadata,
-        FIND_COORDINATOR: coordinators,
-        LIST_GROUPS: lambda _: {"groups": [{"group_id": name} for name in groups[number]]},
-        **dict.fromkeys(
-            (
-                CREATE_ACLS,
-                DELETE_GROUPS,
-                DESCRIBE_ACLS,
-                DESCRIBE_LOG_DIRS,
-                LEAVE_GROUP,
-                LIST_PARTITION_REASSIGNMENTS,
-                OFFSET_COMMIT,
-                OFFSET_DELETE,
-                OFFSET_FETCH,
-            ),
-            lambda _: {},
-        ),
-        DESCRIBE_GROUPS: described,
-        DESCRIBE_CONFIGS: configs,
-        LIST_OFFSETS: offsets,
-    }
-
-
-@pytest.fixture
-async def groups() -> dict[int, list[str]]:
-    """The groups that each node lists."""
-    return {1: ["a", "c"], 2: ["b", "d"]}
-
-
-@pytest.fixture
-async def nodes() -> list[ScriptedKafka]:
-    """The nodes of the cluster."""
-    return []
-
-
-@pytest.fixture
-async def two_nodes(
-    tmp_path: Path, groups: dict[int, list[str]], nodes: list[ScriptedKafka]
-) -> AsyncIterator[RawKafkaClient]:
-    """A client of the port that is no node's, before a cluster of two nodes."""
-    for number in (1, 2):
-        node = ScriptedKafka(node_id=number)
-        nodes.append(node)
-        node.handlers |= _handlers(nodes, groups)
-    first = min(free_ports(3))
-    async with (
-        nodes[0],
-        nodes[1],
-        gateway(tmp_path, nodes[0].address, ports=f"{first}-{first + 3}") as front,
-    ):
-        host, _, port = address_of(front).rpartition(":")
-        async with raw_client((host, int(port))) as client:
-            yield client
 
 
 async def test_what_nodes_answer_is_joined_in_the_order_asked(two_nodes: RawKafkaClient) -> None:
@@ -251,25 +127,53 @@ async def test_a_node_that_is_gone_makes_its_part_an_error(
     assert (await two_nodes.ask(LIST_GROUPS, 5, page))["error_code"] == 15
 
 
+@pytest.mark.parametrize("page", [{}, {"response_pagination_limit": 100}])
+async def test_of_what_no_node_keeps_an_answer_is_an_error_and_never_a_part(
+    two_nodes: RawKafkaClient, nodes: list[ScriptedKafka], page: Fields
+) -> None:
+    """A node is gone, and the cluster has given it up: the others list no error, and nothing of it."""
+    lost = {"__transaction_state": [1]}
+
+    def metadata(asked: Asked) -> Fields:
+        rows = [
+            {"name": name, "partitions": [{"partition_index": 0, "leader_id": each} for each in leaders]}
+            for name, leaders in lost.items()
+            if name in {row["name"] for row in asked.value["topics"] or ()}
+        ]
+        return metadata_of(nodes[0], topics=rows)
+
+    def coordinators(asked: Asked) -> Fields:
+        rows = [{"key": key, "node_id": KEPT[key]} for key in asked.value["coordinator_keys"]]
+        return {"coordinators": [row if row["node_id"] == 1 else {**row, "error_code": 15} for row in rows]}
+
+    transactions = {"transaction_states": [{"transactional_id": "a"}]}
+    nodes[0].handlers |= {METADATA: metadata, FIND_COORDINATOR: coordinators}
+    nodes[0].handlers[LIST_TRANSACTIONS] = lambda _: transactions
+    await nodes[1].stop()
+
+    async def outcomes() -> list[tuple[int, int]]:
+        groups = await two_nodes.ask(LIST_GROUPS, 5, page)
+        found = await two_nodes.ask(LIST_TRANSACTIONS, 1, page)
+        return [
+            (groups["error_code"], len(groups["groups"])),
+            (found["error_code"], len(found["transaction_states"])),
+        ]
+
+    assert await outcomes() == [(0, 2), (0, 1)]
+    lost["__consumer_offsets"] = [1, -1]
+    assert await outcomes() == [(15, 0), (0, 1)]
+    lost["__transaction_state"] = [-1]
+    assert await outcomes() == [(15, 0), (15, 0)]
+    found = await two_nodes.ask(DESCRIBE_GROUPS, 6, {"groups": ["a", "b"], **page})
+    assert _codes(found["groups"]) == [0, 15]
+    groups = {"groups": [{"group_id": name, "topics": None} for name in "b"], **page}
+    assert _codes((await two_nodes.ask(OFFSET_FETCH, 8, groups))["groups"]) == [15]
+    found = await two_nodes.ask(OFFSET_FETCH, 7, {"group_id": "b", "topics": None, **page})
+    assert (found["error_code"], found["topics"]) == (15, [])
+
+
 def _codes(rows: list[Fields]) -> list[int]:
     return [row["error_code"] for row in rows]
-
-
-@pytest.mark.parametrize("page", [{}, {"response_pagination_limit": 100}])
-async def test_a_topic_that_is_named_twice_has_the_rows_that_a_node_gives_it(
-    two_nodes: RawKafkaClient, page: Fields
-) -> None:
-    """As 4.3.1: of offsets one row, and of producers as many as name it; a page has them by name."""
-    names = ["b", "a", "b", "c"]
-    rows = [{"name": name, "partition_indexes": [0, 1]} for name in names]
-    producers = (await two_nodes.ask(DESCRIBE_PRODUCERS, 0, {"topics": rows, **page}))["topics"]
-    assert [row["name"] for row in producers] == (sorted(names) if page else names)
-    indexes = [sorted(each["partition_index"] for each in row["partitions"]) for row in producers]
-    assert indexes == [[0, 1]] * 4
-    one = [{"partition_index": 0, "timestamp": -1}]
-    topics = [{"name": name, "partitions": one} for name in names]
-    offsets = (await two_nodes.ask(LIST_OFFSETS, 8, {"topics": topics, **page}))["topics"]
-    assert sorted(row["name"] for row in offsets) == ["a", "b", "c"]
 
 
 async def test_old_versions_have_the_denial_of_a_group_in_each_partition(
