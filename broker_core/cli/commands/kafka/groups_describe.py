@@ -68,10 +68,11 @@ async def describe_groups(
 
 async def _described(client: AdminClient, groups: list[str]) -> Results[str, GroupDescription]:
     """Descriptions by the classic protocol, and of other groups by the consumer protocol (KIP-848)."""
-    from broker_core.client.kafka import Results, UnsupportedVersionException
+    from broker_core.client.kafka import KafkaException, Results, UnsupportedVersionException
 
     classic = await client.describe_groups(groups)
-    others = [group for group, row in classic.rows() if isinstance(row, Exception)]
+    # A coordinator that is gone is gone for both.
+    others = [group for group, row in classic.rows() if isinstance(row, KafkaException) and not row.retriable]
     if not others:
         return classic
     try:

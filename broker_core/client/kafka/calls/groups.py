@@ -23,9 +23,9 @@ from broker_core.client.kafka.groups import (
     TransactionDescription,
     TransactionListing,
 )
-from broker_core.client.kafka.kafka_errors import kafka_error
+from broker_core.client.kafka.kafka_errors import kafka_error, may_pass
 from broker_core.client.kafka.pages import Page, Pager
-from broker_core.client.kafka.results import Results
+from broker_core.client.kafka.results import PagedBy, Results
 from broker_core.wire.kafka import (
     CONSUMER_GROUP_DESCRIBE,
     DESCRIBE_GROUPS,
@@ -218,24 +218,47 @@ async def _by_coordinator(
     *,
     most: int | None = None,
 ) -> AsyncIterator[Results[str, V]]:
-    """The descriptions by key, page after page; a key may go on with the next page."""
+    """The descriptions by key, page after page; a key may go on with the next page.
+
+    A key whose node does not answer in time, or does not keep it any more, has that error, beside the others.
+    """
+
+    def page_of(answer: Fields, paged_by: PagedBy) -> Results[str, V]:
+        rows: dict[str, V | ClientError] = {
+            row[key]: kafka_error(row["error_code"], row.get("error_message")) or described(row)
+            for row in answer[array]
+        }
+        return Results(rows, paged_by)
+
     every = list(dict.fromkeys(keys))
     by_node, failed = await coordinators(pager.asking(), kind, every) if every else ({}, {})
     for part in pager.parts(failed):
         yield Results({each: failed[each] for each in part}, "client")
     for node_id, some in by_node.items():
         for part in pager.parts(some):
-            async for value, paged_by in pager.answers(
-                api,
-                asked(part),
-                at_node(node_id),
-                cut=True,
-                least=_SEVERAL if api is OFFSET_FETCH else 0,
-                most=most,
-                check=lambda answer: check_coordinator(answer[array]),
-            ):
-                rows: dict[str, V | ClientError] = {
-                    row[key]: kafka_error(row["error_code"], row.get("error_message")) or described(row)
-                    for row in value[array]
-                }
-                yield Results(rows, paged_by)
+            left, last = dict.fromkeys(part), None
+
+            def check(answer: Fields) -> None:
+                nonlocal last
+                last = answer
+                check_coordinator(answer[array])
+
+            try:
+                async for value, paged_by in pager.answers(
+                    api,
+                    asked(part),
+                    at_node(node_id),
+                    cut=True,
+                    least=_SEVERAL if api is OFFSET_FETCH else 0,
+                    most=most,
+                    check=check,
+                ):
+                    last = None
+                    for row in value[array][:-1]:  # the last one may go on
+                        left.pop(row[key], None)
+                    yield page_of(value, paged_by)
+            except ClientError as error:
+                if not may_pass(error):
+                    raise
+                rows = page_of(last, "client") if last else Results(dict.fromkeys(left, error), "client")
+                yield rows

@@ -72,31 +72,40 @@ def check_coordinator(rows: Iterable[Fields]) -> None:
 async def coordinators(
     asking: Asking, kind: int, keys: Iterable[str]
 ) -> tuple[dict[int, list[str]], dict[str, ClientError]]:
-    """The keys by the node that is their coordinator, and the keys without one. If there is one node, no question is
-    needed.
+    """The keys by the node that is their coordinator, and the keys without one, even after some time. If there is one
+    node, no question is needed.
     """
     wanted = list(keys)
+    found: dict[int, list[str]] = {}
+    failed: dict[str, ClientError] = {}
 
-    async def ask() -> tuple[dict[int, list[str]], dict[str, ClientError]]:
+    async def ask() -> None:
+        found.clear()
+        failed.clear()
         nodes = (await asking.cluster.cluster()).nodes
         if len(nodes) == 1:
-            return {next(iter(nodes)): wanted}, {}
-        found: dict[int, list[str]] = {}
-        failed: dict[str, ClientError] = {}
+            found[next(iter(nodes))] = wanted
+            return
+        answered: list[Fields] = []
         for low in range(0, len(wanted), _MOST):
             connection = await asking.cluster.any_node()
             request = {"key_type": kind, "coordinator_keys": wanted[low : low + _MOST]}
             rows = (await connection.ask(FIND_COORDINATOR, request, least=_SEVERAL)).value["coordinators"]
-            check_coordinator(rows)
+            answered += rows
             for row in rows:
                 error = kafka_error(row["error_code"], row["error_message"])
                 if error is None:
                     found.setdefault(row["node_id"], []).append(row["key"])
                 else:
                     failed[row["key"]] = error
-        return found, failed
+        check_coordinator(answered)
 
-    return await asking.until_answered(ask)
+    try:
+        await asking.until_answered(ask)
+    except ClientError:
+        if len(failed) + sum(map(len, found.values())) < len(wanted):
+            raise
+    return found, failed
 
 
 async def leaders(
