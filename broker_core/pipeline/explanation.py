@@ -61,7 +61,7 @@ async def explain(pipeline: Pipeline, request: ListingRequest, *, names: int = 0
     selects otherwise than it seems, a false claim of a plugin, and a former answer, taken or kept, in place of a
     failure.
     """
-    trace = Trace()
+    trace = Trace(explains=True)
     started = time.perf_counter()
     report: dict[str, Any] = {
         "namespace": str(request.namespace),

@@ -108,6 +108,8 @@ class Trace:
 
     #: When the request came, as of :func:`time.perf_counter`.
     began: float = field(default_factory=time.perf_counter)
+    #: Whether somebody asks how the answer comes about, in place of the client.
+    explains: bool = False
     #: Seconds for which it waited for permits.
     waited: float = 0.0
 

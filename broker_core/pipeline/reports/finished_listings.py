@@ -123,7 +123,8 @@ class FinishedListings:
         properties = (
             {key: value for key, value in request.properties.items() if key in keys} if keys else _NONE
         )
-        self._count(request.asker, request, properties, seconds)
+        if trace is None or not trace.explains:
+            self._count(request.asker, request, properties, seconds)
         if self._dispatcher.has_observers:
             event = ListingOutcome(
                 outcome,

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from broker_core import ListingRequest, TopicListingResult
 from broker_core.access import Asker
 from broker_core.errors import InvalidListing, ListingFailed
-from broker_core.pipeline import Answer, PipelineOptions
+from broker_core.pipeline import Answer, PipelineOptions, explain
 from broker_core.settings import PatternsSettings
 from tests.support.eventually import eventually
 from tests.support.memory_lister import MemoryLister
@@ -32,7 +32,7 @@ async def test_an_error_of_this_package_is_told_and_any_other_is_not() -> None:
         assert [event["event"] for event in logs] == ["listing failed"]
 
 
-async def test_questions_are_counted_by_what_selects_and_those_of_browsers_are_not() -> None:
+async def test_questions_are_counted_by_what_selects_and_those_of_browsers_and_explanations_are_not() -> None:
     options = PipelineOptions(selecting_keys=frozenset({"region"}))
     async with made(MemoryLister(FEW), options=options) as m:
         chromium = Asker(client_version="Mozilla/5.0 (X11; Linux x86_64)", transport="http")
@@ -42,6 +42,7 @@ async def test_questions_are_counted_by_what_selects_and_those_of_browsers_are_n
             )
             assert answer is not None
             answer.release()
+        await explain(m.pipeline, request(pattern="t/n/.*", properties={"region": "explained"}))
         asked = m.pipeline.questions.most_asked()
         assert [(each.topics_pattern, each.properties, each.count) for each in asked] == [
             ("t/n/.*", (("region", "eu"),), 2),
