@@ -18,7 +18,7 @@ declare global {
     event: (name: string, data: string, id: string) => void;
   }
   type Api = PageApi;
-  /** Where the page is: `path` is what follows the screen, decoded. */
+  /** Where the page is, after `#` in the address: it stays in a link, and reaches no log of a server. `path` is what follows the screen, decoded. */
   interface Place {
     screen: string;
     path: string[];
@@ -31,7 +31,7 @@ declare global {
     me: any;
     /** Raised when somebody signs in or the server comes back: everything is asked again. */
     epoch: number;
-    /** Shows a line for some seconds, and tells it to screen readers; one with a link until another place is opened. */
+    /** Shows a line for some seconds, and tells it to screen readers; one with a link for longer, or until another place or a dialog is opened. */
     say: (text: string, href?: string) => void;
     said: { text: string; href: string };
     /** Opens the dialog in which a topic is made, or this one is changed, with what is given. */
@@ -97,7 +97,8 @@ declare global {
     type params = (values: Values) => URLSearchParams;
     /** `replace`: without a step for the button Back. */
     type go = (to: string, options?: { replace?: boolean }) => void;
-    /** The only place where addresses of requests are made: `path` is below `/v1/`; with a slash before it, below the root of the server. */
+    /** The only place where addresses of requests are made: `path` is below `/v1/`; with a slash before it, below the root of the server.
+     *  What the browser, or a proxy that decodes it, reads as another address is not asked: `..` leaves the prefix of the server, with its credentials. */
     type address = (path: string, query?: Values) => URL;
     type request = (method: string, path: string, options?: RequestOf) => Promise<Response>;
     /** With parameters of the address, or with a body. */
@@ -127,6 +128,12 @@ declare global {
     type inNamespace = (namespace: string, name: string) => string;
     /** A text whose controls and the like are as `how` writes them. */
     type unseen = (text: string, how: (each: string) => string) => string;
+    /** For a shell; a terminal may run what is not escaped. */
+    type quoted = text;
+    /** Without characters of control and direction, by which a name shows as another one; letters from right to left stay. */
+    type plain = text;
+    /** What marks a control for which this right is missing. */
+    type barred = (needs: string | false | undefined) => Values | string | false | undefined;
     type download = (name: string, chunks: string[], type: string) => void;
     type questionOf = (place: Place) => Question;
     type queryOf = (question: Question, more?: Values) => URLSearchParams;
@@ -148,9 +155,11 @@ declare global {
     type isRefused = (error: ApiError | null | undefined) => any;
     /** What is asked for a typed text, and where it begins in it: names are matched with `tenant/namespace/` before them. */
     type fullPattern = (typed: string, namespace: string) => { full: string; shift: number };
-    /** A function from the full name of a topic to its marked parts: beginning, end and whether it is captured. */
+    /** A function from the full name of a topic to its marked parts: beginning, end and whether it is captured.
+     *  RE2 decides on the server what matches: whatever is doubtful here has no colour. */
     type marker = (full: string) => (name: string) => [number, number, boolean][];
   }
+  /** A list of any length: what is seen of it is fetched and drawn. */
   interface RowsOf {
     /** Of the list, for screen readers. */
     label: string;

@@ -74,6 +74,20 @@ def test_from_a_namespace_to_why_by_keyboard_alone(page_of: Open, served: Served
     keyboard.press("Escape")
     page.see("Which topic?")
     page.holds("document.activeElement.textContent === 'public/default'")
+    # Where what had it goes, the focus goes to the heading around it.
+    for place, button in {
+        "topics/public/default?as=1&role=bob": "As myself",
+        "topics/public/default?p=x%3D1": "Take x away",
+    }.items():
+        page.go(place)
+        page.page.get_by_role("button", name=button).press("Enter")
+        page.holds("location.hash === '#/topics/public/default'")
+        page.holds("document.activeElement.tagName === 'H1'")
+    page.page.get_by_role("button", name="Keep, copy, export").focus()
+    keyboard.press("?")
+    page.see("What RE2 refuses")
+    keyboard.press("Escape")
+    page.holds("document.activeElement.textContent === 'Keep, copy, export'")
     page.go("help")
     page.page.get_by_label("Keys of one character").uncheck()
     page.page.reload()
@@ -256,7 +270,10 @@ def test_what_a_new_user_asks(page_of: Open, served: Served) -> None:
     dialog.get_by_role("button", name="Change the topic").click()
     page.see("orders-77 is listed for you")
     page.holds("document.activeElement.tagName === 'H1'")
-    page.page.get_by_role("status").get_by_role("link", name="Look at it").wait_for()
+    said = page.page.get_by_role("status").get_by_role("link", name="Look at it")
+    said.wait_for()
+    page.page.keyboard.press("Escape")
+    said.wait_for(state="detached")
     page.page.get_by_role("link", name="Look at the topic").click()
     why = page.page.get_by_role("link", name="Is it listed, and why?")
     assert why.get_attribute("href") == "#/why/public/default?p=region%3Deu&topic=orders-77"
@@ -335,8 +352,11 @@ def test_what_a_question_may_have_meant_instead(page_of: Open, served: Served) -
     page.page.get_by_role("link", name="Ask in other/ns").wait_for()
     page.page.get_by_label("Pattern of names", exact=True).fill(".*orders.*")
     page.page.get_by_label("Property region").fill("EU")
+    page.see("No topic that matches without it (40 names) has region=EU, but: eu us")
     page.page.locator(".empty").get_by_role("link", name="eu").click()
     page.see(re.compile("^39 names"))
+    page.page.get_by_label("Pattern of names", exact=True).fill("nothing.*")
+    page.see("Without region=eu no topic matches either.")
 
 
 def test_a_list_comes_back_as_it_was_left(page_of: Open, served: Served) -> None:
@@ -509,6 +529,7 @@ def test_live_shows_what_comes_and_goes(page_of: Open, served: Served) -> None:
     assert row.get_attribute("href") == "#/topic/public/default/new-1?q=new-.*"
     page.page.get_by_role("button", name="Clear").click()
     page.see("0 came, 0 went")
+    page.holds("document.activeElement.tagName === 'H1'")  # since the button has nothing more to clear
     # Many changes are one drawing: here no frame comes until all of them have.
     page.page.evaluate(
         "() => { window.frames_ = []; window.requestAnimationFrame = (draw) => frames_.push(draw); }"
@@ -596,7 +617,9 @@ def test_a_topic_is_changed_and_deleted(page_of: Open, served: Served) -> None:
         "constructor: none → ap",
     ]
     page.holds("document.activeElement.textContent === 'Change…'")
+    page.see("spare is changed")
     page.page.get_by_role("button", name="Delete…").click()
+    page.page.get_by_text("spare is changed").wait_for(state="detached")  # nor in the dialog
     delete = page.page.get_by_role("button", name="Delete the topic")
     assert delete.is_disabled()
     page.page.get_by_label("to delete it").fill("spare")
@@ -611,7 +634,12 @@ def test_a_topic_is_changed_and_deleted(page_of: Open, served: Served) -> None:
     dialog.get_by_role("button", name="Make the topic").click()
     page.see("Made again")
     page.see("Full name")
+    page.holds("document.activeElement.tagName === 'H1'")
+    page.page.get_by_role("button", name="Delete…").click()
+    page.page.get_by_label("to delete it").fill("spare")
     deleted(page, "spare")
+    page.page.keyboard.press("Enter")
+    page.see("Somebody deleted spare meanwhile")
 
 
 def test_a_topic_is_made_and_the_question_stays(page_of: Open, served: Served) -> None:
@@ -744,8 +772,12 @@ def test_signing_in(page_of: Open, guarded: Served) -> None:
     )
     assert ["Why not?", "You lack the right admin"] in barred
     assert ["Server", "You lack the right monitor"] in barred
+    assert ["Held listings", "You lack the right admin"] in barred
     page.page.keyboard.press("Control+k")
     page.see("Topics of public/default")
+    marked = page.page.locator("[role=option][title]").all_text_contents()
+    assert {"Server", "Held listings", "Why not? in public/default"} <= set(marked)
+    assert "Topics of public/default" not in marked
     assert page.page.get_by_role("option", name="Make a topic").count() == 0
     assert "secret" not in page.page.url
     assert (
@@ -788,6 +820,11 @@ _ROWS_ARE_DRAWN: Final = """(() => {
 })()"""
 
 
+def _as_shown(name: str) -> str:
+    """A name whose characters of control and direction are escaped, which would show another one."""
+    return name.replace("\u202e", "\\u{202e}").replace("\u200b", "\\u{200b}")
+
+
 def test_names_of_hostile_clients_are_text(page_of: Open, hostile: Served) -> None:
     names = HOSTILE_NAMES
     page = page_of(hostile, "topics/public/hostile")
@@ -806,13 +843,15 @@ def test_names_of_hostile_clients_are_text(page_of: Open, hostile: Served) -> No
         if len(seen) == len(names):
             break
         page.page.locator(".scroller").evaluate("(box) => { box.scrollTop += box.clientHeight - 30; }")
-    assert set(seen) == {name.removeprefix("persistent://public/hostile/") for name in listed} == set(names)
+    assert {name.removeprefix("persistent://public/hostile/") for name in listed} == set(names)
+    assert set(seen) == set(map(_as_shown, names))
     assert (
         page.page.evaluate("[...document.querySelectorAll('script, img, iframe, object')].length") == before
     )
     for name in names[: len(HOSTILE)]:
-        page.page.evaluate("(place) => { location.hash = place; }", seen[name])
-        page.holds(f"document.querySelector('h1').textContent === {json.dumps(name)}")
+        shown = _as_shown(name)
+        page.page.evaluate("(place) => { location.hash = place; }", seen[shown])
+        page.holds(f"document.querySelector('h1').textContent === {json.dumps(shown)}")
         page.see("Full name")
     assert not page.axe()
     page.go("topics/public/hostile")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import time
 from base64 import b64encode
@@ -80,6 +81,10 @@ def test_what_was_shown_goes_with_the_one_who_signs_out(page_of: Open, guarded: 
     page.go("namespaces")
     page.see("You may not see the topics of any namespace")
     assert "Make the first one" not in page.page.inner_text("main")
+    page.go("topic/public/default/orders-7")
+    page.see("You may not see this topic")
+    page.settled()
+    assert page.page.get_by_role("alert").count() == 1
 
 
 def test_a_token_that_no_header_can_have(
@@ -89,6 +94,7 @@ def test_a_token_that_no_header_can_have(
     claims = {"sub": "chief", "exp": int(time.time()) + 3600}
     given = token(claims, key=SECRET, by="HS256").decode()
     guard: dict[str, Any] = {
+        "http": {"listen": "127.0.0.1:0"},
         "authentication": {"methods": ["token"], "token": key},
         "authorization": {"super_roles": ["chief"]},
     }
@@ -108,9 +114,23 @@ def test_a_token_that_no_header_can_have(
     field.fill(f" {given} ")
     field.press("Enter")
     dialog.wait_for(state="hidden")
+    page.go("screen/watchers")
+    page.see("A setting refuses it to everybody.")
+    page.see("set questions = true in the table [http] of the settings")
+    page.go("namespaces")
     page.see("1 namespace")
+    # The clock of the page is ahead of the server's: that the token ended, the server says by a request without it.
+    page.page.route(
+        "**/v1/**",
+        lambda route: route.continue_(
+            headers={name: each for name, each in route.request.headers.items() if name != "authorization"}
+        ),
+    )
     with page.page.expect_request("**/v1/namespaces*"):  # when the token ends
         page.page.clock.fast_forward(3_601_000)
+    page.see(re.compile("^Your sign-in ended at "))
+    page.see("60 names")
+    page.see("As it was at")
 
 
 def test_finding_by_many_words(page_of: Open, served: Served) -> None:

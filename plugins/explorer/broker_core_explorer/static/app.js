@@ -1,6 +1,6 @@
-// The page: who asks, the screen of its place; the list of namespaces, and help.
-import { Api, PageContext, ROOT, ago, counted, date, go, html, isSeen, link, linkIn, may, number, render, time, unchangeable, useAsk, useCallback, useEffect, useErrorBoundary, useEvent, useGet, useId, useLayoutEffect, useMemo, usePage, usePlace, useRef, useState } from './page.js';
-import { Answer, Command, Dialog, Empty, Facts, Failure, Field, Rows, Said, Table, TextInput, Title, Way } from './parts.js';
+// The page, the list of namespaces, and help.
+import { Api, PageContext, ROOT, ago, clockTime, counted, date, go, html, isSeen, link, linkIn, may, number, plain, render, time, unchangeable, useAsk, useCallback, useEffect, useErrorBoundary, useEvent, useGet, useId, useLayoutEffect, useMemo, usePage, usePlace, useRef, useState } from './page.js';
+import { Answer, Command, Dialog, Empty, Facts, Failure, Field, Rows, Said, Table, TextInput, Title, Way, barred } from './parts.js';
 import { commandOf, questionOf, save, savedQuestions, stored } from './question.js';
 import { Edit, Topic, Topics, Why } from './screens/topics.js';
 import { Live, PluginScreen, Plugins, Server } from './screens/server.js';
@@ -47,7 +47,7 @@ function App() {
   const say = useCallback((text, href = '') => {
     clearTimeout(saying.current);
     setSaid({ text, href });
-    if (!href) saying.current = setTimeout(() => setSaid(SILENT), 6000); // a link waits for whoever follows it
+    saying.current = setTimeout(() => setSaid(SILENT), href ? 20_000 : 6000);
   }, []);
   useEffect(() => {
     // More of them come when the dialog is closed.
@@ -108,7 +108,7 @@ function Shell({ first, renew, dismiss, place, away, signing, sign, again }) {
   }, [theme]);
   const before = useRef(first ? '' : 'another asker');
   useEffect(() => {
-    document.title = title ? `${title} · broker-core` : 'broker-core';
+    document.title = plain(title ? `${title} · broker-core` : 'broker-core');
   }, [title]);
   useLayoutEffect(() => {
     // The heading has the focus, as of a new page; before a key is pressed.
@@ -129,7 +129,6 @@ function Shell({ first, renew, dismiss, place, away, signing, sign, again }) {
     return () => clearTimeout(timer);
   }, [seen?.until]);
   const led = useRef(0);
-  const help = useRef(false);
   useEvent(window, 'keydown', (event) => {
     const { key, ctrlKey, metaKey, altKey, target } = event;
     if ((ctrlKey || metaKey) && key.toLowerCase() === 'k') {
@@ -137,6 +136,7 @@ function Shell({ first, renew, dismiss, place, away, signing, sign, again }) {
       setOpen('palette');
       return;
     }
+    if (key === 'Escape') say('');
     if (target.matches?.('main [data-search]')) {
       if (key === 'Escape') {
         target.value = '';
@@ -150,7 +150,6 @@ function Shell({ first, renew, dismiss, place, away, signing, sign, again }) {
         else list?.focus();
       }
     }
-    if (key === 'Escape' && help.current && /^#.help/.test(location.hash)) history.back();
     if (!lone || ctrlKey || metaKey || altKey || target.closest('input, textarea, select, dialog')) return;
     const letter = { n: 'namespaces', p: 'plugins', s: 'server' }[key];
     if (key === '/') {
@@ -160,10 +159,7 @@ function Shell({ first, renew, dismiss, place, away, signing, sign, again }) {
         search.focus();
         search.select();
       }
-    } else if (key === '?') {
-      help.current = true;
-      go('#/help');
-    }
+    } else if (key === '?') setOpen('help');
     else if (key === 'r') again();
     else if (key === 'g') led.current = performance.now();
     else if (letter && performance.now() - led.current < 1500) go(`#/${letter}`);
@@ -171,11 +167,11 @@ function Shell({ first, renew, dismiss, place, away, signing, sign, again }) {
 
   const nav = [
     { to: 'namespaces', text: 'Namespaces' }, ...['Plugins', 'Server'].map((text) => ({ to: text.toLowerCase(), text, needs: !may(seen, 'monitor', 'everywhere') && 'monitor' })),
-    ...screens.map((each) => ({ to: `screen/${each.id}`, text: each.title, needs: !each.allowed && each.needs })), { to: 'help', text: 'Help' },
+    ...screens.map((each) => ({ to: `screen/${each.id}`, text: each.title, needs: each.id === 'held' ? !may(seen, 'admin', 'somewhere') && 'admin' : !each.allowed && each.needs })), { to: 'help', text: 'Help' },
   ];
   const commands = [
-    ...nav.map(({ to, text }) => ({ text, run: () => go(`#/${to}`) })),
-    ...(namespace ? [['topics', 'Topics of'], ['why', 'Why not? in'], ['live', 'Live in']].map(([to, text]) => ({ text: `${text} ${namespace}`, run: () => go(linkIn(to, namespace)) })) : []),
+    ...nav.map(({ to, text, needs }) => ({ text, needs, run: () => go(`#/${to}`) })),
+    ...(namespace ? [['topics', 'Topics of'], ['why', 'Why not? in', may(seen, 'admin') ? '' : 'admin'], ['live', 'Live in']].map(([to, text, needs]) => ({ needs, text: `${text} ${namespace}`, run: () => go(linkIn(to, namespace)) })) : []),
     ...(namespace && !unchangeable(seen) ? [{ text: `Make a topic in ${namespace}`, run: () => edit() }] : []),
     ...THEMES.map((each) => ({ text: `Colours: ${each}`, run: () => setTheme(each) })),
     ...(seen?.authentication.length === 0 ? [] : [{ text: api.signedIn ? 'Sign out' : 'Sign in', run: () => (api.signedIn ? signOut() : sign({})) }]),
@@ -211,8 +207,9 @@ function Shell({ first, renew, dismiss, place, away, signing, sign, again }) {
     <//></main>
     <${Said} />
     ${open === 'palette' && html`<${Palette} commands=${commands} close=${() => setOpen('')} />`}
+    ${open === 'help' && html`<${Dialog} title="Help" close=${() => setOpen('')} wide><${HelpOf} /><//>`}
     ${edited && html`<${Guard}><${Edit} ...${edited} question=${question} close=${() => setEdited(null)} /><//>`}
-    ${signing && html`<${SignIn} why=${signing} me=${seen} close=${dismiss} done=${(role) => {
+    ${signing && html`<${SignIn} why=${signing} me=${seen} until=${me.data?.until} close=${dismiss} done=${(role) => {
       sign(null);
       (me.data?.role === role ? again : renew)();
     }} />`}
@@ -253,7 +250,7 @@ function Palette({ commands, close }) {
         setActive(0);
       }} />
     <ul id=${list} role="listbox" aria-label="What there is" class="options">${found.slice(0, 30).map((each, at) => html`<li key=${each.text} id=${`${list}-${at}`} role="option"
-      aria-selected=${at === index} onClick=${() => run(at)} onPointerMove=${() => setActive(at)}><bdi>${each.text}</bdi></li>`)}</ul>
+      aria-selected=${at === index} ...${barred(each.needs)} onClick=${() => run(at)} onPointerMove=${() => setActive(at)}><bdi>${each.text}</bdi></li>`)}</ul>
     <p class="muted" role="status">${found.length ? '' : 'Nothing has this in its name.'}</p>
   <//>`;
 }
@@ -284,12 +281,13 @@ function WhoAmI({ me, refused, open, set, signIn, signOut }) {
     <//>`}`;
 }
 
-function SignIn({ why, me, close, done }) {
+function SignIn({ why, me, until, close, done }) {
   const said = me?.authentication || api.schemes;
   const taken = SIGNS.filter((each) => said.includes(each[0]) || said.includes(each[2]));
   const signs = taken.length ? taken : SIGNS;
   const [kind, setKind] = useState(signs[0][0]);
-  const [error, setError] = useState(why.error && !why.first ? why.error.message : '');
+  const ended = Date.parse(until) < Date.now() && `Your sign-in ended at ${clockTime(until)}.`;
+  const [error, setError] = useState(why.error && !why.first ? ended || why.error.message : '');
   const [busy, setBusy] = useState(false);
   const [bare, setBare] = useState(false);
   const send = async (event) => {
@@ -318,7 +316,7 @@ function SignIn({ why, me, close, done }) {
     ${kind === 'token' ? html`<${Field} label="Token" hint="A JSON Web Token, as clients have."><input name="token" type=${bare ? 'text' : 'password'} required autofocus spellcheck=${false} autocomplete="off" class="code" /><//>
       <label class="radio"><input type="checkbox" checked=${bare} onChange=${() => setBare(!bare)} /> Show the token</label>`
       : html`<${Field} label="User"><input name="user" required autofocus autocomplete="username" /><//><${Field} label="Password"><input name="password" type="password" required autocomplete="current-password" /><//>`}
-    ${error && html`<p class="notice bad" role="alert">${error}</p>`}
+    ${error && html`<p class=${`notice ${error === ended ? 'warn' : 'bad'}`} role="alert">${error}</p>`}
     <p class="hint">It stays in this page until a reload, and goes to this server alone.</p>
     <div class="line end"><button type="button" onClick=${close}>Cancel</button><button class="primary" disabled=${busy}>${busy ? 'Asking…' : 'Sign in'}</button></div>
   </form><//>`;
@@ -340,6 +338,10 @@ const SYNTAX = [
 const REFUSED = [['(?=…), (?!…)', 'looking ahead'], ['(?<=…), (?<!…)', 'looking behind'], ['\\1', 'what a group has matched'], ['(?>…), a++', 'groups that give nothing back']];
 
 function Help({ place }) {
+  return html`<${Title} of="Help" /><${HelpOf} first=${place.path[0]} />`;
+}
+
+function HelpOf({ first }) {
   const [on, set] = useState(lone);
   const table = (caption, head, rows) => html`<${Table} caption=${caption} head=${head} rows=${rows.map(([text, means]) => [html`<code>${text}</code>`, means])} />`;
   const patterns = html`<section><h2>Patterns</h2>
@@ -352,8 +354,7 @@ function Help({ place }) {
     set(lone);
   }} /> Keys of one character act</label>
     ${table('Keys', ['key', 'does'], KEYS)}</section>`;
-  return html`<${Title} of="Help" />
-    <div class="prose">${place.path[0] === 'patterns' ? html`${patterns}${keys}` : html`${keys}${patterns}`}
+  return html`<div class="prose">${first === 'patterns' ? html`${patterns}${keys}` : html`${keys}${patterns}`}
     <section><h2>What this page does</h2><p>It asks this server alone, by <code>/v1</code>, with your rights. A link asks the same with the rights of whoever opens it.</p></section></div>`;
 }
 
@@ -405,14 +406,27 @@ function KeptQuestions() {
   const [items, set] = useState(savedQuestions);
   if (!items.length) return null;
   return html`<section class="saved" aria-label="Kept questions"><h2>Kept</h2><ul class="chips">${items.map((each) => html`<li key=${each.name}>
-    <a href=${each.hash}><bdi>${each.name}</bdi></a><button type="button" class="quiet icon" aria-label=${`Forget ${each.name}`} onClick=${({ currentTarget }) => {
+    <a href=${each.hash}><bdi>${each.name}</bdi></a><button type="button" class="quiet icon" aria-label=${`Forget ${each.name}`} onClick=${() => {
       save(each.name, null);
       set(savedQuestions());
       say(`Forgotten: ${each.name}`, each.hash);
-      const { nextSibling, previousSibling } = currentTarget.parentNode;
-      ((nextSibling || previousSibling)?.lastChild || document.querySelector('h1')).focus();
     }}>✕</button></li>`)}</ul></section>`;
 }
+
+// What goes leaves the focus to the heading or the list around it.
+let focused = /** @type {any[]} */ ([]);
+addEventListener('focusin', ({ target }) => {
+  focused = [];
+  for (let at = /** @type {any} */ (target); at; at = at.parentElement) focused.push(at);
+});
+new MutationObserver(() => {
+  const [last, ...around] = focused;
+  if (!last || (last.isConnected && !last.disabled) || ![document.body, last].includes(document.activeElement)) return;
+  const place = around.find((each) => each.isConnected && each.matches('section, main, dialog, #app'));
+  const heir = place?.querySelector('h1, h2, [tabindex="0"]') || place;
+  if (heir?.tabIndex < 0) heir.tabIndex = -1;
+  heir?.focus({ preventScroll: true });
+}).observe(document, { subtree: true, childList: true, attributeFilter: ['disabled'] });
 
 const root = document.getElementById('app');
 if (root) render(html`<${App} />`, root);

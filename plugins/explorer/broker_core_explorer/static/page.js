@@ -1,16 +1,13 @@
-// What each screen is built on: the framework, the place in the address, requests to `/v1` of the server that the page is
-// from and to no other, questions that a screen asks anew, and how values are written.
+// What each screen is built on.
 import htm from './vendor/htm.js';
-import { h, createContext } from './vendor/preact.js';
+import { h, createContext, options } from './vendor/preact.js';
 import { useState, useEffect, useRef, useCallback, useContext } from './vendor/hooks.js';
 
 export { h, render, Fragment } from './vendor/preact.js';
 export * from './vendor/hooks.js';
 
-/** Markup as a template: what stands in `${}` is text, never markup. */
+/** What stands in `${}` is text, never markup. */
 export const html = htm.bind(h);
-
-// Where the page is, after `#` in the address: it stays in a link, and reaches no log of a server.
 
 function placeOf(hash) {
   const [path, query = ''] = split(hash.replace(/^#\/?/, ''), '?');
@@ -109,8 +106,6 @@ export function ofNamespace(namespace) {
 /** Parts that an address loses. */
 export const DOTS = /(^|\/)\.\.?(\/|$)/;
 
-// What the browser, or a proxy that decodes it, reads as another address is not asked: `..` leaves the prefix of the server,
-// with its credentials.
 /** @type {F.address} */
 export function address(path, query = {}) {
   const below = path[0] === '/' ? path.slice(1) : `v1/${path}`;
@@ -295,8 +290,9 @@ export function useAsk(ask, key, { keep = true, delay = 0, every = 0 } = {}) {
     const start = setTimeout(() => {
       asking(controller.signal).then(
         (data) => done({ ...NOTHING, data, of, at: Date.now() }),
-        // While the server is away, its last answer stays.
-        (error) => done((before) => ({ ...before, loading: false, slow: false, old: false, ...(error.away && before.of === of && before.data !== undefined ? { kept: before.at } : { error }) })),
+        // While the server is away, or the sign-in has ended, its last answer stays.
+        (error) => done((before) => ({ ...before, loading: false, slow: false, old: false, error: error.away && before.of === of && before.data !== undefined ? null : error,
+          kept: (error.away || error.status === 401) && before.of === of && before.data !== undefined ? before.at : 0 })),
       ).finally(() => clearTimeout(slow));
     }, delay);
     return () => {
@@ -331,7 +327,7 @@ export function useVisible() {
   return visible;
 }
 
-// Numbers and times in the language of the browser, and other texts.
+// Texts, in the language of the browser.
 
 const whole = new Intl.NumberFormat();
 const some = new Intl.NumberFormat(undefined, { maximumSignificantDigits: 3 });
@@ -394,7 +390,7 @@ export function ago(value) {
 /** @type {F.shown} */
 export const percent = (value) => (typeof value === 'number' ? `${some.format(value * 100)} %` : '–');
 
-/** A value whose type is not known before, as one line of text. @type {F.shown} */
+/** @type {F.shown} */
 export function anything(value) {
   if (value === null || value === undefined) return '–';
   if (typeof value === 'number') return Number.isInteger(value) ? whole.format(value) : some.format(value);
@@ -412,10 +408,18 @@ export function shortName(namespace, name) {
   return name.startsWith(before) ? name.slice(before.length) : name;
 }
 
+/** @type {F.plain} */
+export const plain = (text) => text.replace(/[\0-\x08\v-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]/g, (each) => `\\u{${each.charCodeAt(0).toString(16)}}`);
+
+// Of whatever text is drawn.
+options.vnode = (/** @type {any} */ node) => {
+  if (typeof node.props === 'string') node.props = plain(node.props);
+};
+
 /** @type {F.unseen} */
 export const unseen = (text, how) => text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, how);
 
-/** For a shell; a terminal may run what is not escaped. @type {F.text} */
+/** @type {F.quoted} */
 export function quoted(text) {
   if (/^[\w@%+=:,./-]+$/.test(text)) return text;
   const escaped = (each) => unseen(each, (one) => encodeURIComponent(one).replaceAll('%', '\\x'));

@@ -1,9 +1,9 @@
-// The parts that screens are built of: states of a question, copies, dialogs, fields, tables, lists of any length.
+// The parts that screens are built of.
 import { UNASKABLE, askAgain, clockTime, cut, html, number, useEffect, useId, useLayoutEffect, usePage, useRef, useState } from './page.js';
 
 export function Answer({ ask, what, children, rights }) {
   const { data, error, loading, slow, again, kept } = ask;
-  if (error && !loading) return html`<${Failure} error=${error} what=${what} again=${again} rights=${rights} />`;
+  if (error && !loading && !kept) return html`<${Failure} error=${error} what=${what} again=${again} rights=${rights} />`;
   if (data === undefined) return html`<${Waiting} slow=${slow} what=${what} />`;
   return html`${kept ? html`<p class="kept small muted">As it was at ${clockTime(kept)}</p>` : null}${children(data)}`;
 }
@@ -26,7 +26,7 @@ export function Failure({ error, what, again, rights }) {
     const gate = error.cause_ === 'DENIED' && !/ has no right to /.test(error.message); // what rules say of it
     return html`<div class="state denied" role="alert">
       <h2>${as ? html`The role <bdi>${as}</bdi>` : 'You'} may not see ${what}</h2>
-      <p>${gate ? 'A plugin refuses: it must let this client pass.' : as ? '' : me?.role ? html`The role <b>${me.role}</b> lacks the right.` : 'You lack the right.'}
+      <p>${gate ? (/\[http\]/.test(error.message) ? 'A setting refuses it to everybody.' : 'A plugin refuses: it must let this client pass.') : as ? '' : me?.role ? html`The role <b>${me.role}</b> lacks the right.` : 'You lack the right.'}
         ${rights && !gate && html` It needs <b>${rights}</b>, which an operator gives by a rule in <code>[authorization]</code>.`}</p>
       ${gate && html`<p class="muted">${error.message}</p>`}
     </div>`;
@@ -52,9 +52,11 @@ export function Failure({ error, what, again, rights }) {
 /** What has the focus when its screen is new. */
 export const Title = ({ of, children }) => html`<div class="head"><h1 tabindex="-1"><bdi>${of}</bdi></h1>${children}</div>`;
 
-/** A link of a navigation; `needs`: the right that is missing for what it leads to. */
-export const Way = ({ to, here, needs, children }) => html`<a href=${to} aria-current=${here ? 'page' : undefined} class=${needs ? 'barred' : ''}
-  title=${needs ? `You lack the right ${needs}` : undefined}>${children}</a>`;
+/** `needs`: the right that is missing for what it leads to. */
+export const Way = ({ to, here, needs, children }) => html`<a href=${to} aria-current=${here ? 'page' : undefined} ...${barred(needs)}>${children}</a>`;
+
+/** @type {F.barred} */
+export const barred = (needs) => needs && { class: 'barred', title: `You lack the right ${needs}` };
 
 export const Empty = ({ title, children }) => html`<div class="state empty"><h2>${title}</h2>${children}</div>`;
 
@@ -62,7 +64,7 @@ export function Command({ text, label = 'Copy' }) {
   return html`<div class="command"><pre tabindex="0"><code>${text}</code></pre><${Copy} text=${text} label=${label} /></div>`;
 }
 
-/** More of something, and less of it again: the button stays, with the focus. */
+/** The button stays, with the focus. */
 export const Fold = ({ open, set, show }) => html`<p><button type="button" class="quiet" onClick=${() => set(!open)}>${open ? 'Show fewer' : show}</button></p>`;
 
 export function Copy({ text, label }) {
@@ -104,24 +106,21 @@ export function download(name, chunks, type) {
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 
-/** What was done last; what is behind a dialog is neither seen nor read. */
+/** What is behind a dialog is neither seen nor read. */
 export function Said() {
-  const { said } = usePage();
-  return html`<p class="said" role="status">${said.text}${said.href && html` <a href=${said.href}>Look at it</a>`}</p>`;
+  const { said, say } = usePage();
+  return html`<p class="said" role="status">${said.text}${said.href && html` <a href=${said.href}>Look at it</a> <button type="button" class="quiet icon" aria-label="Dismiss" onClick=${() => say('')}>✕</button>`}</p>`;
 }
 
 export function Dialog({ title, close, children, wide, bare }) {
+  const { say } = usePage();
   const ref = useRef(/** @type {any} */ (null));
   const id = useId();
   useLayoutEffect(() => {
     const node = ref.current;
+    say('');
     node?.showModal();
-    return () => {
-      // Gives the focus back.
-      node?.close();
-      const at = document.activeElement;
-      if (at === document.body || node?.contains(at)) document.querySelector('h1')?.focus();
-    };
+    return () => node?.close(); // gives the focus back
   }, []);
   return html`<dialog ref=${ref} class=${wide ? 'wide' : ''} aria-labelledby=${id} onClose=${close}
       onClick=${(event) => event.target === ref.current && close()}>
@@ -138,7 +137,7 @@ export function Field({ label, hint, children, class: className = '', bad }) {
   const id = useId();
   const box = useRef(/** @type {any} */ (null));
   const said = bad || hint;
-  // Beside the label: what stands in it is the name of the control, and is read each time.
+  // What stands in the label is read each time.
   useLayoutEffect(() => {
     if (said) box.current?.querySelector('input, select, textarea')?.setAttribute('aria-describedby', id);
   }, [!said]);
@@ -174,8 +173,6 @@ export const Pairs = ({ of }) => {
 };
 
 export const Badge = ({ kind, children }) => html`<span class=${`badge ${kind}`}>${children}</span>`;
-
-// A list of any length: what is seen of it is fetched and drawn.
 
 /** Rows of a request. */
 export const PAGE = 200;

@@ -1,4 +1,4 @@
-// The question of a listing: in the address, to the API, as others write it, as it is kept; its form; its pattern.
+// The question of a listing, its form, its pattern.
 import { ROOT, address, counted, go, html, linkIn, may, number, ofNamespace, params, part, quoted, split, unseen, useGet, usePage, useState } from './page.js';
 import { Command, Copy, Dialog, Field, TextInput, download } from './parts.js';
 
@@ -161,7 +161,7 @@ export function Keep({ question, total, refused, close }) {
       say(save(name, location.hash) ? 'Kept: it is under Namespaces' : 'Not kept: this browser stores nothing for this page');
       close();
     }}>
-      <${Field} label="Keep it in this browser as" class="grows" hint=${replaces && 'The question of this name would be lost.'}><${TextInput} value=${name} set=${setName} /><//>
+      <${Field} label="Keep it in this browser as" class="grows" hint=${replaces && 'The question of this name would be lost.'}><${TextInput} value=${name} set=${setName} onFocus=${(event) => event.target.select()} /><//>
       <button class="primary" disabled=${!name}>${replaces ? 'Replace it' : 'Keep'}</button>
     </form>
     <div class="line"><${Copy} text=${here} label="Copy the link" />
@@ -315,7 +315,7 @@ function fullPattern(typed, namespace) {
 /** An escape, a class or a character, and what repeats it. */
 const TOKEN = /(\\.|\[\^?\]?(?:\\.|[^\\\]])*\]?|.)((?:[*+?]|\{\d+(?:,\d*)?\})\??)?/gsu;
 
-/** The parts of a pattern: literal text, groups, classes, dots, each with what repeats it. */
+/** Literal text, groups, classes, dots, each with what repeats it. */
 function atoms(pattern) {
   const found = [];
   let depth = 0;
@@ -334,7 +334,6 @@ const MOST_MARKED = 300;
 const MOST_REPEATS = 3;
 const LONGEST_MS = 20;
 
-// RE2 decides on the server what matches: whatever is doubtful here has no colour.
 /** @type {F.marker} */
 export function marker(full) {
   const none = () => [];

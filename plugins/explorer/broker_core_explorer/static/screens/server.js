@@ -1,4 +1,4 @@
-// What happens on the server: its state; its plugins and their screens; topics as they come and go.
+// What happens on the server: its state, plugins, topics that come and go.
 import { ApiError, Fragment, ROOT, ago, anything, askAgain, clockTime, counted, date, duration, go, h, html, link, linkIn, may, milliseconds, number, ofNamespace, percent, size, time, useAsk, useEffect, useErrorBoundary, useGet, useMemo, usePage, useRef, useState, useVisible } from '../page.js';
 import { Answer, Badge, Empty, Facts, Failure, Field, Fold, Pairs, Table, TextInput, Title, Waiting } from '../parts.js';
 import { QuestionForm, isRefused, parametersOf, queryOf, questionOf } from '../question.js';
@@ -86,7 +86,7 @@ function Values({ data, find }) {
     })} /><p class="muted small">${number(Math.min(200, found.length))} of ${number(found.length)}</p>`;
 }
 
-/** Asked for by a button, since it looks at all of the server. */
+/** It looks at all of the server. */
 function Check() {
   const [asked, setAsked] = useState(false);
   const kinds = { ok: 'good', warning: 'warn', error: 'bad' };

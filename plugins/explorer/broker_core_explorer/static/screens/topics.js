@@ -1,5 +1,5 @@
-// The topics of a namespace: what a question matches, and why it does not match one; one topic, its history, and changes of it.
-import { ApiError, DOTS, ago, anything, askAgain, counted, cut, duration, go, html, link, linkIn, may, milliseconds, number, ofNamespace, part, shortName, time, unchangeable, useAsk, useGet, useLayoutEffect, useMemo, usePage, useRef, useState } from '../page.js';
+// The topics that a question matches, why one is missing, and one topic.
+import { ApiError, DOTS, ago, anything, askAgain, counted, cut, duration, go, html, link, linkIn, may, milliseconds, number, ofNamespace, part, plain, shortName, time, unchangeable, useAsk, useGet, useMemo, usePage, useRef, useState } from '../page.js';
 import { Answer, Badge, Command, Copy, Dialog, Empty, Facts, Failure, Field, Fold, PAGE, Pairs, Rows, Table, TextInput, Title, Way } from '../parts.js';
 import { DETAIL, Keep, QuestionForm, SPACE, bodyOf, commandOf, isRefused, literal, marker, parametersOf, patternOf, queryOf, questionOf, useValues } from '../question.js';
 
@@ -116,7 +116,7 @@ function MarkedName({ name, namespace, marks }) {
     at = end;
   }
   pieces.push(name.slice(at));
-  return html`<bdi class="topic" title=${name}>${pieces}</bdi>`;
+  return html`<bdi class="topic" title=${plain(name)}>${pieces}</bdi>`;
 }
 
 function NoTopics({ question }) {
@@ -149,9 +149,11 @@ function OtherValues({ name, value, question }) {
   const { data } = useValues(question, name, '');
   if (!data || data.items.some((each) => each.value === value)) return null;
   const others = question.properties.filter(([key]) => key !== name);
-  return html`<p>${data.items.length ? html`No topic has <bdi>${name}=${value}</bdi>, but: ${data.items.map((each) => html`<a
+  const pair = html`<bdi>${name}=${value}</bdi>`;
+  if (!data.listed) return html`<p>Without ${pair} no topic matches either.</p>`;
+  return html`<p>No topic that matches without it (${counted(data.listed, 'name')}) has ${data.items.length ? html`${pair}, but: ${data.items.map((each) => html`<a
     href=${linkIn('topics', question.namespace, queryOf({ ...question, properties: [...others, [name, each.value]] }))}><bdi>${cut(each.value)}</bdi></a> `)}`
-    : html`No topic has a property <bdi>${name}</bdi>.`}</p>`;
+    : html`a property <bdi>${name}</bdi>.`}</p>`;
 }
 
 function WhyBox({ question }) {
@@ -195,7 +197,7 @@ export const STEPS = {
 };
 
 export function Why({ place }) {
-  const { api } = usePage();
+  const { api, me } = usePage();
   const question = questionOf(place);
   const topic = place.query.get('topic') || '';
   const [, scheme = '', other = question.namespace, local = topic] = /^([\w-]+:\/\/)?([^/]+\/[^/]+)\/(.+)$/s.exec(topic) || [];
@@ -213,7 +215,7 @@ export function Why({ place }) {
         <${TextInput} value=${topic} placeholder="orders-7" data-search set=${(text) => go(
           linkIn('why', question.namespace, queryOf(question, { topic: text })), { replace: true },
         )} /><//>
-      <button disabled=${!topic}>Ask again</button>
+      <button disabled=${!topic || !may(me, 'admin')}>Ask again</button>
     </form>
     <p class="hidden-text" role="status">${ask.data ? `${shortName(question.namespace, ask.data.topic)} ${verdictOf(ask.data)[1]}` : ''}</p>
     <${QuestionForm} screen="why" question=${question} more=${{ topic }} error=${ask.loading ? null : ask.error} />
@@ -239,9 +241,6 @@ const verdictOf = ({ listed, steps }) => (listed === null ? ['bad', 'is in a lis
 
 function Verdict({ found, question }) {
   const { api, me, say, edit } = usePage();
-  const box = useRef(/** @type {any} */ (null));
-  // What had the focus goes when it is asked anew.
-  useLayoutEffect(() => () => box.current?.contains(document.activeElement) && document.querySelector('h1')?.focus(), []);
   const name = shortName(question.namespace, found.topic);
   const [kind, said] = verdictOf(found);
   const fails = found.listed === null;
@@ -255,7 +254,7 @@ function Verdict({ found, question }) {
       }
     }}>${method === 'PUT' ? 'Make' : 'Change'} the topic…</button>`}</p>`;
   const asks = question.as?.role ? html`the role <b><bdi>${question.as.role}</bdi></b>` : question.as ? 'this client' : 'you';
-  return html`<section ref=${box} aria-label="The answer">
+  return html`<section aria-label="The answer">
     <div class=${`verdict ${kind}`}>
       <h2>${fails ? 'The listing fails' : html`<bdi>${name}</bdi> ${said}`} ${said === 'is sent' ? 'to' : 'for'} ${asks}</h2>
       <p>${said === 'is sent' ? 'The client decides whether its name matches.' : found.listed ? 'No step takes it away.' : html`${fails ? 'It fails at' : 'Taken away by'}: <b>${STEPS[found.blocked_by] || found.blocked_by || 'a step that is not known'}</b>${failing ? `, ${failing.says}` : ''}.`}
@@ -293,6 +292,7 @@ export function Topic({ place }) {
   const hidden = why.data?.steps.some((each) => each.step === 'masks' && each.passes === false);
   const [deleting, setDeleting] = useState(false);
   const gone = ask.error?.status === 404 && !ask.loading;
+  const denied = ask.error?.status === 403 && !ask.loading;
   const reason = unchangeable(me);
   const was = gone && history.data?.items.find((each) => each.operation === 'delete')?.before;
   const partition = ask.data && shortName(namespace, ask.data.name) !== name;
@@ -305,7 +305,7 @@ export function Topic({ place }) {
       : html`<${Answer} ask=${ask} what="this topic" rights="list">${(topic) => html`
         ${partition && html`<p class="notice">A partition of <a href=${topicLink(question, topic.name)}><bdi>${topic.name}</bdi></a>, shown here.</p>`}
         <div class="columns">
-          <section class="panel"><h2>What it is</h2><${Facts} items=${[
+          <section class="panel"><h2>What ${partition ? 'the topic' : 'it'} is</h2><${Facts} items=${[
             ['Full name', html`<code>${topic.name}</code>`],
             ['Partitions', topic.partitions ? number(topic.partitions) : 'none: it is not partitioned'],
             ['Id', topic.topic_id ? html`<code>${topic.topic_id}</code>` : 'none'],
@@ -322,8 +322,8 @@ export function Topic({ place }) {
           ${reason && html`<span class="muted">${reason}</span>`}</section>
         ${deleting && html`<${Delete} topic=${topic} question=${question} name=${shortName(namespace, topic.name)} close=${() => setDeleting(false)} done=${() => go(linkIn('topics', namespace, asked))} />`}
       `}<//>`}
-    ${gone ? null : html`<${Configs} path=${path} />`}
-    ${gone && hidden ? null : html`<section aria-label="History"><h2>History</h2>
+    ${gone || denied ? null : html`<${Configs} path=${path} />`}
+    ${denied || (gone && hidden) ? null : html`<section aria-label="History"><h2>History</h2>
       ${history.error?.status === 409 ? html`<p class="muted">Not shown here: ${history.error.message}.</p>`
         : html`<${Answer} ask=${history} what="the history of this topic" rights="list">${(found) => html`<${History} found=${found} />`}<//>`}</section>`}
     <${Names} namespace=${namespace} name=${name} me=${me} why=${why} as=${question.as} />`;
@@ -341,7 +341,7 @@ function Configs({ path }) {
   }}<//></section>`;
 }
 
-/** All of them may take 64 KB: what fills the screen is shown if it is asked for. */
+/** All of them may take 64 KB. */
 function Properties({ of }) {
   const [all, showAll] = useState(false);
   if (!of.length) return html`<p class="muted">None. Listings by a property do not have it.</p>`;
@@ -403,7 +403,7 @@ function Names({ namespace, name, me, why, as }) {
 
 const focused = (node) => node?.focus();
 
-/** A topic is changed, or made without `topic`, with what is `given`. */
+/** Without `topic` one is made. */
 export function Edit({ question, topic, given, ...rest }) {
   const was = topic?.properties || {};
   const before = topic?.partitions || 0;
@@ -449,14 +449,14 @@ export function Edit({ question, topic, given, ...rest }) {
 
 function Delete({ topic, name, ...rest }) {
   const [typed, setTyped] = useState('');
-  return html`<${Doing} title="Delete a topic" button="Delete the topic" kind="danger" ready=${typed === name}
+  return html`<${Doing} title="Delete a topic" button="Delete the topic" kind="danger" ready=${plain(typed) === plain(name)}
       said=${`${name} is deleted`} topic=${topic} name=${name} ask=${['DELETE', {}]} ...${rest}>
     <p><b><bdi>${topic.name}</bdi></b> leaves the catalogue${topic.partitions ? ` with its ${number(topic.partitions)} partitions` : ''}; the change log has it still. Consumers by pattern unsubscribe from it.</p>
     <${Field} label=${html`Type <b><bdi>${name}</bdi></b> to delete it`}><${TextInput} value=${typed} set=${setTyped} /><//>
   <//>`;
 }
 
-/** A change of the topic as it was seen, beside its command: one that was made or changed meanwhile stays. */
+/** A topic that was made or changed meanwhile stays. */
 function Doing({ title, button, kind, ready, said, risks = [], topic, question, name, ask: [method, options], close, done = close, children }) {
   const { api, say } = usePage();
   const [error, setError] = useState('');
@@ -469,6 +469,7 @@ function Doing({ title, button, kind, ready, said, risks = [], topic, question, 
       say(said, /^#.topic\//.test(location.hash) ? '' : topicLink(question, name));
       done();
     } catch (failed) {
+      if (failed.status === 404) say(`Somebody deleted ${name} meanwhile`);
       setError(failed.status === 412 ? (topic ? 'Somebody changed the topic meanwhile: close this to see it.' : 'There is a topic of this name already.')
         : failed.status === 0 ? 'No answer came: it may be changed or not.' : failed.message);
     }
