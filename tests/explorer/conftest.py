@@ -160,6 +160,11 @@ SCREENS: Final = {
 }
 
 
+def as_shown(name: str) -> str:
+    """A name whose characters of control and direction are escaped, which would show another one."""
+    return name.replace("\u202e", "\\u{202e}").replace("\u200b", "\\u{200b}")
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     program = chromium()

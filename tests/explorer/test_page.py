@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from broker_core_explorer import plugin
-from tests.explorer.conftest import CHANGE, HOSTILE, HOSTILE_NAMES, TOPICS, signed_in
+from tests.explorer.conftest import CHANGE, HOSTILE, HOSTILE_NAMES, TOPICS, as_shown, signed_in
 from tests.support.eventually import eventually_sync
 from tests.support.served import Served
 from tests.support.watched_page import WatchedPage
@@ -820,11 +820,6 @@ _ROWS_ARE_DRAWN: Final = """(() => {
 })()"""
 
 
-def _as_shown(name: str) -> str:
-    """A name whose characters of control and direction are escaped, which would show another one."""
-    return name.replace("\u202e", "\\u{202e}").replace("\u200b", "\\u{200b}")
-
-
 def test_names_of_hostile_clients_are_text(page_of: Open, hostile: Served) -> None:
     names = HOSTILE_NAMES
     page = page_of(hostile, "topics/public/hostile")
@@ -844,12 +839,12 @@ def test_names_of_hostile_clients_are_text(page_of: Open, hostile: Served) -> No
             break
         page.page.locator(".scroller").evaluate("(box) => { box.scrollTop += box.clientHeight - 30; }")
     assert {name.removeprefix("persistent://public/hostile/") for name in listed} == set(names)
-    assert set(seen) == set(map(_as_shown, names))
+    assert set(seen) == set(map(as_shown, names))
     assert (
         page.page.evaluate("[...document.querySelectorAll('script, img, iframe, object')].length") == before
     )
     for name in names[: len(HOSTILE)]:
-        shown = _as_shown(name)
+        shown = as_shown(name)
         page.page.evaluate("(place) => { location.hash = place; }", seen[shown])
         page.holds(f"document.querySelector('h1').textContent === {json.dumps(shown)}")
         page.see("Full name")
