@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 from tests.benchmarks.measure import percentile
 from tests.benchmarks.names import local_names
 
-__all__ = ["HttpConnection", "Work", "do"]
+__all__ = ["HttpConnection", "Work", "do", "whole_body"]
 
 _BUFFER: Final = 1 << 20
 _LAST_CHUNK: Final = b"0\r\n\r\n"
@@ -99,7 +99,7 @@ def _length(head: str) -> int | None:
     return None
 
 
-def _whole(body: bytearray, head: str) -> bytes:
+def whole_body(body: bytearray, head: str) -> bytes:
     """A body without the marks of its chunks."""
     if "content-length:" in head:
         return bytes(body)
@@ -123,7 +123,7 @@ def _text(work: Work) -> dict[str, Any]:
         seconds.append(time.perf_counter() - begun)
         assert " 200 " in head, head
     head, body, size = connection.ask(work.path, "Accept: text/plain\r\n", keep=True)
-    return {"seconds": seconds, "bytes": size, "lines": _whole(body, head).count(b"\n")}
+    return {"seconds": seconds, "bytes": size, "lines": whole_body(body, head).count(b"\n")}
 
 
 def _unchanged(work: Work) -> dict[str, Any]:
@@ -154,7 +154,7 @@ def _pages(work: Work) -> dict[str, Any]:
             head, body, _ = connection.ask(f"{work.path}?{urlencode(query)}", keep=True)
             seconds.append(time.perf_counter() - begun)
             assert " 200 " in head, (head, body[:500])
-            page = json.loads(_whole(body, head))
+            page = json.loads(whole_body(body, head))
             items = page["items"]
             twice += len(items) - len(set(items) - seen)
             seen.update(items)
