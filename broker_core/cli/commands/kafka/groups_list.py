@@ -12,7 +12,7 @@ from broker_core.cli.options.kafka_server import GivenKafka
 from broker_core.counted import counted
 
 if TYPE_CHECKING:
-    from broker_core.client.kafka import AdminClient
+    from broker_core.client.kafka import AdminClient, GroupListing
 
 __all__ = ["EXAMPLES", "list_groups"]
 
@@ -40,22 +40,23 @@ async def list_groups(
     from broker_core.cli.printed_output import print_json, print_lines, print_table
 
     async with server.connected(invocation) as client:
-        if form == "names":
-            some = False
-            async for page in client.list_groups_pages(states=states or ()):
-                some = some or bool(page)
-                print_lines(group.group_id for group in page)
-            if not some:
-                await _say_why_none(client)
-            return
-        groups = await client.list_groups(states=states or (), timeout=server.timeout)
+        pages = client.list_groups_pages(states=states or ())
+        groups = sorted(
+            [group async for page in pages for group in page], key=_name
+        )  # each node has an order
         if not groups:
             await _say_why_none(client)
-    if form == "json":
+    if form == "names":
+        print_lines(group.group_id for group in groups)
+    elif form == "json":
         print_json([group._asdict() for group in groups])
     else:
         columns = ["group", "protocol", "state", "type"]
         print_table(columns, (list(group) for group in groups), caption=counted(len(groups), "group"))
+
+
+def _name(group: GroupListing) -> bytes:
+    return group.group_id.encode("utf-16-be", "surrogatepass")  # as Kafka sorts names
 
 
 async def _say_why_none(client: AdminClient) -> None:

@@ -28,6 +28,7 @@ from broker_core.servers.kafka.topics.listed_topics import are_many
 from broker_core.servers.kafka.topics.named_topics import NamedTopic
 from broker_core.service import Action, right_to
 from broker_core.wire.kafka import (
+    DESCRIBE_PRODUCERS,
     OFFSET_FETCH,
     ZERO_ID,
     Api,
@@ -193,7 +194,10 @@ def without_hidden(api: Api, later: AnswerLater) -> AnswerLater:
             return fields
 
         def joined() -> Fields:
-            return _joined(fields, _refusals(api, shape, keep(have=True), asked))
+            refused = _refusals(api, shape, keep(have=True), asked)
+            if api is DESCRIBE_PRODUCERS and call.page is None:
+                return _as_asked(fields, refused, [row["name"] in asked for row in call.body["topics"]])
+            return _joined(fields, refused)
 
         await hold_decoded(call, fields)
         return await call.off_loop(len(names), joined)
@@ -270,6 +274,13 @@ def _joined(fields: Fields, more: Fields) -> Fields:
             rows.append(row if row["error_code"] else row | {"topics": [*row["topics"], *hidden_ones]})
         return fields | {"groups": rows}
     return fields | {name: [*fields[name], *rows] for name, rows in more.items()}
+
+
+def _as_asked(fields: Fields, refused: Fields, turns: Iterable[bool]) -> Fields:
+    """An answer with a row for each topic in the order asked; ``turns`` says of each whether it is refused."""
+    rows = iter(fields["topics"]), iter(refused["topics"])
+    found = (next(rows[is_refused], None) for is_refused in turns)
+    return fields | {"topics": [row for row in found if row is not None]}
 
 
 async def _shown(call: KafkaCall, shape: Shape, fields: Fields, asked: Iterable[Any]) -> Fields:

@@ -56,7 +56,16 @@ def by_leader(api: Api, gone: Callable[[KafkaCall], Fields]) -> AnswerLater:
         for key, row in zip(places or [row["name"] for row in every], every, strict=False):
             known = rows.setdefault(key, {**row, "partitions": []})
             known["partitions"] = [*known["partitions"], *row["partitions"]]
-        return {"topics": [rows[key] for key in (sorted(rows) if places else rows)]}
+        if not places:
+            return {"topics": [*rows.values()]}
+        for place, row in rows.items():
+            parted: dict[int, list[Fields]] = {}
+            for each in reversed(row["partitions"]):
+                parted.setdefault(each["partition_index"], []).append(each)
+            row["partitions"] = [
+                parted[number].pop() for number in topics[place][indexes] if parted.get(number)
+            ]
+        return {"topics": [rows[place] for place in sorted(rows)]}
 
     return answer
 

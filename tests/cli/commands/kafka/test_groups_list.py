@@ -10,7 +10,7 @@ from tests.support.scripted_kafka import ScriptedKafka, in_a_thread
 
 ROWS = [
     {"group_id": each, "protocol_type": "consumer", "group_state": "Stable", "group_type": "classic"}
-    for each in ("billing", "mail")
+    for each in ("mail", "billing")
 ]
 
 

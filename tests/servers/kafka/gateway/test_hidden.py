@@ -14,7 +14,14 @@ from broker_core.plugin_api.hookspecs import hookimpl
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.servers.kafka.gateway.hidden import topics_of_member
 from broker_core.servers.kafka.topics.named_topics import NamedTopics
-from broker_core.wire.kafka import DESCRIBE_TOPIC_PARTITIONS, LIST_OFFSETS, METADATA, NOT_ASKED, OFFSET_FETCH
+from broker_core.wire.kafka import (
+    DESCRIBE_PRODUCERS,
+    DESCRIBE_TOPIC_PARTITIONS,
+    LIST_OFFSETS,
+    METADATA,
+    NOT_ASKED,
+    OFFSET_FETCH,
+)
 from tests.support.kafka_gateway import NAMESPACE, Cluster, Secrets, gateway
 from tests.support.kafka_serving import ask_once, raw_client
 from tests.support.ports import free_port
@@ -124,6 +131,21 @@ async def test_a_named_hidden_topic_is_as_one_that_is_not_there(
     assert hidden == missing
     assert hidden[0] == [("orders", 0), ("it", 3), ("none", 3)]
     assert [cursor["topic_id"].int for _, cursor in hidden[1]] == [0, 7]
+
+
+@pytest.mark.parametrize("is_node", [False, True])
+async def test_producers_are_in_the_order_asked_though_some_topics_are_hidden(
+    tmp_path: Path, cluster: Cluster, is_node: bool
+) -> None:
+    names = ["secret.keys", "orders", "absent.keys", "mail", "secret.keys"]
+    topics = [{"name": name, "partition_indexes": [0, 9]} for name in names]
+    port = free_port()
+    async with gateway(tmp_path, cluster.address, {"secrets": Secrets()}, ports=str(port)) as front:
+        address = ("127.0.0.1", port) if is_node else front.kafka_address or ("", 0)
+        async with raw_client(address) as client:
+            rows = (await client.ask(DESCRIBE_PRODUCERS, 0, {"topics": topics}))["topics"]
+    codes = [(row["name"], [each["error_code"] for each in row["partitions"]]) for row in rows]
+    assert codes == [(name, [3, 3] if "." in name else [0, 3]) for name in names]
 
 
 async def test_of_a_missing_or_hidden_topic_clients_are_told_the_operations_that_kafka_tells(
