@@ -287,6 +287,7 @@ def test_what_a_new_user_asks(page_of: Open, served: Served) -> None:
     page.page.get_by_role("link", name="orders-40").wait_for()
     page.go("topic/public/default/sensor-00-partition-1")
     page.see("A partition of")
+    page.see("What the topic is")
     page.page.get_by_role("button", name="Delete the whole topic…").wait_for()
     page.page.get_by_role("button", name="Show the defaults").click()
     page.see("retention.ms")
@@ -425,6 +426,7 @@ def test_a_question_as_others_write_it(page_of: Open, served: Served) -> None:
     )
     page.page.get_by_role("button", name="Keep, copy, export").click()
     dialog = page.page.get_by_role("dialog")
+    page.holds("getSelection().toString() === 'orders-.* region=eu'")  # what is typed stands in its place
     dialog.get_by_role("button", name="Copy the names").click()
     dialog.get_by_role("status").get_by_text("Copied").wait_for()  # what is behind a dialog is not read
     names = page.page.evaluate("navigator.clipboard.readText()").split()
@@ -766,6 +768,10 @@ def test_signing_in(page_of: Open, guarded: Served) -> None:
     signed_in(page, "reader")
     page.see("orders-12")
     page.see("To ask why, or to make topics, you need the right admin in this namespace.")
+    page.go("why/public/default?topic=orders-7")
+    assert page.page.get_by_role("button", name="Ask again").is_disabled()
+    page.page.go_back()
+    page.see("orders-12")
     assert page.page.get_by_role("button", name="Why not?").is_disabled()
     barred = page.page.locator("nav a[title]").evaluate_all(
         "(all) => all.map((each) => [each.textContent, each.title])"

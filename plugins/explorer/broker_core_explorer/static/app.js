@@ -324,7 +324,7 @@ function SignIn({ why, me, until, close, done }) {
 
 const KEYS = [
   ['/', 'to the search of the screen; ↓ from there to the list'], ['Ctrl K', 'the palette: any screen, namespace or command'], ['?', 'this help'], ['r', 'asks again for all that is shown'],
-  ['↑ ↓ Page Up Page Down Home End', 'in a list, once it has the focus'], ['Enter', 'opens the row'], ['Esc', 'closes a dialog or this help, empties the search'],
+  ['↑ ↓ Page Up Page Down Home End', 'in a list, once it has the focus'], ['Enter', 'opens the row'], ['Esc', 'closes a dialog, empties the search'],
   ['g n, g p, g s', 'namespaces, plugins, the server'],
 ];
 
