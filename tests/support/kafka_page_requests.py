@@ -67,7 +67,8 @@ def bodies(draw: st.DrawFn, api: Api, version: int, ids: dict[str, uuid.UUID]) -
     if api is METADATA:
         asked: Any = draw(st.none() | some_names.map(lambda them: [{"name": each} for each in them]))
         if version >= 12 and draw(st.booleans()):
-            asked = [{"name": None, "topic_id": each} for each in draw(some_ids)]
+            by_id = [{"name": None, "topic_id": each} for each in draw(some_ids)]
+            asked = draw(st.permutations([*by_id, *draw(st.just([]) | st.just(asked or []))]))
         return {"topics": asked, "include_topic_authorized_operations": draw(st.booleans())}
     if api is LIST_OFFSETS:
         one = st.fixed_dictionaries({"partition_index": number, "timestamp": st.sampled_from([-1, -2, 5])})
@@ -77,17 +78,13 @@ def bodies(draw: st.DrawFn, api: Api, version: int, ids: dict[str, uuid.UUID]) -
     if api is DESCRIBE_PRODUCERS:
         return {"topics": draw(structs("name", partition_indexes=indexes))}
     if api is DESCRIBE_LOG_DIRS:
-        of_topics = st.dictionaries(name, indexes, max_size=5)
-        rows = draw(
-            st.none() | of_topics.map(lambda them: [{"topic": a, "partitions": b} for a, b in them.items()])
-        )
-        return {"topics": rows}
+        return {"topics": draw(st.none() | structs("topic", partitions=indexes))}
     if api is OFFSET_FETCH:
         topics: Any = st.none() | structs("name", partition_indexes=indexes)
         if version >= 10:
             one = st.sampled_from([*ids.values(), uuid.UUID(int=5)])
             rows_by_id = st.fixed_dictionaries({"topic_id": one, "partition_indexes": indexes})
-            topics = st.none() | st.lists(rows_by_id, max_size=4, unique_by=lambda row: str(row["topic_id"]))
+            topics = st.none() | st.lists(rows_by_id, max_size=4)
         if version < 8:
             return {"group_id": draw(name), "topics": draw(topics)}
         return {"groups": draw(structs("group_id", topics=topics))}

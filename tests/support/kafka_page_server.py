@@ -124,4 +124,5 @@ def page_server(folder: Path, rows: ClusterRows, cap: int) -> Iterator[PageServe
             max_request_partition_size_limit=3,
         )
         yield PageServer(runner, replace(services, pipeline=m.pipeline), catalog, acls, rows)
+        services.large_requests.close()
         runner.run(topics.__aexit__(None, None, None))

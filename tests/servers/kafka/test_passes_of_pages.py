@@ -199,6 +199,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageServer]:
         yield server
 
 
+@pytest.mark.many
 @pytest.mark.parametrize("limit", [1, 7, 2000, 10**9])
 @pytest.mark.parametrize("asked", ASKED)
 def test_a_pass_has_once_what_was_there_throughout(server: PageServer, asked: str, limit: int) -> None:

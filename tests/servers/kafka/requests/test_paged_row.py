@@ -112,6 +112,7 @@ def test_thirteen_requests_have_pages() -> None:
     assert len({api.name for api, _ in PAGED}) == 13
 
 
+@pytest.mark.many
 @pytest.mark.parametrize(("api", "version"), PAGED, ids=lambda each: getattr(each, "name", str(each)))
 @settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
