@@ -247,7 +247,7 @@ async def test_while_a_node_goes_and_comes_an_answer_is_an_error_or_the_whole(pl
                 async with AdminClient(place.gateway.ready["kafka"], api_timeout=5) as client:
                     listed = {row.name for row in await client.list_topics()}
                     assert topics <= len(listed) <= topics + 2
-                    # Of a node that the cluster has given up nobody lists groups.
+                    # The client asks each node: of one that the cluster has given up nobody lists groups.
                     groups = {row.group_id for row in await client.list_groups()}
                     assert groups >= wholes or groups >= whole_without
                     outcomes.add("whole" if groups >= wholes else "without")
@@ -260,12 +260,23 @@ async def test_while_a_node_goes_and_comes_an_answer_is_an_error_or_the_whole(pl
         await eventually(lambda: "whole" in outcomes)
         place.cluster.brokers[number].kill()
         await eventually(lambda: outcomes >= {"error"} or "without" in outcomes)
+        async with raw_client(_address(others[0].address)) as direct, raw_client(place.address) as client:
+            await eventually(lambda: _has_lost_groups(direct), _ANSWERED)
+            # At the listener's own port there is no part of the list.
+            answer = await client.ask(LIST_GROUPS, 5, {})
+            assert (answer["error_code"], answer["groups"]) == (15, [])
         outcomes.clear()
         await asyncio.to_thread(place.cluster.brokers[number].start)
         await eventually(lambda: "whole" in outcomes, _ANSWERED)
     finally:
         stop.set()
         await asking
+
+
+async def _has_lost_groups(client: RawKafkaClient) -> bool:
+    """Whether the cluster has given up the node that keeps some groups."""
+    rows = (await client.ask(METADATA, 12, {"topics": [{"name": "__consumer_offsets"}]}))["topics"]
+    return any(part["leader_id"] < 0 for row in rows for part in row["partitions"])
 
 
 async def _groups_of(brokers: Sequence[KafkaBroker]) -> set[str]:
