@@ -114,7 +114,7 @@ def _cursor(name: str, tag: int, first: int, fields: Sequence[str]) -> Definitio
 OWN: Final[dict[str, list[Definition]]] = {}
 for _api, (_first, _names) in _PAGED.items():
     OWN[f"{_api}Request"] = [
-        _tagged("ResponsePaginationLimit", "int32", 10000, _first, default="null"),
+        _tagged("ResponsePaginationLimit", "limit", 10000, _first, default="null"),
         _cursor("Cursor", 10001, _first, _names),
     ]
     OWN[f"{_api}Response"] = [_cursor("NextCursor", 10002, _first, _names)]
@@ -135,6 +135,7 @@ _KINDS: Final[Mapping[str, str]] = {
     "int16": "INT16",
     "int32": "INT32",
     "int64": "INT64",
+    "limit": "LIMIT",
     "string": "STRING",
     "uint16": "UINT16",
     "uuid": "UUID",

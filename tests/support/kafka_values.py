@@ -17,6 +17,7 @@ from broker_core.wire.kafka.fields import (
     INT16,
     INT32,
     INT64,
+    LIMIT,
     STRING,
     UINT16,
     UUID,
@@ -40,6 +41,7 @@ _PLAIN: Final[dict[Kind, st.SearchStrategy[Any]]] = {
     INT8: st.integers(-(2**7), 2**7 - 1),
     INT16: st.integers(-(2**15), 2**15 - 1),
     INT32: st.integers(-(2**31), 2**31 - 1),
+    LIMIT: st.integers(-(2**31), 2**31 - 1),
     INT64: st.integers(-(2**63), 2**63 - 1),
     # Long ones too: the length of a compact text of 127 bytes has two bytes.
     STRING: st.text(st.characters(codec="utf-8"), max_size=8) | st.sampled_from(["é" * 63, "x" * 127]),

@@ -16,6 +16,7 @@ from broker_core.wire.kafka.fields import (
     INT16,
     INT32,
     INT64,
+    LIMIT,
     STRING,
     UUID,
     Array,
@@ -210,7 +211,7 @@ CONSUMER_GROUP_DESCRIBE: Final = Api(
     request=Struct(
         Field("group_ids", Array(STRING)),
         Field("include_authorized_operations", BOOLEAN),
-        Field("response_pagination_limit", INT32, default=None, tag=10000),
+        Field("response_pagination_limit", LIMIT, default=None, tag=10000),
         Field(
             "cursor",
             Cursor(Field("group_id", STRING), Field("member_id", STRING)),
@@ -573,7 +574,7 @@ DESCRIBE_ACLS: Final = Api(
         Field("host_filter", STRING, nullable="0+", default=None),
         Field("operation", INT8),
         Field("permission_type", INT8),
-        Field("response_pagination_limit", INT32, "2+", default=None, tag=10000),
+        Field("response_pagination_limit", LIMIT, "2+", default=None, tag=10000),
         Field(
             "cursor",
             Cursor(Field("resource_name", STRING), Field("resource_type", INT8)),
@@ -711,7 +712,7 @@ DESCRIBE_CONFIGS: Final = Api(
         ),
         Field("include_synonyms", BOOLEAN),
         Field("include_documentation", BOOLEAN, "3+"),
-        Field("response_pagination_limit", INT32, "4+", default=None, tag=10000),
+        Field("response_pagination_limit", LIMIT, "4+", default=None, tag=10000),
         Field(
             "cursor",
             Cursor(Field("resource_name", STRING), Field("resource_type", INT8)),
@@ -775,7 +776,7 @@ DESCRIBE_GROUPS: Final = Api(
     request=Struct(
         Field("groups", Array(STRING)),
         Field("include_authorized_operations", BOOLEAN, "3+"),
-        Field("response_pagination_limit", INT32, "5+", default=None, tag=10000),
+        Field("response_pagination_limit", LIMIT, "5+", default=None, tag=10000),
         Field(
             "cursor",
             Cursor(Field("group_id", STRING), Field("member_id", STRING)),
@@ -834,7 +835,7 @@ DESCRIBE_LOG_DIRS: Final = Api(
             Array(Struct(Field("topic", STRING), Field("partitions", Array(INT32)))),
             nullable="0+",
         ),
-        Field("response_pagination_limit", INT32, "2+", default=None, tag=10000),
+        Field("response_pagination_limit", LIMIT, "2+", default=None, tag=10000),
         Field(
             "cursor",
             Cursor(
@@ -904,7 +905,7 @@ DESCRIBE_PRODUCERS: Final = Api(
     flexible=0,
     request=Struct(
         Field("topics", Array(Struct(Field("name", STRING), Field("partition_indexes", Array(INT32))))),
-        Field("response_pagination_limit", INT32, default=None, tag=10000),
+        Field("response_pagination_limit", LIMIT, default=None, tag=10000),
         Field(
             "cursor",
             Cursor(
@@ -1025,7 +1026,7 @@ DESCRIBE_TRANSACTIONS: Final = Api(
     flexible=0,
     request=Struct(
         Field("transactional_ids", Array(STRING)),
-        Field("response_pagination_limit", INT32, default=None, tag=10000),
+        Field("response_pagination_limit", LIMIT, default=None, tag=10000),
         Field(
             "cursor",
             Cursor(Field("transactional_id", STRING), Field("producer_id", INT64)),
@@ -1412,7 +1413,7 @@ LIST_GROUPS: Final = Api(
     request=Struct(
         Field("states_filter", Array(STRING), "4+"),
         Field("types_filter", Array(STRING), "5+"),
-        Field("response_pagination_limit", INT32, "3+", default=None, tag=10000),
+        Field("response_pagination_limit", LIMIT, "3+", default=None, tag=10000),
         Field("cursor", Cursor(Field("group_id", STRING)), "3+", default=None, tag=10001),
     ),
     response=Struct(
@@ -1460,7 +1461,7 @@ LIST_OFFSETS: Final = Api(
             ),
         ),
         Field("timeout_ms", INT32, "10+"),
-        Field("response_pagination_limit", INT32, "6+", default=None, tag=10000),
+        Field("response_pagination_limit", LIMIT, "6+", default=None, tag=10000),
         Field(
             "cursor",
             Cursor(
@@ -1522,7 +1523,7 @@ LIST_PARTITION_REASSIGNMENTS: Final = Api(
             nullable="0+",
             default=None,
         ),
-        Field("response_pagination_limit", INT32, default=None, tag=10000),
+        Field("response_pagination_limit", LIMIT, default=None, tag=10000),
         Field(
             "cursor",
             Cursor(
@@ -1580,7 +1581,7 @@ LIST_TRANSACTIONS: Final = Api(
         Field("producer_id_filters", Array(INT64)),
         Field("duration_filter", INT64, "1+", default=-1),
         Field("transactional_id_pattern", STRING, "2+", nullable="0+", default=None),
-        Field("response_pagination_limit", INT32, default=None, tag=10000),
+        Field("response_pagination_limit", LIMIT, default=None, tag=10000),
         Field(
             "cursor",
             Cursor(Field("transactional_id", STRING), Field("producer_id", INT64)),
@@ -1625,7 +1626,7 @@ METADATA: Final = Api(
         Field("allow_auto_topic_creation", BOOLEAN, "4+", default=True),
         Field("include_cluster_authorized_operations", BOOLEAN, "8-10"),
         Field("include_topic_authorized_operations", BOOLEAN, "8+"),
-        Field("response_pagination_limit", INT32, "9+", default=None, tag=10000),
+        Field("response_pagination_limit", LIMIT, "9+", default=None, tag=10000),
         Field(
             "cursor",
             Cursor(
@@ -1816,7 +1817,7 @@ OFFSET_FETCH: Final = Api(
             "8+",
         ),
         Field("require_stable", BOOLEAN, "7+"),
-        Field("response_pagination_limit", INT32, "6+", default=None, tag=10000),
+        Field("response_pagination_limit", LIMIT, "6+", default=None, tag=10000),
         Field(
             "cursor",
             Cursor(

@@ -26,6 +26,7 @@ __all__ = [
     "INT16",
     "INT32",
     "INT64",
+    "LIMIT",
     "STRING",
     "UINT16",
     "UUID",
@@ -119,6 +120,20 @@ def _given(write: Callable[[Writer, Any], None]) -> Callable[[Writer, Any], None
     return write_value
 
 
+class _Limit(Kind):
+    """The limit of a page, an INT32. One of another size is -1, so that the request is answered with an error."""
+
+    def codec(self, version: int, *, flexible: bool, nullable: bool) -> Codec:  # noqa: ARG002 - as of all kinds
+        def read(reader: Reader) -> int:
+            try:
+                value = reader.int32()
+            except MalformedMessage:
+                return -1
+            return -1 if reader.left else value
+
+        return Codec(read, Writer.int32)
+
+
 BOOLEAN: Final = _Plain("boolean", False, "?")
 INT8: Final = _Plain("int8", 0, "b")
 INT16: Final = _Plain("int16", 0, "h")
@@ -126,6 +141,7 @@ UINT16: Final = _Plain("uint16", 0, "H")
 INT32: Final = _Plain("int32", 0, "i")
 INT64: Final = _Plain("int64", 0, "q")
 FLOAT64: Final = _Plain("float64", 0.0, "d")
+LIMIT: Final = _Limit()
 UUID: Final = _Plain("topic_id", ZERO_ID)
 STRING: Final = _Sized("string", "")
 BYTES: Final = _Sized("bytes", b"")

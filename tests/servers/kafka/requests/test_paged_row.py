@@ -32,6 +32,8 @@ from broker_core.wire.kafka import (
     ZERO_ID,
     Api,
     Fields,
+    Reader,
+    Writer,
 )
 from tests.support.kafka_calls import call_of
 from tests.support.kafka_page_requests import CAP, PAGED, ROWS, TOPICS, check_page, page_requests
@@ -106,6 +108,15 @@ def test_42_stands_where_the_table_of_the_kip_says(api: Api, version: int, serve
         answer = server.ask(api, version, body | page, unreadable=page.get("cursor") == {})
         assert list(errors_in(answer)) == [(above, 42)]
         assert answer["next_cursor"] is None
+
+
+@pytest.mark.parametrize("size", [0, 2, 5])
+def test_a_limit_of_another_size_is_refused(size: int) -> None:
+    writer = Writer()
+    LIST_GROUPS.write_request(writer, {}, 5)
+    tag = b"\x01\x90\x4e" + bytes([size]) + b"\0\0\0\1\0"[:size]
+    read = LIST_GROUPS.read_request(Reader(writer.joined()[:-1] + tag), 5)
+    assert read["response_pagination_limit"] == -1  # which is answered with 42
 
 
 def test_thirteen_requests_have_pages() -> None:
