@@ -123,6 +123,8 @@ def _given(write: Callable[[Writer, Any], None]) -> Callable[[Writer, Any], None
 class _Limit(Kind):
     """The limit of a page, an INT32. One of another size is -1, so that the request is answered with an error."""
 
+    packed = "i"
+
     def codec(self, version: int, *, flexible: bool, nullable: bool) -> Codec:  # noqa: ARG002 - as of all kinds
         def read(reader: Reader) -> int:
             try:
