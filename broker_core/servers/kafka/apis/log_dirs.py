@@ -38,8 +38,10 @@ async def _all(call: KafkaCall) -> Encoded:
 
 
 async def _named(call: KafkaCall) -> list[Fields]:
-    """The existing topics and partitions of the request."""
-    asked = {row["topic"]: row["partitions"] for row in call.body["topics"]}
+    """The existing topics and partitions of the request; all of a topic that it names twice, as at Kafka."""
+    asked: dict[str, list[int]] = {}
+    for row in call.body["topics"]:
+        asked.setdefault(row["topic"], []).extend(row["partitions"])
     found = await call.services.named.by_name(call, list(asked), operation=None)
     return [
         {"name": topic.name, "partitions": partitions}

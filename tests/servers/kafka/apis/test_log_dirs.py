@@ -51,6 +51,7 @@ async def test_of_named_topics_there_is_what_is_there(catalog: SqliteCatalog) ->
         {"topic": "a b", "partitions": [0]},
     ]
     assert logs(await ask(catalog, 4, asked)) == [("a", [1])]
+    assert logs(await ask(catalog, 4, [*asked, {"topic": "a", "partitions": [0]}])) == [("a", [1, 0])]
     assert logs(await ask(catalog, 4, [])) == []
 
 
