@@ -43,7 +43,7 @@ from broker_core.catalog.store.kafka_acl_reader import AclVersion as AclVersion
 from broker_core.catalog.store.kafka_acl_reader import KafkaAclReader as KafkaAclReader
 from broker_core.catalog.store.kafka_rows import AclRow as AclRow
 from broker_core.catalog.store.kafka_rows import ScramRow as ScramRow
-from broker_core.catalog.store.log_rows import LogBound as LogBound
+from broker_core.catalog.store.log_rows import SpanBound as SpanBound
 from broker_core.catalog.store.namespace_change import LogBounds
 from broker_core.catalog.store.namespace_counts import MeantNames as MeantNames
 from broker_core.catalog.store.namespace_counts import (

@@ -12,8 +12,8 @@ from typing import Final
 from broker_core.catalog.catalog_errors import reading_catalog
 from broker_core.catalog.store.file_watch import FileWatch, WatchedVersions
 from broker_core.catalog.store.log_rows import (
-    LogBound,
     LogSpan,
+    SpanBound,
     none_recreated,
     read_changes_of,
     read_history,
@@ -69,7 +69,7 @@ class CatalogLogReader:
         with reading_catalog():
             return await asyncio.to_thread(self._catalog.changes, namespace, since)
 
-    async def span(self, namespace: NamespaceName, since: CatalogVersion, within: LogBound) -> LogSpan | Gap:
+    async def span(self, namespace: NamespaceName, since: CatalogVersion, within: SpanBound) -> LogSpan | Gap:
         """The changes after ``since`` that keep a bound, to be read by :meth:`changes_of`."""
         await self._current()
         with reading_catalog():
@@ -105,7 +105,7 @@ class CatalogLogReader:
         with reading_catalog():
             return await asyncio.to_thread(self._history, topic, most, most_text)
 
-    def _span(self, namespace: NamespaceName, since: CatalogVersion, within: LogBound) -> LogSpan | Gap:
+    def _span(self, namespace: NamespaceName, since: CatalogVersion, within: SpanBound) -> LogSpan | Gap:
         with self._catalog.reading() as connection:
             return read_span(connection, namespace, since, within=within)
 

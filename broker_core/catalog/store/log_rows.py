@@ -14,11 +14,11 @@ from broker_core.change_log import CatalogVersion, Change, Changes, Gap, Operati
 from broker_core.names import DOMAINS, ListedNames, NamespaceName, TopicName
 
 __all__ = [
-    "LogBound",
-    "LogCut",
     "LogSpan",
     "RecentRow",
     "RecentRows",
+    "SpanBound",
+    "SpanCut",
     "none_recreated",
     "read_catalog_id",
     "read_changes",
@@ -60,7 +60,7 @@ def read_version(connection: sqlite3.Connection, namespace: NamespaceName) -> Ca
     return CatalogVersion(catalog_id, number or 0, stamp or "")
 
 
-class LogBound(NamedTuple):
+class SpanBound(NamedTuple):
     """How much of a log is read at once: whole versions, and one at least, unless it has more than ``alone``.
 
     ``size`` and ``alone`` are in bytes of JSON that escapes all but ASCII, with some for each change.
@@ -70,7 +70,7 @@ class LogBound(NamedTuple):
     size: int | None = None
     alone: int | None = None
 
-    def cut(self, rows: Iterable[tuple[int, int]]) -> LogCut:
+    def cut(self, rows: Iterable[tuple[int, int]]) -> SpanCut:
         """The first versions that keep it: of the version and the size of each change, the oldest first."""
         first: int | None = None
         current, last = 0, 0
@@ -81,13 +81,13 @@ class LogBound(NamedTuple):
                 first = first or version
             size += row
             if current != first and (count > self.changes or (self.size is not None and size > self.size)):
-                return LogCut(last, whole, more=True)
+                return SpanCut(last, whole, more=True)
             if self.alone is not None and size > self.alone:
-                return LogCut(None, size, more=True)
-        return LogCut(current, size, more=False)
+                return SpanCut(None, size, more=True)
+        return SpanCut(current, size, more=False)
 
 
-class LogCut(NamedTuple):
+class SpanCut(NamedTuple):
     """The last version of those that keep a bound, the size of their changes, and whether there are more.
 
     ``last`` is ``None`` if the first version alone has too much.
@@ -131,7 +131,7 @@ def read_changes(
 
     ``most`` is as for :func:`read_span`, ``limit`` the changes of its bound.
     """
-    within = None if limit is None else LogBound(limit)
+    within = None if limit is None else SpanBound(limit)
     span = read_span(connection, namespace, since, most=most, within=within)
     return span if isinstance(span, Gap) else _changes_of(connection, namespace, span)
 
@@ -237,7 +237,7 @@ def read_span(
     since: CatalogVersion,
     *,
     most: int | None = None,
-    within: LogBound | None = None,
+    within: SpanBound | None = None,
 ) -> LogSpan | Gap:
     """The span of the changes after ``since``; a :class:`Gap` if the log does not lead from there to now.
 
@@ -359,7 +359,7 @@ _ROW_SIZE: Final = " + ".join(
 )
 
 
-def _cut(connection: sqlite3.Connection, span: LogSpan, within: LogBound) -> LogSpan | Gap:
+def _cut(connection: sqlite3.Connection, span: LogSpan, within: SpanBound) -> LogSpan | Gap:
     cut = within.cut(span.rows(connection, f"version, {_ROW_SIZE}"))
     if cut.last is None:
         reason = f"the next version alone has changes of more than {within.alone:,} bytes"

@@ -123,8 +123,7 @@ class FinishedListings:
         properties = (
             {key: value for key, value in request.properties.items() if key in keys} if keys else _NONE
         )
-        if trace is None or not trace.explains:
-            self._count(request.asker, request, properties, seconds)
+        self._count(request.asker, request, properties, seconds, trace)
         if self._dispatcher.has_observers:
             event = ListingOutcome(
                 outcome,
@@ -166,10 +165,18 @@ class FinishedListings:
         return partial(self._lines.ended_again, reusable, asker, lister, seconds)
 
     def _count(
-        self, asker: Asker, question: ListingRequest, properties: Mapping[str, str], seconds: float
+        self,
+        asker: Asker,
+        question: ListingRequest,
+        properties: Mapping[str, str],
+        seconds: float,
+        trace: Trace | None = None,
     ) -> None:
-        """Count a question of a client: a browser asks at each key, and would crowd out the others."""
-        if not asker.client_version.startswith(_BROWSER):
+        """Count a question of a client: not one that is explained in its place, nor those of a browser, which asks at
+        each key, and would crowd out the others.
+        """
+        explains = trace is not None and trace.explains
+        if not explains and not asker.client_version.startswith(_BROWSER):
             self.questions.record(
                 str(question.namespace), question.mode, question.topics_pattern, properties, seconds
             )

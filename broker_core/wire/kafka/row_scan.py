@@ -210,7 +210,7 @@ def compiled_scan(
 
 
 def _run(kind: Kind, version: int, path: RawPath, own: Sequence[Sequence[str]]) -> RowRun:
-    """Runs of rows of an array whose path begins with it."""
+    """The reader of runs of rows of the first array of ``path``."""
     source = _Source(version, path, own, compact=True, marks=True)
     lists = _lists(own)
     source.line("def scan(data, at):", 0)

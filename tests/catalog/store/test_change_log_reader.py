@@ -11,7 +11,7 @@ from unittest.mock import patch
 import pytest
 
 from broker_core.catalog import CatalogLogReader, Edit, LogBounds, SqliteCatalog, creation
-from broker_core.catalog.store.log_rows import LogBound, LogSpan
+from broker_core.catalog.store.log_rows import LogSpan, SpanBound
 from broker_core.change_log import CatalogVersion, Changes, Gap
 from broker_core.errors import ListingFailed
 from broker_core.names import NamespaceName, TopicName
@@ -159,7 +159,7 @@ async def test_a_span_is_found_before_its_changes_are_read(
 ) -> None:
     for name in "xy":
         catalog.create(topic(name))
-    span = await reader.span(NAMESPACE, CatalogVersion(catalog.catalog_id, 0), LogBound(1))
+    span = await reader.span(NAMESPACE, CatalogVersion(catalog.catalog_id, 0), SpanBound(1))
     assert isinstance(span, LogSpan)
     assert (span.end.number, span.more) == (1, True)
     changes = await reader.changes_of(NAMESPACE, span)

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from broker_core.catalog.store.log_rows import (
-    LogBound,
     LogSpan,
     RecentRow,
     RecentRows,
+    SpanBound,
     read_changes,
     read_changes_of,
     read_recent,
@@ -126,7 +126,7 @@ def test_the_size_of_a_change_is_no_less_than_its_json(tmp_path: Path, text: str
         since = catalog.version(NAMESPACE)
         catalog.create(topic(f"a{text}"[:60]), partitions=3, properties={"k": text, f"_{text}": ""})
         with catalog.reading() as connection:
-            span = read_span(connection, NAMESPACE, since, within=LogBound(10))
+            span = read_span(connection, NAMESPACE, since, within=SpanBound(10))
             assert isinstance(span, LogSpan)
             assert span.size > 2 * len(ascii_json(text)) + 300
             assert isinstance(read_changes_of(connection, NAMESPACE, span), Changes)
@@ -141,7 +141,7 @@ def test_a_bound_of_bytes_cuts_between_versions(tmp_path: Path) -> None:
         with catalog.reading() as connection:
 
             def span(since: CatalogVersion, size: int, alone: int) -> LogSpan | Gap:
-                return read_span(connection, NAMESPACE, since, within=LogBound(10, size, alone))
+                return read_span(connection, NAMESPACE, since, within=SpanBound(10, size, alone))
 
             two = span(since, 3000, 9000)
             assert isinstance(two, LogSpan)
@@ -168,7 +168,7 @@ def test_a_span_that_the_log_has_lost_is_a_gap(tmp_path: Path) -> None:
         since = catalog.version(NAMESPACE)
         catalog.create(topic("b"))
         with catalog.reading() as connection:
-            span = read_span(connection, NAMESPACE, since, within=LogBound(10))
+            span = read_span(connection, NAMESPACE, since, within=SpanBound(10))
         assert isinstance(span, LogSpan)
         for name in "cde":
             catalog.create(topic(name))

@@ -61,7 +61,7 @@ def json_of(item: _Item) -> bytes:
 
 
 def filled(content: _Item, member: str, items: Iterable[bytes]) -> bytes:
-    """The JSON of an object whose empty list ``member`` has these items, of which each was made into JSON before."""
+    """The JSON of an object, with these items in its empty list ``member``; each item is JSON already."""
     begin, empty, end = json_of(content).partition(f'"{member}":[]'.encode())
     return b"".join((begin, empty[:-1], b",".join(items), b"]", end, b"\n"))
 
@@ -69,7 +69,7 @@ def filled(content: _Item, member: str, items: Iterable[bytes]) -> bytes:
 async def shown_first(
     request: ApiRequest, content: _Item, items: Iterable[_Item], *, member: str = "items"
 ) -> web.Response:
-    """An answer whose empty list ``member`` has the first of these items, as many as one answer may show."""
+    """The answer of an object, with the first items in its empty list ``member``, as many as one answer may show."""
     body = await request.services.pipeline.workers.call(
         request.asker, lambda: filled(content, member, within_bytes(items)[0])
     )

@@ -10,7 +10,7 @@ from typing import Annotated, Final, Literal, NamedTuple
 from aiohttp import web
 from pydantic import Field
 
-from broker_core.catalog import CatalogLogReader, LogBound, topic_id_text
+from broker_core.catalog import CatalogLogReader, SpanBound, topic_id_text
 from broker_core.change_log import CatalogVersion, Change, ChangeLog, Changes, Gap
 from broker_core.compact_json import ascii_text
 from broker_core.errors import InvalidName
@@ -210,7 +210,7 @@ async def _find(request: ApiRequest, held: HeldAnswer, log: ChangeLog, since: Ca
     Raises the error 410 for a gap.
     """
     namespace = request.namespace()
-    within = LogBound(request.values["limit"], MOST_BYTES, _MOST_ALONE)
+    within = SpanBound(request.values["limit"], MOST_BYTES, _MOST_ALONE)
     if isinstance(log, CatalogLogReader):
         span = await log.span(namespace, since, within)
         if isinstance(span, Gap):
