@@ -20,6 +20,8 @@ _STATUS: Final = re.compile(rb"HTTP/1\.[01] (\d{3}) ")
 _MOST: Final = 1 << 20
 #: Seconds after which an answer that does not end is left; the server gives up a head, or a body, after 15.
 _PATIENCE: Final = 2.0
+#: Seconds for an answer that has to come: a busy machine may stand still for some.
+_LONG_PATIENCE: Final = 60.0
 #: Closing resets the connection, so that the ports of a hundred thousand of them are free at once.
 _RESET: Final = struct.pack("ii", 1, 0)
 
@@ -69,7 +71,7 @@ async def _ask(address: tuple[str, int], request: Hostile) -> bytes:
     writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
     said = bytearray()
     try:
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(_LONG_PATIENCE if request.fine else _PATIENCE):
             for piece in request.pieces:
                 writer.write(piece)
                 await writer.drain()
