@@ -33,7 +33,7 @@ from tests.support.machine import postgres_programs
 from tests.support.ports import free_port
 
 if TYPE_CHECKING:
-    from broker_core_postgres.schema.migrate import MigrationResult
+    from broker_core_postgres.schema.run_migrations import MigrationResult
 
 __all__ = ["Database", "PostgresServer", "migrate_dsn"]
 
@@ -356,7 +356,7 @@ async def migrate_dsn(dsn: str) -> MigrationResult:
 
     connection = await asyncpg.connect(dsn)
     try:
-        return await migrate.migrate(connection)
+        return await migrate(connection)
     finally:
         await connection.close()
 

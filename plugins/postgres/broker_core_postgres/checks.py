@@ -12,17 +12,17 @@ import asyncpg
 
 from broker_core import Check
 from broker_core.quantities import counted
-from broker_core_postgres.connect.failures import failure_of, server_message
-from broker_core_postgres.connect.libpq.dsn_error import DsnError
-from broker_core_postgres.connect.open_connection import (
+from broker_core_postgres.connect import (
     CannotConnect,
     close_connection,
     connect,
+    failure_of,
     parameters_of,
+    server_message,
 )
-from broker_core_postgres.listing.own_relation import OwnRelation, RelationRefused, check_relation
-from broker_core_postgres.schema.migrate import may_migrate
-from broker_core_postgres.schema.schema_version import SchemaMismatch, SchemaTooOld, check_schema
+from broker_core_postgres.connect.libpq import DsnError
+from broker_core_postgres.listing import OwnRelation, RelationRefused, check_relation
+from broker_core_postgres.schema import SchemaMismatch, SchemaTooOld, check_schema, may_migrate
 from broker_core_postgres.settings import PostgresSettings
 
 __all__ = ["check_database"]

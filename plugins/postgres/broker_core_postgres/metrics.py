@@ -13,11 +13,10 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from broker_core_postgres.changes.listen_notify import TopicsListener
-from broker_core_postgres.changes.version_history import VersionHistory
-from broker_core_postgres.connect.server_pools import ServerPools
-from broker_core_postgres.fill.sync.last_success import MirrorWatch
-from broker_core_postgres.listing.query_metrics import QueryMetrics
+from broker_core_postgres.changes import TopicsListener, VersionHistory
+from broker_core_postgres.connect import ServerPools
+from broker_core_postgres.listing import QueryMetrics
+from broker_core_postgres.mirror_success import MirrorWatch
 
 __all__ = ["PREFIX", "PostgresMetrics"]
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import typer
 
     from broker_core import Check, DescribeRequest, Details, ListingRequest, TopicListingResult
-    from broker_core_postgres.changes.change_log import PostgresChangeLog
+    from broker_core_postgres.changes import PostgresChangeLog
     from broker_core_postgres.service import PostgresService
 
 __all__ = ["COMMANDS", "PostgresPlugin"]

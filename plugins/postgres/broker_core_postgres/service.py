@@ -15,30 +15,27 @@ from typing import Any, Final
 
 from broker_core.errors import BrokerCoreError, ListingFailed
 from broker_core.names import NamespaceName
-from broker_core_postgres.changes.change_log import PostgresChangeLog
-from broker_core_postgres.changes.listen_notify import VERSIONS_QUERY, TopicsListener
-from broker_core_postgres.changes.version_history import VersionHistory
-from broker_core_postgres.connect.open_connection import parameters_of
-from broker_core_postgres.connect.server_pools import ServerPools
-from broker_core_postgres.fill.sync.last_success import MirrorWatch
-from broker_core_postgres.listing.describe_topics import PostgresDescriber
-from broker_core_postgres.listing.lister import PostgresLister
-from broker_core_postgres.listing.listing_sql import RowSource
-from broker_core_postgres.listing.own_relation import (
+from broker_core_postgres.changes import VERSIONS_QUERY, PostgresChangeLog, TopicsListener, VersionHistory
+from broker_core_postgres.connect import ServerPools, parameters_of
+from broker_core_postgres.listing import (
     ID_OF_RELATION,
     OwnRelation,
+    PostgresDescriber,
+    PostgresLister,
     RelationRefused,
+    RowSource,
     check_relation,
 )
 from broker_core_postgres.metrics import PostgresMetrics
-from broker_core_postgres.schema.auto_migrate import AutoMigration
-from broker_core_postgres.schema.schema_version import (
+from broker_core_postgres.mirror_success import MirrorWatch
+from broker_core_postgres.schema import (
     MIGRATE_COMMAND,
+    AutoMigration,
     SchemaMismatch,
     SchemaTooOld,
     check_schema,
+    read_trigram_index,
 )
-from broker_core_postgres.schema.trigram_index import read_trigram_index
 from broker_core_postgres.settings import PostgresSettings
 from broker_core_postgres.status import ask_status
 

@@ -8,14 +8,18 @@ from typing import Any, Final
 import asyncpg
 
 from broker_core.errors import BrokerCoreError
-from broker_core_postgres.connect.failures import failure_of, server_message
-from broker_core_postgres.connect.open_connection import close_connection, connect, parameters_of
-from broker_core_postgres.fill.sync.last_success import MirrorSuccess, read_successes
-from broker_core_postgres.listing.own_relation import OwnRelation, RelationRefused, check_relation
-from broker_core_postgres.schema.backup import find_backup
-from broker_core_postgres.schema.roles import ROLES
-from broker_core_postgres.schema.schema_version import SchemaMismatch, check_applied, migrations, read_applied
-from broker_core_postgres.schema.trigram_index import read_trigram_index
+from broker_core_postgres.connect import close_connection, connect, failure_of, parameters_of, server_message
+from broker_core_postgres.listing import OwnRelation, RelationRefused, check_relation
+from broker_core_postgres.mirror_success import MirrorSuccess, read_successes
+from broker_core_postgres.schema import (
+    ROLES,
+    SchemaMismatch,
+    check_applied,
+    find_backup,
+    migrations,
+    read_applied,
+    read_trigram_index,
+)
 from broker_core_postgres.settings import PostgresSettings
 
 __all__ = ["NamespaceStatus", "Status", "StatusUnknown", "ask_status", "read_status"]

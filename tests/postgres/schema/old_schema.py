@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from broker_core_postgres.schema.migrate import apply_migration, make_migrations_table, migrate
+from broker_core_postgres.schema.run_migrations import apply_migration, make_migrations_table, migrate
 from broker_core_postgres.schema.schema_version import migrations
 from tests.support.postgres_server import Database
 

@@ -9,7 +9,7 @@ import pytest
 
 from broker_core.errors import ListingFailed
 from broker_core_postgres.schema.auto_migrate import AutoMigration, how_to_go_back, migrate_if_older
-from broker_core_postgres.schema.migrate import MigrationResult
+from broker_core_postgres.schema.run_migrations import MigrationResult
 from broker_core_postgres.schema.schema_version import SchemaMismatch, SchemaTooOld, check_schema, migrations
 from broker_core_postgres.service import DatabaseRefused
 from broker_core_postgres.settings import PostgresSettings

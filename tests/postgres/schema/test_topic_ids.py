@@ -10,7 +10,7 @@ import asyncpg
 import pytest
 
 from broker_core.catalog import topic_id_text
-from broker_core_postgres.schema.migrate import migrate
+from broker_core_postgres.schema.run_migrations import migrate
 from tests.postgres.schema.old_schema import make_old, only_schema
 from tests.support.postgres_server import Database, migrate_dsn
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from broker_core_postgres.schema.migrate import migrate
 from broker_core_postgres.schema.migration_lock import MigrationFailed
+from broker_core_postgres.schema.run_migrations import migrate
 from broker_core_postgres.schema.trigram_index import EXTENSIONS, make_trigram_index, read_trigram_index
 from tests.support.postgres_server import Database
 
@@ -37,7 +37,9 @@ async def test_on_needs_both(empty_database: Database, monkeypatch: pytest.Monke
     monkeypatch.setattr(
         "broker_core_postgres.schema.trigram_index.EXTENSIONS", ("pg_trgm", "no_such_extension")
     )
-    monkeypatch.setattr("broker_core_postgres.schema.migrate.EXTENSIONS", ("pg_trgm", "no_such_extension"))
+    monkeypatch.setattr(
+        "broker_core_postgres.schema.run_migrations.EXTENSIONS", ("pg_trgm", "no_such_extension")
+    )
     connection = await empty_database.connect()
     try:
         with pytest.raises(MigrationFailed, match="no_such_extension cannot be created"):

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from broker_core.change_log import CatalogVersion, Change, Changes, Gap, ListedNames, Operation
 from broker_core.names import NamespaceName, TopicName
-from broker_core_postgres.connect.server_pools import ServerPools
+from broker_core_postgres.connect import ServerPools
 
 __all__ = ["MOST_BYTES", "MOST_CHANGES", "PostgresChangeLog", "read_changes"]
 

@@ -21,9 +21,8 @@ import structlog
 
 from broker_core.errors import BrokerCoreError
 from broker_core.names import NamespaceName
-from broker_core_postgres.connect.failures import ConnectionBroke, server_message
-from broker_core_postgres.connect.libpq.connection_parameters import ConnectionParameters
-from broker_core_postgres.connect.open_connection import APPLICATION_NAME, connect_first_host
+from broker_core_postgres.connect import APPLICATION_NAME, ConnectionBroke, connect_first_host, server_message
+from broker_core_postgres.connect.libpq import ConnectionParameters
 
 __all__ = ["CHANNEL", "VERSIONS_QUERY", "TopicsListener", "parse_hint"]
 

@@ -12,9 +12,7 @@ import typer
 from broker_core import ListingRequest
 from broker_core.plugin_cli import examples, plugin_settings, print_json, print_table
 from broker_core_postgres.commands.shared_options import DsnOption
-from broker_core_postgres.listing.lister import PostgresLister
-from broker_core_postgres.listing.listing_sql import PAGE_NAMES, first_page_statement
-from broker_core_postgres.listing.sql_conditions import RowConditions
+from broker_core_postgres.listing import PAGE_NAMES, PostgresLister, RowConditions, first_page_statement
 from broker_core_postgres.service import PostgresService
 
 __all__ = ["EXAMPLES", "run"]

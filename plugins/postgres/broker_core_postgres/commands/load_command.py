@@ -16,9 +16,7 @@ from broker_core.plugin_cli import Deletions, NamespaceArgument, examples, impor
 from broker_core.quantities import counted
 from broker_core_postgres.commands.shared_options import DryRunOption, WriteDsnOption
 from broker_core_postgres.commands.write_connection import run_command, writing_connection
-from broker_core_postgres.fill.filling_failed import FillingFailed
-from broker_core_postgres.fill.load_file import LoadReport, load_topics
-from broker_core_postgres.fill.table_maintenance import maintain_topics
+from broker_core_postgres.fill import FillingFailed, LoadReport, load_topics, maintain_topics
 
 __all__ = ["EXAMPLES", "run"]
 

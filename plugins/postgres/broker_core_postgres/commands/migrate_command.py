@@ -10,12 +10,15 @@ import asyncpg
 import typer
 
 from broker_core.plugin_cli import examples, plugin_settings
-from broker_core_postgres.connect.failures import failure_of, server_message
-from broker_core_postgres.connect.open_connection import close_connection, connect, parameters_of
-from broker_core_postgres.schema.auto_migrate import how_to_go_back
-from broker_core_postgres.schema.migrate import MigrationResult, migrate
-from broker_core_postgres.schema.migrate_back import MigratedBack, migrate_back
-from broker_core_postgres.schema.migration_lock import MigrationFailed
+from broker_core_postgres.connect import close_connection, connect, failure_of, parameters_of, server_message
+from broker_core_postgres.schema import (
+    MigratedBack,
+    MigrationFailed,
+    MigrationResult,
+    how_to_go_back,
+    migrate,
+    migrate_back,
+)
 
 __all__ = ["EXAMPLES", "run"]
 

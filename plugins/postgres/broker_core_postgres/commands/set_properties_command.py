@@ -12,14 +12,14 @@ from broker_core.plugin_cli import examples, parse_properties
 from broker_core.quantities import counted
 from broker_core_postgres.commands.shared_options import DryRunOption, WriteDsnOption
 from broker_core_postgres.commands.write_connection import run_command, writing_connection
-from broker_core_postgres.fill.filling_failed import FillingFailed
-from broker_core_postgres.fill.set_properties import (
+from broker_core_postgres.fill import (
+    FillingFailed,
     TopicPropertiesChange,
     TopicPropertiesReport,
+    maintain_topics,
     set_properties,
     set_properties_of_matching,
 )
-from broker_core_postgres.fill.table_maintenance import maintain_topics
 
 __all__ = ["EXAMPLES", "run"]
 

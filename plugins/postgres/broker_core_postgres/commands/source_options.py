@@ -16,13 +16,18 @@ import typer
 
 from broker_core.catalog import SqliteCatalog
 from broker_core.quantities import parse_duration
-from broker_core_postgres.fill.filling_failed import FillingFailed
-from broker_core_postgres.fill.sync.admin_client import PARALLEL, TIMEOUT, AdminAddress, AdminClient
-from broker_core_postgres.fill.sync.catalog_source import CatalogSource
-from broker_core_postgres.fill.sync.cluster_source import ClusterSource
-from broker_core_postgres.fill.sync.mirror_source import MirrorSource
-from broker_core_postgres.fill.sync.retry import Retry
-from broker_core_postgres.fill.sync.scope import Scope
+from broker_core_postgres.fill import FillingFailed
+from broker_core_postgres.fill.sync import (
+    PARALLEL,
+    TIMEOUT,
+    AdminAddress,
+    AdminClient,
+    CatalogSource,
+    ClusterSource,
+    MirrorSource,
+    Retry,
+    Scope,
+)
 
 __all__ = ["SourceOptions", "open_source", "with_source_options"]
 

@@ -12,9 +12,8 @@ from broker_core_postgres.commands.progress_bars import mirror_progress
 from broker_core_postgres.commands.shared_options import DryRunOption, JsonOption, WriteDsnOption
 from broker_core_postgres.commands.source_options import SourceOptions, open_source, with_source_options
 from broker_core_postgres.commands.write_connection import run_command, writing_connection
-from broker_core_postgres.fill.sync.differences import as_json, as_line
-from broker_core_postgres.fill.sync.mirror import Mirror, MirrorReport
-from broker_core_postgres.fill.table_maintenance import maintain_topics
+from broker_core_postgres.fill import maintain_topics
+from broker_core_postgres.fill.sync import Mirror, MirrorReport, as_json, as_line
 
 __all__ = ["EXAMPLES", "EXIT_INCOMPLETE", "run", "say_what_was_left"]
 

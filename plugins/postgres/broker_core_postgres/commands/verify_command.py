@@ -14,10 +14,8 @@ from broker_core_postgres.commands.shared_options import JsonOption, WriteDsnOpt
 from broker_core_postgres.commands.source_options import SourceOptions, open_source, with_source_options
 from broker_core_postgres.commands.sync_command import say_what_was_left
 from broker_core_postgres.commands.write_connection import run_command, writing_connection
-from broker_core_postgres.fill.sync.differences import Difference, as_json, as_line
-from broker_core_postgres.fill.sync.mirror import Mirror
-from broker_core_postgres.fill.sync.verify import VerifyReport, verify
-from broker_core_postgres.fill.table_maintenance import maintain_topics
+from broker_core_postgres.fill import maintain_topics
+from broker_core_postgres.fill.sync import Difference, Mirror, VerifyReport, as_json, as_line, verify
 
 __all__ = ["EXAMPLES", "run"]
 

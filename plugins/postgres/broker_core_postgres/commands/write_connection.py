@@ -12,11 +12,9 @@ import asyncpg
 
 from broker_core.errors import BrokerCoreError
 from broker_core.plugin_cli import plugin_settings, say
-from broker_core_postgres.connect.failures import failure_of, server_message
-from broker_core_postgres.connect.open_connection import close_connection, connect, parameters_of
-from broker_core_postgres.fill.filling_failed import FillingFailed
-from broker_core_postgres.schema.auto_migrate import how_to_go_back, migrate_if_older
-from broker_core_postgres.schema.schema_version import check_schema
+from broker_core_postgres.connect import close_connection, connect, failure_of, parameters_of, server_message
+from broker_core_postgres.fill import FillingFailed
+from broker_core_postgres.schema import check_schema, how_to_go_back, migrate_if_older
 
 __all__ = [
     "connect_to_write",

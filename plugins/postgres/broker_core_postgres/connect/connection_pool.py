@@ -29,8 +29,7 @@ from broker_core_postgres.connect.failures import (
     is_connection_lost,
     server_message,
 )
-from broker_core_postgres.connect.libpq.connection_parameters import ConnectionParameters, ServerAddress
-from broker_core_postgres.connect.libpq.target_session_attrs import still_satisfies_attributes
+from broker_core_postgres.connect.libpq import ConnectionParameters, ServerAddress, still_satisfies_attributes
 from broker_core_postgres.connect.open_connection import CannotConnect, connect_first_host
 from broker_core_postgres.connect.session_settings import SessionSettings
 from broker_core_postgres.settings import PostgresSettings

@@ -15,7 +15,7 @@ from typing import Final
 import asyncpg
 
 from broker_core.errors import Cause, ListingFailed
-from broker_core_postgres.connect.libpq.dsn_error import DsnError
+from broker_core_postgres.connect.libpq import DsnError
 
 __all__ = [
     "DRIVER_ERRORS",

@@ -17,8 +17,7 @@ import asyncpg
 
 from broker_core.errors import BrokerCoreError
 from broker_core_postgres.connect.failures import DRIVER_ERRORS, DatabaseFailed, failure_of, server_message
-from broker_core_postgres.connect.libpq.connection_parameters import ConnectionParameters, ServerAddress
-from broker_core_postgres.connect.libpq.target_session_attrs import satisfies_attributes
+from broker_core_postgres.connect.libpq import ConnectionParameters, ServerAddress, satisfies_attributes
 from broker_core_postgres.settings import PostgresSettings
 
 __all__ = [

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from broker_core import DescribeRequest, Details
 from broker_core.errors import ListingFailed
-from broker_core_postgres.connect.server_pools import ServerPools
+from broker_core_postgres.connect import ServerPools
 from broker_core_postgres.listing.listing_sql import RowSource
 from broker_core_postgres.listing.query_metrics import QueryMetrics
 from broker_core_postgres.settings import PostgresSettings

@@ -19,8 +19,8 @@ from typing import Any, Final
 from broker_core import BoundedCache, ListingRequest, Selection, TopicListingResult
 from broker_core.errors import ListingFailed
 from broker_core.patterns import TopicsPattern
-from broker_core_postgres.changes.version_history import VersionHistory
-from broker_core_postgres.connect.server_pools import ServerPools
+from broker_core_postgres.changes import VersionHistory
+from broker_core_postgres.connect import ServerPools
 from broker_core_postgres.listing.hash_cache import LastAnswer, QuestionKey, key_bytes
 from broker_core_postgres.listing.listing_assembler import ListingAssembler
 from broker_core_postgres.listing.listing_sql import RowSource, first_page_statement, version_statement
@@ -28,7 +28,7 @@ from broker_core_postgres.listing.pages import NamesPage, PageTooLarge, fetch_ro
 from broker_core_postgres.listing.query_metrics import QueryMetrics
 from broker_core_postgres.listing.reserved_memory import MustWaitForMemory, ReservedMemory
 from broker_core_postgres.listing.sql_conditions import RowConditions, make_row_conditions
-from broker_core_postgres.schema.trigram_index import read_parts
+from broker_core_postgres.schema import read_parts
 from broker_core_postgres.settings import PostgresSettings
 
 __all__ = ["PostgresLister", "selecting_properties"]

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from broker_core_postgres.listing.sql_conditions import Bounds, RowConditions
-from broker_core_postgres.schema.trigram_index import IndexParts
+from broker_core_postgres.schema import IndexParts
 
 __all__ = [
     "PAGE_NAMES",

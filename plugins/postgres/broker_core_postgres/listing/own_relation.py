@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from broker_core.errors import BrokerCoreError
-from broker_core_postgres.connect.sql_quoting import quote_identifier
+from broker_core_postgres.connect import quote_identifier
 
 __all__ = ["ID_OF_RELATION", "REQUIRED_COLUMNS", "OwnRelation", "RelationRefused", "check_relation"]
 

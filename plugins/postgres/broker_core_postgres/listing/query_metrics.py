@@ -10,7 +10,7 @@ from typing import Final
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric
 
-from broker_core_postgres.connect.failures import REASONS
+from broker_core_postgres.connect import REASONS
 from broker_core_postgres.listing.plain_histogram import PlainHistogram
 from broker_core_postgres.listing.sql_conditions import KINDS
 

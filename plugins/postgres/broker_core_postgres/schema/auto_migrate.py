@@ -13,18 +13,17 @@ from typing import Any, Final, Literal
 import asyncpg
 import structlog
 
-from broker_core_postgres.connect.failures import server_message
-from broker_core_postgres.connect.libpq.connection_parameters import ConnectionParameters
-from broker_core_postgres.connect.libpq.dsn_error import DsnError
-from broker_core_postgres.connect.open_connection import (
+from broker_core_postgres.connect import (
     CannotConnect,
     close_connection,
     connect,
     parameters_of,
+    server_message,
 )
-from broker_core_postgres.schema.migrate import MigrationResult, migrate
+from broker_core_postgres.connect.libpq import ConnectionParameters, DsnError
 from broker_core_postgres.schema.migration_lock import PATIENCE, MigrationFailed
 from broker_core_postgres.schema.roles import schema_owner
+from broker_core_postgres.schema.run_migrations import MigrationResult, migrate
 from broker_core_postgres.schema.schema_version import (
     MIGRATE_COMMAND,
     SchemaMismatch,

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-from broker_core_postgres.connect.sql_quoting import quote_identifier
+from broker_core_postgres.connect import quote_identifier
 
 __all__ = ["Backup", "find_backup", "make_backup", "own_tables"]
 

@@ -18,10 +18,10 @@ from broker_core_postgres.fill.filling_failed import FillingFailed
 from broker_core_postgres.fill.merge import MergeCounts, MergeResult, compare, merge, namespaces_of_database
 from broker_core_postgres.fill.staging_table import StagingTable
 from broker_core_postgres.fill.sync.differences import Difference, differences
-from broker_core_postgres.fill.sync.last_success import record_success
 from broker_core_postgres.fill.sync.mirror_source import MirrorSource
 from broker_core_postgres.fill.sync.scope import EVERYTHING, Scope
 from broker_core_postgres.fill.sync.stage_source import StagedSource, stage_source
+from broker_core_postgres.mirror_success import record_success
 
 __all__ = ["Mirror", "MirrorReport"]
 

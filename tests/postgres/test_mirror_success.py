@@ -13,10 +13,10 @@ from broker_core.cli.command_tree import run
 from broker_core.errors import BrokerCoreError
 from broker_core.names import TopicName
 from broker_core.plugin_cli import Deletions, MassDeletion
-from broker_core_postgres.fill.sync.last_success import read_successes, record_success
 from broker_core_postgres.fill.sync.mirror import Mirror
 from broker_core_postgres.fill.sync.scope import EVERYTHING, Scope
-from broker_core_postgres.fill.sync.verify import verify
+from broker_core_postgres.fill.sync.verification import verify
+from broker_core_postgres.mirror_success import read_successes, record_success
 from tests.postgres.fault_setup import serving
 from tests.postgres.fill.sync.mirror_setup import source_of
 from tests.support.admin_server import AdminServer, Fault

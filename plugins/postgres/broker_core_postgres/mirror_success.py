@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from broker_core.errors import ListingFailed
-from broker_core_postgres.connect.server_pools import ServerPools
+from broker_core_postgres.connect import ServerPools
 
 __all__ = ["MirrorSuccess", "MirrorWatch", "read_successes", "record_success"]
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from broker_core_postgres.schema.backup import Backup, find_backup, make_backup, own_tables
-from broker_core_postgres.schema.migrate import apply_migration, check_server, make_migrations_table
 from broker_core_postgres.schema.migration_lock import (
     PATIENCE,
     MigrationFailed,
@@ -20,6 +19,7 @@ from broker_core_postgres.schema.migration_lock import (
     with_migration_lock,
 )
 from broker_core_postgres.schema.roles import check_owner, schema_owner
+from broker_core_postgres.schema.run_migrations import apply_migration, check_server, make_migrations_table
 from broker_core_postgres.schema.schema_version import (
     AppliedMigration,
     check_applied,

@@ -7,7 +7,7 @@ import pytest
 from broker_core.plugin_cli import Deletions, MassDeletion
 from broker_core_postgres.fill.sync.differences import Difference
 from broker_core_postgres.fill.sync.mirror import Mirror
-from broker_core_postgres.fill.sync.verify import VerifyReport, verify
+from broker_core_postgres.fill.sync.verification import VerifyReport, verify
 from tests.postgres.fill.sync.mirror_setup import listed, source_of
 from tests.support.admin_server import AdminServer
 

@@ -12,7 +12,7 @@ from broker_core.names import NamespaceName, TopicName
 from broker_core_postgres.fill.filling_failed import FillingFailed
 from broker_core_postgres.fill.load_file import load_topics
 from broker_core_postgres.fill.merge import version_of
-from broker_core_postgres.fill.set_properties import (
+from broker_core_postgres.fill.property_changes import (
     TopicPropertiesChange,
     TopicPropertiesReport,
     set_properties,

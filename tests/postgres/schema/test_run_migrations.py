@@ -9,9 +9,9 @@ import asyncpg
 import pytest
 
 from broker_core_postgres.connect.open_connection import connect
-from broker_core_postgres.schema.migrate import may_migrate, migrate
 from broker_core_postgres.schema.migration_lock import MigrationFailed
 from broker_core_postgres.schema.roles import ROLES
+from broker_core_postgres.schema.run_migrations import may_migrate, migrate
 from broker_core_postgres.schema.schema_version import SchemaMigration, SchemaMismatch, migrations
 from tests.postgres.schema.old_schema import make_old, rows_of
 from tests.support.postgres_server import Database, PostgresServer, migrate_dsn
@@ -54,7 +54,7 @@ async def test_a_failing_migration_changes_nothing(
         len(NAMES) + 1, "broken", "CREATE TABLE broker_core.half (i int); SELECT nonsense"
     )
     with monkeypatch.context() as patch:
-        patch.setattr("broker_core_postgres.schema.migrate.migrations", lambda: (*OURS, broken))
+        patch.setattr("broker_core_postgres.schema.run_migrations.migrations", lambda: (*OURS, broken))
         patch.setattr("broker_core_postgres.schema.schema_version.migrations", lambda: (*OURS, broken))
         with pytest.raises(
             MigrationFailed, match=f"{broken} failed, and nothing was changed: UndefinedColumnError"
@@ -202,7 +202,7 @@ async def test_a_migration_whose_server_process_is_killed_changes_nothing(
     try:
         before = await rows_of(other)
         with monkeypatch.context() as patch:
-            patch.setattr("broker_core_postgres.schema.migrate.migrations", lambda: (*OURS[:-1], slow))
+            patch.setattr("broker_core_postgres.schema.run_migrations.migrations", lambda: (*OURS[:-1], slow))
             migration = asyncio.create_task(migrate(connection))
             while (pid := await other.fetchval(asked)) is None:
                 assert not migration.done()
@@ -310,7 +310,7 @@ async def test_a_replica_is_not_migrated(own_server: PostgresServer) -> None:
 
 
 async def test_an_old_server(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("broker_core_postgres.schema.migrate.OLDEST_SERVER", 99)
+    monkeypatch.setattr("broker_core_postgres.schema.run_migrations.OLDEST_SERVER", 99)
     connection = await connect(database.dsn)
     try:
         with pytest.raises(MigrationFailed, match=r"PostgreSQL \d+ is too old: 99 or later"):

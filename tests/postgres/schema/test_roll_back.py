@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from broker_core_postgres.schema.migrate import migrate
-from broker_core_postgres.schema.migrate_back import migrate_back
 from broker_core_postgres.schema.migration_lock import MigrationFailed
+from broker_core_postgres.schema.roll_back import migrate_back
+from broker_core_postgres.schema.run_migrations import migrate
 from broker_core_postgres.schema.schema_version import SchemaMismatch, check_schema, migrations
 from tests.postgres.schema.old_schema import make_old, only_schema, rows_of
 from tests.support.postgres_server import Database
