@@ -41,9 +41,9 @@ def only_schema(number: int) -> Iterator[None]:
     """The package as it was when this schema was the newest."""
     with pytest.MonkeyPatch.context() as patch:
         for module in (
-            "schema.migrate",
+            "schema.run_migrations",
             "schema.schema_version",
-            "schema.migrate_back",
+            "schema.roll_back",
             "status",
             "schema.auto_migrate",
         ):

@@ -131,7 +131,7 @@ async def test_a_database_of_schema_5_with_topics_is_brought_to_the_newest(
 ) -> None:
     """The old index of trigrams covers all rows, and is made anew in parts."""
     with monkeypatch.context() as patch:
-        for module in ("schema.migrate", "schema.schema_version"):
+        for module in ("schema.run_migrations", "schema.schema_version"):
             patch.setattr(f"broker_core_postgres.{module}.migrations", lambda: OURS[:5])
         connection = await empty_database.connect()
         await migrate(connection, trigrams="off")
@@ -160,7 +160,7 @@ async def test_a_load_that_was_killed_under_schema_5_left_no_index(
     empty_database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        for module in ("schema.migrate", "schema.schema_version"):
+        for module in ("schema.run_migrations", "schema.schema_version"):
             patch.setattr(f"broker_core_postgres.{module}.migrations", lambda: OURS[:5])
         connection = await empty_database.connect()
         await migrate(connection, trigrams="off")
