@@ -24,28 +24,28 @@ class _RootCommands(PluginCommandsGroup):
     deferred = deferred_commands(
         "broker_core.cli.commands",
         {
-            "serve": ("serve:serve_clients", "Serve Pulsar clients until SIGTERM or SIGINT."),
+            "serve": ("start.serve:serve_clients", "Serve Pulsar clients until SIGTERM or SIGINT."),
             "list": (
-                "list:list_topics",
+                "listings.list:list_topics",
                 "Ask a server for the topics of a namespace, as a consumer with a topics pattern does.",
             ),
             "explain": (
-                "explain:explain_listing",
+                "listings.explain:explain_listing",
                 "Run one listing without a server: what each plugin answered, the plan, sizes, permits, hash.",
             ),
             "config": (
-                "config:show_settings",
+                "start.config:show_settings",
                 "Print the settings in force and where each is from: default, file, environment. Secrets are masked.",
             ),
             "check": (
-                "check:check_settings",
+                "start.check:check_settings",
                 (
                     "Look at settings, plugins, files, databases, ports and brokers, and say what is wrong: "
                     "all of it in one run."
                 ),
             ),
             "reload": (
-                "reload:reload_settings",
+                "operate.reload:reload_settings",
                 "Let the running server read its settings again, as SIGHUP does, or show what that would change.",
             ),
             "kafka": (
@@ -53,7 +53,7 @@ class _RootCommands(PluginCommandsGroup):
                 "Topics, configs and nodes of a Kafka server; users and access control lists of Kafka clients.",
             ),
             "demo": (
-                "demo:serve_demo",
+                "start.demo:serve_demo",
                 (
                     "Serve a small demo catalogue on this machine, filled on the first start, "
                     "and show three commands to try."
@@ -67,18 +67,18 @@ class _RootCommands(PluginCommandsGroup):
                 ),
             ),
             "clients": (
-                "clients:app",
+                "operate.clients:app",
                 (
                     "Show the clients that are connected to a running server, over all protocols: "
                     "what they ask, hold and are sent."
                 ),
             ),
             "top": (
-                "top:show_top",
+                "operate.top:show_top",
                 "Show live what a running server does: questions, clients, namespaces, memory, plugins.",
             ),
             "shrink-guard": (
-                "shrink_guard:app",
+                "operate.shrink_guard:app",
                 "Show which listings lost many topics at once and are held; let them pass.",
             ),
             "tokens": (

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Final, Literal
 
 import typer
 
-from broker_core.cli.commands.clients import CLIENT_COLUMNS, client_row, clients_path
+from broker_core.cli.commands.operate.clients import CLIENT_COLUMNS, client_row, clients_path
 from broker_core.cli.help_examples import examples
 from broker_core.cli.running_broker import BrokerUnreachable, RunningBroker
 from broker_core.counted import counted

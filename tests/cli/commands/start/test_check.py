@@ -6,7 +6,7 @@ import re
 import socket
 from pathlib import Path
 
-from broker_core.cli.commands.check import all_checks
+from broker_core.cli.commands.start.check import all_checks
 from broker_core.cli.common_options import Invocation
 from broker_core.testing import serve
 from tests.cli.conftest import Cli

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from broker_core.cli.commands.clients import client_row, clients_path
+from broker_core.cli.commands.operate.clients import client_row, clients_path
 from broker_core.client import ConnectionLost, LookupSession
 from tests.cli.conftest import Cli
 from tests.support.api_serving import api_served

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from broker_core.cli.commands.list import service_url
+from broker_core.cli.commands.listings.list import service_url
 from broker_core.errors import BrokerCoreError
 from broker_core.listing.hashes.topics_hash import topics_hash
 from broker_core.settings import CatalogSettings, PulsarSettings, Settings, load_settings

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
-from broker_core.cli.commands.serve import CatalogOption, HttpOption, PulsarOption, serve_options
+from broker_core.cli.commands.start.serve import CatalogOption, HttpOption, PulsarOption, serve_options
 from broker_core.cli.common_options import Invocation, Options
 from broker_core.cli.help_examples import examples
 from broker_core.plugin_api import LEVELS, Check

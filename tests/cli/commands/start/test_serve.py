@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from broker_core.catalog import SqliteCatalog
-from broker_core.cli.commands.serve import serve_options
+from broker_core.cli.commands.start.serve import serve_options
 from broker_core.settings import load_settings
 from tests.cli.conftest import Cli, InstallPlugin
 

@@ -11,7 +11,7 @@ import pytest
 from broker_core import hookimpl
 from broker_core.broker import Broker
 from broker_core.catalog import SqliteCatalog
-from broker_core.cli.commands.reload import _lines
+from broker_core.cli.commands.operate.reload import _lines
 from broker_core.names import TopicName
 from broker_core.settings import Settings, load_settings
 from tests.cli.conftest import Cli, Said

@@ -37,7 +37,7 @@ def serve_demo(
 
     With --config its settings are served instead of the demo's own, on the demo's topics.
     """
-    from broker_core.cli.commands.serve import check_arguments, serve_options
+    from broker_core.cli.commands.start.serve import check_arguments, serve_options
     from broker_core.cli.common_options import Invocation
     from broker_core.cli.demo_catalog import DEMO_FOLDER, prepare_demo, program
     from broker_core.cli.server_process.server_process import serve

@@ -1,0 +1,1 @@
+"""The commands for a running server, which ask its HTTP port: its clients, activity, held listings, settings."""

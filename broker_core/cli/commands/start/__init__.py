@@ -1,0 +1,1 @@
+"""The commands that start a server, and look at its settings before."""
