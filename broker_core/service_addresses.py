@@ -7,16 +7,21 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeAlias
 
 __all__ = [
     "DEFAULT_PORT",
     "DEFAULT_TLS_PORT",
     "HTTP_SCHEMES",
     "PULSAR_SCHEMES",
+    "Address",
     "is_tls",
     "service_addresses",
+    "shown_address",
 ]
+
+#: Host and port.
+Address: TypeAlias = tuple[str, int]
 
 DEFAULT_PORT: Final = 6650
 DEFAULT_TLS_PORT: Final = 6651
@@ -31,7 +36,7 @@ _ADDRESS: Final = re.compile(
 )
 
 
-def service_addresses(url: str, schemes: Mapping[str, int] = PULSAR_SCHEMES) -> tuple[tuple[str, int], ...]:
+def service_addresses(url: str, schemes: Mapping[str, int] = PULSAR_SCHEMES) -> tuple[Address, ...]:
     """Hosts and ports in the order in which they are tried; :exc:`ValueError` says what is wrong with the URL.
 
     ``schemes`` are the allowed ones, with their default ports.
@@ -45,12 +50,18 @@ def service_addresses(url: str, schemes: Mapping[str, int] = PULSAR_SCHEMES) -> 
     return tuple(_address(url, part, schemes[scheme]) for part in rest.removesuffix("/").split(","))
 
 
+def shown_address(address: Address) -> str:
+    """``HOST:PORT``, with brackets around an IPv6 host."""
+    host, port = address
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def is_tls(url: str) -> bool:
     """Whether a service URL is for TLS."""
     return url.startswith(("pulsar+ssl://", "https://"))
 
 
-def _address(url: str, part: str, default_port: int) -> tuple[str, int]:
+def _address(url: str, part: str, default_port: int) -> Address:
     match = _ADDRESS.fullmatch(part)
     if match is None:
         raise ValueError(

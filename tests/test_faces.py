@@ -16,6 +16,7 @@ GROUPS = frozenset({"broker_core.servers", "broker_core.wire"})
 #: Faces within a package that has a face itself.
 FACES_WITHIN = frozenset(
     {
+        "broker_core.client.failover",
         "broker_core.client.kafka",
         "broker_core.kafka.acls",
         "broker_core.kafka.configs",

@@ -10,11 +10,17 @@ from broker_core.service_addresses import (
     HTTP_SCHEMES,
     is_tls,
     service_addresses,
+    shown_address,
 )
 
 
 def test_several_hosts_of_one_cluster() -> None:
     assert service_addresses("pulsar://a,b:1,[::1]:2/") == (("a", DEFAULT_PORT), ("b", 1), ("::1", 2))
+
+
+def test_addresses_as_people_write_them() -> None:
+    assert shown_address(("::1", 6650)) == "[::1]:6650"
+    assert shown_address(("a", 1)) == "a:1"
 
 
 def test_tls_has_a_port_of_its_own() -> None:

@@ -14,7 +14,7 @@ import structlog
 
 from broker_core.access import Asker, Sessions
 from broker_core.change_log import CatalogVersion, ChangeLog, Changes, Gap
-from broker_core.client import Address, default_client_version
+from broker_core.client import default_client_version
 from broker_core.errors import Cause, ListingFailed
 from broker_core.guards import ShrinkGuard
 from broker_core.listing import Listing
@@ -24,6 +24,7 @@ from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import TopicsPattern
 from broker_core.plugin_api import DescribeRequest, ListerNotes, ListingRequest, TopicListingResult
 from broker_core.servers.admission import FileBudget
+from broker_core.service_addresses import Address
 from broker_core.settings import Settings, UpstreamSettings
 from broker_core.snapshots import StoredSnapshots
 from broker_core.upstream.pulsar import (

@@ -29,12 +29,6 @@ from broker_core.client.lookup_client import MAX_ANSWER as MAX_ANSWER
 from broker_core.client.lookup_client import LookupClient
 from broker_core.client.lookup_client import check_seconds as check_seconds
 from broker_core.client.loop_thread import LoopThread as LoopThread
-from broker_core.client.pulsar.address_health import Address as Address
-from broker_core.client.pulsar.address_health import AddressHealth as AddressHealth
-from broker_core.client.pulsar.address_health import shown as shown
-from broker_core.client.pulsar.connection_places import ConnectionPlaces as ConnectionPlaces
-from broker_core.client.pulsar.connection_pool import ConnectionPool as ConnectionPool
-from broker_core.client.pulsar.connection_pool import PoolOptions as PoolOptions
 from broker_core.client.pulsar.credentials import Credentials, OriginalPrincipal
 from broker_core.client.pulsar.lookup_session import (
     BrokerAddress,

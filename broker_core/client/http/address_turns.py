@@ -10,7 +10,8 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 from broker_core.client.client_errors import ConnectionLost, CredentialsFailed
-from broker_core.client.pulsar.address_health import Address, AddressHealth, shown
+from broker_core.client.failover import AddressHealth
+from broker_core.service_addresses import Address, shown_address
 
 __all__ = ["AddressTurns"]
 
@@ -93,7 +94,7 @@ class AddressTurns:
                 and self._is_silent(address, began[address])
                 and not self._health.is_down(address)
             ):
-                self._health.failed(address, f"{shown(address)} does not answer")
+                self._health.failed(address, f"{shown_address(address)} does not answer")
 
     def _is_silent(self, address: Address, since: float) -> bool:
         silence = asyncio.get_running_loop().time() - max(since, self._heard_at[address])

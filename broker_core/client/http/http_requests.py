@@ -22,13 +22,13 @@ from broker_core.client.client_errors import (
     UnexpectedAnswer,
 )
 from broker_core.client.client_tls import ClientTls
+from broker_core.client.failover import AddressHealth
 from broker_core.client.http.address_turns import AddressTurns
 from broker_core.client.http.http_errors import connection_error, refusal
-from broker_core.client.pulsar.address_health import Address, AddressHealth, shown
 from broker_core.client.pulsar.credentials import Credentials
 from broker_core.client.pulsar.redirects import MAX_REDIRECTS
 from broker_core.errors import ServerError
-from broker_core.service_addresses import HTTP_SCHEMES, is_tls, service_addresses
+from broker_core.service_addresses import HTTP_SCHEMES, Address, is_tls, service_addresses, shown_address
 
 __all__ = ["HttpRequests", "HttpResponse", "object_of", "property_text"]
 
@@ -133,18 +133,18 @@ class HttpRequests:
             if response.status == 401 and self._credentials is not None and host not in self._trusted:
                 raise HandshakeRefused(
                     ServerError.AuthenticationError,
-                    f"{shown(address)} redirects to {shown(host)}, which wants credentials: they go to addresses of "
-                    "the service URL only",
+                    f"{shown_address(address)} redirects to {shown_address(host)}, which wants credentials: "
+                    "they go to addresses of the service URL only",
                 )
             if response.status not in (301, 302, 303, 307, 308):
                 raise refusal(response.status, response.body)
-            host, path = _redirected(f"{scheme}://{shown(host)}{path}", response)
+            host, path = _redirected(f"{scheme}://{shown_address(host)}{path}", response)
         raise UnexpectedAnswer(f"{self._url} redirects more than {MAX_REDIRECTS} times")
 
     async def _send(
         self, address: Address, path: str, headers: Mapping[str, str], room: int, body: bytes | None
     ) -> HttpResponse:
-        url = f"{self._scheme}://{shown(address)}{path}"
+        url = f"{self._scheme}://{shown_address(address)}{path}"
         context = True if self._tls is None else await asyncio.to_thread(self._tls.context)
         host, port = address
         # A redirect may lead anywhere.
@@ -165,9 +165,11 @@ class HttpRequests:
                     _next_page(response, address),
                 )
         except (aiohttp.ClientError, TimeoutError, OSError) as failed:
-            raise connection_error(failed, shown(address)) from None
+            raise connection_error(failed, shown_address(address)) from None
         except ValueError as failed:  # an address that no name has, in the service URL or a redirect
-            raise UnexpectedAnswer(f"{shown(address):.300} cannot be asked: {failed!s:.200}") from None
+            raise UnexpectedAnswer(
+                f"{shown_address(address):.300} cannot be asked: {failed!s:.200}"
+            ) from None
         except RuntimeError:
             if self._open().closed:
                 raise ConnectionLost(f"the client of {self._url} is closed") from None
@@ -220,7 +222,7 @@ def _header(text: str) -> str:
 def _redirected(url: str, response: HttpResponse) -> tuple[Address, str]:
     """The target of a redirect of ``url``: host and port, and the path. Raises :exc:`UnexpectedAnswer`."""
     scheme = urlsplit(url).scheme
-    here = shown(response.address)
+    here = shown_address(response.address)
     try:
         target = urlsplit(urljoin(url, response.headers.get(hdrs.LOCATION, "")))
         host, port = target.hostname, target.port or HTTP_SCHEMES[scheme]
@@ -237,7 +239,9 @@ def _next_page(response: aiohttp.ClientResponse, address: Address) -> str | None
         link: Any = response.links.get("next")
         return None if link is None else link["url"].raw_path_qs
     except ValueError as invalid:
-        raise UnexpectedAnswer(f"{shown(address)} links to what is no address: {invalid!s:.200}") from None
+        raise UnexpectedAnswer(
+            f"{shown_address(address)} links to what is no address: {invalid!s:.200}"
+        ) from None
 
 
 async def _body(
@@ -252,7 +256,7 @@ async def _body(
     encoding = response.headers.get(hdrs.CONTENT_ENCODING, "identity").strip().lower()
     if encoding not in ("", "identity"):
         response.close()
-        raise UnexpectedAnswer(f"{shown(address)} sent {encoding!r:.100}, which was not asked for")
+        raise UnexpectedAnswer(f"{shown_address(address)} sent {encoding!r:.100}, which was not asked for")
     parts: list[bytes] = []
     size = response.content_length or 0
     if size <= room:
@@ -265,7 +269,7 @@ async def _body(
                 break
     if size > room:
         response.close()
-        raise UnexpectedAnswer(f"the answer of {shown(address)} is larger than {room} bytes")
+        raise UnexpectedAnswer(f"the answer of {shown_address(address)} is larger than {room} bytes")
     return b"".join(parts)
 
 
@@ -284,5 +288,5 @@ def object_of(response: HttpResponse) -> dict[str, Any]:
     except (ValueError, RecursionError):
         said = None
     if not isinstance(said, dict):
-        raise UnexpectedAnswer(f"{shown(response.address)} answered with no JSON object")
+        raise UnexpectedAnswer(f"{shown_address(response.address)} answered with no JSON object")
     return said

@@ -24,12 +24,12 @@ from broker_core.client.client_tls import ClientTls
 from broker_core.client.http.http_errors import is_reason, refusal, wants_unfiltered
 from broker_core.client.http.http_requests import HttpRequests, HttpResponse, object_of, property_text
 from broker_core.client.http.names_of_body import details_of_arrow, names_of_arrow, names_of_json
-from broker_core.client.pulsar.address_health import Address, shown
 from broker_core.client.pulsar.credentials import Credentials
 from broker_core.client.pulsar.lookup_session import BrokerAddress, Watcher
 from broker_core.client.topic_listing import TopicListing
 from broker_core.client.topics_question import TopicsQuestion
 from broker_core.names import Mode, TopicName
+from broker_core.service_addresses import Address, shown_address
 
 __all__ = ["HttpService"]
 
@@ -111,7 +111,7 @@ class HttpService:
             pages = await self._pages(address, question, read, columns)
             if pages is None:
                 raise UnexpectedAnswer(
-                    f"{shown(address)} has not the API of this server, which knows details"
+                    f"{shown_address(address)} has not the API of this server, which knows details"
                 )
             table = pa.concat_tables(pages.parts)
             names = table.column("name").combine_chunks().cast(pa.large_string())
@@ -173,7 +173,7 @@ class HttpService:
         response = await self._requests.ask(path)
         partitions = object_of(response).get("partitions")
         if type(partitions) is not int or partitions < 0:
-            raise UnexpectedAnswer(f"{shown(response.address)} says no number of partitions")
+            raise UnexpectedAnswer(f"{shown_address(response.address)} says no number of partitions")
         return partitions
 
     async def broker(self, topic: str, *, listener_name: str | None) -> BrokerAddress:
@@ -187,7 +187,7 @@ class HttpService:
             for name in ("brokerUrl", "brokerUrlTls")
         )
         if url is None and url_tls is None:
-            raise UnexpectedAnswer(f"{shown(response.address)} names no broker")
+            raise UnexpectedAnswer(f"{shown_address(response.address)} names no broker")
         return BrokerAddress(
             url, url_tls, redirect=False, authoritative=True, proxy_through_service_url=False
         )
@@ -212,15 +212,15 @@ class HttpService:
             path = f"/admin/v2/persistent/{question.namespace}?{urlencode({'properties': pairs})}"
         else:
             raise InvalidQuestion(
-                f"{shown(address)} has the web service of a broker, which takes properties for persistent topics only, "
-                "and with a key each: ask over pulsar://"
+                f"{shown_address(address)} has the web service of a broker, "
+                "which takes properties for persistent topics only, and with a key each: ask over pulsar://"
             )
         response = await self._requests.answered(address, path, expected=(200, 404), room=self._max_answer)
         if response.status == 404:
             refused = refusal(response.status, response.body)
             if not is_reason(response.body):
                 raise UnexpectedAnswer(
-                    f"{shown(address)} has neither the API of this server nor the web service of a broker"
+                    f"{shown_address(address)} has neither the API of this server nor the web service of a broker"
                 )
             raise refused
         names = await asyncio.to_thread(names_of_json, response.body)
@@ -273,7 +273,7 @@ class HttpService:
         warnings: tuple[str, ...] = ()
         while path is not None:
             if path in seen or len(seen) == _MOST_PAGES:
-                raise UnexpectedAnswer(f"the pages of the listing of {shown(address)} do not end")
+                raise UnexpectedAnswer(f"the pages of the listing of {shown_address(address)} do not end")
             seen.add(path)
             response = await self._requests.answered(address, path, headers, (200, 304, 400, 404), room=room)
             room -= len(response.body)
@@ -285,16 +285,20 @@ class HttpService:
             warnings = warnings or _warnings(response)
             if response.status == 304:
                 if hdrs.IF_NONE_MATCH not in headers:
-                    raise UnexpectedAnswer(f"{shown(address)} says unchanged to a question without a hash")
+                    raise UnexpectedAnswer(
+                        f"{shown_address(address)} says unchanged to a question without a hash"
+                    )
                 return _Pages([], filtered=True, topics_hash=None, warnings=warnings)
             if response.status == 404:
                 if response.media_type == _PROBLEM:
                     raise refusal(response.status, response.body)
                 if parts:
-                    raise UnexpectedAnswer(f"{shown(address)} does not have the next page of its listing")
+                    raise UnexpectedAnswer(
+                        f"{shown_address(address)} does not have the next page of its listing"
+                    )
                 return None
             if response.media_type != _ARROW:
-                raise UnexpectedAnswer(f"{shown(address)} answered with {response.media_type!r:.100}")
+                raise UnexpectedAnswer(f"{shown_address(address)} answered with {response.media_type!r:.100}")
             parts.append(await asyncio.to_thread(read, response.body))
             filtered = filtered and response.headers.get(_FILTERED, "").lower() == "true"
             # Pages come without a hash: it is computed of all of them.
@@ -312,7 +316,9 @@ def _warnings(response: HttpResponse) -> tuple[str, ...]:
     except (ValueError, RecursionError):
         said = None
     if not isinstance(said, list) or not all(isinstance(text, str) for text in said):
-        raise UnexpectedAnswer(f"{shown(response.address)} sent warnings that are no JSON array of texts")
+        raise UnexpectedAnswer(
+            f"{shown_address(response.address)} sent warnings that are no JSON array of texts"
+        )
     return tuple(said)
 
 

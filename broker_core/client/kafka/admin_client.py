@@ -58,8 +58,8 @@ from broker_core.client.kafka.topic_collection import (
 from broker_core.client.kafka.topic_listings import ListTopicsResult, TopicListing
 from broker_core.client.kafka.topics import NewPartitions, NewTopic, TopicDescription
 from broker_core.client.lookup_client import check_seconds
-from broker_core.client.pulsar.address_health import Address
 from broker_core.kafka.acls import AclBinding, AclFilter
+from broker_core.service_addresses import Address
 
 __all__ = ["MAX_ANSWER", "MAX_PAGE", "AdminClient"]
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from broker_core.client.client_errors import InvalidServiceUrl
-from broker_core.client.pulsar.address_health import Address
-from broker_core.service_addresses import service_addresses
+from broker_core.service_addresses import Address, service_addresses
 
 __all__ = ["DEFAULT_PORT", "bootstrap_addresses"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from broker_core.client.pulsar.address_health import Address
+from broker_core.service_addresses import Address
 
 __all__ = ["Cluster", "Node", "nodes_of"]
 

@@ -11,7 +11,7 @@ from broker_core.client.client_errors import ClientError, ConnectionLost
 from broker_core.client.kafka.cluster import Cluster
 from broker_core.client.kafka.kafka_errors import NotControllerException, raise_for
 from broker_core.client.kafka.node_connection import NodeConnection
-from broker_core.client.pulsar.address_health import Address
+from broker_core.service_addresses import Address
 from broker_core.wire.kafka import METADATA
 
 __all__ = ["ClusterConnections"]

@@ -27,7 +27,7 @@ from broker_core.client.client_tls import ClientTls
 from broker_core.client.kafka.kafka_errors import UnsupportedVersionException, raise_for
 from broker_core.client.kafka.sasl import Sasl
 from broker_core.client.opening_errors import opening_errors, other_protocol, tls_failure
-from broker_core.client.pulsar.address_health import Address, shown
+from broker_core.service_addresses import Address, shown_address
 from broker_core.wire.kafka import (
     API_VERSIONS,
     METADATA,
@@ -110,7 +110,7 @@ class NodeConnection:
         self._options = options
         self._reader = reader
         self._writer = writer
-        self._shown = shown(address)
+        self._shown = shown_address(address)
         self._loop = asyncio.get_running_loop()
         self._last_id = 0
         self._under_way: deque[tuple[int, asyncio.Future[bytes], Hold | None]] = deque()
@@ -144,7 +144,9 @@ class NodeConnection:
                 if options.sasl is not None:
                     await connection._authenticate(options.sasl)
         except TimeoutError:
-            failed = ConnectTimeout(f"{shown(address)} did not answer within {options.connect_timeout:g} s")
+            failed = ConnectTimeout(
+                f"{shown_address(address)} did not answer within {options.connect_timeout:g} s"
+            )
             on_silence(address)
             if connection is not None:
                 connection.abort(failed)
@@ -398,7 +400,7 @@ async def _connected(
     address: Address, tls: ClientTls | None
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     host, port = address
-    with opening_errors(shown(address), is_tls=tls is not None):
+    with opening_errors(shown_address(address), is_tls=tls is not None):
         if tls is None:
             return await asyncio.open_connection(host, port, limit=_READ_AHEAD)
         return await asyncio.open_connection(

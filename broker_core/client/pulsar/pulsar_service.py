@@ -9,15 +9,14 @@ from typing import Final, TypeVar
 
 from broker_core.client.client_errors import ConnectionLost, UnexpectedAnswer, is_passing
 from broker_core.client.client_tls import ClientTls
-from broker_core.client.pulsar.address_health import Address, AddressHealth, shown
-from broker_core.client.pulsar.connection_places import ConnectionPlaces
-from broker_core.client.pulsar.connection_pool import ConnectionPool, PoolOptions
+from broker_core.client.failover import AddressHealth, ConnectionPlaces, ConnectionPool, PoolOptions
 from broker_core.client.pulsar.credentials import Credentials
 from broker_core.client.pulsar.lookup_session import BrokerAddress, LookupSession, Watcher, broker_of
 from broker_core.client.pulsar.redirects import follow_redirects
 from broker_core.client.pulsar.service_url import ServiceUrl
 from broker_core.client.topic_listing import TopicListing
 from broker_core.client.topics_question import TopicsQuestion
+from broker_core.service_addresses import Address, shown_address
 from broker_core.wire.pulsar import BaseCommand
 
 __all__ = ["PulsarService"]
@@ -72,7 +71,7 @@ class PulsarService:
         self._places.evictors.append(self._evict)
         self._service = self._pool(self.url)
         #: Of brokers that redirects named, the least recently used first.
-        self._brokers: OrderedDict[str, ConnectionPool] = OrderedDict()
+        self._brokers: OrderedDict[str, ConnectionPool[LookupSession]] = OrderedDict()
         self._is_closed = False
 
     @property
@@ -159,10 +158,10 @@ class PulsarService:
                 return True
         return False
 
-    def _pool(self, url: ServiceUrl) -> ConnectionPool:
+    def _pool(self, url: ServiceUrl) -> ConnectionPool[LookupSession]:
         async def connect(address: Address, on_lost: Callable[[], None]) -> LookupSession:
             session = LookupSession(
-                f"pulsar{'+ssl' if url.is_tls else ''}://{shown(address)}",
+                f"pulsar{'+ssl' if url.is_tls else ''}://{shown_address(address)}",
                 client_version=self._client_version,
                 connect_timeout=self._connect_timeout,
                 keep_alive=self._keep_alive,

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import structlog
 
-from broker_core.client import Address, ClientError, ClientTls, ConnectionLost, ConnectTimeout
+from broker_core.client import ClientError, ClientTls, ConnectionLost, ConnectTimeout
 from broker_core.client.kafka import (
     Cluster,
     ClusterConnections,
@@ -32,6 +32,7 @@ from broker_core.client.kafka import (
     raise_for,
 )
 from broker_core.concurrency import FairPlaces
+from broker_core.service_addresses import Address
 from broker_core.upstream.kafka.changed_topics import ChangedTopics, changed_topics
 from broker_core.upstream.kafka.client_identity import ClientIdentity
 from broker_core.wire.kafka import (

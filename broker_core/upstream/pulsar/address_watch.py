@@ -12,16 +12,15 @@ from typing import Final
 import structlog
 
 from broker_core.client import (
-    Address,
     ClientError,
     CredentialsFailed,
     HandshakeRefused,
     LookupSession,
     OriginalPrincipal,
     is_of_identity,
-    shown,
 )
 from broker_core.errors import ServerError
+from broker_core.service_addresses import Address, shown_address
 from broker_core.upstream.pulsar.broker_health import BrokerHealth
 from broker_core.upstream.pulsar.connector import Connector, IsProxy
 from broker_core.upstream.pulsar.gateway_options import UpstreamOptions
@@ -61,7 +60,7 @@ async def probe(
         identity = identities.of_gateway(original)
         return await connector.connect(address, identity, is_tls=is_tls, on_lost=lost)
 
-    where = shown(address)
+    where = shown_address(address)
     if identities.by_client:
         try:
             return await attempt(None)

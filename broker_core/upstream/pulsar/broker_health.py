@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import structlog
 
-from broker_core.client import Address, AddressHealth, shown
+from broker_core.client.failover import AddressHealth
+from broker_core.service_addresses import Address, shown_address
 
 __all__ = ["BrokerHealth"]
 
@@ -67,7 +68,7 @@ class BrokerHealth(AddressHealth):
         if self._gateway is not None:
             self._gateway.succeeded(address)
         elif known is not None and known.state == "down":
-            _log.info("upstream reachable again", address=shown(address), failures=known.failures)
+            _log.info("upstream reachable again", address=shown_address(address), failures=known.failures)
         super().succeeded(address)
 
     def failed(self, address: Address, reason: str) -> None:
@@ -76,7 +77,9 @@ class BrokerHealth(AddressHealth):
             return
         quiet = self._gateway is not None or (known.state == "down" and known.reason == reason)
         super().failed(address, reason)
-        (_log.debug if quiet else _log.warning)("upstream unreachable", address=shown(address), reason=reason)
+        (_log.debug if quiet else _log.warning)(
+            "upstream unreachable", address=shown_address(address), reason=reason
+        )
         (self if self._gateway is None else self._gateway).doubt[address].set()
 
     def doubt_all(self) -> None:
@@ -88,7 +91,7 @@ class BrokerHealth(AddressHealth):
         """Note that there are no credentials to try an address with."""
         known = self.known[address]
         if known.reason != reason:
-            _log.warning("upstream not tried", address=shown(address), reason=reason)
+            _log.warning("upstream not tried", address=shown_address(address), reason=reason)
         known.state, known.reason = "unknown", reason
 
     def lost(self, address: Address) -> None:

@@ -9,7 +9,6 @@ from typing import Final
 import structlog
 
 from broker_core.client import (
-    Address,
     ClientError,
     ClientTls,
     ConnectionLost,
@@ -20,9 +19,9 @@ from broker_core.client import (
     LookupSession,
     TlsFailed,
     UnexpectedAnswer,
-    shown,
 )
 from broker_core.errors import ServerError
+from broker_core.service_addresses import Address, shown_address
 from broker_core.upstream.cluster_tls import brokers_tls
 from broker_core.upstream.pulsar.gateway_options import UpstreamOptions
 from broker_core.upstream.pulsar.identity import Identity
@@ -102,8 +101,8 @@ class Connector:
             await client.close()
             self.counts["proxy"] += 1
             raise IsProxy(
-                f"{shown(address)} is a pulsar-proxy (or a broker before 2.4): upstream.service_url must be that of "
-                "the brokers, for a proxy passes on neither the principal of a client nor what brokers say of "
+                f"{shown_address(address)} is a pulsar-proxy (or a broker before 2.4): upstream.service_url must be "
+                "that of the brokers, for a proxy passes on neither the principal of a client nor what brokers say of "
                 "themselves"
             )
         self.counts["connected"] += 1
@@ -151,7 +150,7 @@ class Connector:
 
         options = self._options
         return LookupSession(
-            f"pulsar{'+ssl' if is_tls else ''}://{shown(address)}",
+            f"pulsar{'+ssl' if is_tls else ''}://{shown_address(address)}",
             client_version=options.client_version,
             connect_timeout=options.connect_timeout,
             keep_alive=min(options.silence, options.pulsar.keep_alive),

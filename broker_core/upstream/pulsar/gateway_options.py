@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 
-from broker_core.client import PoolOptions
+from broker_core.client.failover import PoolOptions
 from broker_core.settings import PulsarSettings, UpstreamSettings
 
 __all__ = ["UpstreamOptions", "gateway_mark"]

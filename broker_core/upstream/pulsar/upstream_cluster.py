@@ -10,19 +10,19 @@ import structlog
 
 from broker_core.access import Asker, Sessions
 from broker_core.client import (
-    Address,
-    ConnectionPlaces,
     CredentialsFailed,
     HandshakeRefused,
     ServiceUrl,
     TlsFailed,
 )
+from broker_core.client.failover import ConnectionPlaces
 from broker_core.errors import BrokerCoreError
 from broker_core.guards import ShrinkGuard
 from broker_core.memory import Permits
 from broker_core.metrics import Metrics
 from broker_core.names import NamespaceName
 from broker_core.plugin_api import DefaultLister
+from broker_core.service_addresses import Address
 from broker_core.settings import ShrinkGuardSettings
 from broker_core.snapshots import StoredSnapshots
 from broker_core.upstream.pulsar.address_watch import AddressWatch, probe

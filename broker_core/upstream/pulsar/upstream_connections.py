@@ -10,17 +10,16 @@ from typing import Final, TypeAlias, TypeVar
 
 from broker_core.access import Asker
 from broker_core.client import (
-    Address,
     ClientError,
     ConnectionLost,
-    ConnectionPlaces,
-    ConnectionPool,
     HandshakeRefused,
     LookupSession,
     ServiceUrl,
     TlsFailed,
     is_of_identity,
 )
+from broker_core.client.failover import ConnectionPlaces, ConnectionPool
+from broker_core.service_addresses import Address
 from broker_core.upstream.pulsar.broker_health import BrokerHealth
 from broker_core.upstream.pulsar.connector import Connector
 from broker_core.upstream.pulsar.gateway_options import UpstreamOptions
@@ -68,7 +67,7 @@ class UpstreamConnections:
         self._max_frame = max_frame
         self._service = ServiceUrl.parse(options.upstream.service_url)
         #: The least recently used first.
-        self._pools: OrderedDict[_Key, ConnectionPool] = OrderedDict()
+        self._pools: OrderedDict[_Key, ConnectionPool[LookupSession]] = OrderedDict()
         self._stopped = False
         self.closed: Counter[str] = Counter(dict.fromkeys(CLOSED, 0))
         places.evictors.append(self._evict)
@@ -145,7 +144,7 @@ class UpstreamConnections:
             elif key != _OWN and pool.is_idle and pool.used_at < idle_since:
                 self._close(key, "idle")
 
-    def _new_pool(self, key: _Key) -> ConnectionPool:
+    def _new_pool(self, key: _Key) -> ConnectionPool[LookupSession]:
         if self._stopped:
             raise ConnectionLost(f"no connection to {self._service}: it is closed")
         principal, address = key

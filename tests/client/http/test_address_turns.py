@@ -7,10 +7,11 @@ import asyncio
 import pytest
 
 from broker_core.client import ConnectionLost, ServerRefused
+from broker_core.client.failover.address_health import AddressHealth
 from broker_core.client.http import address_turns
 from broker_core.client.http.address_turns import AddressTurns
-from broker_core.client.pulsar.address_health import Address, AddressHealth
 from broker_core.errors import ServerError
+from broker_core.service_addresses import Address
 from tests.support.clock import AGES, time_passes
 from tests.support.eventually import eventually, turns
 

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from broker_core.client.pulsar.connection_places import ConnectionPlaces
+from broker_core.client.failover.connection_places import ConnectionPlaces
 
 
 async def test_places_are_given_in_turn() -> None:

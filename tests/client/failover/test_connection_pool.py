@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from broker_core.client import ConnectionLost, HandshakeRefused, LookupSession
-from broker_core.client.pulsar.address_health import Address, AddressHealth, shown
-from broker_core.client.pulsar.connection_places import ConnectionPlaces
-from broker_core.client.pulsar.connection_pool import ConnectionPool, PoolOptions
+from broker_core.client.failover.address_health import AddressHealth
+from broker_core.client.failover.connection_places import ConnectionPlaces
+from broker_core.client.failover.connection_pool import ConnectionPool, PoolOptions
 from broker_core.errors import ServerError
+from broker_core.service_addresses import Address, shown_address
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
 from tests.support.clock import AGES, time_passes
@@ -43,7 +44,7 @@ async def pool_to(
     connect_timeout: float = 4.0,
     keep_alive: float = 4.0,
     **options: Any,
-) -> AsyncIterator[ConnectionPool]:
+) -> AsyncIterator[ConnectionPool[LookupSession]]:
     addresses = [("127.0.0.1", port) for port in ports]
     given = PoolOptions(
         **{
@@ -59,7 +60,7 @@ async def pool_to(
 
     async def connect(address: Address, on_lost: Callable[[], None]) -> LookupSession:
         session = LookupSession(
-            f"pulsar://{shown(address)}",
+            f"pulsar://{shown_address(address)}",
             connect_timeout=connect_timeout,
             keep_alive=keep_alive,
             on_lost=on_lost,

@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from broker_core.client.pulsar.address_health import AddressHealth, shown
+from broker_core.client.failover.address_health import AddressHealth
+from broker_core.service_addresses import shown_address
 from tests.support.clock import AGES, time_passes, time_stands
 
 A, B, C = ("a", 1), ("b", 1), ("c", 1)
@@ -14,11 +15,6 @@ A, B, C = ("a", 1), ("b", 1), ("c", 1)
 
 def health(first: float = AGES, longest: float = 8 * AGES) -> AddressHealth:
     return AddressHealth([A, B, C, A], first_backoff=first, longest_backoff=longest)
-
-
-def test_addresses_as_people_write_them() -> None:
-    assert shown(("::1", 6650)) == "[::1]:6650"
-    assert shown(A) == "a:1"
 
 
 async def test_each_address_is_the_first_one_in_turn() -> None:
@@ -49,7 +45,7 @@ async def test_the_problem_is_that_of_all() -> None:
     addresses = health()
     assert addresses.problem == "not connected yet"
     for address in (A, B, C):
-        addresses.failed(address, f"nobody at {shown(address)}")
+        addresses.failed(address, f"nobody at {shown_address(address)}")
     assert addresses.problem == "nobody at a:1; nobody at b:1; nobody at c:1"
     addresses.succeeded(B)
     assert addresses.problem is None

@@ -8,14 +8,14 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from broker_core.client.client_errors import ClientError, ConnectionLost, again, is_of_identity
-from broker_core.client.pulsar.address_health import Address, AddressHealth
-from broker_core.client.pulsar.connection_places import ConnectionPlaces
-from broker_core.client.pulsar.lookup_session import LookupSession
+from broker_core.client.failover.address_health import AddressHealth
+from broker_core.client.failover.connection_places import ConnectionPlaces
+from broker_core.service_addresses import Address
 
-__all__ = ["Connect", "ConnectionPool", "PoolOptions"]
+__all__ = ["Connect", "ConnectionPool", "PoolOptions", "PooledConnection"]
 
 T = TypeVar("T")
 
@@ -24,10 +24,27 @@ _TRIES: Final = (
 )
 
 
-class Connect(Protocol):
+class PooledConnection(Protocol):
+    """A connection as a pool needs it: ``pending`` requests wait for their answers, ``unwanted`` ones are given up."""
+
+    @property
+    def is_open(self) -> bool: ...
+    @property
+    def pending(self) -> int: ...
+    @property
+    def unwanted(self) -> int: ...
+    def abort(self) -> None: ...
+    async def close(self) -> None: ...
+
+
+C = TypeVar("C", bound=PooledConnection)
+C_co = TypeVar("C_co", bound=PooledConnection, covariant=True)
+
+
+class Connect(Protocol[C_co]):
     """Makes a connection to one address, for the principal of the pool."""
 
-    def __call__(self, address: Address, on_lost: Callable[[], None], /) -> Awaitable[LookupSession]: ...
+    def __call__(self, address: Address, on_lost: Callable[[], None], /) -> Awaitable[C_co]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +66,7 @@ class PoolOptions:
     wasting: float | None = None
 
 
-class ConnectionPool:
+class ConnectionPool(Generic[C]):
     """At most ``size`` connections; another is opened while each has ``busy`` or more waiting requests.
 
     A dying connection fails its own requests only, each of which is repeated once over another. While there is none,
@@ -62,7 +79,7 @@ class ConnectionPool:
         options: PoolOptions,
         health: AddressHealth,
         places: ConnectionPlaces,
-        connect: Connect,
+        connect: Connect[C],
         *,
         shown: str,
         size: int,
@@ -77,9 +94,9 @@ class ConnectionPool:
         self._size = size
         self._busy = busy
         self._on_loss = on_loss
-        self._attempts: set[asyncio.Task[LookupSession]] = set()
-        self._open: list[LookupSession] = []
-        self._retired: set[LookupSession] = set()  # open connections that get no more requests
+        self._attempts: set[asyncio.Task[C]] = set()
+        self._open: list[C] = []
+        self._retired: set[C] = set()  # open connections that get no more requests
         self._connecting: asyncio.Task[None] | None = None
         self._reason = "not connected yet"
         self._refused: ClientError | None = None
@@ -101,7 +118,7 @@ class ConnectionPool:
         return None if self._usable else self._reason
 
     @property
-    def _usable(self) -> list[LookupSession]:
+    def _usable(self) -> list[C]:
         if not self._retired:
             return self._open
         return [client for client in self._open if client not in self._retired]
@@ -129,7 +146,7 @@ class ConnectionPool:
         for client in clients:
             await client.close()
 
-    async def use(self, ask: Callable[[LookupSession], Awaitable[T]]) -> T:
+    async def use(self, ask: Callable[[C], Awaitable[T]]) -> T:
         """The result of ``ask`` on a connection. Raises its errors, and :exc:`ClientError` if there is none."""
         self.users += 1
         try:
@@ -150,7 +167,7 @@ class ConnectionPool:
             if self.is_idle:
                 self._places.became_idle()
 
-    async def _client(self) -> LookupSession:
+    async def _client(self) -> C:
         """The connection with the least to do, as soon as there is one."""
         if not self._usable:
             await self._first()
@@ -160,14 +177,14 @@ class ConnectionPool:
             self._grow()
         return client
 
-    def _was_given_up(self, client: LookupSession) -> None:
+    def _was_given_up(self, client: C) -> None:
         """Note that nothing waits any more for a request over the connection that has no answer yet."""
         if client in self._retired:
             self._retire(client)
         elif self._options.wasting is not None:
             asyncio.get_running_loop().call_later(self._options.wasting, self._retire, client)
 
-    def _retire(self, client: LookupSession) -> None:
+    def _retire(self, client: C) -> None:
         """Send no more requests over a connection with an unwanted answer under way, and close it once possible."""
         if not client.unwanted:
             self._retired.discard(client)
@@ -225,7 +242,7 @@ class ConnectionPool:
         addresses = self._health.order()
         if not addresses or not self._places.take_spare():
             return
-        client: LookupSession | None = None
+        client: C | None = None
         try:
             client = await self._attempt(addresses[0])
         except ClientError as failed:
@@ -238,7 +255,7 @@ class ConnectionPool:
         reason, self._reason = self._reason, self._places.reason
         await self._places.take()
         self._reason = reason
-        client: LookupSession | None = None
+        client: C | None = None
         try:
             while client is None:
                 await self._health.until_due()
@@ -253,7 +270,7 @@ class ConnectionPool:
         finally:
             self._end_attempt(client)
 
-    def _end_attempt(self, client: LookupSession | None) -> None:
+    def _end_attempt(self, client: C | None) -> None:
         """Give the taken place to the connection, or free it."""
         if client is not None and self._stopped:
             client.abort()
@@ -262,12 +279,12 @@ class ConnectionPool:
         else:
             self._places.give_back()
 
-    async def _any_of(self, addresses: list[Address]) -> LookupSession | None:
+    async def _any_of(self, addresses: list[Address]) -> C | None:
         """A connection to the first address that answers. If an address has not answered after ``options.patience``
         seconds, the next one is tried beside it. ``None`` if there is no address to try now.
         """
         left = list(addresses)
-        running: set[asyncio.Task[LookupSession]] = set()
+        running: set[asyncio.Task[C]] = set()
         failure: ClientError | None = None
         try:
             while left or running:
@@ -296,7 +313,7 @@ class ConnectionPool:
             raise failure
         return None
 
-    async def _attempt(self, address: Address) -> LookupSession:
+    async def _attempt(self, address: Address) -> C:
         try:
             client = await self._make(address, self._lost)
         except ClientError as failed:
@@ -326,7 +343,7 @@ class ConnectionPool:
         self._refused_until = asyncio.get_running_loop().time() + pause * random.uniform(0.5, 1.0)  # noqa: S311
 
 
-def _close_late(task: asyncio.Task[LookupSession]) -> None:
+def _close_late(task: asyncio.Task[Any]) -> None:
     """Close the connection of an attempt that is no longer needed: another one was faster, or nobody waits."""
     if not task.cancelled() and task.exception() is None:
         task.result().abort()

@@ -6,20 +6,13 @@ import asyncio
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal
 
-__all__ = ["Address", "AddressHealth", "KnownAddress", "shown"]
+from broker_core.service_addresses import Address, shown_address
 
-#: Host and port.
-Address: TypeAlias = tuple[str, int]
+__all__ = ["AddressHealth", "KnownAddress"]
 
 _DOUBLINGS: Final = 16
-
-
-def shown(address: Address) -> str:
-    """``HOST:PORT``, with brackets around an IPv6 host."""
-    host, port = address
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 @dataclass(slots=True)
@@ -59,7 +52,7 @@ class AddressHealth:
 
     def states(self) -> dict[str, str]:
         """``"unknown"``, ``"up"`` or ``"down"`` of each address."""
-        return {shown(address): known.state for address, known in self.known.items()}
+        return {shown_address(address): known.state for address, known in self.known.items()}
 
     @property
     def problem(self) -> str | None:
