@@ -140,6 +140,11 @@ class Client:
         return self.buffered() + sum(each.count for each in self._held or ())
 
     @property
+    def idle(self) -> float:
+        """Seconds since its last request came, or since it connected."""
+        return self._clock() - (self.since if self.last is None else self.last.since)
+
+    @property
     def age(self) -> float:
         """Seconds since it connected."""
         return self._clock() - self.since

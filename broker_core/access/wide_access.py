@@ -24,12 +24,11 @@ def wide_settings(settings: Settings, *, identifies: bool = False) -> Iterator[t
         elif not (identifies or _may_have_roles(settings)):
             yield "authorization", "without authentication nobody has a role, so everything is denied"
         yield from _odd_topics(settings)
-    for network in settings.pulsar.haproxy_from:
-        if network.prefixlen == 0:
-            yield (
-                "pulsar.haproxy_from",
-                f"{network} is every address: whoever connects can claim the address of another client",
-            )
+    for name, served in (("pulsar", settings.pulsar), ("http", settings.http), ("kafka", settings.kafka)):
+        for network in () if served is None else served.haproxy_from:
+            if network.prefixlen == 0:
+                text = f"{network} is every address: whoever connects can claim the address of another client"
+                yield f"{name}.haproxy_from", text
     if _are_writes_open(settings):
         yield (
             "http.writes",

@@ -7,7 +7,7 @@ import encodings.utf_16_le  # noqa: F401 - here, not on the event loop when the 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy.ma  # noqa: F401 - Arrow imports it with the first array, which would be on the event loop
 import structlog
@@ -19,7 +19,6 @@ from broker_core.catalog import SqliteCatalog
 from broker_core.errors import BrokerCoreError
 from broker_core.metrics import watch_event_loop
 from broker_core.pipeline import Pipeline, open_event_sinks
-from broker_core.quantities import ListenAddress
 from broker_core.reloads import LiveSettings, Reloads, WatchedFiles
 from broker_core.servers.admission import FileBudget, raise_file_limit
 from broker_core.servers.arrival import TlsEntrance, tls_entrances
@@ -28,7 +27,6 @@ from broker_core.servers.http import (
     ApiServices,
     Checked,
     HttpMetrics,
-    HttpServer,
     HttpServers,
     Readiness,
 )
@@ -45,7 +43,20 @@ _log = structlog.get_logger(__name__)
 
 
 class ListenError(BrokerCoreError):
-    """An address of ``[pulsar]`` cannot be listened on; the message names the setting."""
+    """An address cannot be listened on; the message names the setting."""
+
+
+class Server(live_parts.Limited, Protocol):
+    """The server of one protocol, with the addresses of one table of the settings."""
+
+    async def start(self, host: str, port: int) -> tuple[str, int]:
+        """Listen; port 0 is a free one. Returns the address; :exc:`OSError` if it is not to be had."""
+
+    async def start_tls(self, host: str, port: int) -> tuple[str, int]:
+        """Listen for clients over TLS besides; the server has been started."""
+
+    async def stop(self, drain: float) -> None:
+        """Let requests end for up to ``drain`` seconds."""
 
 
 class Broker:
@@ -76,14 +87,9 @@ class Broker:
         self._readiness = Readiness.STARTING
         self._stack = AsyncExitStack()
         self._core: Core | None = None
-        self._server: PulsarServer | None = None
-        self._http: HttpServer | None = None
         self._http_servers: HttpServers | None = None
-        self._address: tuple[str, int] | None = None
-        self._tls_address: tuple[str, int] | None = None
-        self._kafka: KafkaServer | None = None
-        self._kafka_address: tuple[str, int] | None = None
-        self._kafka_tls_address: tuple[str, int] | None = None
+        self._servers: dict[str, Server] = {}  # by the names of their tables
+        self._addresses: dict[str, tuple[str, int]] = {}  # by the settings
         self._clients = Clients()
 
     @property
@@ -123,7 +129,7 @@ class Broker:
             self._stack.callback(admission.close)
             self._stack.callback(asyncio.create_task(admission.live.watch(), name="revocations").cancel)
             self.live.add("quotas", admission.quotas.prepare)
-            servers = self._http_servers = HttpServers(
+            http = self._http_servers = HttpServers(
                 self._stack,
                 self._api_services(core, files, admission),
                 __version__,
@@ -131,12 +137,12 @@ class Broker:
                 core.problem,
             )
             if settings.http is not None:
-                self._http = await servers.start(
+                self._servers["http"] = await http.for_clients(
                     settings.http, files, admission, self._identify, entrances.get("http")
                 )
             if settings.admin.socket is not None:
-                await servers.start_operators(settings.admin.socket, self.reloads)
-            self._server = PulsarServer(
+                await http.start_operators(settings.admin.socket, self.reloads)
+            self._servers["pulsar"] = PulsarServer(
                 core.pipeline,
                 core.lookups,
                 core.permits,
@@ -149,13 +155,13 @@ class Broker:
                 asked_patterns=core.lookups.asked,
                 clients=self._clients,
             )
-            live_parts.follow_limits(self.live, files, self._server, core.permits, core.fits)
-            self._address = await _listen("pulsar.listen", settings.pulsar.listen, self._server.start)
-            if settings.pulsar.tls is not None:
-                listen = settings.pulsar.tls.listen
-                self._tls_address = await _listen("pulsar.tls.listen", listen, self._server.start_tls)
-            core.lookups.own.listens(self._address, self._tls_address)
-            await self._start_kafka(core, files, admission, entrances.get("kafka"))
+            if settings.kafka is not None:
+                self._servers["kafka"] = self._kafka_server(core, files, admission, entrances.get("kafka"))
+            servers = [*self._servers.values()]
+            live_parts.follow_limits(self.live, files, servers, core.permits, core.fits)
+            for name, server in self._servers.items():
+                await self._listen(name, server)
+            core.lookups.own.listens(self.pulsar_address, self.pulsar_tls_address)
             live_parts.show_reloads(core.metrics, self.live, self.reloads)
             watched_files = WatchedFiles(self.reloads)
             self._stack.push_async_callback(watched_files.stop)
@@ -167,16 +173,13 @@ class Broker:
         self._readiness = Readiness.READY
         self.live.are_followed = True
 
-    async def _start_kafka(
+    def _kafka_server(
         self, core: Core, files: FileBudget, admission: Admission, tls: TlsEntrance | None
-    ) -> None:
-        """Serve Kafka clients, if ``[kafka]`` is set; nothing for it is imported otherwise."""
-        kafka = self.settings.kafka
-        if kafka is None:
-            return
+    ) -> KafkaServer:
+        """The server of ``[kafka]``; nothing for it is imported without the table."""
         from broker_core.servers.kafka import kafka_server
 
-        self._kafka = kafka_server(
+        server = kafka_server(
             self.settings,
             core.pipeline,
             core.metrics,
@@ -190,14 +193,22 @@ class Broker:
             front=None if core.kafka is None else core.kafka.front,
             tables=None if core.kafka is None else core.kafka.plugin,
         )
-        self._stack.callback(self._kafka.close)
-        live_parts.follow_limits(self.live, files, self._kafka, core.permits, core.fits)
-        live_parts.follow_kafka(self.live, self._kafka, admission, has_users=core.catalog is not None)
-        self._kafka_address = await _listen("kafka.listen", kafka.listen, self._kafka.start)
-        if kafka.tls is not None:
-            self._kafka_tls_address = await _listen(
-                "kafka.tls.listen", kafka.tls.listen, self._kafka.start_tls
-            )
+        self._stack.callback(server.close)
+        live_parts.follow_kafka(self.live, server, admission, has_users=core.catalog is not None)
+        return server
+
+    async def _listen(self, name: str, server: Server) -> None:
+        """Listen at the addresses of the table ``name``. Raises :exc:`ListenError`."""
+        table = getattr(self.settings, name)
+        starts = [(f"{name}.listen", table.listen, server.start)]
+        if table.tls is not None:
+            starts.append((f"{name}.tls.listen", table.tls.listen, server.start_tls))
+        for setting, listen, start in starts:
+            try:
+                self._addresses[setting] = await start(listen.host, listen.port)
+            except OSError as error:
+                reason = error.strerror or str(error)
+                raise ListenError(f"{setting}: cannot listen on {listen}: {reason}") from error
 
     def _api_services(self, core: Core, files: FileBudget, admission: Admission) -> ApiServices:
         """The services that the operations of the HTTP API use."""
@@ -227,17 +238,10 @@ class Broker:
         For ``delay`` seconds before, clients are accepted and answered as usual, and only ``/-/ready`` reports the end.
         """
         self._readiness = Readiness.DRAINING
-        server = self._server
-        if server is not None:
+        if self._servers:
             await asyncio.sleep(delay)
-            self._server = None
-            servers, kafka = self._http_servers, self._kafka
-            self._kafka = None
-            await asyncio.gather(
-                server.stop(drain),
-                *(() if servers is None else (servers.drain(drain),)),
-                *(() if kafka is None else (kafka.stop(drain),)),
-            )
+            servers, self._servers = self._servers, {}
+            await asyncio.gather(*(server.stop(drain) for server in servers.values()))
         await self._stack.aclose()
 
     async def __aenter__(self) -> Self:
@@ -252,34 +256,34 @@ class Broker:
     @property
     def pulsar_address(self) -> tuple[str, int]:
         """Host and port for Pulsar clients."""
-        if self._address is None:
+        if "pulsar.listen" not in self._addresses:
             raise RuntimeError("the broker is not listening")
-        return self._address
+        return self._addresses["pulsar.listen"]
 
     @property
     def pulsar_tls_address(self) -> tuple[str, int] | None:
         """Host and port for Pulsar clients over TLS, ``None`` without ``[pulsar.tls]``."""
-        return self._tls_address
+        return self._addresses.get("pulsar.tls.listen")
 
     @property
     def kafka_address(self) -> tuple[str, int] | None:
         """Host and port for Kafka clients, ``None`` without ``[kafka]``."""
-        return self._kafka_address
+        return self._addresses.get("kafka.listen")
 
     @property
     def kafka_tls_address(self) -> tuple[str, int] | None:
         """Host and port for Kafka clients over TLS, ``None`` without ``[kafka.tls]``."""
-        return self._kafka_tls_address
+        return self._addresses.get("kafka.tls.listen")
 
     @property
     def https_address(self) -> tuple[str, int] | None:
         """Host and port of HTTP over TLS, ``None`` without ``[http.tls]``."""
-        return None if self._http is None else self._http.tls_address
+        return self._addresses.get("http.tls.listen")
 
     @property
     def http_address(self) -> tuple[str, int] | None:
         """Host and port of HTTP, ``None`` without ``[http]``."""
-        return None if self._http is None else self._http.address
+        return self._addresses.get("http.listen")
 
     @property
     def pipeline(self) -> Pipeline:
@@ -292,13 +296,3 @@ class Broker:
     def catalog(self) -> SqliteCatalog | None:
         """The embedded catalogue, ``None`` for a gateway."""
         return None if self._core is None else self._core.catalog
-
-
-async def _listen(
-    setting: str, listen: ListenAddress, start: Callable[[str, int], Awaitable[tuple[str, int]]]
-) -> tuple[str, int]:
-    try:
-        return await start(listen.host, listen.port)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise ListenError(f"{setting}: cannot listen on {listen}: {reason}") from error

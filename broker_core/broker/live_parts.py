@@ -146,7 +146,7 @@ def warn_of_connections(settings: Settings, files: FileBudget) -> None:
 def follow_limits(
     live: LiveSettings,
     files: FileBudget,
-    server: Limited,
+    servers: Iterable[Limited],
     permits: Permits,
     fits: Iterable[Callable[[], None]],
 ) -> None:
@@ -157,7 +157,8 @@ def follow_limits(
 
         def put_in_force() -> None:
             warn_of_connections(settings, files)
-            server.limit(limits, files.clients if limits.connections == "auto" else limits.connections)
+            for server in servers:
+                server.limit(limits, files.clients if limits.connections == "auto" else limits.connections)
             permits.resize(limits)
             for fit in fits:
                 fit()

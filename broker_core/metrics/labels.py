@@ -59,6 +59,7 @@ CLOSURES: Final = (
     "slow",
     "internal",
     "buffers",
+    "places",
     "authentication",
     "frame_limit",
     "watch_ended",

@@ -170,6 +170,11 @@ class HttpSettings(Table):
         description="Names, besides addresses and localhost, by which browsers, and programs without credentials, "
         "may ask this server, without a port; others are refused, since any page could stand behind them.",
     )
+    haproxy_from: tuple[Network, ...] = Field(
+        default=(),
+        description="Networks of TCP proxies: each connection from there begins with a preamble of HAProxy's PROXY "
+        "protocol, which tells the address of the client.",
+    )
     tls: HttpTlsSettings | None = None
 
 

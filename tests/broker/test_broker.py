@@ -216,12 +216,19 @@ async def test_http_is_there_when_it_is_asked_for(tmp_path: Path) -> None:
     assert "broker_core_topic_list_heap_memory_limit_bytes 1.048576e+08" in text
 
 
-async def test_an_address_that_is_taken_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("table", ["pulsar", "http", "kafka"])
+async def test_an_address_that_is_taken_is_named(tmp_path: Path, table: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        broker = Broker(settings(tmp_path, pulsar={"listen": address}))
-        with pytest.raises(ListenError, match=f"pulsar.listen: cannot listen on {address}"):
+        tables = {"pulsar": {"listen": "127.0.0.1:0"}, table: {"listen": address}}
+        broker = Broker(settings(tmp_path, **tables))
+        with pytest.raises(ListenError, match=f"{table}.listen: cannot listen on {address}: "):
             await broker.start()
+
+
+async def test_a_host_of_another_machine_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ListenError, match=r"http\.listen: cannot listen on 203\.0\.113\.1:0: "):
+        await Broker(settings(tmp_path, http={"listen": "203.0.113.1:0"})).start()
 
 
 async def test_a_file_that_is_no_catalogue_stops_the_start(tmp_path: Path) -> None:

@@ -16,7 +16,8 @@ __all__ = ["Served"]
 class Served:
     """A server on a free port, and what it says."""
 
-    def __init__(self) -> None:
+    def __init__(self, **options: Any) -> None:
+        """``options`` are those of :class:`~broker_core.servers.http.HttpServer`."""
         self.registry = CollectorRegistry()
         self.readiness = Readiness.READY
         self.questions = QuestionCounter()
@@ -27,16 +28,21 @@ class Served:
             questions=self.questions.most_asked,
             plugins=lambda: self.plugins,
         )
-        self.server = HttpServer(endpoints)
+        self.server = HttpServer(endpoints, **options)
+        self.address: tuple[str, int]
+
+    async def start(self) -> None:
+        """Listen on a free port."""
+        self.address = await self.server.start("127.0.0.1", 0)
 
     @property
     def url(self) -> str:
-        host, port = self.server.address
+        host, port = self.address
         return f"http://{host}:{port}"
 
     async def raw(self, request: bytes) -> bytes:
         """Everything that is answered to these bytes, to the end of the connection."""
-        reader, writer = await asyncio.open_connection(*self.server.address)
+        reader, writer = await asyncio.open_connection(*self.address)
         writer.write(request)
         answer = await reader.read()
         writer.close()

@@ -16,7 +16,7 @@ import structlog
 from broker_core.access import Peer
 from broker_core.metrics import Metrics
 from broker_core.quantities import ListenAddress
-from broker_core.servers.admission import Acceptor, ConnectionLimits
+from broker_core.servers.admission import Acceptor, ConnectionLimits, Place
 from broker_core.servers.arrival.preamble_sources import PreambleSources
 from broker_core.servers.arrival.refused_arrival import RefusedArrival
 from broker_core.servers.arrival.server_certificate import is_trusted
@@ -29,9 +29,11 @@ _log = structlog.get_logger(__name__)
 
 #: Connections that are accepted in one turn of the event loop.
 _AT_ONCE: Final = 16
+#: The address of a client at a unix socket.
+_UNIX: Final = ListenAddress("", 0)
 
-#: Makes the protocol of a client that has a place. The protocol calls the function once, when the connection is over.
-MakeProtocol: TypeAlias = Callable[[Peer, Callable[[], None]], asyncio.Protocol]
+#: Makes the protocol of a client that has a place. The protocol gives it back when the connection is over.
+MakeProtocol: TypeAlias = Callable[[Peer, Place], asyncio.Protocol]
 
 
 class Refusals(Protocol):
@@ -49,7 +51,8 @@ class Refusals(Protocol):
 
 class Arrivals:
     """``transport`` is the protocol's name, ``file_ceiling`` the descriptor from which on clients get no place
-    (``None``: nothing bounds them). Without ``refusals``, a client that gets no place is just closed.
+    (``None``: nothing bounds them). Without ``refusals``, a client that gets no place is just closed. ``at_once`` is
+    how many connections are accepted in one turn of the event loop.
     """
 
     def __init__(
@@ -61,6 +64,7 @@ class Arrivals:
         proxies: PreambleSources,
         file_ceiling: int | None = None,
         refusals: Refusals | None = None,
+        at_once: int = _AT_ONCE,
     ) -> None:
         self.places = places
         self._transport = transport
@@ -68,6 +72,7 @@ class Arrivals:
         self._proxies = proxies
         self._file_ceiling = file_ceiling
         self._refusals = refusals
+        self._at_once = at_once
         self._acceptors: dict[tuple[str, int], Acceptor] = {}
         self._opening: set[asyncio.Task[None]] = set()
         self._waiting: set[asyncio.Task[None]] = set()  # for clients that have yet to do something
@@ -79,12 +84,19 @@ class Arrivals:
 
         :exc:`OSError` if it is not to be had.
         """
-        acceptor = Acceptor(
-            partial(self._accepted, protocol, tls), at_once=_AT_ONCE, on_pause=self._metrics.accept_paused
-        )
+        acceptor = self._acceptor(protocol, tls)
         address = await acceptor.listen(host, port)
         self._acceptors[address] = acceptor
         return address
+
+    def listen_on(self, sock: socket.socket, protocol: MakeProtocol) -> None:
+        """Accept connections on a unix socket that listens already and does not block; :meth:`close` closes it."""
+        acceptor = self._acceptors["", sock.fileno()] = self._acceptor(protocol, None)
+        acceptor.listen_on(sock)
+
+    def _acceptor(self, protocol: MakeProtocol, tls: TlsEntrance | None) -> Acceptor:
+        accepted = partial(self._accepted, protocol, tls)
+        return Acceptor(accepted, at_once=self._at_once, on_pause=self._metrics.accept_paused)
 
     def end(self, address: tuple[str, int]) -> None:
         """Accept no more on an address of :meth:`listen`; clients that are connected stay."""
@@ -115,7 +127,7 @@ class Arrivals:
         self, protocol: MakeProtocol, tls: TlsEntrance | None, sock: socket.socket, peer: Any
     ) -> None:
         """A connection was accepted; a proxy names its client."""
-        address = ListenAddress(str(peer[0]), int(peer[1]))
+        address = ListenAddress(str(peer[0]), int(peer[1])) if isinstance(peer, tuple) else _UNIX
         if self._proxies.has(address.host) and not self._is_near_file_limit(sock):
             _start(self._waiting, self._read_preamble(protocol, tls, sock, address))
         else:
@@ -145,14 +157,17 @@ class Arrivals:
         self, protocol: MakeProtocol, tls: TlsEntrance | None, sock: socket.socket, address: ListenAddress
     ) -> None:
         """Give a client a place, or refuse it."""
-        host = address.host
-        reason = "files" if self._is_near_file_limit(sock) else self.places.take(host)
-        if reason is None:
-            gone = partial(self.places.give_back, host)
-            self._open(tls, sock, address, lambda peer: protocol(peer, gone), gone)
+        taken = "files" if self._is_near_file_limit(sock) else self.places.take(address.host)
+        if isinstance(taken, Place):
+            opening = self._open(tls, sock, address, lambda peer: protocol(peer, taken), taken.give_back)
+            if tls is not None:  # idle until its handshake is done
+                loop = asyncio.get_running_loop()
+                began = loop.time()
+                taken.idle, taken.end = (lambda: loop.time() - began), opening.cancel
             return
+        reason = taken
         self._metrics.connection_refused(reason)
-        _log.warning("connection refused", peer=host, reason=reason, connections=self.places.taken)
+        _log.warning("connection refused", peer=address.host, reason=reason, connections=self.places.taken)
         refusals = self._refusals
         if refusals is None:
             sock.close()
@@ -170,12 +185,11 @@ class Arrivals:
         address: ListenAddress,
         protocol: Callable[[Peer], asyncio.Protocol],
         gone: Callable[[], None],
-    ) -> None:
+    ) -> asyncio.Task[None]:
         if tls is None:
-            plain = partial(protocol, Peer(str(address), self._transport))
-            _start(self._opening, _connect(sock, plain, gone))
-        else:
-            _start(self._waiting, self._secure(tls, sock, address, protocol, gone))
+            plain = partial(protocol, Peer("" if address is _UNIX else str(address), self._transport))
+            return _start(self._opening, _connect(sock, plain, gone))
+        return _start(self._waiting, self._secure(tls, sock, address, protocol, gone))
 
     async def _secure(
         self,
@@ -211,7 +225,8 @@ async def _connect(
         gone()
 
 
-def _start(tasks: set[asyncio.Task[None]], step: Coroutine[Any, Any, None]) -> None:
+def _start(tasks: set[asyncio.Task[None]], step: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
     task = asyncio.get_running_loop().create_task(step)
     tasks.add(task)
     task.add_done_callback(tasks.discard)
+    return task

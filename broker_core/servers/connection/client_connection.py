@@ -19,7 +19,7 @@ from broker_core.access import Client, Clients, UnderWay
 from broker_core.memory import PermitBudget, Permits
 from broker_core.metrics import Metrics
 from broker_core.quantities import ListenAddress
-from broker_core.servers.admission import ServerLoad
+from broker_core.servers.admission import Place, ServerLoad
 from broker_core.servers.connection.answer_writer import AnswerWriter
 from broker_core.servers.connection.awaited_replies import AwaitedReplies
 from broker_core.servers.connection.command_handler import Awaited, Closing, CommandHandler, Job, Unasked
@@ -59,16 +59,17 @@ class ConnectionContext:
 class ClientConnection(asyncio.Protocol):
     """The protocol of one connection, on the server's event loop.
 
-    ``handler`` makes the handler of a client, from the client and the writer of unasked frames. ``opened`` is called
-    when there is a connection, ``closed`` when it is over. ``address`` is the client's, if that is not the other end of
-    the socket: a proxy may be in between. ``in_order``: no command is handled while a request is under way, so that
-    answers are in the order of the commands.
+    ``handler`` makes the handler of a client, from the client and the writer of unasked frames. ``place`` is given back
+    when the connection is over. ``opened`` is called when there is a connection, ``closed`` when it is over.
+    ``address`` is the client's, if that is not the other end of the socket: a proxy may be in between. ``in_order``: no
+    command is handled while a request is under way, so that answers are in the order of the commands.
     """
 
     def __init__(
         self,
         context: ConnectionContext,
         handler: Callable[[Client, Unasked], CommandHandler],
+        place: Place,
         *,
         address: str = "",
         opened: Callable[[ClientConnection], None],
@@ -78,6 +79,7 @@ class ClientConnection(asyncio.Protocol):
         self._context = context
         self._in_order = in_order
         self._make_handler = handler
+        self._place = place
         self._opened = opened
         self._closed = closed
         self._loop = asyncio.get_running_loop()
@@ -130,10 +132,12 @@ class ClientConnection(asyncio.Protocol):
             count=context.load.hold,
         )
         self._keep_alive = self._loop.call_later(settings.keep_alive, self._tick)
+        self._place.idle, self._place.end = self._idle, self._make_place
         self._opened(self)
 
     def connection_lost(self, _error: Exception | None) -> None:
         self._closed(self)
+        self._place.give_back()
         self._context.clients.closed(self._client)
         self._keep_alive.cancel()
         if self._resting is not None:
@@ -166,6 +170,17 @@ class ClientConnection(asyncio.Protocol):
     def abort(self) -> None:
         """Close at once."""
         self._transport.abort()
+
+    def _idle(self) -> float | None:
+        """Seconds since the client has asked anything; ``None`` while it waits for anything."""
+        awaits = len(self._requests) or self._handler.watches or self._resting is not None
+        if awaits or not self._writer.is_idle:
+            return None
+        return self._client.idle
+
+    def _make_place(self) -> None:
+        """Close an idle connection, because another one needs its place."""
+        self._close_for("places", "idle connection closed to make room for another")
 
     def _disconnect(self) -> None:
         """Close at once, as the operator wishes."""

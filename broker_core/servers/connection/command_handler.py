@@ -131,6 +131,10 @@ class CommandHandler(Protocol):
     def client(self) -> str:
         """The name that the client's software gives itself, for the log."""
 
+    @property
+    def watches(self) -> bool:
+        """Whether the client waits for frames without asking for each."""
+
     def splitter(self) -> FrameSplitter:
         """The splitter of this client's bytes into commands."""
 

@@ -13,7 +13,7 @@ from broker_core.servers.http.api import ApiAdmission, ApiServices, Checked, Htt
 from broker_core.servers.http.endpoints import Endpoints, Readiness
 from broker_core.servers.http.http_access import HttpAccess, ProtectedFromAll
 from broker_core.servers.http.http_servers import HttpServers
-from broker_core.servers.http.server import HttpListenError, HttpServer
+from broker_core.servers.http.server import HttpServer
 from broker_core.servers.http.site_files import check_files
 
 __all__ = [
@@ -26,7 +26,6 @@ __all__ = [
     "Checked",
     "Endpoints",
     "HttpAccess",
-    "HttpListenError",
     "HttpMetrics",
     "HttpServer",
     "HttpServers",

@@ -9,7 +9,6 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Final
 
 from aiohttp import hdrs, web
@@ -21,12 +20,11 @@ from broker_core.access import (
     Authorization,
     ClientCredentials,
     InvalidRoles,
-    Peer,
 )
 from broker_core.errors import BrokerCoreError, ListingFailed
-from broker_core.servers.arrival import common_name, is_trusted
 from broker_core.servers.http.http_asker import asker_of
 from broker_core.servers.http.http_credentials import challenges, read_credentials
+from broker_core.servers.http.served_connection import peer_of
 from broker_core.service import Admission, LoginAttempt
 
 __all__ = ["CREDENTIALS_END", "PROVEN", "HttpAccess", "Needs", "ProtectedFromAll"]
@@ -120,14 +118,11 @@ class HttpAccess:
 
     async def _authenticated(self, request: web.Request, asker: Asker) -> Asker:
         """The asker with its roles; raises :exc:`AuthenticationFailed` and :exc:`InvalidRoles`."""
-        admission, transport = self._admission, request.transport
-        tls = None if transport is None else transport.get_extra_info("ssl_object")
-        name = None if tls is None else common_name(tls)
-        method, data = read_credentials(request, name if "tls" in admission.authenticator.methods else None)
+        admission, peer = self._admission, peer_of(request)
+        name = peer.common_name if "tls" in admission.authenticator.methods else None
+        method, data = read_credentials(request, name)
         attempt = LoginAttempt(
-            Peer(asker.remote_address, "http", True, name, partial(is_trusted, tls))
-            if tls is not None
-            else Peer(asker.remote_address, "http"),
+            peer,
             asker.client_version,
             method,
             data,

@@ -5,17 +5,15 @@ from __future__ import annotations
 from aiohttp import hdrs, web
 
 from broker_core.access import OPERATOR, Asker
-from broker_core.quantities import ListenAddress
-from broker_core.servers.http.served_request import client_of
+from broker_core.servers.http.served_connection import client_of, peer_of
 
 __all__ = ["asker_of", "operator_of"]
 
 
 def asker_of(request: web.Request) -> Asker:
     """The asker before any authentication: a client without a role."""
-    peer = request.transport.get_extra_info("peername") if request.transport is not None else None
     return Asker(
-        remote_address=str(ListenAddress(*peer[:2])) if isinstance(peer, tuple) else "",
+        remote_address=peer_of(request).remote_address,
         client_version=request.headers.get(hdrs.USER_AGENT, "")[:256],
         transport="http",
         connection=client_of(request),

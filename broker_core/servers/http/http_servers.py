@@ -15,7 +15,7 @@ from broker_core.access import Asker
 from broker_core.metrics import History
 from broker_core.reloads import Reloads
 from broker_core.servers.admission import FileBudget
-from broker_core.servers.arrival import TlsEntrance
+from broker_core.servers.arrival import PreambleSources, TlsEntrance
 from broker_core.servers.http.admin import admin_apis
 from broker_core.servers.http.admin_socket import AdminSocket
 from broker_core.servers.http.allowed_questions import AllowedQuestions
@@ -57,14 +57,13 @@ class HttpServers:
         self._version = version
         self._readiness = readiness
         self._problem = problem
-        self._clients: HttpServer | None = None
         services.permits.on_pressure(services.readers.make_room)
         services.metrics.gauge(
             "http_streams", "Streams of topics over HTTP that are open.", services.streams.total
         )
         stack.push_async_callback(services.streams.stop)
 
-    async def start(
+    async def for_clients(
         self,
         settings: HttpSettings,
         files: FileBudget,
@@ -72,10 +71,9 @@ class HttpServers:
         identify: Callable[[Asker], Asker] | None,
         tls: TlsEntrance | None,
     ) -> HttpServer:
-        """Serve clients as the table ``[http]`` says.
+        """The server of the table ``[http]``, which listens to nobody yet.
 
-        Raises :exc:`~broker_core.servers.http.server.HttpListenError`, and
-        :exc:`~broker_core.plugins.PluginLoadError` for a plugin whose site cannot be served.
+        Raises :exc:`~broker_core.plugins.PluginLoadError` for a plugin whose site cannot be served.
         """
         pipeline, metrics = self._services.pipeline, self._services.metrics
         of_plugins = pipeline.dispatcher.http_sites()
@@ -104,7 +102,7 @@ class HttpServers:
             pages=pages,
         )
         screens = [screen for site in sites for screen in site.screens]
-        server = self._clients = HttpServer(
+        server = HttpServer(
             endpoints,
             apis=self._apis(access.admit, services, screens) if settings.api else [],
             of_plugins=[
@@ -112,15 +110,15 @@ class HttpServers:
                 *(route for each in of_plugins for route in routes_of_plugin(each, services, access.admit)),
             ],
             connections=files.http + files.api,
+            per_address=services.settings.limits.connections_per_address,
+            proxies=PreambleSources(settings.haproxy_from),
             tls=tls,
-            refused=lambda: metrics.connection_refused("http"),
+            metrics=metrics,
             clients=services.clients,
+            draining=services.admission.draining,
         )
         metrics.gauge("http_connections", "Open connections of HTTP.", lambda: server.connections)
-        self._stack.push_async_callback(server.stop)
-        await server.start(settings.listen.host, settings.listen.port)
-        if settings.tls is not None:
-            await server.start_tls(settings.tls.listen.host, settings.tls.listen.port)
+        self._stack.push_async_callback(server.close)
         return server
 
     async def start_operators(self, path: Path, reloads: Reloads) -> None:
@@ -136,15 +134,14 @@ class HttpServers:
         listening = await asyncio.to_thread(AdminSocket, path)
         self._stack.callback(listening.close)
         services = replace(self._services, admission=ApiAdmission(_OPERATORS_REQUESTS), authenticator=None)
-        server = HttpServer(endpoints, apis=self._apis(_operator, services), connections=_OPERATORS)
+        server = HttpServer(
+            endpoints,
+            apis=self._apis(_operator, services),
+            connections=_OPERATORS,
+            metrics=services.metrics,
+        )
         await server.start_on(listening.socket)
-        self._stack.push_async_callback(server.stop)
-
-    async def drain(self, seconds: float) -> None:
-        """Take no more requests of the API, and let requests under way end."""
-        self._services.admission.draining.set()
-        if self._clients is not None:
-            await self._clients.drain(seconds)
+        self._stack.push_async_callback(server.close)
 
     def _apis(self, admit: Admit, services: ApiServices, screens: Sequence[ScreenObject] = ()) -> list[Api]:
         """The APIs for programs."""

@@ -10,30 +10,25 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
-import os
 import socket
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
-import structlog
 from aiohttp import web
 
-from broker_core.access import Client, Clients
-from broker_core.errors import BrokerCoreError
-from broker_core.quantities import ListenAddress
-from broker_core.servers.admission import Acceptor
-from broker_core.servers.arrival import RefusedArrival, TlsEntrance, TlsTransport
+from broker_core.access import Clients
+from broker_core.errors import Cause
+from broker_core.metrics import Metrics
+from broker_core.servers.admission import ConnectionLimits
+from broker_core.servers.arrival import Arrivals, PreambleSources, TlsEntrance
 from broker_core.servers.http.api import Api
-from broker_core.servers.http.api.problem_details import problem_of, with_headers
+from broker_core.servers.http.api.problem_details import Problem, problem_of, problem_response, with_headers
 from broker_core.servers.http.endpoints import Endpoints
 from broker_core.servers.http.json_responses import json_response
-from broker_core.servers.http.served_connection import ServedConnection
-from broker_core.servers.http.served_request import ServedRequest
+from broker_core.servers.http.served_connection import MakeConnection, ServedConnection, connections_of
+from broker_core.settings import LimitsSettings
 
-__all__ = ["HttpListenError", "HttpServer"]
-
-_log = structlog.get_logger(__name__)
+__all__ = ["HttpServer"]
 
 #: A pattern and properties are in the first line, and the cursor of a page, which has 45,000 characters if the first
 #: name has the greatest length.
@@ -50,15 +45,12 @@ _CONNECTIONS: Final = 32
 _STOP_TIMEOUT: Final = 2.0
 
 
-class HttpListenError(BrokerCoreError):
-    """The address of ``[http] listen`` cannot be listened on; the message names it."""
-
-
 class HttpServer:
-    """Serves the endpoints from :meth:`start` to :meth:`stop`. ``connections`` is how many there may be in all.
+    """Serves the endpoints from :meth:`start` to :meth:`close`. ``connections`` is how many there may be in all.
 
-    ``of_plugins`` are the routes of plugins' sites. ``tls`` is for :meth:`start_tls`. ``refused`` is called for each
-    connection that has no place. ``clients`` are the clients of all servers of the broker.
+    ``of_plugins`` are the routes of plugins' sites. ``tls`` is for :meth:`start_tls`. ``proxies`` are those in front,
+    which give the addresses of clients. ``clients`` are the clients of all servers of the broker. ``draining`` is set
+    when requests of an API are to be taken no more.
     """
 
     def __init__(
@@ -68,52 +60,53 @@ class HttpServer:
         apis: Sequence[Api] = (),
         of_plugins: Sequence[web.RouteDef] = (),
         connections: int = _CONNECTIONS,
+        per_address: int = 0,
+        proxies: PreambleSources | None = None,
         tls: TlsEntrance | None = None,
-        refused: Callable[[], object] = lambda: None,
+        metrics: Metrics | None = None,
         clients: Clients | None = None,
+        draining: asyncio.Event | None = None,
     ) -> None:
         self._endpoints = endpoints
         self._apis = apis
         self._of_plugins = of_plugins
-        self._runner: web.AppRunner | None = None
-        self._most = connections
-        self._refused = refused
-        # One at a time: a new connection must be heard before so many others have come that its turn is over.
-        self._acceptor = Acceptor(self._accepted, at_once=1)
-        self._tls_acceptor = Acceptor(self._accepted_tls, at_once=1)
         self._tls = tls
-        self._opening: set[asyncio.Task[None]] = set()
-        self._shaking_hands: dict[asyncio.Task[None], None] = {}  # the oldest is first
+        self._metrics = Metrics() if metrics is None else metrics
         self._clients = Clients() if clients is None else clients
-        self._open: dict[ServedConnection, Client] = {}  # the one used last at the end
-        self._busy: set[ServedConnection] = set()
+        self._draining = draining
+        self._arrivals = Arrivals(
+            "http",
+            # A client of HTTP opens another connection by itself, and asks again: each that is idle gives way.
+            ConnectionLimits(connections, per_address, idle=0.0, full="http"),
+            self._metrics,
+            proxies=PreambleSources(()) if proxies is None else proxies,
+            # A new connection must be heard before so many others have come that its turn is over.
+            at_once=1,
+        )
+        self._runner: web.AppRunner | None = None
+        self._connection: MakeConnection
+        self._busy = 0
         self._nothing_busy = asyncio.Event()
         self._nothing_busy.set()
-        self._address: tuple[str, int] | None = None
-        self._tls_address: tuple[str, int] | None = None
 
-    async def start(self, host: str, port: int) -> None:
-        """Listen; port 0 is a free one. Raises :exc:`HttpListenError`."""
+    async def start(self, host: str, port: int) -> tuple[str, int]:
+        """Listen; port 0 is a free one. Returns the address; :exc:`OSError` if it is not to be had."""
         await self._set_up()
-        self._address = await self._listen("http.listen", self._acceptor, host, port)
+        return await self._arrivals.listen(host, port, self._connection)
 
-    async def start_tls(self, host: str, port: int) -> None:
-        """Listen over TLS besides; the server has been started. Raises :exc:`HttpListenError`."""
-        self._tls_address = await self._listen("http.tls.listen", self._tls_acceptor, host, port)
+    async def start_tls(self, host: str, port: int) -> tuple[str, int]:
+        """Listen for clients over TLS besides; the server has been started."""
+        assert self._tls is not None
+        return await self._arrivals.listen(host, port, self._connection, self._tls)
 
     async def start_on(self, sock: socket.socket) -> None:
-        """Serve a socket that listens already, such as a unix socket; it is closed by :meth:`stop`."""
+        """Serve a unix socket that listens already; it is closed by :meth:`close`."""
         await self._set_up()
-        self._acceptor.listen_on(sock)
+        self._arrivals.listen_on(sock, self._connection)
 
-    async def _listen(self, setting: str, acceptor: Acceptor, host: str, port: int) -> tuple[str, int]:
-        try:
-            return await acceptor.listen(host, port)
-        except OSError as error:
-            await self.stop()
-            raise HttpListenError(
-                f"{setting}: cannot listen on {host} port {port}: {_reason(error)}"
-            ) from error
+    def limit(self, limits: LimitsSettings, _connections: int | None) -> None:
+        """Replace the limits; how many clients there may be is a setting of its own. Connected clients stay."""
+        self._arrivals.places.per_address = limits.connections_per_address
 
     async def _set_up(self) -> None:
         middlewares = [self._in_use, self._errors]
@@ -136,127 +129,33 @@ class HttpServer:
             auto_decompress=False,
         )
         await runner.setup()
-        assert runner.server is not None
-        # aiohttp has no public place for a request class; on_response_prepare misses bytes that are no request at all.
-        make_request = functools.partial(app._make_request, _cls=ServedRequest)  # noqa: SLF001
-        runner.server.request_factory = make_request
+        self._connection = connections_of(
+            runner, clients=self._clients, closed=self._metrics.connection_closed, not_http=_not_http
+        )
         self._runner = runner
-
-    @property
-    def address(self) -> tuple[str, int]:
-        """The host and the port that is listened on."""
-        if self._address is None:
-            raise RuntimeError("the HTTP server is not listening")
-        return self._address
 
     @property
     def connections(self) -> int:
         """The number of open connections."""
-        return len(self._open)
+        return self._arrivals.places.taken
 
-    @property
-    def tls_address(self) -> tuple[str, int] | None:
-        """The host and the port that is listened on over TLS, if any is."""
-        return self._tls_address
+    async def stop(self, drain: float) -> None:
+        """Take no more requests of an API, and let requests end for up to ``drain`` seconds.
 
-    async def drain(self, seconds: float) -> None:
-        """Wait until no request is under way, for some seconds at the most."""
+        Health is answered until :meth:`close`.
+        """
+        if self._draining is not None:
+            self._draining.set()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(drain):
                 await self._nothing_busy.wait()
 
-    async def stop(self) -> None:
+    async def close(self) -> None:
         """Close the port and all connections; requests under way have two seconds. May be called again."""
-        self._acceptor.close()
-        self._tls_acceptor.close()
-        for shaking in self._shaking_hands:
-            shaking.cancel()
-        if under_way := self._opening | self._shaking_hands.keys():
-            await asyncio.wait(under_way)
-        runner, self._runner, self._address, self._tls_address = self._runner, None, None, None
+        await self._arrivals.close()
+        runner, self._runner = self._runner, None
         if runner is not None:
             await runner.cleanup()
-        self._open.clear()
-
-    def _accepted(self, sock: socket.socket, peer: Any) -> None:
-        if not self._make_room():
-            self._refuse(sock, peer)
-            return
-        task = asyncio.get_running_loop().create_task(self._connect(sock, peer))
-        self._opening.add(task)
-        task.add_done_callback(self._opening.discard)
-
-    def _accepted_tls(self, sock: socket.socket, peer: Any) -> None:
-        if not self._make_room():
-            self._refuse(sock, peer)
-            return
-        task = asyncio.get_running_loop().create_task(self._secure(sock, peer))
-        self._shaking_hands[task] = None
-        task.add_done_callback(self._shaking_hands.pop)
-
-    async def _secure(self, sock: socket.socket, peer: Any) -> None:
-        assert self._tls is not None
-        try:
-            secured = await self._tls.enter(sock, str(peer[0]))
-        except RefusedArrival as refused:
-            address = str(ListenAddress(*peer[:2]))
-            _log.info(
-                "TLS connection of HTTP refused", peer=address, reason=refused.reason, error=str(refused)
-            )
-            return
-        handler = self._protocol()
-        self._opened(handler, TlsTransport(secured, handler, peer), peer)
-
-    async def _connect(self, sock: socket.socket, peer: Any) -> None:
-        loop = asyncio.get_running_loop()
-        try:
-            transport, handler = await loop.connect_accepted_socket(self._protocol, sock)
-        except OSError as error:
-            _log.warning("an HTTP connection could not be accepted", error=str(error))
-            sock.close()
-            return
-        self._opened(handler, transport, peer)
-
-    def _protocol(self) -> ServedConnection:
-        assert self._runner is not None
-        server = self._runner.server
-        assert server is not None
-        # aiohttp has no public place for the class of connections.
-        return ServedConnection(server, loop=asyncio.get_running_loop(), **server._kwargs)  # noqa: SLF001
-
-    def _opened(self, handler: ServedConnection, transport: asyncio.Transport, peer: Any) -> None:
-        # The protocol is notified when anything waits in the transport, and when all of it has left.
-        transport.set_write_buffer_limits(high=0, low=0)
-        if handler.transport is None:
-            return  # it is over already
-        address = str(ListenAddress(*peer[:2])) if isinstance(peer, tuple) else ""
-        client = self._open[handler] = self._clients.opened(
-            "http", address, end=transport.abort, buffered=transport.get_write_buffer_size
-        )
-        handler.lost = functools.partial(self._lost, handler, client)
-
-    def _lost(self, handler: ServedConnection, client: Client) -> None:
-        self._open.pop(handler, None)
-        self._clients.closed(client)
-
-    def _make_room(self) -> bool:
-        """Close the connections that were used least recently until there is room for one more, if that can be."""
-        shaking = [task for task in self._shaking_hands if not task.done()]
-        if len(shaking) >= max(1, self._most // 2):  # they have been of no use yet
-            shaking[0].cancel()
-        while self._open and len(self._open) + len(self._opening) + len(shaking) >= self._most:
-            handler = next((handler for handler in self._open if handler not in self._busy), None)
-            if handler is None:
-                return False
-            self._open.pop(handler).end()
-            _log.warning("an HTTP connection is closed to make room for another", connections=self._most)
-        return True
-
-    def _refuse(self, sock: socket.socket, peer: Any) -> None:
-        sock.close()
-        self._refused()
-        address = str(ListenAddress(*peer[:2])) if isinstance(peer, tuple) else ""
-        _log.warning("an HTTP connection has no place", peer=address, connections=self._most)
 
     @web.middleware
     async def _in_use(
@@ -264,16 +163,15 @@ class HttpServer:
     ) -> web.StreamResponse:
         connection = request.protocol
         assert isinstance(connection, ServedConnection)
-        if (opened := self._open.pop(connection, None)) is not None:
-            self._open[connection] = opened
-            assert isinstance(request, ServedRequest)
-            request.connection = opened
-        self._busy.add(connection)
+        connection.place.used()
+        connection.busy = True
+        self._busy += 1
         self._nothing_busy.clear()
         try:
             return await handler(request)
         finally:
-            self._busy.discard(connection)
+            connection.busy = False
+            self._busy -= 1
             if not self._busy:
                 self._nothing_busy.set()
 
@@ -292,8 +190,5 @@ class HttpServer:
             return with_headers(json_response(problem.status, {"error": problem.detail}), problem)
 
 
-def _reason(error: OSError) -> str:
-    """The reason without the address, which asyncio puts into its message in a form of its own."""
-    if isinstance(error, socket.gaierror) or not error.errno:
-        return error.strerror or str(error)
-    return os.strerror(error.errno).lower()
+def _not_http() -> web.Response:
+    return problem_response(Problem(400, "these bytes are no request of HTTP/1.1", Cause.BAD_REQUEST))

@@ -72,6 +72,9 @@ class KafkaRequestHandler:
         "heard",
     )
 
+    #: Answers alone are sent.
+    watches: Final = False
+
     def __init__(
         self,
         services: KafkaServices,

@@ -9,7 +9,7 @@ from functools import partial
 from broker_core.access import Client, Clients, Peer
 from broker_core.errors import BrokerCoreError
 from broker_core.quantities import ListenAddress
-from broker_core.servers.admission import ConnectionLimits, ServerLoad
+from broker_core.servers.admission import ConnectionLimits, Place, ServerLoad
 from broker_core.servers.arrival import Arrivals, PreambleSources, TlsEntrance
 from broker_core.servers.connection import ClientConnection, ConnectionContext, OpenConnections, Unasked
 from broker_core.servers.kafka.apis import HANDLERS
@@ -104,8 +104,8 @@ class KafkaServer:
         node_id = self._services.options.kafka.node_id
         node = ShownNode(node_id, host, port)
 
-        def connection(peer: Peer, gone: Callable[[], None]) -> ClientConnection:
-            return self._connection(node, peer, gone)
+        def connection(peer: Peer, place: Place) -> ClientConnection:
+            return self._connection(node, peer, place)
 
         address = await self._arrivals.listen(host, port, connection, tls)
         told = ListenAddress.parse(advertised) if advertised else ListenAddress(host, address[1])
@@ -140,21 +140,18 @@ class KafkaServer:
         self._services.authorizer.close()
         self._services.large_requests.close()
 
-    def _connection(self, node: ShownNode, peer: Peer, gone: Callable[[], None]) -> ClientConnection:
+    def _connection(self, node: ShownNode, peer: Peer, place: Place) -> ClientConnection:
         handlers = HANDLERS if self._services.front is None else GATEWAY_HANDLERS
 
         def handler(client: Client, unasked: Unasked) -> KafkaRequestHandler:
             return KafkaRequestHandler(self._services, handlers, peer, node, self._loop.time, client, unasked)
 
-        def closed(connection: ClientConnection) -> None:
-            self._connections.closed(connection)
-            gone()
-
         return ClientConnection(
             self._context,
             handler,
+            place,
             address=peer.remote_address,
             opened=self._connections.opened,
-            closed=closed,
+            closed=self._connections.closed,
             in_order=True,
         )

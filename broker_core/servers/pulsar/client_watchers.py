@@ -125,6 +125,9 @@ class ClientWatchers:
         self._watchers: dict[int, tuple[Watcher, ListingRequest]] = {}
         self._room: asyncio.Event | None = None
 
+    def __len__(self) -> int:
+        return len(self._watchers)
+
     # -- commands
 
     def watch(self, command: CommandWatchTopicList, now: float) -> _Reply:

@@ -152,6 +152,10 @@ class PulsarCommandHandler:
     def client(self) -> str:
         return self._asker.client_version if self._asker is not None else ""
 
+    @property
+    def watches(self) -> bool:
+        return self._watchers is not None and len(self._watchers) > 0
+
     def closed(self) -> None:
         """The connection is over."""
         if self._handshake is not None:

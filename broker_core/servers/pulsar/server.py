@@ -10,7 +10,7 @@ from broker_core.access import Asker, Client, Clients, Peer
 from broker_core.memory import Permits
 from broker_core.metrics import Metrics
 from broker_core.pipeline import Pipeline
-from broker_core.servers.admission import ConnectionLimits, ServerLoad
+from broker_core.servers.admission import ConnectionLimits, Place, ServerLoad
 from broker_core.servers.arrival import Arrivals, PreambleSources, TlsEntrance
 from broker_core.servers.connection import ClientConnection, ConnectionContext, OpenConnections, Unasked
 from broker_core.servers.pulsar.client_watchers import Watching
@@ -123,17 +123,14 @@ class PulsarServer:
     def connections(self) -> int:
         return len(self._connections)
 
-    def _connection(self, peer: Peer, gone: Callable[[], None]) -> ClientConnection:
-        def closed(connection: ClientConnection) -> None:
-            self._connections.closed(connection)
-            gone()
-
+    def _connection(self, peer: Peer, place: Place) -> ClientConnection:
         return ClientConnection(
             self._context,
             partial(self._handler, peer),
+            place,
             address=peer.remote_address,
             opened=self._connections.opened,
-            closed=closed,
+            closed=self._connections.closed,
         )
 
     def _handler(self, peer: Peer, client: Client, unasked: Unasked) -> PulsarCommandHandler:

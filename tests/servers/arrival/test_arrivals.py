@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable
 from ipaddress import ip_network
 from typing import Any
 
@@ -13,7 +12,7 @@ from structlog.testing import capture_logs
 
 from broker_core.access.peer import Peer
 from broker_core.metrics.metrics import Metrics
-from broker_core.servers.admission import ConnectionLimits
+from broker_core.servers.admission import ConnectionLimits, Place
 from broker_core.servers.arrival import PreambleSources
 from broker_core.servers.arrival.arrivals import Arrivals
 from tests.support.eventually import eventually
@@ -24,15 +23,30 @@ HERE = (ip_network("127.0.0.0/8"),)
 class Known(asyncio.Protocol):
     """A protocol that notes its peer."""
 
-    def __init__(self, peer: Peer, gone: Callable[[], None]) -> None:
+    def __init__(self, peer: Peer, place: Place) -> None:
         self._peer = peer
-        self._gone = gone
+        self._place = place
 
     def connection_made(self, transport: Any) -> None:
+        self._place.idle, self._place.end = (lambda: 60.0), transport.abort
         transport.write(f"{self._peer.transport} {self._peer.remote_address.partition(':')[0]}\n".encode())
 
     def connection_lost(self, _error: Exception | None) -> None:
-        self._gone()
+        self._place.give_back()
+
+
+class Told(asyncio.Protocol):
+    """A protocol that says why there is no place."""
+
+    def __init__(self, peer: Peer, telling: list[asyncio.Protocol]) -> None:
+        self._peer = peer
+        self._telling = telling
+
+    def connection_made(self, transport: Any) -> None:
+        transport.write(f"{self._peer.transport} {self._peer.remote_address}\n".encode())
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        self._telling.clear()
 
 
 class Words:
@@ -44,7 +58,7 @@ class Words:
     def begin(self, reason: str) -> asyncio.Protocol | None:
         if self.telling:
             return None
-        told = Known(Peer(reason, "no"), self.telling.clear)
+        told = Told(Peer(reason, "no"), self.telling)
         self.telling.append(told)
         return told
 
@@ -86,6 +100,19 @@ async def test_a_client_gets_its_protocol_and_gives_its_place_back() -> None:
         await eventually(lambda: arrivals.places.taken == 0)
     await arrivals.close()
     assert arrivals.sockets == []
+
+
+async def test_an_idle_connection_makes_room_for_another() -> None:
+    arrivals, address, _ = await _arrivals(places=1)
+    reader, first = await asyncio.open_connection(*address)
+    assert await reader.readline() == b"any 127.0.0.1\n"
+    said, second = await _said(address)
+    assert said == b"any 127.0.0.1\n"
+    assert await reader.read() == b""
+    assert arrivals.places.taken == 1
+    for writer in (first, second):
+        writer.close()
+    await arrivals.close()
 
 
 async def test_without_a_place_the_connection_is_closed() -> None:

@@ -91,6 +91,18 @@ async def test_a_client_without_a_certificate_has_no_name(
         assert common_name(server) is None
 
 
+@pytest.mark.parametrize(
+    "subject",
+    [((("commonName", "root"),), (("commonName", "reader"),)), ((("organizationName", "x"),),), ()],
+)
+def test_another_number_of_names_than_one_is_none(subject: object) -> None:
+    class Certified:
+        def getpeercert(self) -> dict[str, object]:
+            return {"subject": subject}
+
+    assert common_name(Certified()) is None  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("expired", [False, True])
 async def test_a_certificate_of_nobody_known_is_refused(
     entrance: Entrance, authority: Authority, pair: Pair, tmp_path: Path, expired: bool

@@ -16,7 +16,7 @@ from broker_core.access.clients import Client
 from broker_core.memory.permit_budget import PermitBudget
 from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
-from broker_core.servers.admission import ServerLoad
+from broker_core.servers.admission import ConnectionLimits, Place, ServerLoad
 from broker_core.servers.connection.client_connection import ClientConnection, ConnectionContext
 from broker_core.servers.connection.command_handler import Awaited, Closing, OutgoingAnswer, Unasked
 from broker_core.settings import PulsarSettings
@@ -72,6 +72,7 @@ class Echo:
 
 class LineHandler:
     client = "lines"
+    watches = False
 
     def __init__(self, client: Client, unasked: Unasked) -> None:
         self.known = client
@@ -131,6 +132,7 @@ class Peer:
         self.context = context
         self.metrics = context.metrics
         self.load = context.load
+        self.places = ConnectionLimits(1)
         self.handlers: list[LineHandler] = []
         self.opened: list[ClientConnection] = []
         self.closed: list[ClientConnection] = []
@@ -142,8 +144,10 @@ class Peer:
         return self.handlers[-1]
 
     def connection(self) -> ClientConnection:
+        place = self.places.take("")
+        assert isinstance(place, Place)
         return ClientConnection(
-            self.context, self.handler, opened=self.opened.append, closed=self.closed.append
+            self.context, self.handler, place, opened=self.opened.append, closed=self.closed.append
         )
 
     async def send(self, data: bytes) -> None:
@@ -224,6 +228,27 @@ async def test_what_was_asked_before_a_bad_frame_is_answered() -> None:
         assert await peer.line() == b"<small>\n"
         assert await peer.line() == b"<smaller>\n"
         assert await peer.line() == b"(closed)"
+
+
+async def test_an_idle_connection_gives_its_place_up() -> None:
+    async with connected() as peer:
+        (place,) = peer.places._places
+        handler = peer.handlers[0]
+        assert place.idle() is not None
+        handler.watches = True
+        assert place.idle() is None
+        handler.watches = False
+        handler.gate.clear()
+        await peer.send(b"first\n")
+        await eventually(lambda: len(handler.jobs) == 1)
+        assert place.idle() is None, "it waits for an answer"
+        handler.gate.set()
+        assert await peer.line() == b"<first>\n"
+        await eventually(lambda: place.idle() is not None)
+        place.end()
+        assert await peer.line() == b"(closed)"
+        assert peer.closings("places") == 1
+        await eventually(lambda: peer.places.taken == 0)
 
 
 async def test_the_keep_alive_is_the_handlers() -> None:

@@ -13,9 +13,9 @@ from tests.support.http_serving import Served
 @pytest.fixture
 async def served() -> AsyncIterator[Served]:
     served = Served()
-    await served.server.start("127.0.0.1", 0)
+    await served.start()
     yield served
-    await served.server.stop()
+    await served.server.close()
 
 
 @pytest.fixture

@@ -33,12 +33,11 @@ async def test_metrics_are_openmetrics_for_whoever_asks_for_it(
 
 async def test_questions_are_shown_to_nobody_unless_they_are_given(session: aiohttp.ClientSession) -> None:
     server = HttpServer(Endpoints(CollectorRegistry(), lambda: Readiness.READY))
-    await server.start("127.0.0.1", 0)
-    host, port = server.address
+    host, port = await server.start("127.0.0.1", 0)
     async with session.get(f"http://{host}:{port}/questions") as answer:
         assert answer.status == 403
         assert "questions = true in the table [http]" in (await answer.json())["error"]
-    await server.stop()
+    await server.close()
 
 
 async def test_questions_are_json_lines(served: Served, session: aiohttp.ClientSession) -> None:

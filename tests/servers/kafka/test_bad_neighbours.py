@@ -16,6 +16,7 @@ from broker_core.client import LookupSession
 from broker_core.kafka.scram.credentials import derive_credential
 from broker_core.names import TopicName
 from broker_core.servers.kafka import large_requests
+from broker_core.servers.kafka.server import KafkaServer
 from broker_core.settings import LimitsSettings
 from broker_core.wire.kafka import (
     ALTER_CONFIGS,
@@ -98,8 +99,8 @@ async def test_half_open_clients_take_only_the_places_of_their_address(tmp_path:
 
 async def test_a_client_above_the_ceiling_of_files_gets_no_place(tmp_path: Path) -> None:
     async with kafka_broker(tmp_path) as broker:
-        server = broker._kafka
-        assert server is not None
+        server = broker._servers["kafka"]
+        assert isinstance(server, KafkaServer)
         assert broker.kafka_address is not None
         server._arrivals._file_ceiling = 3
         with capture_logs():
@@ -148,8 +149,8 @@ async def test_a_whole_request_is_answered_where_others_hold_frames_that_they_do
 ) -> None:
     async with kafka_broker(tmp_path) as broker:
         assert broker.kafka_address is not None
-        server = broker._kafka
-        assert server is not None
+        server = broker._servers["kafka"]
+        assert isinstance(server, KafkaServer)
         piece = 8 * 1024 * 1024 - 1000
         frame = (16 * 1024 * 1024).to_bytes(4, "big") + bytes(piece - 4)
         holders = [await asyncio.open_connection(*broker.kafka_address) for _ in range(8)]
@@ -206,9 +207,10 @@ async def test_huge_requests_of_three_addresses_are_answered_in_turns(
     done: list[str] = []
     async with kafka_broker(tmp_path) as broker:
         assert broker.kafka_address is not None
-        assert broker._kafka is not None
+        server = broker._servers["kafka"]
+        assert isinstance(server, KafkaServer)
         host, port = broker.kafka_address
-        turns = broker._kafka._services.large_requests
+        turns = server._services.large_requests
 
         async def ask(address: str) -> None:
             reader, writer = await asyncio.open_connection(host, port, local_addr=(address, 0))

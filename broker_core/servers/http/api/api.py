@@ -20,7 +20,7 @@ from broker_core.servers.http.api.problem_details import Problem, problem_of, pr
 from broker_core.servers.http.api.request_body import awaits_leave, check_body, check_expectation
 from broker_core.servers.http.api.services import ApiServices
 from broker_core.servers.http.http_access import Needs
-from broker_core.servers.http.served_request import client_of
+from broker_core.servers.http.served_connection import client_of
 from broker_core.service import Attempt, AuditRow, Outcome, QuotaTurn
 
 __all__ = ["Admit", "Api"]

@@ -15,6 +15,7 @@ from broker_core.servers.kafka.apis import HANDLERS
 from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.requests.handler_row import audited, row_of
 from broker_core.servers.kafka.row_error import RowError
+from broker_core.servers.kafka.server import KafkaServer
 from broker_core.service.audit import AUDIT_LOGGER
 from broker_core.wire.kafka import (
     ALTER_CONFIGS,
@@ -136,9 +137,10 @@ async def test_what_nobody_foresaw_is_told_to_the_client_and_the_log(
     api: Api, version: int, body: Fields, rows: str, target: str | None, tmp_path: Path
 ) -> None:
     async with kafka_broker(tmp_path, super_users=["User:ANONYMOUS"]) as broker:
-        assert broker._kafka is not None
+        server = broker._servers["kafka"]
+        assert isinstance(server, KafkaServer)
         assert broker.kafka_address is not None
-        services = broker._kafka._services
+        services = server._services
         async with raw_client(broker.kafka_address) as client:
             with capture_logs() as logs, pytest.MonkeyPatch.context() as patch:
                 for place, name in (
