@@ -30,8 +30,8 @@ from broker_core.servers.http import (
     HttpServers,
     Readiness,
 )
-from broker_core.servers.pulsar import LookupQuestions, PulsarOptions, PulsarServer
-from broker_core.service import Admission
+from broker_core.servers.pulsar import PulsarOptions, PulsarServer
+from broker_core.service import Admission, LookupQuestions
 from broker_core.settings import Settings
 
 if TYPE_CHECKING:

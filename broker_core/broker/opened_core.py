@@ -23,14 +23,8 @@ from broker_core.pipeline import EventSinks, Pipeline, PipelineOptions
 from broker_core.plugin_api import DefaultLister
 from broker_core.plugins import Dispatcher, PluginRegistry, show_plugins
 from broker_core.reloads import LiveSettings
-from broker_core.servers.pulsar import (
-    CatalogLookups,
-    LookupService,
-    OwnAddress,
-    PatternLookups,
-    RelayedLookups,
-)
-from broker_core.service import Changes, Find, ListingFeeds
+from broker_core.servers.pulsar import CatalogLookups, OwnAddress, PatternLookups, RelayedLookups
+from broker_core.service import Changes, Find, ListingFeeds, LookupService
 from broker_core.settings import Settings
 from broker_core.snapshots import StoredSnapshots
 

@@ -18,6 +18,7 @@ from broker_core.service.following.listing_feeds import FollowedQuestion, Listin
 from broker_core.service.following.watcher import Outlet, Watcher
 from broker_core.service.listing_reasons import TopicChange, why_listed
 from broker_core.service.live_sessions import Ended, LiveSession
+from broker_core.service.lookups import LookupQuestions, LookupService, TopicSchema
 from broker_core.service.namespace_version import read_version, version_text
 from broker_core.service.plugin_topics import Known, PluginTopics, partition_names
 from broker_core.service.question import read_question
@@ -72,6 +73,8 @@ __all__ = [
     "LiveSession",
     "LoginAttempt",
     "Logins",
+    "LookupQuestions",
+    "LookupService",
     "OtherName",
     "OtherPrincipal",
     "Outcome",
@@ -82,6 +85,7 @@ __all__ = [
     "Renderer",
     "TopicAsker",
     "TopicChange",
+    "TopicSchema",
     "VisibleTopics",
     "Watcher",
     "check_password",

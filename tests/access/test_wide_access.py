@@ -15,6 +15,8 @@ SOME = {"plugins": {"enabled": ["logins"]}}  # that may say who clients are
 NOBODY = "without authentication nobody has a role, so everything is denied"
 WIDE = {
     "pulsar": {"listen": "127.0.0.1:0", "haproxy_from": ["10.0.0.0/8", "0.0.0.0/0", "::/0"]},
+    "http": {"listen": "127.0.0.1:0", "haproxy_from": ["::/0"]},
+    "kafka": {"listen": "127.0.0.1:0", "haproxy_from": ["0.0.0.0/0"]},
     "authentication": {"proxy_roles": ["proxy", "other"]},
     "authorization": {"super_roles": ["admin", "proxy"]},
 }
@@ -45,6 +47,8 @@ def test_all_addresses_and_proxies_without_rules_are() -> None:
         ("authorization", "without"),
         ("pulsar.haproxy_from", "0.0.0.0/0"),
         ("pulsar.haproxy_from", "::/0"),
+        ("http.haproxy_from", "::/0"),
+        ("kafka.haproxy_from", "0.0.0.0/0"),
         ("authorization.super_roles", "'proxy'"),
     ]
 
@@ -97,7 +101,7 @@ async def test_check_and_the_start_say_so(tmp_path: Path) -> None:
             pass
     events = [each["event"] for each in logs if each["log_level"] == "warning"]
     assert [f"{name}: {text}" for name, text in expected] == [
-        event for event in events if event.startswith(("pulsar.", "authorization"))
+        event for event in events if event.startswith(("pulsar.", "http.", "kafka.", "authorization"))
     ]
     with capture_logs() as logs:
         async with Broker(settings, identify=lambda asker: asker):

@@ -69,6 +69,7 @@ leeway = "5s"
 file = "htpasswd"
 [http]
 hosts = ["topics.acme.example"]
+haproxy_from = ["10.0.0.0/8"]
 listen = "127.0.0.1:8080"           # /metrics, /-/live, /-/ready; more later
 questions = true
 protect = true

@@ -21,8 +21,7 @@ from broker_core.plugins import Dispatcher, PluginRegistry
 from broker_core.servers.arrival import ServerCertificate, TlsEntrance, TlsMetrics
 from broker_core.servers.pulsar import PulsarOptions, PulsarServer
 from broker_core.servers.pulsar.catalog_lookups import CatalogLookups
-from broker_core.servers.pulsar.lookup_service import LookupService
-from broker_core.service import Admission, FailurePace, Find
+from broker_core.service import Admission, FailurePace, Find, LookupService
 from broker_core.settings import AuthenticationSettings, LimitsSettings
 from tests.support.clock import AGES
 from tests.support.eventually import eventually

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from broker_core.servers.pulsar.catalog_lookups import CatalogLookups
-from broker_core.servers.pulsar.lookup_questions import LookupQuestions, TopicSchema
-from broker_core.servers.pulsar.lookup_service import LookupService
 from broker_core.servers.pulsar.pattern_lookups import AskedPatterns, OwnAddress, PatternLookups
 from broker_core.servers.pulsar.pulsar_options import PulsarOptions
 from broker_core.servers.pulsar.relayed_lookups import RelayedLookups
@@ -13,12 +11,9 @@ from broker_core.servers.pulsar.server import PulsarServer
 __all__ = [
     "AskedPatterns",
     "CatalogLookups",
-    "LookupQuestions",
-    "LookupService",
     "OwnAddress",
     "PatternLookups",
     "PulsarOptions",
     "PulsarServer",
     "RelayedLookups",
-    "TopicSchema",
 ]

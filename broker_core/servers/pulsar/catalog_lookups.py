@@ -15,7 +15,7 @@ __all__ = ["CatalogLookups", "missing", "not_found"]
 
 
 class CatalogLookups:
-    """A :class:`~.lookup_service.LookupService` for the topics of the embedded catalogue, or of a plugin."""
+    """A :class:`~broker_core.service.LookupService` for the topics of the embedded catalogue, or of a plugin."""
 
     def __init__(self, pipeline: Pipeline, find: Find) -> None:
         self._pipeline = pipeline

@@ -31,12 +31,11 @@ from broker_core.servers.pulsar.handshake import Handshake
 from broker_core.servers.pulsar.listing_command import question_text, read_listing_request
 from broker_core.servers.pulsar.listing_job import OWN_CLIENTS, ListingClient, ListingJob, SmallListingJob
 from broker_core.servers.pulsar.lookup_job import LookupJob, namespace_of_lookup
-from broker_core.servers.pulsar.lookup_service import LookupService
 from broker_core.servers.pulsar.pattern_lookups import AskedPatterns
 from broker_core.servers.pulsar.pulsar_options import PulsarOptions
 from broker_core.servers.pulsar.small_answers import SmallAnswers, question_of
 from broker_core.servers.pulsar.watch_job import WatchJob
-from broker_core.service import Admission, Ended, LiveSession, Quotas
+from broker_core.service import Admission, Ended, LiveSession, LookupService, Quotas
 from broker_core.settings import PulsarSettings
 from broker_core.wire.pulsar import (
     LARGE,

@@ -10,7 +10,7 @@ from broker_core.memory import Permit, PermitBudget
 from broker_core.names import TopicName
 from broker_core.servers.connection import OutgoingAnswer
 from broker_core.servers.pulsar.listing_job import TOO_MANY_LOOKUPS
-from broker_core.servers.pulsar.lookup_service import LookupService
+from broker_core.service import LookupService
 from broker_core.wire.pulsar import LOOKUP_COMMANDS, BaseCommand, commands
 
 __all__ = ["LookupJob", "namespace_of_lookup"]

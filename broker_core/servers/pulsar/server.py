@@ -15,12 +15,11 @@ from broker_core.servers.arrival import Arrivals, PreambleSources, TlsEntrance
 from broker_core.servers.connection import ClientConnection, ConnectionContext, OpenConnections, Unasked
 from broker_core.servers.pulsar.client_watchers import Watching
 from broker_core.servers.pulsar.command_handler import PulsarCommandHandler, PulsarServices
-from broker_core.servers.pulsar.lookup_service import LookupService
 from broker_core.servers.pulsar.pattern_lookups import AskedPatterns
 from broker_core.servers.pulsar.pulsar_options import PulsarOptions
 from broker_core.servers.pulsar.refused_connection import RefusedConnections
 from broker_core.servers.pulsar.small_answers import SmallAnswers
-from broker_core.service import Admission, ListingFeeds, Quotas
+from broker_core.service import Admission, ListingFeeds, LookupService, Quotas
 from broker_core.settings import LimitsSettings
 
 __all__ = ["PulsarServer"]

@@ -20,8 +20,7 @@ from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.operation import Operation
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.json_responses import json_response
-from broker_core.servers.pulsar import LookupQuestions
-from broker_core.service import TopicAsker, client_count
+from broker_core.service import LookupQuestions, TopicAsker, client_count
 
 __all__ = ["described", "operations"]
 

@@ -7,7 +7,7 @@ import struct
 from typing import Any, Final
 
 from broker_core.compact_json import ascii_json
-from broker_core.servers.pulsar import TopicSchema
+from broker_core.service import TopicSchema
 
 __all__ = ["schema_json"]
 

@@ -21,8 +21,7 @@ from broker_core.servers.http.api.problem_details import RequestRefused, refused
 from broker_core.servers.http.api.slow_readers import SlowReaders
 from broker_core.servers.http.api.stream_places import StreamPlaces
 from broker_core.servers.http.api.web_pages import WebPages
-from broker_core.servers.pulsar import LookupQuestions
-from broker_core.service import Catalog, Changes, Find, ListingFeeds, Quotas
+from broker_core.service import Catalog, Changes, Find, ListingFeeds, LookupQuestions, Quotas
 from broker_core.settings import HttpSettings, Settings
 from broker_core.upstream.pulsar import KnownNamespaces
 

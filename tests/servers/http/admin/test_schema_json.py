@@ -8,7 +8,7 @@ import struct
 import pytest
 
 from broker_core.servers.http.admin.schema_json import schema_json
-from broker_core.servers.pulsar import TopicSchema
+from broker_core.service import TopicSchema
 
 
 def _schema(kind: int, data: bytes) -> TopicSchema:

@@ -1,20 +1,38 @@
-"""Lookups for servers of other protocols: asked as Pulsar's commands, and answered without its messages."""
+"""Lookups of topics: the common interface of the parts that answer Pulsar's commands for them, and questions to it
+without Pulsar's messages.
+"""
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from broker_core.access import Asker
 from broker_core.errors import Cause, ListingFailed, ServerError, cause_of
+from broker_core.memory import Keep
 from broker_core.names import TopicName
-from broker_core.servers.pulsar.lookup_service import LookupService
-from broker_core.wire.pulsar import HEADER_SIZE, LOOKUP_COMMANDS, BaseCommand, commands
+from broker_core.wire.pulsar import HEADER_SIZE, LOOKUP_COMMANDS, BaseCommand, FeatureFlags, commands
 
-__all__ = ["LookupQuestions", "TopicSchema"]
+__all__ = ["LookupQuestions", "LookupService", "TopicSchema"]
 
 _VERSION: Final = struct.Struct(">q")
+
+
+class LookupService(Protocol):
+    """Answers the commands of :data:`broker_core.wire.pulsar.lookup_commands.LOOKUP_COMMANDS`."""
+
+    @property
+    def feature_flags(self) -> FeatureFlags:
+        """The feature flags of these commands for CONNECTED."""
+
+    async def answer(self, command: BaseCommand, asker: Asker, keep: Keep | None = None, /) -> bytes:
+        """The whole frame that answers the command, mostly its refusal too. The first one asks rules and gates.
+
+        ``keep`` is given the permits of a large frame, which are its own to release; without it they are given back.
+
+        Raises :exc:`~broker_core.errors.ListingFailed`.
+        """
 
 
 class TopicSchema(NamedTuple):
