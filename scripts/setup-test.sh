@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what tests need besides .venv: PySpark and the other libraries of requirements/batch.txt (by hash), the programs
-# of a PostgreSQL server, pgbouncer, a JRE 17 or 21, Chromium and Firefox. As root on Debian it installs missing programs by apt;
+# of a PostgreSQL server, pgbouncer, a JRE 17 or 21, Chromium, Firefox and nginx. As root on Debian it installs missing programs by apt;
 # otherwise it says what to install. Run by `make test`; safe to run again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -31,6 +31,9 @@ fi
 if ! .venv/bin/python -m tests.support.machine firefox >/dev/null; then
   # 80 MB, for one walk over the page in an engine of its own.
   if may_use_apt && apt_install firefox-esr; then say "Firefox is installed"; else say "no Firefox: the page is tested in Chromium alone"; fi
+fi
+if ! .venv/bin/python -m tests.support.machine nginx >/dev/null; then
+  if may_use_apt && apt_install nginx-light; then say "nginx is installed"; else say "no nginx: the page is not tested behind a proxy"; fi
 fi
 [ -w "${HOME:-/nonexistent}" ] || export UV_NO_CACHE=1
 export VIRTUAL_ENV="$PWD/.venv" UV_LINK_MODE="${UV_LINK_MODE:-copy}"

@@ -3,30 +3,53 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any, Final
 
+import pytest
+
 from tests.explorer.conftest import REBOUND
-from tests.support.prefix_proxy import PrefixProxy
+from tests.support.machine import nginx
+from tests.support.nginx import nginx_before
 from tests.support.served import Served
 from tests.support.watched_page import WatchedPage
 
 
-def test_behind_a_proxy_with_a_prefix_it_reads_and_changes(browser: Any, served: Served) -> None:
-    with PrefixProxy("/broker", served.ready["http"]) as proxy:
-        page = WatchedPage(browser.new_context(), proxy.root)
+def test_behind_nginx_with_tls_and_a_prefix_it_reads_changes_and_follows(
+    browser: Any, served: Served, tmp_path: Path
+) -> None:
+    program = nginx()
+    if program is None:
+        pytest.skip("no nginx")
+    with nginx_before(program, served.ready["http"], tmp_path) as root:
+        page = WatchedPage(browser.new_context(ignore_https_errors=True), root)
         try:
+            page.go("live/public/default")
+            page.see("Nothing has changed yet")
+            live = page.page
+            page.page = page.context.new_page()
             page.go("topics/public/default?q=sensor-0.*")
             page.see(re.compile("^20 names"))
             page.page.get_by_role("button", name="Keep, copy, export").click()
             assert (
-                f"{proxy.root}v1/namespaces/public/default/topics"
-                in page.page.get_by_role("dialog").inner_text()
+                f"{root}v1/namespaces/public/default/topics" in page.page.get_by_role("dialog").inner_text()
             )
             page.go("topic/public/default/sensor-09")
             page.page.get_by_role("button", name="Change…").click()
             page.page.get_by_label("Value").first.fill("sa")
             page.page.get_by_role("button", name="Change the topic").click()
             page.page.locator("ins", has_text="sa").wait_for()
+            made = page.page.evaluate(
+                "() => fetch('v1/namespaces/public/default/topics/through-nginx', {method: 'PUT', body: '{}',"
+                " headers: {'Content-Type': 'application/json'}}).then((said) => said.status)"
+            )
+            assert made == 201
+            live.get_by_text("through-nginx").first.wait_for()  # a stream that nginx passes on as it comes
+            gone = page.page.evaluate(
+                "() => fetch('v1/namespaces/public/default/topics/through-nginx', {method: 'DELETE'})"
+                ".then((said) => said.status)"
+            )
+            assert gone == 204
         finally:
             page.context.close()
         assert not page.wrong

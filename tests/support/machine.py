@@ -1,6 +1,6 @@
-"""Programs on this machine for tests: a PostgreSQL server, a Java that Spark runs on, and browsers.
+"""Programs on this machine for tests: a PostgreSQL server, a Java that Spark runs on, browsers, and nginx.
 
-``python -m tests.support.machine postgres|java|chromium|firefox`` prints where it is, or says what is
+``python -m tests.support.machine postgres|java|chromium|firefox|nginx`` prints where it is, or says what is
 missing and ends with 1.
 """
 
@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["chromium", "firefox", "java_home", "postgres_programs"]
+__all__ = ["chromium", "firefox", "java_home", "nginx", "postgres_programs"]
 
 #: The versions that are supported and tested.
 OLDEST_POSTGRES = 14
@@ -58,6 +58,11 @@ def firefox() -> Path | None:
     return _program("FIREFOX", "firefox-esr", "firefox")
 
 
+def nginx() -> Path | None:
+    """The program of an nginx: ``$NGINX``, or one on the path or where Debian has it."""
+    return _program("NGINX", "nginx", "/usr/sbin/nginx")
+
+
 def _program(variable: str, *names: str) -> Path | None:
     found = next(
         (path for name in (os.environ.get(variable), *names) if name and (path := shutil.which(name))), None
@@ -89,9 +94,14 @@ def _said(*command: str) -> str:
 
 
 if __name__ == "__main__":
-    place = {"postgres": postgres_programs, "java": java_home, "chromium": chromium, "firefox": firefox}[
-        sys.argv[1]
-    ]()
+    places = {
+        "postgres": postgres_programs,
+        "java": java_home,
+        "chromium": chromium,
+        "firefox": firefox,
+        "nginx": nginx,
+    }
+    place = places[sys.argv[1]]()
     if place is None:
         sys.exit(f"no {sys.argv[1]} found")
     print(place)
