@@ -8,11 +8,10 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
-import asyncpg
-
 from broker_core import Check
 from broker_core.quantities import counted
 from broker_core_postgres.connect import (
+    DRIVER_ERRORS,
     CannotConnect,
     close_connection,
     connect,
@@ -91,7 +90,7 @@ async def _connected(
         )
     except (SchemaMismatch, RelationRefused) as error:
         return Check.error("schema", str(error))
-    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+    except DRIVER_ERRORS as error:
         return Check.error(name, f"{failure_of(error).message}: {server_message(error)}")
     finally:
         await close_connection(connection)

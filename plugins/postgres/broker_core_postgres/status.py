@@ -5,10 +5,15 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-import asyncpg
-
 from broker_core.errors import BrokerCoreError
-from broker_core_postgres.connect import close_connection, connect, failure_of, parameters_of, server_message
+from broker_core_postgres.connect import (
+    DRIVER_ERRORS,
+    close_connection,
+    connect,
+    failure_of,
+    parameters_of,
+    server_message,
+)
 from broker_core_postgres.listing import OwnRelation, RelationRefused, check_relation
 from broker_core_postgres.mirror_success import MirrorSuccess, read_successes
 from broker_core_postgres.schema import (
@@ -104,7 +109,7 @@ async def ask_status(
         return await read_status(
             connection, relation, properties=bool(settings.property_keys), namespaces=namespaces
         )
-    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+    except DRIVER_ERRORS as error:
         raise StatusUnknown(f"{failure_of(error).message}: {server_message(error)}") from error
     finally:
         await close_connection(connection)

@@ -11,6 +11,9 @@ import asyncpg
 import pytest
 
 from broker_core.client import ServerRefused
+from broker_core_postgres.changes import TopicsListener
+from broker_core_postgres.connect import parameters_of
+from broker_core_postgres.settings import PostgresSettings
 from tests.postgres.fault_setup import LONG, NAMESPACE, TOPICS, fill_topics, is_listed, refused, serving
 from tests.support.eventually import eventually
 from tests.support.postgres_server import Database, PostgresServer
@@ -162,6 +165,22 @@ async def test_a_server_without_a_free_connection_says_so(fragile: Database) -> 
             del server.settings[name]
         server.settings["max_connections"] = "60"
         await asyncio.to_thread(server.restart)
+
+
+async def test_a_listener_outlives_a_server_that_ends_in_the_midst_of_its_queries(fragile: Database) -> None:
+    """The driver has errors of its own for a connection that breaks between two queries of a transaction."""
+    parameters = parameters_of(PostgresSettings(dsn=fragile.dsn))
+    listeners = [TopicsListener(parameters, lambda _: None) for _ in range(25)]
+    try:
+        for listener in listeners:
+            listener.start()
+        for pause in (0.03, 0.1, 0.1, 0.12, 0.14, 0.16):  # some are then at each of their queries
+            await asyncio.sleep(pause)
+            await asyncio.to_thread(fragile.server.restart)
+        await eventually(lambda: all(listener.connected for listener in listeners), LONG)
+    finally:
+        for listener in listeners:
+            await listener.close()
 
 
 async def test_the_other_host_takes_over(fragile: Database) -> None:

@@ -16,12 +16,17 @@ import random
 from collections.abc import Callable
 from typing import Any, Final
 
-import asyncpg
 import structlog
 
 from broker_core.errors import BrokerCoreError
 from broker_core.names import NamespaceName
-from broker_core_postgres.connect import APPLICATION_NAME, ConnectionBroke, connect_first_host, server_message
+from broker_core_postgres.connect import (
+    APPLICATION_NAME,
+    DRIVER_ERRORS,
+    ConnectionBroke,
+    connect_first_host,
+    server_message,
+)
 from broker_core_postgres.connect.libpq import ConnectionParameters
 
 __all__ = ["CHANNEL", "VERSIONS_QUERY", "TopicsListener", "parse_hint"]
@@ -113,7 +118,7 @@ class TopicsListener:
                 continue
             try:
                 await self._session()
-            except (BrokerCoreError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+            except (BrokerCoreError, *DRIVER_ERRORS) as error:
                 if self.connected:
                     attempts = 0
                     self.losses += 1

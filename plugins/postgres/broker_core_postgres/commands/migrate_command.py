@@ -6,11 +6,17 @@ import asyncio
 import sys
 from typing import Annotated, Final
 
-import asyncpg
 import typer
 
 from broker_core.plugin_cli import examples, plugin_settings
-from broker_core_postgres.connect import close_connection, connect, failure_of, parameters_of, server_message
+from broker_core_postgres.connect import (
+    DRIVER_ERRORS,
+    close_connection,
+    connect,
+    failure_of,
+    parameters_of,
+    server_message,
+)
 from broker_core_postgres.schema import (
     MigratedBack,
     MigrationFailed,
@@ -88,7 +94,7 @@ def run(
                 backup=not no_backup,
                 waiting=waiting,
             )
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+        except DRIVER_ERRORS as error:
             raise MigrationFailed(f"{failure_of(error).message}: {server_message(error)}") from error
         finally:
             await close_connection(connection)

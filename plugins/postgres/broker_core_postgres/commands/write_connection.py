@@ -8,11 +8,16 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, Final, TypeVar
 
-import asyncpg
-
 from broker_core.errors import BrokerCoreError
 from broker_core.plugin_cli import plugin_settings, say
-from broker_core_postgres.connect import close_connection, connect, failure_of, parameters_of, server_message
+from broker_core_postgres.connect import (
+    DRIVER_ERRORS,
+    close_connection,
+    connect,
+    failure_of,
+    parameters_of,
+    server_message,
+)
 from broker_core_postgres.fill import FillingFailed
 from broker_core_postgres.schema import check_schema, how_to_go_back, migrate_if_older
 
@@ -64,7 +69,7 @@ async def writing_connection(dsn: str | None, *, writes: bool = True) -> AsyncIt
         else:
             await check_schema(connection)
         yield connection
-    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+    except DRIVER_ERRORS as error:
         if isinstance(error, OSError) and error.filename is not None:  # a file's error, not the connection's
             raise
         raise FillingFailed(writing_failure(error)) from error

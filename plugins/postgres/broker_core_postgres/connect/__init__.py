@@ -1,6 +1,12 @@
 """Connecting to PostgreSQL: addresses and passwords, pools of connections, replicas, and the meaning of failures."""
 
-from broker_core_postgres.connect.failures import REASONS, ConnectionBroke, failure_of, server_message
+from broker_core_postgres.connect.failures import (
+    DRIVER_ERRORS,
+    REASONS,
+    ConnectionBroke,
+    failure_of,
+    server_message,
+)
 from broker_core_postgres.connect.open_connection import (
     APPLICATION_NAME,
     CannotConnect,
@@ -14,6 +20,7 @@ from broker_core_postgres.connect.sql_quoting import quote_identifier
 
 __all__ = [
     "APPLICATION_NAME",
+    "DRIVER_ERRORS",
     "REASONS",
     "CannotConnect",
     "ConnectionBroke",

@@ -24,6 +24,7 @@ import structlog
 
 from broker_core.errors import ListingFailed
 from broker_core_postgres.connect.failures import (
+    DRIVER_ERRORS,
     DatabaseFailed,
     failure_of,
     is_connection_lost,
@@ -430,7 +431,7 @@ class PostgresPool:
         try:
             async with asyncio.timeout(_SETTLE):
                 fits = await still_satisfies_attributes(held.connection, self.parameters.session_attributes)
-        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as raised:
+        except DRIVER_ERRORS as raised:
             error = raised
         if not fits:
             _log.warning(
@@ -457,5 +458,5 @@ def _jittered(seconds: float) -> float:
 async def _close_politely(connection: Any) -> None:
     try:
         await connection.close(timeout=1.0)
-    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+    except DRIVER_ERRORS:
         connection.terminate()

@@ -124,7 +124,7 @@ async def connect_first_host(
                     fits = await satisfies_attributes(connection, parameters.session_attributes)
             except BaseException as error:
                 connection.terminate()
-                if not isinstance(error, OSError | asyncpg.PostgresError | asyncpg.InterfaceError):
+                if not isinstance(error, DRIVER_ERRORS):
                     raise
                 tried.append((host, error))
                 continue

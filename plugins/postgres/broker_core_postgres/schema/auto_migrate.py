@@ -14,6 +14,7 @@ import asyncpg
 import structlog
 
 from broker_core_postgres.connect import (
+    DRIVER_ERRORS,
     CannotConnect,
     close_connection,
     connect,
@@ -150,7 +151,7 @@ class AutoMigration:
             _log.error("the schema of PostgreSQL does not fit", error=str(mismatch))
         except CannotConnect:  # the pool reports it, or the listener at an address of its own
             pass
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+        except DRIVER_ERRORS as error:
             _log.info("PostgreSQL was not looked at for its schema", error=server_message(error))
         else:
             self.failure = None

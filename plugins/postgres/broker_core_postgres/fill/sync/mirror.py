@@ -11,9 +11,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import asyncpg
-
 from broker_core.plugin_cli import Deletions
+from broker_core_postgres.connect import DRIVER_ERRORS
 from broker_core_postgres.fill.filling_failed import FillingFailed
 from broker_core_postgres.fill.merge import MergeCounts, MergeResult, compare, merge, namespaces_of_database
 from broker_core_postgres.fill.staging_table import StagingTable
@@ -147,5 +146,5 @@ async def _leave(connection: Any, *, writing: bool) -> None:
         await connection.execute("RESET statement_timeout; RESET work_mem")
         if writing:
             await connection.execute(f"SELECT pg_advisory_unlock({_ONE_AT_A_TIME})")
-    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
+    except DRIVER_ERRORS:
         return  # the first error is the one to report
