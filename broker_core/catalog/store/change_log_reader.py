@@ -21,6 +21,7 @@ from broker_core.catalog.store.log_rows import (
     read_span,
 )
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
+from broker_core.catalog.store.write_notices import WriteNotices
 from broker_core.change_log import CatalogVersion, Change, Changes, Gap
 from broker_core.names import NamespaceName, TopicName
 
@@ -36,9 +37,12 @@ class CatalogLogReader:
         self._catalog = catalog
         self._watch = FileWatch(catalog)
         self._versions = WatchedVersions(self._watch, self._watch.version)
+        #: Of the file.
+        self.writes = WriteNotices(catalog.path)
 
     def close(self) -> None:
         """Close the file; after that no version is known at once."""
+        self.writes.close()
         self._watch.close()
 
     async def catalog_id(self) -> str:

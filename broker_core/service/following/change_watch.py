@@ -1,7 +1,8 @@
 """Wakes waiters for changes of a namespace: by notices of plugins, and by looks at the catalogue's file.
 
-Other processes write the catalogue too, and notify nobody. So its file is looked at some times a second, once however
-many wait, and only while somebody does; the versions of namespaces are read if anything was committed.
+Other processes write the catalogue too, and notify nobody. So its file is looked at soon after each write that the
+system reports, where it reports them, else some times a second; once however many wait, and only while somebody does.
+The versions of namespaces are read if anything was committed.
 """
 
 from __future__ import annotations
@@ -18,9 +19,15 @@ from broker_core.pipeline import ChangeNotices
 
 __all__ = ["ChangeWatch"]
 
-#: Seconds between looks.
+#: Seconds between looks at the least, and also at the most where writes are not reported.
 _PERIOD: Final = 0.1
 _LATE: Final = 2 * _PERIOD
+#: Seconds from a reported write to a look, by which most commits can be read; in which one that cannot is looked for
+#: each period; and between looks without a reported write, for a commit that takes longer still. After a look that
+#: found one there is another, for a commit that was written by then and could not be read.
+_SOON: Final = 0.02
+_COMMITS: Final = 1.0
+_QUIET: Final = 1.0
 
 
 class ChangeWatch:
@@ -33,6 +40,8 @@ class ChangeWatch:
         self._versions: dict[NamespaceName, CatalogVersion | None] = {}
         self._state: int | None = None
         self._looked = 0.0
+        self._expects_until = 0.0  # a commit that was written, and cannot be read yet
+        self._loop: asyncio.AbstractEventLoop
         self._timer: asyncio.TimerHandle | None = None
         self._end: Callable[[], None] | None = None
 
@@ -43,8 +52,9 @@ class ChangeWatch:
         """
         if self._end is None:
             self._end = self._notices.subscribe(self._noticed)
-            self._looked = asyncio.get_running_loop().time()
-            self._look_later()
+            self._loop = asyncio.get_running_loop()
+            self._looked = self._loop.time()
+            self._look_later(self._hear())
         if namespace not in self._waiting:
             self._waiting[namespace] = {}
             if self._change_log is not None:
@@ -65,6 +75,8 @@ class ChangeWatch:
             if self._timer is not None:
                 self._timer.cancel()
                 self._timer = None
+            if self._change_log is not None:
+                self._change_log.writes.forget(self)
 
     def _noticed(self, namespace: NamespaceName | None) -> None:
         for each in list(self._waiting) if namespace is None else [namespace]:
@@ -74,25 +86,44 @@ class ChangeWatch:
         for wake in list(self._waiting.get(namespace, {}).values()):
             wake()
 
-    def _look_later(self) -> None:
-        if self._change_log is not None:
-            self._timer = asyncio.get_running_loop().call_later(_PERIOD, self.look)
+    def _hear(self) -> bool:
+        """Hear of the next write; false if writes are not reported."""
+        return self._change_log is not None and self._change_log.writes.next(self, self._written)
 
-    def is_recent(self) -> bool:
-        """Whether the known state is of the last moment: a late look says nothing of now."""
-        return self._change_log is None or asyncio.get_running_loop().time() - self._looked < _LATE
+    def _written(self) -> None:
+        """Look soon: the file was written, or will be in a moment."""
+        now = self._loop.time()
+        self._expects_until = now + _COMMITS
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = self._loop.call_at(max(now + _SOON, self._looked + _PERIOD), self.look)
+
+    def _look_later(self, is_reported: bool) -> None:
+        """Look again after a while, if no write is reported before."""
+        if self._change_log is not None:
+            pause = _QUIET if is_reported and self._looked >= self._expects_until else _PERIOD
+            self._timer = self._loop.call_later(pause, self.look)
+
+    def look_if_late(self) -> None:
+        """Look now if the last look says nothing of the last moment."""
+        if self._change_log is not None and self._loop.time() - self._looked >= _LATE:
+            self.look()
 
     def look(self) -> None:
         """Look now, and wake the waiters whose namespaces have another version."""
         if self._timer is not None:
             self._timer.cancel()
-        self._look_later()
         change_log = self._change_log
         if change_log is None:
             return
-        self._looked = asyncio.get_running_loop().time()
+        is_reported = self._hear()  # first: what is written after the look is reported
+        self._looked = self._loop.time()
         state = change_log.state_now()
-        if state is not None and state == self._state:
+        is_known = state is not None and state == self._state
+        if not is_known:
+            self._expects_until = self._looked + _PERIOD / 2
+        self._look_later(is_reported)
+        if is_known:
             return
         self._state = state
         for namespace, before in list(self._versions.items()):

@@ -108,10 +108,10 @@ class FollowedNamespace:
 
     def has_current(self, mode: Mode, asker: Asker) -> bool:
         """Whether a feed that is not woken has the current answer: no change is waited for, or being looked at."""
+        self._watch.look_if_late()  # which may wake it
         return (
             not self._is_woken
             and (self._task is None or self._task.done())
-            and self._watch.is_recent()
             and self._pipeline.lister.tells(self._namespace, mode, asker)
         )
 
