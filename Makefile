@@ -68,9 +68,9 @@ test: $(TEST_STAMP)
 # and the others import ours.
 interop: $(TEST_STAMP)
 	@scripts/setup-interop.sh
-	KAFKA_CLUSTER="3 300 60" $(BIN)/pytest -m interop -rs --processes 3 tests/interop $(ARGS)
+	KAFKA_CLUSTER="3 300 60" $(BIN)/pytest -m interop -rs --durations=15 --processes 3 tests/interop $(ARGS)
 	SPARK_CHAIN_TURNS=25 KAFKA_EXAMPLES=100 KAFKA_PAGES=100 KAFKA_GATEWAY_PAGES=25 KAFKA_WINDOW=100 \
-	  SCHEMATHESIS_EXAMPLES=200 $(BIN)/pytest -m "long or many" -rs --processes 3 \
+	  SCHEMATHESIS_EXAMPLES=200 $(BIN)/pytest -m "long or many" -rs --durations=15 --processes 3 \
 	  $$(grep -rlE --include='test_*.py' 'mark\.(long|many)\b' tests)
 
 # Whether another checkout with its .venv answers byte for byte as this one: `make differential ARGS="--against ../before"`.
