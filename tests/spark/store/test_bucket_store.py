@@ -10,7 +10,7 @@ from obstore.exceptions import GenericError, NotSupportedError
 from obstore.store import MemoryStore
 
 from broker_core_spark.errors import StoreFailed
-from broker_core_spark.store.bucket_store import BucketStore, bucket_store, memory_store, obstore_message
+from broker_core_spark.store.bucket_store import BucketStore, bucket_client, memory_client, obstore_message
 
 
 def test_a_bucket_that_ignores_the_condition_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,8 +44,8 @@ def test_a_server_that_is_not_there_is_said() -> None:
         "access_key_id": "id",
         "secret_access_key": "not shown",
     }
-    store = bucket_store("s3://bucket/x", options)
-    store._client = store._client.__class__.from_url(  # without its retries of three minutes
+    client = bucket_client("s3://bucket/x", options)
+    client = client.__class__.from_url(  # without its retries of three minutes
         "s3://bucket/x",
         config={
             "aws_endpoint": "http://127.0.0.1:1",
@@ -55,6 +55,7 @@ def test_a_server_that_is_not_there_is_said() -> None:
         client_options={"allow_http": "true"},
         retry_config={"max_retries": 0},
     )
+    store = BucketStore("s3://bucket/x", client)
     for use in (
         lambda: store.put_new("segments/a", b""),
         lambda: store.get("segments/a", 1),
@@ -69,7 +70,7 @@ def test_a_server_that_is_not_there_is_said() -> None:
 
 def test_an_endpoint_without_tls_needs_an_option(s3_options: dict[str, str]) -> None:
     del s3_options["allow_http"]
-    store = bucket_store("s3://generations/x", s3_options)
+    store = BucketStore("s3://generations/x", bucket_client("s3://generations/x", s3_options))
     with pytest.raises(StoreFailed, match=r"allow_http=true permits an http:// endpoint$"):
         list(store.list("segments"))
 
@@ -88,9 +89,9 @@ def test_a_cloud_without_credentials_is_told_so() -> None:
 @pytest.mark.parametrize("options", [{"nonsense": "1"}, {"aws_nonsense": "1"}])
 def test_an_option_that_is_none_is_refused(options: dict[str, str]) -> None:
     with pytest.raises(StoreFailed, match="s3://bucket"):
-        bucket_store("s3://bucket", options)
+        bucket_client("s3://bucket", options)
 
 
 def test_memory_is_one_store_by_its_name() -> None:
-    assert memory_store("a name") is memory_store("a name")
-    assert memory_store("a name") is not memory_store("another")
+    assert memory_client("a name") is memory_client("a name")
+    assert memory_client("a name") is not memory_client("another")

@@ -40,5 +40,5 @@ def test_nothing_is_mapped_of_an_empty_file() -> None:
 
 
 def test_a_folder_that_takes_no_files_is_named(tmp_path: Path) -> None:
-    with pytest.raises(StoreFailed, match="no private copy can be kept there"):
+    with pytest.raises(StoreFailed, match="cannot keep a private copy there"):
         PrivateFile(str(tmp_path / "nothing"))

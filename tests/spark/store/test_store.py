@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
 from broker_core_spark.errors import StoreFailed
 from broker_core_spark.store import Store, open_store
+from broker_core_spark.store.folder_store import FolderStore
 from tests.support.generations import memory
 
 
@@ -24,8 +27,26 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     return open_store(str(path) if request.param == "folder" else path.as_uri())
 
 
+class Replacing(FolderStore):
+    """A folder in which a put replaces the file of the same name."""
+
+    def _put_all_new(self, files: Sequence[tuple[str, bytes | BinaryIO]]) -> list[bool]:
+        for path, data in files:
+            self.replace(path, data)
+        return [True for _ in files]
+
+
+def test_a_place_that_creates_a_name_twice_is_refused_and_left_as_it_was(tmp_path: Path) -> None:
+    store = Replacing(tmp_path)
+    for _ in range(2):  # it is not taken for checked
+        with pytest.raises(StoreFailed, match="creates a file twice: no place for generations"):
+            store.put_new("segments/a", b"")
+    assert list(store.list("temporary")) == []
+
+
 def test_a_file_is_created_once_and_read_back(store: Store) -> None:
     store.check()
+    assert list(store.list("temporary")) == []
     assert store.put_new("segments/a", b"first")
     assert not store.put_new("segments/a", b"second")
     assert store.put_new("segments/b", io.BytesIO(b"from a file"))

@@ -112,7 +112,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert caught.value.file == FILE.name
     store = memory()
     store.put_new(FILE.name, DATA)
-    with pytest.raises(StoreFailed, match="no private copy"):
+    with pytest.raises(StoreFailed, match="cannot keep a private copy"):
         fetch_verified(store, FILE, str(tmp_path / "nothing"))
 
 

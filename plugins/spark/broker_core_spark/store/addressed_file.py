@@ -6,21 +6,20 @@ A build reads its patterns from such a file, and writes its report and its table
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
 from broker_core_spark.errors import StoreFailed
+from broker_core_spark.store.store import failing
 from broker_core_spark.store.store_address import local_path
 
-__all__ = ["AddressedFile", "BucketFile", "addressed_file"]
+__all__ = ["AddressedFile", "addressed_file"]
 
 
 class AddressedFile(Protocol):
     """A file. Failures are :exc:`StoreFailed`, with the address and without secrets."""
-
-    address: str
 
     def check_readable(self) -> None:
         """Raise unless there is such a file."""
@@ -41,61 +40,48 @@ def addressed_file(address: str, options: Mapping[str, str] | None = None) -> Ad
     ``options`` are the bucket's, as for a store. Raises :exc:`StoreFailed` for an address that names no file.
     """
     scheme, separator, rest = address.partition("://")
-    if not separator:
-        return _LocalFile(address, Path(address))
-    if scheme == "file":
+    if not separator or scheme == "file":
         return _LocalFile(address, local_path(address))
     from broker_core_spark.store import bucket_store
 
-    folder, slash, key = rest.rpartition("/")
+    folder, _, key = rest.rpartition("/")
     if scheme != "memory" and scheme not in bucket_store.BUCKET_SCHEMES:
         raise StoreFailed(f"{scheme}:// is no place for a file: a path, file://, s3://, gs:// or az://")
-    if not slash or not folder or not key:
+    if not folder or not key:
         raise StoreFailed(f"{address}: the address names no file")
     if scheme == "memory":
-        return BucketFile(address, bucket_store.memory_store(folder).client, key)
-    return BucketFile(address, bucket_store.bucket_client(f"{scheme}://{folder}", options or {}), key)
+        return _BucketFile(address, bucket_store.memory_client(folder), key)
+    return _BucketFile(address, bucket_store.bucket_client(f"{scheme}://{folder}", options or {}), key)
 
 
 class _LocalFile:
     def __init__(self, address: str, path: Path) -> None:
-        self.address = address
+        self._address = address
         self._path = path
 
     def check_readable(self) -> None:
-        if self._is_special():
-            return  # bytes read from a pipe are gone
-        try:
-            with self._path.open("rb"):
-                return
-        except OSError as error:
-            raise self._failed("read", error) from error
+        with failing(self._address, "read it"):
+            if not self._is_special():  # bytes read from a pipe are gone
+                self._path.open("rb").close()
 
     def check_writable(self) -> None:
-        try:
-            if self._is_special():
-                self._path.open("ab").close()
-                return
-            if self._path.is_dir():
-                raise StoreFailed(f"{self.address}: cannot write it: there is a folder of this name")
-            beside = self._beside()
-            beside.touch(exist_ok=False)
-            beside.unlink()
-        except OSError as error:
-            raise self._failed("write", error) from error
+        if self._path.is_dir():
+            raise StoreFailed(f"{self._address}: cannot write it: there is a folder of this name")
+        with failing(self._address, "write it"):
+            place = self._path if self._is_special() else self._beside()
+            place.open("ab").close()
+            if place != self._path:
+                place.unlink()
 
     def read(self, limit: int) -> bytes:
-        try:
-            with self._path.open("rb") as file:
-                data = file.read(limit + 1)
-        except OSError as error:
-            raise self._failed("read", error) from error
+        with failing(self._address, "read it"), self._path.open("rb") as file:
+            data = file.read(limit + 1)
         if len(data) > limit:
-            raise StoreFailed(f"{self.address}: more than {limit} bytes")
+            raise StoreFailed(f"{self._address}: more than {limit} bytes")
         return data
 
     def write(self, data: bytes) -> None:
-        try:
+        with failing(self._address, "write it"):
             if self._is_special():
                 self._path.write_bytes(data)
                 return
@@ -105,8 +91,6 @@ class _LocalFile:
                 beside.replace(self._path)
             finally:
                 beside.unlink(missing_ok=True)
-        except OSError as error:
-            raise self._failed("write", error) from error
 
     def _is_special(self) -> bool:
         """Whether it is a device or a pipe, such as ``/dev/stdout``, which no other file replaces."""
@@ -115,57 +99,50 @@ class _LocalFile:
     def _beside(self) -> Path:
         return self._path.with_name(f".{self._path.name}.{secrets.token_hex(8)}")
 
-    def _failed(self, what: str, error: OSError) -> StoreFailed:
-        return StoreFailed(f"{self.address}: cannot {what} it: {error.strerror or error}")
 
-
-class BucketFile:
+class _BucketFile:
     """The file with this key of a bucket. ``address`` is shown to people."""
 
     def __init__(self, address: str, client: Any, key: str) -> None:
-        self.address = address
+        self._address = address
         self._client = client
         self._key = key
 
     def check_readable(self) -> None:
         import obstore
 
-        with self._failing("read"):
+        with self._failing("read it"):
             obstore.head(self._client, self._key)
 
     def check_writable(self) -> None:
         import obstore
 
         beside = f"{self._key}.{secrets.token_hex(8)}.check"
-        with self._failing("write"):
+        with self._failing("write it"):
             obstore.put(self._client, beside, b"", use_multipart=False)
             obstore.delete(self._client, beside)
 
     def read(self, limit: int) -> bytes:
         import obstore
 
-        with self._failing("read"):
+        with self._failing("read it"):
             found = obstore.get(self._client, self._key)
             if int(found.meta["size"]) > limit:
-                raise StoreFailed(f"{self.address}: more than {limit} bytes")
+                raise StoreFailed(f"{self._address}: more than {limit} bytes")
             return bytes(found.bytes())
 
     def write(self, data: bytes) -> None:
         import obstore
 
-        with self._failing("write"):
+        with self._failing("write it"):
             obstore.put(self._client, self._key, data)
 
-    @contextmanager
-    def _failing(self, what: str) -> Iterator[None]:
-        """Turns errors of obstore into :exc:`StoreFailed`."""
-        from obstore.exceptions import BaseError, NotFoundError
+    def _failing(self, what: str) -> AbstractContextManager[None]:
+        from broker_core_spark.store.bucket_store import ERRORS, BucketStore, obstore_message
 
-        from broker_core_spark.store.bucket_store import obstore_message
+        def reason(error: Exception) -> str:
+            return (
+                "there is no such file" if isinstance(error, BucketStore.missing) else obstore_message(error)
+            )
 
-        try:
-            yield
-        except (NotFoundError, FileNotFoundError) as error:
-            raise StoreFailed(f"{self.address}: cannot {what} it: there is no such file") from error
-        except (BaseError, OSError, ValueError) as error:
-            raise StoreFailed(f"{self.address}: cannot {what} it: {obstore_message(error)}") from error
+        return failing(self._address, what, ERRORS, reason)

@@ -12,13 +12,13 @@ import shutil
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from broker_core_spark.errors import DamagedFile, StoreFailed
-from broker_core_spark.store.create_once_check import check_creates_once
+from broker_core_spark.store.store import Store, failing
 from broker_core_spark.store.stored_file import CHUNK, StoredFile, checked_path
 
 __all__ = ["TEMPORARY", "FolderStore"]
@@ -30,34 +30,21 @@ _OPEN_AT_ONCE: Final = 256
 _SYNCED_AT_ONCE: Final = 4
 
 
-class FolderStore:
+class FolderStore(Store):
     """The store in the folder ``root``. The first write makes the folder, and checks it.
 
     ``staged`` is the beginning of the names of unfinished files, in a task of a build: a killed one leaves them to the
     driver, which has checked the folder.
     """
 
+    creates_twice = "this file system creates a file twice"
+
     def __init__(self, root: Path, staged: str | None = None) -> None:
         self._root = root.absolute()
-        self._checked = staged is not None
+        super().__init__(str(self._root), checked=staged is not None)
         self._unfinished = staged or "part"
 
-    @property
-    def uri(self) -> str:
-        return str(self._root)
-
-    def check(self) -> None:
-        self._checked = True  # the check itself puts files
-        try:
-            check_creates_once(self, "this file system creates a file twice: no place for generations")
-        except BaseException:
-            self._checked = False
-            raise
-
-    def put_new(self, path: str, data: bytes | BinaryIO) -> bool:
-        return self._put([(path, data)], self._link)[0]
-
-    def put_all_new(self, files: Sequence[tuple[str, bytes | BinaryIO]]) -> list[bool]:
+    def _put_all_new(self, files: Sequence[tuple[str, bytes | BinaryIO]]) -> list[bool]:
         return [
             created
             for first in range(0, len(files), _OPEN_AT_ONCE)
@@ -65,15 +52,12 @@ class FolderStore:
         ]
 
     def replace(self, path: str, data: bytes | BinaryIO) -> None:
-        self._put([(path, data)], _rename)
+        self._put([(checked_path(path), data)], Path.replace)
 
     def _put(
-        self, files: Sequence[tuple[str, bytes | BinaryIO]], place: Callable[[Path, Path], bool]
+        self, files: Sequence[tuple[str, bytes | BinaryIO]], place: Callable[[Path, Path], object]
     ) -> list[bool]:
         """Write files under temporary names. ``place`` gives each its own name when the bytes of all are durable."""
-        if not self._checked:
-            self.check()
-        targets = [(path, self._root / checked_path(path)) for path, _ in files]
         # Staged files are gone with their build: nobody misses them after a loss of power.
         lasts = any(not path.startswith(f"{TEMPORARY}/") for path, _ in files)
         partial: list[Path] = []
@@ -82,19 +66,20 @@ class FolderStore:
             with ExitStack() as opened:
                 written = []
                 for path, data in files:
-                    with self._failing("cannot write", path):
+                    with self._failing(f"write {path}"):
                         written.append((path, opened.enter_context(self._unfinished_file(partial))))
                         _copy(data, written[-1][1])
                 if lasts:
-                    self._sync(written)
-            for (path, target), own in zip(targets, partial, strict=True):
-                with self._failing("cannot write", path):
+                    with ThreadPoolExecutor(_SYNCED_AT_ONCE) as threads:
+                        list(threads.map(self._sync, written))
+            for (path, _), own in zip(files, partial, strict=True):
+                with self._failing(f"write {path}"):
+                    target = self._root / path
                     target.parent.mkdir(parents=True, exist_ok=True)
-                    created.append(place(own, target))
-            folders = {target.parent: path for path, target in targets} if lasts else {}
-            for folder, path in folders.items():
-                with self._failing("cannot write", path):
-                    _sync_folder(folder)
+                    created.append(bool(place(own, target)))
+            for folder in dict.fromkeys(path.partition("/")[0] for path, _ in files) if lasts else ():
+                with self._failing(f"write {folder}"):
+                    _sync_folder(self._root / folder)
             return created
         finally:
             for own in partial:
@@ -108,20 +93,10 @@ class FolderStore:
         partial.append(path)
         return file
 
-    def _sync(self, files: Sequence[tuple[str, BinaryIO]]) -> None:
-        """Make the bytes of files survive a loss of power."""
-
-        def sync(one: tuple[str, BinaryIO]) -> None:
-            path, file = one
-            with self._failing("cannot write", path):
-                os.fsync(file.fileno())
-
-        if len(files) == 1:
-            sync(files[0])
-            return
-        with ThreadPoolExecutor(_SYNCED_AT_ONCE) as threads:
-            for _ in threads.map(sync, files):
-                pass
+    def _sync(self, written: tuple[str, BinaryIO]) -> None:
+        """Make the bytes of a file survive a loss of power."""
+        with self._failing(f"write {written[0]}"):
+            os.fsync(written[1].fileno())
 
     def _link(self, partial: Path, target: Path) -> bool:
         try:
@@ -136,101 +111,39 @@ class FolderStore:
             ) from error
         return True
 
-    def get(self, path: str, limit: int) -> bytes | None:
-        try:
-            with self._opened(path) as file:
-                data = file.read(limit + 1)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise self._failed("cannot read", path, error) from error
-        if len(data) > limit:
-            raise DamagedFile(f"{self._root}/{path}: more than {limit} bytes")
-        return data
+    @contextmanager
+    def _reading(self, path: str) -> Iterator[tuple[int, Iterator[bytes]]]:
+        with self._opened(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            yield size, (file.read(min(CHUNK, size - at)) for at in range(0, size, CHUNK))
 
-    def get_range(self, path: str, start: int, stop: int) -> bytes:
-        try:
-            with self._opened(path) as file:
-                file.seek(start)
-                data = file.read(stop - start)
-        except OSError as error:
-            raise self._failed("cannot read", path, error) from error
-        if len(data) != stop - start:
-            raise DamagedFile(f"{self._root}/{path}: it ends before byte {stop}")
-        return data
+    def _range(self, path: str, start: int, stop: int) -> bytes:
+        with self._opened(path) as file:
+            file.seek(start)
+            return file.read(stop - start)
 
-    def fetch(self, path: str, into: BinaryIO, size: int) -> bool:
-        try:
-            file = self._opened(path)
-        except FileNotFoundError:
-            return False
-        except OSError as error:
-            raise self._failed("cannot read", path, error) from error
-        with file:
-            left = size + 1  # one byte more shows a file that is too long
-            while left:
-                try:
-                    data = file.read(min(CHUNK, left))
-                except OSError as error:
-                    raise self._failed("cannot read", path, error) from error
-                if not data:
-                    break
-                into.write(data)
-                left -= len(data)
-        if left != 1:
-            found = "more" if not left else str(size + 1 - left)
-            raise DamagedFile(f"{self._root}/{path}: {found} bytes where {size} are expected")
-        return True
-
-    def list(self, folder: str) -> Iterator[StoredFile]:
-        try:
-            with os.scandir(self._root / folder) as entries:
-                for entry in entries:
-                    try:
-                        found = entry.stat(follow_symlinks=False)
-                    except FileNotFoundError:
-                        continue  # deleted meanwhile
+    def _list(self, folder: str) -> Iterator[StoredFile]:
+        with suppress(FileNotFoundError), os.scandir(self._root / folder) as entries:
+            for entry in entries:
+                with suppress(FileNotFoundError):  # deleted meanwhile
+                    found = entry.stat(follow_symlinks=False)
                     if entry.is_file(follow_symlinks=False):
                         modified = datetime.fromtimestamp(found.st_mtime, UTC)
                         yield StoredFile(f"{folder}/{entry.name}", found.st_size, modified)
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise self._failed("cannot list", folder, error) from error
 
-    def delete(self, path: str) -> None:
-        try:
-            (self._root / checked_path(path)).unlink(missing_ok=True)
-        except OSError as error:
-            raise self._failed("cannot delete", path, error) from error
+    def _delete(self, path: str) -> None:
+        (self._root / path).unlink()
 
     def _opened(self, path: str) -> BinaryIO:
         """A file for reading. Raises :exc:`DamagedFile` for a pipe, whose opening would wait for a writer."""
-        descriptor = os.open(self._root / checked_path(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
-            if stat.S_ISREG(os.fstat(descriptor).st_mode):
-                return os.fdopen(descriptor, "rb")
-        except BaseException:
-            os.close(descriptor)
-            raise
+        descriptor = os.open(self._root / path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return os.fdopen(descriptor, "rb")
         os.close(descriptor)
         raise DamagedFile(f"{self._root}/{path}: it is no regular file")
 
-    @contextmanager
-    def _failing(self, what: str, path: str) -> Iterator[None]:
-        """Turns errors of the system into :exc:`StoreFailed`."""
-        try:
-            yield
-        except OSError as error:
-            raise self._failed(what, path, error) from error
-
-    def _failed(self, what: str, path: str, error: OSError) -> StoreFailed:
-        return StoreFailed(f"{self._root}: {what} {path}: {error.strerror or error}")
-
-
-def _rename(partial: Path, target: Path) -> bool:
-    partial.replace(target)
-    return True
+    def _failing(self, what: str) -> AbstractContextManager[None]:
+        return failing(self.uri, what)
 
 
 def _copy(data: bytes | BinaryIO, file: BinaryIO) -> None:

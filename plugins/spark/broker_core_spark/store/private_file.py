@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import mmap
 import tempfile
+from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Final, Self
 
 import numpy as np
 import pyarrow as pa
 
-from broker_core_spark.errors import StoreFailed
+from broker_core_spark.store.store import failing
 
 __all__ = ["PrivateFile"]
 
@@ -31,10 +32,8 @@ class PrivateFile:
         """
         self._directory = directory or tempfile.gettempdir()
         self.size = 0
-        try:
+        with self._failing():
             self._file = tempfile.TemporaryFile(buffering=_BUFFERED, dir=self._directory)  # noqa: SIM115
-        except OSError as error:
-            raise self._failed(error) from error
 
     def __enter__(self) -> Self:
         return self
@@ -49,22 +48,18 @@ class PrivateFile:
         view = memoryview(data)
         if not view.nbytes:
             return 0
-        try:
+        with self._failing():
             self._file.write(view)
-        except OSError as error:
-            raise self._failed(error) from error
         self.size += view.nbytes
         return view.nbytes
 
     def mapped(self) -> pa.Buffer:
         """All bytes so far, mapped read-only. The map lives as long as the buffer or a part of it."""
-        try:
+        with self._failing():
             self._file.flush()
             if not self.size:
                 return pa.py_buffer(b"")
             return pa.py_buffer(mmap.mmap(self._file.fileno(), self.size, access=mmap.ACCESS_READ))
-        except OSError as error:
-            raise self._failed(error) from error
 
     def array(self, kind: Any) -> np.ndarray[Any, Any]:
         """All bytes so far as numbers of a numpy type."""
@@ -72,10 +67,8 @@ class PrivateFile:
 
     def close(self) -> None:
         """Close the file. The map stays."""
-        try:
+        with self._failing():
             self._file.close()
-        except OSError as error:
-            raise self._failed(error) from error
 
-    def _failed(self, error: OSError) -> StoreFailed:
-        return StoreFailed(f"{self._directory}: no private copy can be kept there: {error.strerror or error}")
+    def _failing(self) -> AbstractContextManager[None]:
+        return failing(self._directory, "keep a private copy there")

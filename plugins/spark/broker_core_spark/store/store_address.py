@@ -21,32 +21,29 @@ def open_store(uri: str, options: Mapping[str, str] | None = None, *, staged: st
     any other address.
     """
     scheme, separator, rest = uri.partition("://")
-    if not separator:
-        if not uri:
-            raise StoreFailed("the address of the store is empty")
-        return _folder(Path(uri), staged)
-    if scheme == "file":
-        return _folder(local_path(uri), staged)
+    if not uri:
+        raise StoreFailed("the address of the store is empty")
+    if not separator or scheme == "file":
+        from broker_core_spark.store.folder_store import FolderStore
+
+        return FolderStore(local_path(uri), staged)
     from broker_core_spark.store import bucket_store
 
     if scheme == "memory":
-        return bucket_store.memory_store(rest)
+        return bucket_store.BucketStore(uri, bucket_store.memory_client(rest))
     if scheme in bucket_store.BUCKET_SCHEMES:
-        return bucket_store.bucket_store(uri, options or {}, checked=staged is not None)
+        client = bucket_store.bucket_client(uri, options or {})
+        return bucket_store.BucketStore(uri, client, checked=staged is not None)
     raise StoreFailed(
         f"{scheme}:// is no place for generations: a path, file://, s3://, gs://, az:// or memory://"
     )
 
 
 def local_path(uri: str) -> Path:
-    """The path of ``file:///...``. Raises :exc:`StoreFailed` for an address with a host."""
+    """A path, or that of ``file:///...``. Raises :exc:`StoreFailed` for an address with a host."""
+    if "://" not in uri:
+        return Path(uri)
     parts = urlsplit(uri)
     if parts.netloc not in ("", "localhost"):
         raise StoreFailed(f"{uri}: a file address has no host (three slashes: file:///...)")
     return Path(unquote(parts.path))
-
-
-def _folder(path: Path, staged: str | None) -> Store:
-    from broker_core_spark.store.folder_store import FolderStore
-
-    return FolderStore(path, staged)

@@ -22,8 +22,6 @@ __all__ = ["fetch_verified", "file_fault", "file_faults", "put_all_verified", "p
 
 #: Files verified at once: SHA-256 of one is slower than most disks.
 _READERS: Final = 4
-_NOT_THERE: Final = "it is not in the store"
-_CHANGED: Final = "its checksum is not the one that its name has: it was changed"
 
 
 class _Hashed:
@@ -39,11 +37,14 @@ class _Hashed:
             self._file.write(data)
         return len(data)
 
-    def fetch(self, store: Store, entry: FileEntry) -> str | None:
-        """The fault of a fetched file, or ``None``. Raises :exc:`DamagedFile` for another size."""
+    def fetch(self, store: Store, entry: FileEntry) -> None:
+        """Fetch a file. Raises :exc:`InvalidGeneration` for another one, :exc:`DamagedFile` for another size."""
         if not store.fetch(entry.name, cast(BinaryIO, self), entry.size):
-            return _NOT_THERE
-        return None if self._sha256.hexdigest() == entry.sha256 else _CHANGED
+            raise InvalidGeneration(entry.name, "it is not in the store")
+        if self._sha256.hexdigest() != entry.sha256:
+            raise InvalidGeneration(
+                entry.name, "its checksum is not the one that its name has: it was changed"
+            )
 
 
 def fetch_verified(store: Store, entry: FileEntry, directory: str | None) -> pa.Buffer:
@@ -53,27 +54,26 @@ def fetch_verified(store: Store, entry: FileEntry, directory: str | None) -> pa.
     :exc:`StoreFailed` if the store or the directory fails.
     """
     with PrivateFile(directory) as file:
-        fault = _Hashed(file).fetch(store, entry)
-        if fault is not None:
-            raise InvalidGeneration(entry.name, fault)
+        _Hashed(file).fetch(store, entry)
         return file.mapped()
 
 
 def read_verified(store: Store, entry: FileEntry) -> pa.Buffer:
     """A file of a generation, verified, in memory. Raises as :func:`fetch_verified`."""
     sink = pa.BufferOutputStream()
-    fault = _Hashed(sink).fetch(store, entry)
-    if fault is not None:
-        raise InvalidGeneration(entry.name, fault)
+    _Hashed(sink).fetch(store, entry)
     return sink.getvalue()
 
 
 def file_fault(store: Store, entry: FileEntry) -> str | None:
     """The fault of a file, found by reading all of it, or ``None``."""
     try:
-        return _Hashed().fetch(store, entry)
+        _Hashed().fetch(store, entry)
+    except InvalidGeneration as error:
+        return error.reason
     except DamagedFile as error:
         return str(error)
+    return None
 
 
 def file_faults(store: Store, entries: Iterable[FileEntry]) -> Iterator[tuple[str, str]]:

@@ -210,7 +210,7 @@ def test_a_file_that_changes_after_opening_changes_nothing(folder: Path, made: M
 def test_without_room_for_the_private_copy_the_folder_is_named(
     made: Manifest, folder: Path, tmp_path: Path
 ) -> None:
-    with pytest.raises(StoreFailed, match="no private copy"):
+    with pytest.raises(StoreFailed, match="cannot keep a private copy"):
         verify_and_map(open_store(str(folder)), made, str(tmp_path / "nothing"), SampleChecks())
 
 
