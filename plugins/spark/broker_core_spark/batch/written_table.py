@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from broker_core_spark.batch.build_errors import BatchError
 from broker_core_spark.batch.source_address import is_table_name, path_of
 from broker_core_spark.batch.source_redaction import redacted_source
-from broker_core_spark.batch.spark.run_on_partitions import is_spark_error, spark_message
+from broker_core_spark.batch.spark.spark_errors import spark_errors, spark_message
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -83,9 +83,7 @@ def failing_to_write(address: str, *, need_not_be: bool = False) -> Iterator[Non
     """Turns errors of Spark into :exc:`BatchError`, unless there is no table yet, which ``need_not_be``."""
     try:
         yield
-    except Exception as error:
-        if not is_spark_error(error):
-            raise
+    except spark_errors() as error:
         said = spark_message(error)
         if need_not_be and ("PATH_NOT_FOUND" in said or "UNABLE_TO_INFER_SCHEMA" in said):
             return

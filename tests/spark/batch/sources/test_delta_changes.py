@@ -73,7 +73,7 @@ def test_a_table_is_read_at_its_version(lake: Any) -> None:
     assert stamps[0] == stamps[1]
     assert stamps[0].startswith("delta id-1 4 4000 ")
     assert stamps[2].startswith("delta id-1 2 2000 ")
-    assert pin_delta(lake, "topics", None).frame().columns == ["name"]
+    assert pin_delta(lake, "topics", None).rows.columns == ["name"]
     last: Any = pin_delta(lake, "topics", None)
     assert last.changed_rows(stamps[2]) == (
         "topics",

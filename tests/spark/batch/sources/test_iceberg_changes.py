@@ -76,7 +76,7 @@ def lake(spark: SparkSession, tmp_path: Path) -> Any:
 def test_a_table_is_read_at_its_snapshot(lake: Any) -> None:
     current: Any = pin_iceberg(lake, "topics", None)
     assert current.stamp == "iceberg 30 1"
-    assert current.frame() == (NAME, {"versionAsOf": 30})
+    assert current.rows == (NAME, {"versionAsOf": 30})
     assert current.changed_rows("iceberg 20 1") == (
         f"{NAME}.changes",
         {"start-snapshot-id": "20", "end-snapshot-id": "30"},

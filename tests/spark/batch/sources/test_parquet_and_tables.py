@@ -14,6 +14,7 @@ import pytest
 
 from broker_core_spark.batch.build_errors import InvalidCatalogue
 from broker_core_spark.batch.sources.parquet_and_tables import TableSource, texts_of
+from broker_core_spark.batch.sources.pinned_table import PinnedTable
 from broker_core_spark.batch.staging.staging_area import StagingArea
 from tests.support.catalogue_chains import Name, check_chain
 from tests.support.spark_catalogues import staged_names, staging_area
@@ -183,18 +184,15 @@ class _VersionedTable:
     def change(self, put: Mapping[Name, str | None], removed: Collection[Name]) -> None:
         rest = {name: region for name, region in self.versions[-1].items() if name not in set(removed)}
         self.versions.append(rest | dict(put))
-        self.frame().createOrReplaceTempView("versioned")
+        self.pinned().rows.createOrReplaceTempView("versioned")
 
     def rewrite(self) -> None:
         self.versions.append(dict(self.versions[-1]))
         self.moved += 1
 
-    @property
-    def stamp(self) -> str:
-        return f"fake {len(self.versions) - 1}"
-
-    def frame(self) -> DataFrame:
-        return self.spark.createDataFrame(rows_of(self.versions[-1]), _COLUMNS).coalesce(1)
+    def pinned(self) -> PinnedTable:
+        rows = self.spark.createDataFrame(rows_of(self.versions[-1]), _COLUMNS).coalesce(1)
+        return PinnedTable(rows, f"fake {len(self.versions) - 1}", self.changed_rows)
 
     def changed_rows(self, since: str) -> DataFrame:
         before, now = self.versions[int(since.removeprefix("fake "))], self.versions[-1]
@@ -212,5 +210,5 @@ def test_random_chains_of_changes_of_a_table_with_versions(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = _VersionedTable(spark)
-    monkeypatch.setattr(TableSource, "_pinned", lambda *_: (table, ""))
+    monkeypatch.setattr(TableSource, "_pinned", lambda *_: table.pinned())
     check_chain(spark, table, tmp_path, seed=21)

@@ -27,7 +27,7 @@ def test_times_and_numbers_are_versions(spark: SparkSession) -> None:
         changed = now.changed_rows(early.stamp).collect()
         assert sorted(row["name"] for row in changed) == ["t-2", "t-3"]
         assert {row["_change_type"] for row in changed} == {"insert"}
-        assert sorted(row["name"] for row in now.frame().collect()) == ["never", "t-0", "t-2", "t-3"]
+        assert sorted(row["name"] for row in now.rows.collect()) == ["never", "t-0", "t-2", "t-3"]
         with pytest.raises(NothingToKeep, match="a later state"):
             early.changed_rows(now.stamp)
     with pytest.raises(NothingToKeep, match="of another table"):

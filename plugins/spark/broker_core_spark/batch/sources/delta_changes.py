@@ -7,11 +7,10 @@ copy of a table has the same id, and versions of the same numbers that were comm
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from broker_core_spark.batch.build_errors import NothingToKeep
-from broker_core_spark.batch.sources.pinned_table import at_version
+from broker_core_spark.batch.sources.pinned_table import PinnedTable, at_version
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -23,58 +22,37 @@ _KIND: Final = "delta"
 _LOSSY: Final = ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles")
 
 
-@dataclass(frozen=True, slots=True)
-class _DeltaTable:
-    """``latest`` is a version that is not before ``version``."""
-
-    spark: SparkSession
-    name: str
-    version: int
-    latest: int
-    stamp: str
-
-    def frame(self) -> DataFrame:
-        return at_version(self.spark, self.name, self.version)
-
-    def changed_rows(self, since: str) -> DataFrame:
-        kind, *parts = since.split(" ")
-        _, table, _, _, columns = self.stamp.split(" ")
-        if kind != _KIND or len(parts) != 4 or parts[0] != table:
-            raise NothingToKeep("the published generation is of another table")
-        version = int(parts[1])
-        if version >= self.version:
-            raise NothingToKeep(
-                f"the published generation is of version {version}, and this is {self.version}"
-            )
-        # Each version is a file to read. Others commit meanwhile.
-        commits = _commits(self.spark, self.name, self.latest - version + 100)
-        if parts[2] != str(commits.get(version)):
-            raise NothingToKeep(f"version {version} of the table is forgotten, or was committed anew")
-        # The feed is read with the columns that the table has now.
-        if not parts[3] == columns == _digest(self.spark.table(self.name)):
-            raise NothingToKeep("the columns of the table were changed")
-        for setting in _LOSSY:
-            if self.spark.conf.get(setting, "false") == "true":
-                raise NothingToKeep(f"{setting} is true, so changes may be left out")
-        return (
-            self.spark.read.option("readChangeFeed", "true")
-            .option("startingVersion", version + 1)
-            .option("endingVersion", self.version)
-            .table(self.name)
-        )
-
-
-def pin_delta(spark: SparkSession, name: str, version: int | None) -> _DeltaTable:
+def pin_delta(spark: SparkSession, name: str, version: int | None) -> PinnedTable:
     """The table at a version, by default at its last one. Raises :exc:`NothingToKeep` if its time is forgotten."""
     (detail,) = spark.sql(f"DESCRIBE DETAIL {name}").select("id").collect()
     commits = _commits(spark, name, 1 if version is None else None)
     latest = max(commits)
-    version = latest if version is None else version
-    if version not in commits:
-        raise NothingToKeep(f"Delta's history does not reach back to version {version}")
-    columns = _digest(at_version(spark, name, version))
-    stamp = f"{_KIND} {detail['id']} {version} {commits[version]} {columns}"
-    return _DeltaTable(spark, name, version, latest, stamp)
+    at = latest if version is None else version
+    if at not in commits:
+        raise NothingToKeep(f"Delta's history does not reach back to version {at}")
+    rows = at_version(spark, name, at)
+    columns = _digest(rows)
+
+    def changed_rows(since: str) -> DataFrame:
+        kind, *parts = since.split(" ")
+        if kind != _KIND or len(parts) != 4 or parts[0] != detail["id"]:
+            raise NothingToKeep("the published generation is of another table")
+        before = int(parts[1])
+        if before >= at:
+            raise NothingToKeep(f"the published generation is of version {before}, and this is {at}")
+        # Each version is a file to read. Others commit meanwhile.
+        if parts[2] != str(_commits(spark, name, latest - before + 100).get(before)):
+            raise NothingToKeep(f"version {before} of the table is forgotten, or was committed anew")
+        # The feed is read with the columns that the table has now.
+        if not parts[3] == columns == _digest(spark.table(name)):
+            raise NothingToKeep("the columns of the table were changed")
+        for setting in _LOSSY:
+            if spark.conf.get(setting, "false") == "true":
+                raise NothingToKeep(f"{setting} is true, so changes may be left out")
+        feed = spark.read.option("readChangeFeed", "true").option("startingVersion", before + 1)
+        return feed.option("endingVersion", at).table(name)
+
+    return PinnedTable(rows, f"{_KIND} {detail['id']} {at} {commits[at]} {columns}", changed_rows)
 
 
 def _commits(spark: SparkSession, name: str, most: int | None) -> dict[int, int]:

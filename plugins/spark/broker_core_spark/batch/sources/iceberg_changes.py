@@ -5,11 +5,10 @@ A stamp has the id of a snapshot, which is random and so no other table's, and t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from broker_core_spark.batch.build_errors import NothingToKeep
-from broker_core_spark.batch.sources.pinned_table import at_version
+from broker_core_spark.batch.sources.pinned_table import PinnedTable, at_version
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -19,50 +18,7 @@ __all__ = ["pin_iceberg"]
 _KIND: Final = "iceberg"
 
 
-@dataclass(frozen=True, slots=True)
-class _IcebergTable:
-    """``schema`` is the id of the snapshot's schema, ``metadata_file`` has that of the table if it is newer."""
-
-    spark: SparkSession
-    name: str
-    snapshot: int
-    schema: int
-    metadata_file: str | None
-
-    @property
-    def stamp(self) -> str:
-        return f"{_KIND} {self.snapshot} {self.schema}"
-
-    def frame(self) -> DataFrame:
-        return at_version(self.spark, self.name, self.snapshot)
-
-    def changed_rows(self, since: str) -> DataFrame:
-        kind, *parts = since.split(" ")
-        if kind != _KIND or len(parts) != 2:
-            raise NothingToKeep("the published generation is of another table")
-        snapshot, schema = parts
-        # Changes are read with the columns that the table has now, whatever the snapshots had.
-        if not int(schema) == self.schema == self.schema_now():
-            raise NothingToKeep("the columns of the table were changed")
-        # Iceberg refuses a snapshot that is no ancestor: expired, rolled back, or of another table.
-        return (
-            self.spark.read.option("start-snapshot-id", snapshot)
-            .option("end-snapshot-id", str(self.snapshot))
-            .table(f"{self.name}.changes")
-        )
-
-    def schema_now(self) -> int | None:
-        """The id of the table's schema, ``None`` if it is not known."""
-        from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
-
-        if self.metadata_file is None:
-            return self.schema
-        text = self.spark.read.text(self.metadata_file, wholetext=True)
-        row = text.select(F.get_json_object("value", "$.current-schema-id").alias("id")).first()
-        return int(row["id"]) if row and row["id"] else None
-
-
-def pin_iceberg(spark: SparkSession, name: str, snapshot: int | None) -> _IcebergTable:
+def pin_iceberg(spark: SparkSession, name: str, snapshot: int | None) -> PinnedTable:
     """The table at a snapshot, by default at the one of its branch ``main``.
 
     Raises :exc:`NothingToKeep` without one, and if its columns are not the table's present ones.
@@ -76,16 +32,42 @@ def pin_iceberg(spark: SparkSession, name: str, snapshot: int | None) -> _Iceber
         snapshot = int(refs[0]["snapshot_id"])
     # The log is in order of time. It has an entry for each change of the table, by default for the last 100.
     log = spark.table(f"{full}.metadata_log_entries").collect()
-    own = [at for at, entry in enumerate(log) if entry["latest_snapshot_id"] == snapshot]
-    if not own:
+    entry = next((entry for entry in log if entry["latest_snapshot_id"] == snapshot), None)
+    if entry is None:
         raise NothingToKeep(f"Iceberg's log of metadata does not reach back to snapshot {snapshot}")
-    entry, last = log[own[0]], log[-1]
-    later = last["file"] if last != entry else None
-    table = _IcebergTable(spark, full, snapshot, int(entry["latest_schema_id"]), later)
-    if current and table.schema != table.schema_now():
+    schema = int(entry["latest_schema_id"])
+
+    def has_its_columns() -> bool:
+        """Whether the table has the columns of the snapshot, as far as its last file of metadata is known."""
+        return log[-1] == entry or _schema_in(spark, log[-1]["file"]) == schema
+
+    def changed_rows(since: str) -> DataFrame:
+        kind, *parts = since.split(" ")
+        if kind != _KIND or len(parts) != 2:
+            raise NothingToKeep("the published generation is of another table")
+        # Changes are read with the columns that the table has now, whatever the snapshots had.
+        if int(parts[1]) != schema or not has_its_columns():
+            raise NothingToKeep("the columns of the table were changed")
+        # Iceberg refuses a snapshot that is no ancestor: expired, rolled back, or of another table.
+        return (
+            spark.read.option("start-snapshot-id", parts[0])
+            .option("end-snapshot-id", str(snapshot))
+            .table(f"{full}.changes")
+        )
+
+    if current and not has_its_columns():
         # A change of columns makes no snapshot: the current one would be read with the columns from before.
         raise NothingToKeep("the columns of the table were changed after its last snapshot")
-    return table
+    return PinnedTable(at_version(spark, full, snapshot), f"{_KIND} {snapshot} {schema}", changed_rows)
+
+
+def _schema_in(spark: SparkSession, metadata_file: str) -> int | None:
+    """The id of the table's schema, ``None`` if it is not known."""
+    from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+
+    text = spark.read.text(metadata_file, wholetext=True)
+    row = text.select(F.get_json_object("value", "$.current-schema-id").alias("id")).first()
+    return int(row["id"]) if row and row["id"] else None
 
 
 def _full_name(spark: SparkSession, name: str) -> str:

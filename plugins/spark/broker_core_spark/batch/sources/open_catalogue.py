@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from broker_core.names import NamespaceName
 from broker_core.plugin_cli import RunningBroker
 from broker_core_spark.batch.build_errors import InvalidCatalogue
 from broker_core_spark.batch.source_address import is_table, path_of
@@ -64,7 +63,7 @@ def open_catalogue(
     if not isinstance(source, str) or is_table(source):
         from broker_core_spark.batch.sources.parquet_and_tables import TableSource
 
-        return TableSource(source, spark, namespace, where=where, changes=changes)
+        return TableSource(source, spark, namespace, where, changes)
     return _open_file(source, namespace)
 
 
@@ -79,17 +78,12 @@ def check_catalogue(
 
     Nothing is read: a database and a table are not asked. A running server is, for one name.
     """
-    _check_table(source, where, changes)
-    if isinstance(source, RunningBroker):
-        _server(source, namespace).check()
-        return
-    if source.startswith(_POSTGRES):
-        return
-    if is_table(source):
-        if namespace is not None:
-            NamespaceName.parse(namespace)
-        return
-    _open_file(source, namespace)
+    from broker_core_spark.batch.sources.running_server import ServerSource
+
+    no_session: Any = None  # sources use it when they are read
+    found = open_catalogue(source, spark=no_session, namespace=namespace, where=where, changes=changes)
+    if isinstance(found, ServerSource):
+        found.check()
 
 
 def _check_table(source: str | RunningBroker, *options: str | None) -> None:

@@ -35,7 +35,7 @@ from broker_core_spark.batch.build_errors import InvalidCatalogue, NothingToKeep
 from broker_core_spark.batch.progress.described_job import described_job
 from broker_core_spark.batch.progress.progress import SparkJob
 from broker_core_spark.batch.source_address import FRAME
-from broker_core_spark.batch.source_redaction import redacted_message, redacted_source
+from broker_core_spark.batch.source_redaction import redacted_source
 from broker_core_spark.batch.sources.catalogue_source import STATIC_ID
 from broker_core_spark.batch.sources.delta_changes import pin_delta
 from broker_core_spark.batch.sources.iceberg_changes import pin_iceberg
@@ -44,7 +44,8 @@ from broker_core_spark.batch.sources.rows_of_namespaces import in_namespaces
 from broker_core_spark.batch.sources.stage_rows import stage_rows, without_namespace
 from broker_core_spark.batch.sources.table_changes import CHANGE, StagedNames, changed_names
 from broker_core_spark.batch.sources.version_column import pin_column
-from broker_core_spark.batch.spark.run_on_partitions import is_spark_error, run_on_partitions, spark_message
+from broker_core_spark.batch.spark.run_on_partitions import run_on_partitions
+from broker_core_spark.batch.spark.spark_errors import failing_to_read, spark_errors, spark_message
 from broker_core_spark.batch.staging.sorted_runs import SortedRun
 from broker_core_spark.batch.staging.staging_area import StagingArea
 from broker_core_spark.store.table_changes_file import ChangedName
@@ -66,134 +67,105 @@ _TEXT: Final = pa.large_string()
 _Array = np.ndarray[Any, Any]
 
 
+@dataclass
 class TableSource:
-    """A static catalogue: brokers cannot follow a table."""
+    """A static catalogue: brokers cannot follow a table.
 
+    ``where`` is a condition for its rows, ``versions`` its column of versions.
+    """
+
+    source: str | DataFrame
+    spark: SparkSession
+    namespace: str | None = None
+    where: str | None = None
+    versions: str | None = None
     static = True
 
-    def __init__(
-        self,
-        source: str | DataFrame,
-        spark: SparkSession,
-        namespace: str | None = None,
-        *,
-        where: str | None = None,
-        changes: str | None = None,
-    ) -> None:
-        if where is not None and changes is not None:
+    def __post_init__(self) -> None:
+        if self.where is not None and self.versions is not None:
             raise InvalidCatalogue(
                 "a row that a condition leaves out after a change is not known to have changed: with a column of "
                 "versions its column 'deleted' says so, and there is no condition"
             )
-        self._where = where
-        self._changes = changes
-        self._frame = None if isinstance(source, str) else source
-        self._source = source if isinstance(source, str) else FRAME
-        self._spark = spark
-        self._namespace = None if namespace is None else str(NamespaceName.parse(namespace))
+        if self.namespace is not None:
+            self.namespace = str(NamespaceName.parse(self.namespace))
+
+    @property
+    def address(self) -> str:
+        return self.source if isinstance(self.source, str) else FRAME
 
     @contextmanager
     def snapshot(self) -> Iterator[TableSnapshot]:
         """The table as its connector reads it, once."""
-        try:
+        with failing_to_read("catalogue", self.address, InvalidCatalogue):
             frame, pinned, unversioned = self._opened()
             columns = frame.columns  # the connector is asked here
             left_out = 0
-            if self._where is not None:
-                with described_job(self._spark, SparkJob("count the rows that are left out")):
-                    left_out = frame.where(f"NOT coalesce(({self._where}), false)").count()
-                frame = frame.where(self._where)
-        except Exception as error:
-            if not is_spark_error(error):
-                raise
-            shown = redacted_source(self._source)
-            said = redacted_message(self._source, spark_message(error))
-            hidden = None if shown != self._source else error
-            raise InvalidCatalogue(f"Cannot read the catalogue {shown}: {said}") from hidden
-        yield TableSnapshot(
-            redacted_source(self._source),
-            frame,
-            columns,
-            self._namespace,
-            pinned=pinned,
-            unversioned=unversioned,
-            where=self._where,
-            left_out=left_out,
-        )
+            if self.where is not None:
+                with described_job(self.spark, SparkJob("count the rows that are left out")):
+                    left_out = frame.where(f"NOT coalesce(({self.where}), false)").count()
+                frame = frame.where(self.where)
+        yield TableSnapshot(self, frame, columns, pinned, unversioned, left_out)
 
     def _opened(self) -> tuple[DataFrame, PinnedTable | None, str]:
         """The rows, the table at a version, and why it is at none."""
-        if self._changes is not None:
-            rows = pin_column(self._rows(), self._changes)
-            return rows.frame(), rows, ""
-        if self._frame is not None:
-            return self._frame, None, "a DataFrame has no versions"
-        if not self._source.startswith("table:"):
-            return self._rows(), None, "a Parquet file has no versions"
-        name, version = name_and_version(self._source.removeprefix("table:"))
-        frame = self._spark.table(name)
+        table = self.address.removeprefix("table:")
+        if self.versions is not None:
+            if not isinstance(self.source, str):
+                pinned = pin_column(self.source, self.versions)
+            else:
+                rows = self.spark.table(table) if table != self.source else self.spark.read.parquet(table)
+                pinned = pin_column(rows, self.versions)
+            return pinned.rows, pinned, ""
+        if not isinstance(self.source, str):
+            return self.source, None, "a DataFrame has no versions"
+        if table == self.source:
+            return self.spark.read.parquet(table), None, "a Parquet file has no versions"
+        name, version = name_and_version(table)
+        frame = self.spark.table(name)
         _ = frame.columns  # a table that is not there is an error of the source
-        pinned, unversioned = self._pinned(name, version)
-        if pinned is not None:
-            frame = pinned.frame()
-        elif version is not None:
-            frame = at_version(self._spark, name, version)
-        return frame, pinned, unversioned
+        found = self._pinned(name, version)
+        if isinstance(found, PinnedTable):
+            return found.rows, found, ""
+        return (frame if version is None else at_version(self.spark, name, version)), None, found
 
-    def _rows(self) -> DataFrame:
-        if self._frame is not None:
-            return self._frame
-        if self._source.startswith("table:"):
-            return self._spark.table(self._source.removeprefix("table:"))
-        return self._spark.read.parquet(self._source)
-
-    def _pinned(self, name: str, version: int | None) -> tuple[PinnedTable | None, str]:
+    def _pinned(self, name: str, version: int | None) -> PinnedTable | str:
         """The table at a version, or why it is at none: it can be read without."""
         try:
-            rows = self._spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
+            rows = self.spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
             provider = next((row["data_type"] for row in rows if row["col_name"] == "Provider"), "")
             if provider not in _PIN:
-                return None, "only Iceberg and Delta tables have versions"
-            return _PIN[provider](self._spark, name, version), ""
+                return "only Iceberg and Delta tables have versions"
+            return _PIN[provider](self.spark, name, version)
         except NothingToKeep as error:
-            return None, str(error)
-        except Exception as error:
-            if not is_spark_error(error):
-                raise
-            return None, f"the version of the table is not known: {spark_message(error)}"
+            return str(error)
+        except spark_errors() as error:
+            return f"the version of the table is not known: {spark_message(error)}"
 
 
+@dataclass(frozen=True)
 class TableSnapshot:
     """The rows of a table, at a version if it has some."""
 
+    _source: TableSource
+    _frame: DataFrame
+    _columns: list[str]
+    _pinned: PinnedTable | None
+    unversioned: str
+    left_out: int
     catalogue_id = STATIC_ID
     repeats = 0  # tasks that make segments count repeated rows
 
-    def __init__(
-        self,
-        source: str,
-        frame: DataFrame,
-        columns: list[str],
-        namespace: str | None,
-        *,
-        pinned: PinnedTable | None,
-        unversioned: str,
-        where: str | None,
-        left_out: int,
-    ) -> None:
-        self._pinned = pinned
-        self.unversioned = unversioned
+    @property
+    def _namespace(self) -> str | None:
+        return self._source.namespace
+
+    @property
+    def _made_by(self) -> str:
         # With another default namespace or condition, the same rows are other topics.
-        self._made_by = namespace or ""
-        if where is not None:
-            self._made_by += f"?{hashlib.sha256(where.encode()).hexdigest()[:16]}"
-        self._stamp = f"{pinned.stamp} {self._made_by}" if pinned else ""
-        self._where = where
-        self.left_out = left_out
-        self._source = source
-        self._frame = frame
-        self._columns = columns
-        self._namespace = namespace
+        where = self._source.where
+        condition = "" if where is None else f"?{hashlib.sha256(where.encode()).hexdigest()[:16]}"
+        return (self._namespace or "") + condition
 
     def read(self, staging: StagingArea, namespaces: Sequence[str] | None) -> list[SortedRun]:
         work = _Ingest(staging, self._namespace, self._name_column)
@@ -201,7 +173,9 @@ class TableSnapshot:
         return run_on_partitions(rows, work, SparkJob("read the catalogue"))
 
     def version(self, _namespace: str) -> CatalogVersion | None:
-        return CatalogVersion(self.catalogue_id, 0, self._stamp) if self._stamp else None
+        if self._pinned is None:
+            return None
+        return CatalogVersion(self.catalogue_id, 0, f"{self._pinned.stamp} {self._made_by}")
 
     def changes(
         self, since: Mapping[str, CatalogVersion], property_keys: Sequence[str]
@@ -214,12 +188,10 @@ class TableSnapshot:
             raise NothingToKeep("the published generation was built with another --namespace or --where")
         try:
             rows = self._of(self._pinned.changed_rows(stamp), list(since))
-            if self._where is not None:
-                rows = rows.where(self._where)
+            if self._source.where is not None:
+                rows = rows.where(self._source.where)
             found = changed_names(self._selected(rows, property_keys, CHANGE), self._namespace)
-        except Exception as error:
-            if not is_spark_error(error):
-                raise
+        except spark_errors() as error:
             raise NothingToKeep(f"the changes of the table cannot be read: {spark_message(error)}") from error
         return {name: found.get(name, []) for name in since}
 
@@ -245,9 +217,7 @@ class TableSnapshot:
         try:
             with described_job(rows.sparkSession, SparkJob("read the changed names", {"names": len(names)})):
                 table = self._selected(rows, property_keys).toArrow()
-        except Exception as error:
-            if not is_spark_error(error):
-                raise
+        except spark_errors() as error:
             raise InvalidCatalogue(f"the changed names cannot be read: {spark_message(error)}") from error
         for batch in table.to_batches():
             for _ in stage_rows(
@@ -264,7 +234,8 @@ class TableSnapshot:
     def _name_column(self) -> str:
         named = [column for column in _NAME_COLUMNS if column in self._columns]
         if not named:
-            raise InvalidCatalogue(f"{self._source}: no column 'name' among {', '.join(self._columns)[:500]}")
+            shown = redacted_source(self._source.address)
+            raise InvalidCatalogue(f"{shown}: no column 'name' among {', '.join(self._columns)[:500]}")
         return named[0]
 
     def _of(self, frame: DataFrame, namespaces: Sequence[str] | None) -> DataFrame:

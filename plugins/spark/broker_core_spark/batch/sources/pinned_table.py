@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, Protocol
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -13,21 +15,19 @@ __all__ = ["PinnedTable", "at_version", "name_and_version"]
 _VERSION: Final = re.compile(r"(?P<name>.*\S)\s+version\s+as\s+of\s+(?P<version>[0-9]{1,19})", re.IGNORECASE)
 
 
-class PinnedTable(Protocol):
-    """A table at one version. ``stamp`` distinguishes the version from all others of this table and of any other."""
+@dataclass(frozen=True, slots=True)
+class PinnedTable:
+    """A table at one version: all ``rows``, with its columns.
 
-    @property
-    def stamp(self) -> str: ...
+    ``stamp`` distinguishes the version from all others of this table and of any other. ``changed_rows`` gives the rows
+    that came and went after the version of a stamp, as in column ``_change_type``. A row that was only moved to another
+    file may be among them, as one that went and came. It raises
+    :exc:`~broker_core_spark.batch.build_errors.NothingToKeep` if the table does not know.
+    """
 
-    def frame(self) -> DataFrame:
-        """All rows, with the columns of the version."""
-
-    def changed_rows(self, since: str) -> DataFrame:
-        """The rows that came and went after the version of the stamp ``since``, as in column ``_change_type``.
-
-        A row that was only moved to another file may be among them, as one that went and came. Raises
-        :exc:`~broker_core_spark.batch.build_errors.NothingToKeep` if the table does not know.
-        """
+    rows: DataFrame
+    stamp: str
+    changed_rows: Callable[[str], DataFrame]
 
 
 def name_and_version(table: str) -> tuple[str, int | None]:

@@ -6,8 +6,9 @@ sort and write.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -19,7 +20,7 @@ from broker_core.change_log import CatalogVersion, Gap
 from broker_core.names import NamespaceName
 from broker_core_spark.batch.build_errors import InvalidCatalogue
 from broker_core_spark.batch.sources.catalogue_source import CatalogueSnapshot
-from broker_core_spark.batch.staging.sorted_runs import SortedRun
+from broker_core_spark.batch.staging.sorted_runs import SortedRun, SortedRunWriter
 from broker_core_spark.batch.staging.staging_area import StagingArea
 from broker_core_spark.format.canonical_question import DOMAIN_ORDER
 
@@ -99,22 +100,23 @@ class EmbeddedSnapshot:
         ) -> list[SortedRun]:
             return list(writers[number].add(namespace, domain, names, values, check=False))
 
+        places = [
+            (namespace, domain)
+            for namespace in self._state.versions
+            if wanted is None or str(namespace) in wanted
+            for domain in DOMAIN_ORDER
+        ]
         with ThreadPoolExecutor(_WRITERS) as pool:
-            pending: list[object] = [None] * _WRITERS
-            turn = 0
-            for namespace in self._state.versions:
-                if wanted is not None and str(namespace) not in wanted:
-                    continue
-                for domain in DOMAIN_ORDER:
-                    loaded = self._state.names(namespace, domain, staging.property_keys)
-                    values = [loaded.properties[key] for key in staging.property_keys]
-                    # One piece of work a writer bounds the reading ahead.
-                    _collect(pending[turn], runs)
-                    pending[turn] = pool.submit(write, turn, str(namespace), domain, loaded.names, values)
-                    turn = (turn + 1) % _WRITERS
-            for future in pending:
-                _collect(future, runs)
-            for rest in pool.map(lambda writer: list(writer.finish()), writers):
+            pending: deque[Future[list[SortedRun]]] = deque()
+            for number, (namespace, domain) in enumerate(places):
+                loaded = self._state.names(namespace, domain, staging.property_keys)
+                values = [loaded.properties[key] for key in staging.property_keys]
+                # One piece of work a writer bounds the reading ahead.
+                if len(pending) == _WRITERS:
+                    runs += pending.popleft().result()
+                turn = number % _WRITERS
+                pending.append(pool.submit(write, turn, str(namespace), domain, loaded.names, values))
+            for rest in (*(future.result() for future in pending), *pool.map(_rest, writers)):
                 runs += rest
         return runs
 
@@ -135,6 +137,5 @@ class EmbeddedSnapshot:
         }
 
 
-def _collect(future: object, runs: list[SortedRun]) -> None:
-    if future is not None:
-        runs += future.result()  # type: ignore[attr-defined]
+def _rest(writer: SortedRunWriter) -> list[SortedRun]:
+    return list(writer.finish())

@@ -7,13 +7,13 @@ namespace of a row changes. A stamp has the column and the greatest value in it 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from broker_core_spark.batch.build_errors import InvalidCatalogue, NothingToKeep
+from broker_core_spark.batch.sources.pinned_table import PinnedTable
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 __all__ = ["pin_column"]
 
@@ -23,39 +23,7 @@ _LEAST: Final = -(2**63)
 _DELETED: Final = "deleted"
 
 
-@dataclass(frozen=True, slots=True)
-class _RowsWithVersions:
-    """``value`` is the column as a number, ``greatest`` its greatest value."""
-
-    rows: DataFrame
-    column: str
-    value: Column
-    greatest: int
-
-    @property
-    def stamp(self) -> str:
-        return f"{_KIND} {hashlib.sha256(self.column.encode()).hexdigest()[:16]} {self.greatest}"
-
-    def frame(self) -> DataFrame:
-        # Rows that others change meanwhile are among those of the next time, too.
-        return (
-            self.rows.where(f"NOT coalesce({_DELETED}, false)")
-            if _DELETED in self.rows.columns
-            else self.rows
-        )
-
-    def changed_rows(self, since: str) -> DataFrame:
-        from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
-
-        head, _, greatest = since.rpartition(" ")
-        if head != self.stamp.rpartition(" ")[0] or int(greatest) > self.greatest:
-            raise NothingToKeep(
-                "the published generation is of another table, or of a later state of this one"
-            )
-        return self.rows.where(self.value > int(greatest)).withColumn("_change_type", F.lit("insert"))
-
-
-def pin_column(rows: DataFrame, column: str) -> _RowsWithVersions:
+def pin_column(rows: DataFrame, column: str) -> PinnedTable:
     """The rows of now. Raises :exc:`InvalidCatalogue` for a column that is not there, or of another type."""
     from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
     from pyspark.sql.types import IntegralType, TimestampType
@@ -76,4 +44,17 @@ def pin_column(rows: DataFrame, column: str) -> _RowsWithVersions:
         )
     value = F.coalesce(number, F.lit(_LEAST))
     found = rows.agg(F.max(value).alias("greatest")).collect()[0]["greatest"]
-    return _RowsWithVersions(rows, column, value, _LEAST if found is None else int(found))
+    greatest = _LEAST if found is None else int(found)
+    head = f"{_KIND} {hashlib.sha256(column.encode()).hexdigest()[:16]}"
+
+    def changed_rows(since: str) -> DataFrame:
+        known, _, before = since.rpartition(" ")
+        if known != head or int(before) > greatest:
+            raise NothingToKeep(
+                "the published generation is of another table, or of a later state of this one"
+            )
+        return rows.where(value > int(before)).withColumn("_change_type", F.lit("insert"))
+
+    # Rows that others change meanwhile are among those of the next time, too.
+    here = rows.where(f"NOT coalesce({_DELETED}, false)") if _DELETED in rows.columns else rows
+    return PinnedTable(here, f"{head} {greatest}", changed_rows)

@@ -73,21 +73,16 @@ def _homes() -> Iterator[Path]:
 
 
 def _version(home: Path) -> int | None:
-    """The release of the Java in a folder, from its file ``release`` or from ``java -version``."""
-    java = home / "bin" / "java"
-    if not java.is_file():
-        return None
+    """The release of the Java in a folder, as it says itself."""
     try:
-        text = (home / "release").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        text = ""
-    said = re.search(r'^JAVA_VERSION="(\d+)', text, re.MULTILINE)
-    if said is None:
-        try:
-            done = subprocess.run(  # noqa: S603 - the Java of this machine
-                [str(java), "-version"], capture_output=True, text=True, check=False, timeout=_TIMEOUT
-            )
-        except (OSError, subprocess.TimeoutExpired):
-            return None
-        said = re.search(r'version "(\d+)', done.stderr + done.stdout)
+        done = subprocess.run(  # noqa: S603 - the Java of this machine
+            [str(home / "bin" / "java"), "-version"],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_TIMEOUT,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    said = re.search(r'version "(\d+)', done.stderr + done.stdout)
     return int(said[1]) if said else None

@@ -6,6 +6,7 @@ Only the DataFrame API (``mapInArrow``) is used, so it runs locally, on a cluste
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -15,14 +16,21 @@ import pyarrow as pa
 from broker_core_spark.batch.build_errors import InvalidCatalogue, TaskFailed
 from broker_core_spark.batch.progress.described_job import described_job
 from broker_core_spark.batch.progress.progress import SparkJob
+from broker_core_spark.batch.spark.spark_errors import spark_errors, spark_message
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["is_spark_error", "numbered_partitions", "run_on_partitions", "spark_message"]
+__all__ = ["numbered_partitions", "run_on_partitions"]
 
 _RESULT: Final = pa.schema([("result", pa.binary()), ("refused", pa.string())])
 _DDL: Final = "result binary, refused string"
+_ERROR_LINE: Final = re.compile(r"^\s*(?P<line>(?P<kind>[A-Za-z][\w.]*): .*)", re.MULTILINE)
+#: The advice if a worker lacks a module: executors have their own Python.
+_NO_PACKAGE: Final = (
+    ". Executors need broker-core-spark in the Python that PYSPARK_PYTHON names: an image, or --archives and "
+    "PYSPARK_PYTHON in it"
+)
 PartitionWork = Callable[[Iterator[pa.RecordBatch]], Iterator[Any]]
 
 
@@ -58,9 +66,7 @@ def run_on_partitions(frame: DataFrame, work: PartitionWork, job: SparkJob) -> l
     try:
         with described_job(frame.sparkSession, job):
             rows = frame.mapInArrow(_Task(work), _DDL).collect()
-    except Exception as error:
-        if not is_spark_error(error):
-            raise
+    except spark_errors() as error:
         raise TaskFailed(_reason(error)) from error
     refused = sorted(row["refused"] for row in rows if row["refused"] is not None)
     if refused:
@@ -68,39 +74,11 @@ def run_on_partitions(frame: DataFrame, work: PartitionWork, job: SparkJob) -> l
     return [pickle.loads(row["result"]) for row in rows]  # noqa: S301 - as Spark itself does
 
 
-def is_spark_error(error: BaseException) -> bool:
-    """Whether an error is Spark's own or that of its bridge to Java."""
-    from pyspark.errors import PySparkException
-
-    return isinstance(error, PySparkException) or type(error).__module__.startswith("py4j.")
-
-
-def spark_message(error: BaseException) -> str:
-    """The line of a Spark error with the reason. In an error of Java it follows the bridge's own text."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    if len(lines) > 1 and lines[0].startswith("An error occurred while calling"):
-        return lines[1].removeprefix(": ")[:1000]
-    return lines[0][:1000] if lines else type(error).__name__
-
-
-def _advice(kind: str) -> str:
-    """Advice about an error of this kind in a worker: executors have their own Python."""
-    if kind != "ModuleNotFoundError":
-        return ""
-    return (
-        ". Executors need broker-core-spark in the Python that PYSPARK_PYTHON names: an image, or --archives and "
-        "PYSPARK_PYTHON in it"
-    )
-
-
 def _reason(error: Exception) -> str:
     """The last line of a worker's traceback, else the first line of Spark's message."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    for at, line in enumerate(lines):
-        if line.startswith("Traceback (most recent call last)"):
-            for later in lines[at + 1 :]:
-                if not later.startswith(("File ", "^", "~")) and ": " in later and later[:1].isalpha():
-                    kind = later.partition(":")[0]
-                    if kind.replace(".", "").replace("_", "").isalnum():
-                        return f"A task of Spark failed: {later[:2000]}{_advice(kind)}"
-    return f"Spark failed: {spark_message(error)}"
+    _, _, trace = str(error).partition("Traceback (most recent call last)")
+    found = _ERROR_LINE.search(trace)
+    if found is None:
+        return f"Spark failed: {spark_message(error)}"
+    advice = _NO_PACKAGE if found["kind"] == "ModuleNotFoundError" else ""
+    return f"A task of Spark failed: {found['line'][:2000]}{advice}"

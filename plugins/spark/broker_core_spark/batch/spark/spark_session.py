@@ -20,8 +20,8 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 from broker_core_spark.batch.build_errors import SessionFailed
 from broker_core_spark.batch.spark.java_home import find_java_home
-from broker_core_spark.batch.spark.reached_server import check_server
-from broker_core_spark.batch.spark.run_on_partitions import is_spark_error, spark_message
+from broker_core_spark.batch.spark.reached_server import check_server, shown_master
+from broker_core_spark.batch.spark.spark_errors import spark_errors, spark_message
 from broker_core_spark.batch.spark.spark_version import check_spark_version
 
 if TYPE_CHECKING:
@@ -230,16 +230,14 @@ def _made(master: str | None, conf: dict[str, str], name: str, said: IO[bytes]) 
         for key, value in conf.items():
             builder = builder.config(key, value)
         session = builder.getOrCreate()
-    except Exception as error:
-        if not is_spark_error(error):
-            raise
+    except spark_errors() as error:
         reason = spark_message(error)
         if _STOPPED in reason:
             reason = _logged_reason(_lines(said)) or reason
         connect = isinstance(error, ImportError) and (master or "").startswith(_CONNECT)
         advice = ". Spark Connect needs more of PySpark: pip install 'pyspark[connect]'" if connect else ""
         raise SessionFailed(
-            f"Spark does not start at {master or 'its master'}: {reason.rstrip('.')}{advice}"
+            f"Spark does not start at {shown_master(master or 'its master')}: {reason.rstrip('.')}{advice}"
         ) from error
     if quiet:
         session.sparkContext.setLogLevel(_LOG_LEVEL)
