@@ -68,6 +68,13 @@ def test_a_file_of_another_size_is_refused(store: Store) -> None:
             store.fetch("segments/a", io.BytesIO(), size)
 
 
+def test_a_part_of_a_file_is_read(store: Store) -> None:
+    store.put_new("temporary/a", b"12345")
+    assert store.get_range("temporary/a", 1, 3) == b"23"
+    with pytest.raises(StoreFailed, match=r"temporary/none is not there: a store is .* all executors share"):
+        store.get_range("temporary/none", 0, 1)
+
+
 def test_files_are_listed_and_deleted(store: Store) -> None:
     assert list(store.list("segments")) == []
     store.put_new("segments/a", b"1")

@@ -21,6 +21,12 @@ __all__ = ["PROBE", "Store", "failing", "system_reason"]
 #: The beginning of the paths of files by which a store is checked.
 PROBE: Final = "temporary/probe-"
 
+#: What to look at if a task does not find a file of this folder.
+_GONE: Final = {
+    "temporary": ": a store is a bucket or a folder that the driver and all executors share, and nobody else empties "
+    "its folder temporary during a build"
+}
+
 
 def system_reason(error: Exception) -> str:
     """The text of an error of the system."""
@@ -107,7 +113,12 @@ class Store(ABC):
     def get_range(self, path: str, start: int, stop: int) -> bytes:
         """Bytes ``start`` to ``stop`` of an existing file."""
         with self._failing(f"read {path}"):
-            data = self._range(checked_path(path), start, stop)
+            try:
+                data = self._range(checked_path(path), start, stop)
+            except self.missing as error:
+                raise StoreFailed(
+                    f"{self.uri}: {path} is not there{_GONE.get(path.partition('/')[0], '')}"
+                ) from error
         if len(data) != stop - start:
             raise DamagedFile(f"{self.uri}/{path}: it ends before byte {stop}")
         return data
@@ -125,7 +136,8 @@ class Store(ABC):
             stored, chunks = file
             if stored != size:
                 raise DamagedFile(f"{self.uri}/{path}: {stored} bytes where {size} are expected")
-            into.writelines(chunks)
+            for chunk in chunks:  # noqa: FURB122 - a target may have `write` alone
+                into.write(chunk)
             return True
         return False
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -47,12 +46,12 @@ def test_a_task_says_which_generation_lies(tmp_path: Path) -> None:
     for manifest in (made, lie):
         record = {
             "generation": manifest.id,
-            "stretches": [[0, [], [], None]],
+            "stretches": [(0, (), None, None)],
             "blocks": {},
             "compared": False,
-            "selectors": [staged.record(), staged.record(), none.record()],
+            "selectors": [staged, staged, none],
         }
-        results.append(keep_share(staging, store, 0, json.dumps(record).encode()))
+        results.append(keep_share(staging, store, 0, record))
     kept, refused = results
     assert (kept.invalid, len(kept.segments)) == (None, 1)
     assert refused.invalid == (made.segments[0].name, "its runs are not those that the manifest has")

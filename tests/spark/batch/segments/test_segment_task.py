@@ -14,14 +14,13 @@ from broker_core.listing.hashes.topics_hash import topics_hash
 from broker_core.names import Mode
 from broker_core_spark.batch.build_errors import InvalidCatalogue
 from broker_core_spark.batch.segments.make_segments import joined_parts
-from broker_core_spark.batch.segments.merge_task import PartsOfSegment, merge_parts
+from broker_core_spark.batch.segments.merge_task import merge_parts
 from broker_core_spark.batch.segments.question_totals import question_totals
 from broker_core_spark.batch.segments.segment_result import SegmentResult
 from broker_core_spark.batch.segments.segment_task import TaskResult, make_of_assignment, staged_names
 from broker_core_spark.batch.segments.staged_selectors import StagedSelectors, stage_selectors
 from broker_core_spark.batch.segments.tallies import TallyBlock, read_tallies
 from broker_core_spark.batch.segments.task_assignment import TaskAssignment, assign_tasks
-from broker_core_spark.batch.staging.numbered_work import NumberedTask
 from broker_core_spark.batch.staging.sorted_runs import SortedRun
 from broker_core_spark.batch.staging.staging_area import StagingArea
 from broker_core_spark.format.canonical_question import CanonicalQuestion, required_selectors
@@ -42,9 +41,7 @@ QUESTION = CanonicalQuestion.of("a/b", Mode.PERSISTENT, ".*[13]", {"k": "x"})
 def run_all(staging: StagingArea, assignments: Sequence[TaskAssignment]) -> Iterator[TaskResult]:
     """The results of tasks, in any order."""
     for number, assignment in enumerate(assignments):
-        staging.open().put_new(f"{staging.folder}-assignment-{number}.json", assignment.to_bytes())
-    batch = pa.record_batch([pa.array(range(len(assignments)))], names=["id"])
-    return NumberedTask(staging, f"{staging.folder}-assignment-", make_of_assignment)(iter([batch]))
+        yield make_of_assignment(staging, staging.open(), number, assignment)
 
 
 def made(tmp_path: Path, parts: list[tuple[list[str], list[str | None]]]) -> list[TaskResult]:
@@ -75,13 +72,6 @@ def test_a_name_with_two_values_of_a_property_is_a_contradiction(tmp_path: Path)
         made(tmp_path, [(["t1"], ["x"]), (["t1"], ["y"])])
     with pytest.raises(InvalidCatalogue, match="stands twice"):
         made(tmp_path / "null", [(["t1"], ["x"]), (["t1"], [None])])
-
-
-def test_a_plan_that_is_gone_is_said(tmp_path: Path) -> None:
-    staging = StagingArea(str(tmp_path), "temporary/test", (), 1 << 20)
-    batch = pa.record_batch([pa.array([0])], names=["id"])
-    with pytest.raises(InvalidCatalogue, match="gone"):
-        list(NumberedTask(staging, "temporary/none-", make_of_assignment)(iter([batch])))
 
 
 CATALOGUE = {
@@ -127,7 +117,7 @@ def whole(
     segments = [segment for one in results if assignments[one.number].groups == 1 for segment in one.segments]
     parts = joined_parts(assignments, results)
     if parts:
-        segments += merge_parts(staging, staging.open(), 0, PartsOfSegment.to_bytes(parts, selectors))
+        segments += merge_parts(staging, staging.open(), 0, (parts, selectors))
     return segments, [block for one in results for block in one.tallies]
 
 

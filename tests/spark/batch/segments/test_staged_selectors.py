@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from broker_core.names import Mode
-from broker_core_spark.batch.segments.staged_selectors import StagedSelectors, stage_selectors
+from broker_core_spark.batch.segments.staged_selectors import stage_selectors
 from broker_core_spark.format.canonical_question import CanonicalQuestion, required_selectors
 from broker_core_spark.format.selector_keys import NOTHING_ASKED, SelectorKeys
 from tests.support.generations import memory
@@ -23,7 +23,6 @@ QUESTIONS = [
 def test_groups_have_each_selector_once_with_its_key(groups: int) -> None:
     store, required = memory(), required_selectors(QUESTIONS)
     staged = stage_selectors(store, "temporary/selectors", required)
-    staged = StagedSelectors.of_record(staged.record())
     for place, selectors in required.items():
         read = [staged.read(store, place, group, groups) for group in range(groups)]
         keys = SelectorKeys.of(selector.key for selector in selectors)

@@ -16,6 +16,7 @@ from broker_core_spark.batch.staging.sorted_runs import (
     joined_names,
     read_blocks,
 )
+from broker_core_spark.batch.staging.staging_area import StagingArea
 from broker_core_spark.format.segment_boundaries import begins_segment
 from broker_core_spark.store import Store, open_store
 
@@ -25,7 +26,8 @@ def texts(*values: str | None) -> pa.LargeStringArray:
 
 
 def writer(store: Store, *, properties: int = 0, key_ranges: KeyRanges | None = None) -> SortedRunWriter:
-    return SortedRunWriter(store, "temporary/test", properties=properties, target=4096, key_ranges=key_ranges)
+    keys = tuple(f"k{number}" for number in range(properties))
+    return StagingArea(store.uri, "temporary/test", keys, 4096, key_ranges=key_ranges).writer()
 
 
 @pytest.fixture

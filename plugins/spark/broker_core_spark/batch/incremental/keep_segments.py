@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import uuid
 from collections.abc import Mapping, Sequence
@@ -80,12 +79,11 @@ def keep_segments(
     if reuse.compared and not staging.property_keys:  # else values of properties are compared too
         digests = (read_build_record(store, manifest.id) or {}).get("digests")
     shares = equal_shares(numbers, work, partitions or max(2, round(sum(work) / _TASK_WORK)))
-    name = f"keep-{uuid.uuid4().hex}"
-    folder = f"{staging.folder}-{name}"
+    folder = f"{staging.folder}-keep-{uuid.uuid4().hex}"
     asked = stage_selectors(store, f"{folder}-now", now)
     known = asked if before == now else stage_selectors(store, f"{folder}-before", before)
     staged = [known, asked, stage_selectors(store, f"{folder}-added", added)]
-    work_of: list[bytes] = []
+    work_of: list[dict[str, Any]] = []
     for share in shares:
         ranges = {at: reuse.range_of(at) for at in share if reuse.compared or reuse.carried[at]}
         record = {
@@ -93,8 +91,8 @@ def keep_segments(
             "stretches": [
                 [
                     at,
-                    [key.hex() for key in reuse.carried[at]],
-                    [edge.hex() for edge in ranges.get(at, ())],
+                    reuse.carried[at],
+                    ranges.get(at),
                     digests.get(stretches[at][-1].name) if isinstance(digests, dict) else None,
                 ]
                 for at in share
@@ -102,20 +100,16 @@ def keep_segments(
             "blocks": _blocks(runs, list(ranges.values())),
             "compared": reuse.compared,
             "selectors": [
-                found.of(
-                    _between(found, [reuse.range_of(share[0])[0], reuse.range_of(share[-1])[1]])
-                ).record()
+                found.of(_between(found, [reuse.range_of(share[0])[0], reuse.range_of(share[-1])[1]]))
                 for found in staged
             ],
         }
-        work_of.append(json.dumps(record).encode())
+        work_of.append(record)
     entries = [entry for number in numbers for entry in stretches[number]]
     size = sum(entry.size for entry in entries)
     job = SparkJob("carry segments over", {"segments": len(entries), "questions": len(questions)}, size)
     little = math.inf if partitions else sum(work)
-    results: list[CarriedSegments] = run_numbered(
-        spark, staging, name, work_of, keep_share, job, seconds=little
-    )
+    results: list[CarriedSegments] = run_numbered(spark, staging, work_of, keep_share, job, seconds=little)
     for result in results:
         if result.invalid is not None:
             raise InvalidGeneration(*result.invalid)
@@ -126,13 +120,15 @@ def keep_segments(
     )
 
 
-def _blocks(runs: Sequence[SortedRun], ranges: Sequence[tuple[bytes, bytes]]) -> dict[str, list[list[Any]]]:
+def _blocks(
+    runs: Sequence[SortedRun], ranges: Sequence[tuple[bytes, bytes]]
+) -> dict[str, Sequence[RunBlock]]:
     """The blocks of each run that may have names in these ranges, which are in order."""
     if not ranges:
         return {}
     low, high = ranges[0][0], ranges[-1][1]
     found = {run.path: blocks_within(run.blocks, low, high) for run in runs if run.blocks}
-    return {path: [block.record() for block in blocks] for path, blocks in found.items() if blocks}
+    return {path: blocks for path, blocks in found.items() if blocks}
 
 
 def _between(selectors: StagedSelectors, edges: Sequence[bytes]) -> list[_Place]:
@@ -165,19 +161,20 @@ def added_selectors(
     return added
 
 
-def keep_share(staging: StagingArea, store: Store, _number: int, data: bytes) -> CarriedSegments:
+def keep_share(
+    staging: StagingArea, store: Store, _number: int, record: Mapping[str, Any]
+) -> CarriedSegments:
     """Do the work of one numbered task."""
-    record = json.loads(data)
-    blocks = {path: list(map(RunBlock.of, own)) for path, own in record["blocks"].items()}
     keys = staging.property_keys
 
-    def changes(changed: Sequence[str], within: Sequence[str], before: str | None) -> NameChanges | None:
-        if not within:
+    def changes(
+        changed: tuple[bytes, ...], within: tuple[bytes, bytes] | None, before: str | None
+    ) -> NameChanges | None:
+        if within is None:
             return None
-        low, high = map(bytes.fromhex, within)
-        staged = staged_names(store, blocks, (low, high), len(keys))
+        staged = staged_names(store, record["blocks"], within, len(keys))
         if not record["compared"]:
-            return NameChanges(staged, tuple(map(bytes.fromhex, changed)))
+            return NameChanges(staged, changed)
         return NameChanges(staged, digest=staged.digest() if is_ascending(staged.keys) else "", before=before)
 
     try:
@@ -185,7 +182,7 @@ def keep_share(staging: StagingArea, store: Store, _number: int, data: bytes) ->
             store,
             read_manifest(store, record["generation"]),
             ((number, changes(*rest)) for number, *rest in record["stretches"]),
-            KeptSelectors(store, *map(StagedSelectors.of_record, record["selectors"])),
+            KeptSelectors(store, *record["selectors"]),
             f"{staging.folder}-kept",
             keys,
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from broker_core_spark.batch.progress.progress import SparkJob
-from broker_core_spark.batch.segments.merge_task import PartsOfSegment, merge_parts
+from broker_core_spark.batch.segments.merge_task import PartsOfSegment, merge_parts, selectors_of
 from broker_core_spark.batch.segments.segment_result import SegmentResult
 from broker_core_spark.batch.segments.segment_task import TaskResult, make_of_assignment
 from broker_core_spark.batch.segments.selector_cost import namespace_costs
@@ -68,9 +68,8 @@ def make_segments(
     )
     if not assignments:
         return MadeSegments()
-    work = [assignment.to_bytes() for assignment in assignments]
     job = _job(assignments, len(questions))
-    results: list[TaskResult] = run_numbered(spark, staging, "assignment", work, make_of_assignment, job)
+    results: list[TaskResult] = run_numbered(spark, staging, assignments, make_of_assignment, job)
     whole = [
         segment for result in results if assignments[result.number].groups == 1 for segment in result.segments
     ]
@@ -133,7 +132,7 @@ def _merge(
         least = sizes.index(min(sizes))
         work[least].append(part)
         sizes[least] += part.size
-    contents = [PartsOfSegment.to_bytes(own, selectors) for own in work]
+    contents = [(own, selectors_of(own, selectors)) for own in work]
     job = SparkJob("join postings", {"segments": len(parts)}, size)
-    found = run_numbered(spark, staging, "merge", contents, merge_parts, job)
+    found = run_numbered(spark, staging, contents, merge_parts, job)
     return [segment for merged in found for segment in merged]

@@ -10,6 +10,7 @@ import numpy as np
 
 from broker_core import EncodedNames
 from broker_core_spark.format.canonical_question import CanonicalQuestion
+from broker_core_spark.format.selector_keys import split_keys
 
 __all__ = ["QuestionTotal", "QuestionTotals", "question_totals"]
 
@@ -63,7 +64,10 @@ def question_totals(
 ) -> QuestionTotals:
     """The totals of the questions, in their order, from the tallies of selectors by namespace and domain."""
     asked = list(questions)
-    rows = {place: {key: row for row, key in enumerate(_keys(column))} for place, column in tallies.items()}
+    rows = {
+        place: {key: row for row, key in enumerate(split_keys(column["key"].tobytes()))}
+        for place, column in tallies.items()
+    }
     parts: list[tuple[int, tuple[str, str], int]] = []
     for number, question in enumerate(asked):
         key = question.selector.key
@@ -79,8 +83,3 @@ def question_totals(
         counts[numbers[starts]] = np.add.reduceat(found["count"], starts)
         crcs[numbers[starts]], _ = EncodedNames.joined_crcs(found["crc"], found["joined"], starts)
     return QuestionTotals(asked, counts, crcs)
-
-
-def _keys(tallies: _Array) -> Iterator[bytes]:
-    data = tallies["key"].tobytes()
-    return (data[at : at + 16] for at in range(0, len(data), 16))

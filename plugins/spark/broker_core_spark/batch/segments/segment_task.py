@@ -79,9 +79,11 @@ class TaskResult:
     seconds: float = 0.0
 
 
-def make_of_assignment(staging: StagingArea, store: Store, number: int, data: bytes) -> TaskResult:
+def make_of_assignment(
+    staging: StagingArea, store: Store, number: int, assignment: TaskAssignment
+) -> TaskResult:
     """Do the work of one numbered task."""
-    return _Making(store, staging, TaskAssignment.parse(data), SegmentPuts(store)).run(number)
+    return _Making(store, staging, assignment, SegmentPuts(store)).run(number)
 
 
 @dataclass(slots=True)

@@ -16,7 +16,7 @@ import numpy as np
 
 from broker_core_spark.format.canonical_question import NameSelector
 from broker_core_spark.format.manifest import SegmentEntry
-from broker_core_spark.format.selector_keys import NOTHING_ASKED, SelectorKeys
+from broker_core_spark.format.selector_keys import NOTHING_ASKED, SelectorKeys, split_keys
 from broker_core_spark.store import Store
 
 __all__ = ["AskedOfPlace", "KeptSelectors", "StagedSelectors", "stage_selectors"]
@@ -46,7 +46,7 @@ class StagedSelectors:
             return AskedOfPlace((), NOTHING_ASKED)
         start, count, _ = self.places[place]
         heads = store.get_range(self.path, start, start + 16 * count + 8 * (count + 1))
-        keys = tuple(heads[at : at + 16] for at in range(0, 16 * count, 16))
+        keys = split_keys(heads[: 16 * count])
         every = SelectorKeys.of(keys)
         offsets = np.frombuffer(heads, "<u8", offset=16 * count).tolist()
         low = bisect_left(keys, _first_key(group, groups))
@@ -71,23 +71,7 @@ class StagedSelectors:
         if place not in self.places:
             return NOTHING_ASKED
         start, count, _ = self.places[place]
-        data = store.get_range(self.path, start, start + 16 * count)
-        return SelectorKeys.of(data[at : at + 16] for at in range(0, len(data), 16))
-
-    def record(self) -> dict[str, Any]:
-        """The places as JSON has them."""
-        return {"path": self.path, "places": [[*place, *where] for place, where in self.places.items()]}
-
-    @classmethod
-    def of_record(cls, record: Mapping[str, Any]) -> StagedSelectors:
-        """The inverse of :meth:`record`."""
-        return cls(
-            record["path"],
-            {
-                (namespace, domain): (start, count, stop)
-                for namespace, domain, start, count, stop in record["places"]
-            },
-        )
+        return SelectorKeys.of(split_keys(store.get_range(self.path, start, start + 16 * count)))
 
     def of(self, places: Sequence[_Place]) -> StagedSelectors:
         """The selectors of some places, as they are sent to a task."""

@@ -7,7 +7,6 @@ for the memory of a task, several tasks have the same segments and a group of th
 
 from __future__ import annotations
 
-import json
 import math
 from bisect import bisect_left, bisect_right
 from collections import Counter
@@ -65,30 +64,6 @@ class TaskAssignment:
     selectors: StagedSelectors
     group: int = 0
     groups: int = 1
-
-    def to_bytes(self) -> bytes:
-        """The assignment as the store carries it to the task."""
-        record = {
-            "segments": [[part.low.hex(), part.high.hex(), part.rows] for part in self.segments],
-            "blocks": {path: [block.record() for block in blocks] for path, blocks in self.blocks.items()},
-            "selectors": self.selectors.record(),
-            "group": [self.group, self.groups],
-        }
-        return json.dumps(record).encode()
-
-    @classmethod
-    def parse(cls, data: bytes) -> TaskAssignment:
-        """The inverse of :meth:`to_bytes`."""
-        record = json.loads(data)
-        return cls(
-            tuple(
-                SegmentRange(bytes.fromhex(low), bytes.fromhex(high), rows)
-                for low, high, rows in record["segments"]
-            ),
-            {path: tuple(map(RunBlock.of, blocks)) for path, blocks in record["blocks"].items()},
-            StagedSelectors.of_record(record["selectors"]),
-            *record["group"],
-        )
 
 
 def assign_tasks(

@@ -12,9 +12,9 @@ import hashlib
 import tempfile
 import uuid
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO, Final, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,9 @@ from broker_core_spark.batch.build_errors import InvalidCatalogue
 from broker_core_spark.batch.staging.order_keys import order_key, segment_ids
 from broker_core_spark.format.segment_boundaries import begins_segment
 from broker_core_spark.store import Store
+
+if TYPE_CHECKING:
+    from broker_core_spark.batch.staging.staging_area import StagingArea
 
 __all__ = [
     "KeyRanges",
@@ -57,16 +60,6 @@ class RunBlock:
     start: int
     stop: int
     rows: int
-
-    def record(self) -> list[Any]:
-        """The block as JSON has it."""
-        return [self.first.hex(), self.start, self.stop, self.rows]
-
-    @classmethod
-    def of(cls, record: Sequence[Any]) -> RunBlock:
-        """The inverse of :meth:`record`."""
-        first, *rest = record
-        return cls(bytes.fromhex(first), *rest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,29 +113,16 @@ def block_schema(properties: int) -> pa.Schema:
 
 
 class SortedRunWriter:
-    """Takes names in any order and writes them as runs. ``folder`` is the prefix of their paths.
+    """Takes names in any order and writes them as runs into a staging area.
 
-    Names outside of ``key_ranges`` are counted only, those outside of ``namespaces`` are not; ``None`` takes all.
-    ``target`` is the size of segments. Paths of runs are random: a repeated task writes other files. The driver hears
-    of one attempt, and the files of the others go with the build.
+    Names outside of its ``key_ranges`` are counted only, those outside of its ``namespaces`` are not; ``None`` takes
+    all. Paths of runs are random: a repeated task writes other files. The driver hears of one attempt, and the files of
+    the others go with the build.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        folder: str,
-        *,
-        properties: int,
-        target: int,
-        key_ranges: KeyRanges | None = None,
-        namespaces: Collection[str] | None = None,
-    ) -> None:
-        self._store = store
-        self._folder = folder
-        self._properties = properties
-        self._target = target
-        self._key_ranges = key_ranges
-        self._namespaces = namespaces
+    def __init__(self, staging: StagingArea) -> None:
+        self._staging = staging
+        self._store = staging.open()
         self._parts: list[KeyedNames] = []
         self._segment_starts: list[pa.LargeBinaryArray] = []
         self._names: Counter[tuple[str, str]] = Counter()
@@ -163,7 +143,9 @@ class SortedRunWriter:
 
         Raises :exc:`InvalidCatalogue` for an invalid name.
         """
-        if not len(names) or (self._namespaces is not None and namespace not in self._namespaces):
+        if not len(names) or (
+            self._staging.namespaces is not None and namespace not in self._staging.namespaces
+        ):
             return
         if check:
             try:
@@ -178,13 +160,13 @@ class SortedRunWriter:
             names = names.filter(shown)
             properties = [column.filter(shown) for column in properties]
         keys = order_key(namespace, domain, names)
-        if self._key_ranges is not None:
-            inside = pa.array(_within(keys, self._key_ranges))
+        if self._staging.key_ranges is not None:
+            inside = pa.array(_within(keys, self._staging.key_ranges))
             names, keys = names.filter(inside), keys.filter(inside)
             properties = [column.filter(inside) for column in properties]
         if not len(names):
             return
-        begins = begins_segment(namespace, domain, names, target=self._target)
+        begins = begins_segment(namespace, domain, names, target=self._staging.target)
         self._segment_starts.append(keys.filter(pa.array(begins)))
         for low in range(0, len(names), RUN_ROWS):
             part = KeyedNames(keys, tuple(properties)).slice(low, min(low + RUN_ROWS, len(names)))
@@ -203,8 +185,8 @@ class SortedRunWriter:
         blocks: list[RunBlock] = []
         path = ""
         if self._rows:
-            path = f"{self._folder}-{uuid.uuid4().hex}.run"
-            rows = joined_names(self._parts, self._properties)
+            path = f"{self._staging.folder}-{uuid.uuid4().hex}.run"
+            rows = joined_names(self._parts, len(self._staging.property_keys))
             self._parts.clear()
             rows = rows.take(EncodedNames.sorted_rows(rows.keys))
             with tempfile.SpooledTemporaryFile(max_size=RUN_BYTES) as file:

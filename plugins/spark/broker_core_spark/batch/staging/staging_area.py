@@ -40,14 +40,7 @@ class StagingArea:
 
     def writer(self) -> SortedRunWriter:
         """A writer of runs."""
-        return SortedRunWriter(
-            self.open(),
-            self.folder,
-            properties=len(self.property_keys),
-            target=self.target,
-            key_ranges=self.key_ranges,
-            namespaces=self.namespaces,
-        )
+        return SortedRunWriter(self)
 
     def within(self, key_ranges: KeyRanges | None) -> StagingArea:
         """The staging area of a part of the names."""
