@@ -6,21 +6,15 @@ import pyarrow as pa
 import pytest
 
 from broker_core_spark.errors import InvalidGeneration
-from broker_core_spark.format.framed_file import FramedWriter, checked_padding, open_frame
-from broker_core_spark.format.segment_layout import NAMES, POSTINGS, NamesLayout
-
-SIZES = ("names", "fields_size")
+from broker_core_spark.format.framed_file import FramedWriter, open_frame, section_buffers
+from broker_core_spark.format.segment_layout import NAMES, POSTINGS
 
 
 def written(*namespaces: str, pad: bytes = b"") -> bytes:
     writer = FramedWriter(NAMES)
     for namespace in namespaces:
-        place = NamesLayout(writer.size, 1, 3)
-        writer.write(bytes(8))
-        writer.write(b"abc")
-        writer.write(pad or bytes(5))
-        writer.pad()
-        writer.add_run({"namespace": namespace, "domain": "persistent"} | place.record())
+        run = {"namespace": namespace, "domain": "persistent"}
+        writer.add(run, (1, 3), [bytes(8)], [b"abc", pad or bytes(5)])
     made = writer.finish()
     with made.file as file:
         content = file.read()
@@ -31,8 +25,8 @@ def written(*namespaces: str, pad: bytes = b"") -> bytes:
 
 
 def test_runs_are_found_where_they_were_written() -> None:
-    places = open_frame(NAMES, pa.py_buffer(written("a/b", "a/c")), "x", SIZES, NamesLayout)
-    assert [(run["namespace"], place.start, place.end) for run, place in places] == [
+    places = open_frame(NAMES, pa.py_buffer(written("a/b", "a/c")), "x")
+    assert [(run["namespace"], place.sections[0][0], place.end) for run, place in places] == [
         ("a/b", 16, 32),
         ("a/c", 32, 48),
     ]
@@ -40,15 +34,15 @@ def test_runs_are_found_where_they_were_written() -> None:
 
 def test_another_kind_another_order_and_no_runs_are_refused() -> None:
     with pytest.raises(InvalidGeneration, match="does not begin as a postings file"):
-        open_frame(POSTINGS, pa.py_buffer(written("a/b")), "x", SIZES, NamesLayout)
+        open_frame(POSTINGS, pa.py_buffer(written("a/b")), "x")
     with pytest.raises(InvalidGeneration, match="its runs are not in order"):
-        open_frame(NAMES, pa.py_buffer(written("a/c", "a/b")), "x", SIZES, NamesLayout)
+        open_frame(NAMES, pa.py_buffer(written("a/c", "a/b")), "x")
     with pytest.raises(InvalidGeneration, match="its directory"):
-        open_frame(NAMES, pa.py_buffer(written()), "x", SIZES, NamesLayout)
+        open_frame(NAMES, pa.py_buffer(written()), "x")
 
 
 def test_something_else_than_zeros_between_sections_is_refused() -> None:
     content = written("a/b", pad=b"\0\0\0\0!")
-    ((_, place),) = open_frame(NAMES, pa.py_buffer(content), "x", SIZES, NamesLayout)
+    ((_, place),) = open_frame(NAMES, pa.py_buffer(content), "x")
     with pytest.raises(InvalidGeneration, match="something else than zeros"):
-        checked_padding(memoryview(content), place.sections(), "x")
+        section_buffers(pa.py_buffer(content), place, "x")

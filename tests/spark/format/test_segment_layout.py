@@ -31,14 +31,8 @@ def test_sections_begin_at_multiples_of_eight(size: int, pad: int) -> None:
 
 
 def test_sections_lie_one_behind_the_other() -> None:
-    place = segment_layout.NamesLayout(start=16, names=2, fields_size=9)
-    assert place.sections() == ((16, 12), (32, 9))
-    assert place.end == 48
-    assert place.record() == {"names": 2, "fields_size": 9}
-    postings = segment_layout.PostingsLayout(start=16, names=2, entries=1, words=3)
-    assert postings.sections() == ((16, 48), (64, 12))
-    assert postings.end == 80
-    assert postings.record() == {"names": 2, "entries": 1, "words": 3}
+    assert segment_layout.NAMES.place(16, 2, 9) == (2, ((16, 12), (32, 9)), 48)
+    assert segment_layout.POSTINGS.place(16, 2, 1, 3) == (2, ((16, 48), (64, 12)), 80)
 
 
 @pytest.mark.parametrize(("names", "words"), [(1, 1), (32, 1), (33, 2), (64, 2)])

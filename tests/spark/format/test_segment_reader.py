@@ -94,22 +94,19 @@ def refused(content: bytes, kind: str = "names") -> str:
 
 CONTENTS = {"names": RAW, "postings": POSTINGS}
 KINDS = pytest.mark.parametrize("kind", CONTENTS)
-LAYOUTS: dict[str, tuple[Any, tuple[str, ...]]] = {
-    "names": (segment_layout.NamesLayout, ("names", "fields_size")),
-    "postings": (segment_layout.PostingsLayout, ("names", "entries", "words")),
-}
+FILES = {"names": segment_layout.NAMES, "postings": segment_layout.POSTINGS}
 
 
 def sections(kind: str) -> list[tuple[int, int]]:
     """The positions of the sections of the second run, from the directory."""
-    raw, (layout, sizes) = CONTENTS[kind], LAYOUTS[kind]
+    raw, file = CONTENTS[kind], FILES[kind]
     at, size, _ = segment_layout.TRAILER.unpack_from(raw, len(raw) - segment_layout.TRAILER.size)
     start = segment_layout.HEADER.size
     places = []
     for run in json.loads(raw[at : at + size])["runs"]:
-        places.append(layout(start, *(run[key] for key in sizes)))
+        places.append(file.place(start, *(run[key] for key in file.sizes)))
         start = places[-1].end
-    return list(places[1].sections())
+    return list(places[1].sections)
 
 
 def test_what_was_written_is_read() -> None:

@@ -116,22 +116,14 @@ class CanonicalQuestion:
     @classmethod
     def parse(cls, line: bytes) -> CanonicalQuestion:
         """The question of a canonical line. Raises :exc:`ValueError` for any other line."""
-        record = json.loads(line)
-        if not isinstance(record, dict) or set(record) != {"namespace", "mode", "pattern", "properties"}:
-            raise ValueError("a question has a namespace, a mode, a pattern and properties")
-        namespace, mode, pattern, properties = (
-            record[key] for key in ("namespace", "mode", "pattern", "properties")
-        )
-        if not isinstance(namespace, str) or not isinstance(mode, str) or mode not in Mode.__members__:
-            raise ValueError("the namespace or the mode of a question is none")
-        if not (pattern is None or isinstance(pattern, str)) or not isinstance(properties, dict):
-            raise ValueError("the pattern or the properties of a question are none")
-        if pattern is not None and ("://" in pattern or pattern == MATCH_ALL):
-            raise ValueError("the pattern of a question is not in its canonical form")
-        if not all(isinstance(value, str) for value in properties.values()):
-            raise ValueError("the properties of a question are strings")
-        question = cls.of_text(namespace, Mode[mode], pattern, properties)
-        if question.line != line:
+        try:
+            record = json.loads(line)
+            mode = Mode[record["mode"]]
+            question = cls.of_text(record["namespace"], mode, record["pattern"], record["properties"])
+            is_canonical = question.line == line and "://" not in (question.selector.pattern or "")
+        except (TypeError, KeyError, AttributeError):  # of another type, or missing
+            raise ValueError("a question has a namespace, a mode, a pattern and properties") from None
+        if not is_canonical:
             raise ValueError("the line of a question is not in its canonical form")
         return question
 

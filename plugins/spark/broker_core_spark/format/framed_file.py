@@ -6,10 +6,10 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, BinaryIO, Final, Protocol, TypeVar, cast
+from typing import IO, Any, BinaryIO, Final, cast
 
 import pyarrow as pa
 
@@ -18,9 +18,9 @@ from broker_core.names import NamespaceName
 from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format import segment_layout
 from broker_core_spark.format.canonical_question import DOMAIN_ORDER, canonical_json
-from broker_core_spark.format.segment_layout import FileKind
+from broker_core_spark.format.segment_layout import FileKind, RunPlace
 
-__all__ = ["FramedFile", "FramedWriter", "checked_padding", "open_frame"]
+__all__ = ["FramedFile", "FramedWriter", "open_frame", "section_buffers"]
 
 _SPOOLED: Final = 64 * 1024 * 1024  # bytes
 
@@ -58,13 +58,13 @@ class FramedWriter:
         self._digest.update(view)
         self.size += len(view)
 
-    def pad(self) -> None:
-        """Append zeros up to the next section."""
-        self.write(bytes(segment_layout.padding(self.size)))
-
-    def add_run(self, record: dict[str, Any]) -> None:
-        """Append the record of a run to the directory."""
-        self._directory.append(record)
+    def add(self, record: dict[str, Any], sizes: Sequence[int], *sections: Iterable[Any]) -> None:
+        """Append the two sections of a run, each of some buffers, and its record with its sizes to the directory."""
+        for buffers in sections:
+            for data in buffers:
+                self.write(data)
+            self.write(bytes(segment_layout.padding(self.size)))
+        self._directory.append(record | dict(zip(self._kind.sizes, sizes, strict=True)))
 
     def finish(self) -> FramedFile:
         """The whole file. The writer is not used afterwards."""
@@ -81,27 +81,10 @@ class FramedWriter:
         self._file.close()
 
 
-class _Layout(Protocol):
-    @property
-    def end(self) -> int: ...
-    def sections(self) -> tuple[tuple[int, int], ...]: ...
+def open_frame(kind: FileKind, buffer: pa.Buffer, file: str) -> list[tuple[dict[str, Any], RunPlace]]:
+    """The runs of a file's directory and their places. ``file`` is its name in errors.
 
-
-_L = TypeVar("_L", bound=_Layout)
-
-
-def open_frame(
-    kind: FileKind,
-    buffer: pa.Buffer,
-    file: str,
-    sizes: tuple[str, ...],
-    layout: Callable[..., _L],
-    others: Callable[[dict[str, Any]], set[str]] = lambda _run: set(),
-) -> list[tuple[dict[str, Any], _L]]:
-    """The runs of a file's directory and their positions. ``file`` is its name in errors.
-
-    ``sizes`` are the keys of a run's sizes, the names first, as ``layout`` takes them after the position. ``others``
-    checks the further keys of this kind and returns them. Raises :exc:`InvalidGeneration`.
+    Raises :exc:`InvalidGeneration`.
     """
     view = memoryview(buffer)
     least = segment_layout.HEADER.size + segment_layout.TRAILER.size
@@ -122,28 +105,24 @@ def open_frame(
     if size > segment_layout.DIRECTORY_LIMIT:
         raise InvalidGeneration(file, f"its directory has {size} bytes: too many")
     try:
-        return _places(bytes(view[at : at + size]), at, sizes, layout, others)
+        return _places(kind, bytes(view[at : at + size]), at)
     except (ValueError, TypeError, KeyError, RecursionError, BrokerCoreError) as error:
         raise InvalidGeneration(file, f"its directory: {error!s:.300}") from None
 
 
-def _places(
-    data: bytes,
-    end: int,
-    sizes: tuple[str, ...],
-    layout: Callable[..., _L],
-    others: Callable[[dict[str, Any]], set[str]],
-) -> list[tuple[dict[str, Any], _L]]:
+def _places(kind: FileKind, data: bytes, end: int) -> list[tuple[dict[str, Any], RunPlace]]:
     record = json.loads(data)
     runs = record["runs"]
     if set(record) != {"runs"} or not isinstance(runs, list) or not runs or canonical_json(record) != data:
         raise ValueError("it is not in its canonical form")
-    places: list[tuple[dict[str, Any], _L]] = []
+    places: list[tuple[dict[str, Any], RunPlace]] = []
     start = segment_layout.HEADER.size
     last = ("", 0)
     for run in runs:
-        if set(run) != {"namespace", "domain", *sizes} | others(run):
+        if set(run) != {"namespace", "domain", *kind.sizes, *kind.digests}:
             raise ValueError("a run has other parts than it must have")
+        if any(not isinstance(run[key], str) or len(run[key]) != 64 for key in kind.digests):
+            raise ValueError("the digest of the selectors is none")
         NamespaceName.parse(run["namespace"])
         if run["domain"] not in DOMAIN_ORDER:
             raise ValueError(f"{run['domain']!r:.50} is no domain")
@@ -152,10 +131,10 @@ def _places(
             raise ValueError("its runs are not in order")
         last = order
         # A bitmap is shorter than its names, so sizes but the names are bounded by the file.
-        numbers = [run[key] for key in sizes]
+        numbers = [run[key] for key in kind.sizes]
         if any(type(size) is not int or size < 0 for size in numbers) or not 0 < numbers[0] < 2**31:
             raise ValueError("a size is out of bounds")
-        place = layout(start, *numbers)
+        place = kind.place(start, *numbers)
         if place.end > end:
             raise ValueError("a run is longer than the file")
         places.append((run, place))
@@ -165,8 +144,11 @@ def _places(
     return places
 
 
-def checked_padding(view: memoryview, sections: tuple[tuple[int, int], ...], file: str) -> None:
-    """Raise :exc:`InvalidGeneration` if anything but zeros follows a section."""
-    for at, size in sections:
+def section_buffers(buffer: pa.Buffer, place: RunPlace, file: str) -> tuple[pa.Buffer, pa.Buffer]:
+    """The two sections of a run. Raises :exc:`InvalidGeneration` if anything but zeros follows one."""
+    view = memoryview(buffer)
+    for at, size in place.sections:
         if any(view[at + size : at + size + segment_layout.padding(size)]):
             raise InvalidGeneration(file, "between its sections is something else than zeros")
+    first, second = (buffer.slice(*section) for section in place.sections)
+    return first, second

@@ -22,11 +22,11 @@ _MOST_NAMES: Final = 2**31 - 1
 _Array = np.ndarray[Any, Any]
 
 
-class NamesWriter:
+class NamesWriter(FramedWriter):
     """The writer of a names file, of which nothing but its name and size is ``kept`` otherwise."""
 
     def __init__(self, *, kept: bool = True) -> None:
-        self._file = FramedWriter(segment_layout.NAMES, kept=kept)
+        super().__init__(segment_layout.NAMES, kept=kept)
         #: (namespace, domain, number of names) of each run so far.
         self.runs: list[tuple[str, str, int]] = []
         #: The first local name of the first run.
@@ -46,12 +46,10 @@ class NamesWriter:
             raise ValueError(
                 f"the names of {namespace} in one segment take {int(offsets[-1])} bytes: too many"
             )
-        place = segment_layout.NamesLayout(self._file.size, len(names), int(offsets[-1]))
-        self._file.write(offsets.astype("<u4"))
-        self._file.pad()
-        self._file.write(memoryview(data)[first : first + place.fields_size])
-        self._file.pad()
-        self._file.add_run({"namespace": namespace, "domain": domain} | place.record())
+        size = int(offsets[-1])
+        fields = memoryview(data)[first : first + size]
+        run = {"namespace": namespace, "domain": domain}
+        self.add(run, (len(names), size), [offsets.astype("<u4")], [fields])
         if not self.runs:
             self.first_local = names.slice(0, 1).names[0].as_py()
         self.runs.append((namespace, domain, len(names)))
@@ -60,11 +58,7 @@ class NamesWriter:
         """The whole file."""
         if not self.runs:
             raise ValueError("a segment has at least one run of names")
-        return self._file.finish()
-
-    def close(self) -> None:
-        """Discard an unfinished file."""
-        self._file.close()
+        return super().finish()
 
     def _check_run(self, namespace: str, domain: str, count: int) -> None:
         if not 0 < count <= _MOST_NAMES:

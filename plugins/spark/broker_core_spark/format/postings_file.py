@@ -9,19 +9,17 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from broker_core_spark.format import segment_layout
-from broker_core_spark.format.framed_file import FramedFile, FramedWriter, checked_padding, open_frame
-from broker_core_spark.format.segment_layout import PostingsLayout
+from broker_core_spark.format.framed_file import FramedWriter, open_frame, section_buffers
 from broker_core_spark.format.selector_keys import SelectorKeys
 
 __all__ = ["PostingsWriter", "RunPostings", "StoredPostings", "entry_index", "read_postings"]
 
-_SIZES: Final = ("names", "entries", "words")
 _Array = np.ndarray[Any, Any]
 
 
@@ -37,32 +35,18 @@ class RunPostings:
     words: Sequence[_Array]
 
 
-class PostingsWriter:
+class PostingsWriter(FramedWriter):
     """The writer of one postings file."""
 
     def __init__(self) -> None:
-        self._file = FramedWriter(segment_layout.POSTINGS)
+        super().__init__(segment_layout.POSTINGS)
 
     def add_run(self, namespace: str, domain: str, postings: RunPostings, asked: SelectorKeys) -> None:
         """Append the postings of a run, in the order of all names. ``asked`` are the keys of all selectors."""
-        place = PostingsLayout(
-            self._file.size, postings.names, len(postings.entries), sum(map(len, postings.words))
-        )
-        self._file.write(postings.entries)
-        for part in postings.words:
-            self._file.write(np.ascontiguousarray(part, "<u4"))
-        self._file.pad()
-        self._file.add_run(
-            {"namespace": namespace, "domain": domain, "selectors": asked.digest} | place.record()
-        )
-
-    def finish(self) -> FramedFile:
-        """The whole file."""
-        return self._file.finish()
-
-    def close(self) -> None:
-        """Discard an unfinished file."""
-        self._file.close()
+        run = {"namespace": namespace, "domain": domain, "selectors": asked.digest}
+        sizes = (postings.names, len(postings.entries), sum(map(len, postings.words)))
+        words = (np.ascontiguousarray(part, "<u4") for part in postings.words)
+        self.add(run, sizes, [postings.entries], words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,22 +73,16 @@ def entry_index(keys: bytes, key: bytes) -> int | None:
 def read_postings(buffer: pa.Buffer, file: str) -> list[StoredPostings]:
     """The runs of a postings file. ``file`` is its name in errors. Raises :exc:`InvalidGeneration`."""
     runs: list[StoredPostings] = []
-    view = memoryview(buffer)
-    for record, place in open_frame(segment_layout.POSTINGS, buffer, file, _SIZES, PostingsLayout, _others):
-        checked_padding(view, place.sections(), file)
-        (entries_at, entries_size), (words_at, words_size) = place.sections()
-        entries = np.frombuffer(buffer.slice(entries_at, entries_size), segment_layout.ENTRY)
-        words = np.frombuffer(buffer.slice(words_at, words_size), "<u4")
+    for record, place in open_frame(segment_layout.POSTINGS, buffer, file):
+        entries, words = section_buffers(buffer, place, file)
         runs.append(
             StoredPostings(
-                record["namespace"], record["domain"], record["selectors"], place.names, entries, words
+                record["namespace"],
+                record["domain"],
+                record["selectors"],
+                place.names,
+                np.frombuffer(entries, segment_layout.ENTRY),
+                np.frombuffer(words, "<u4"),
             )
         )
     return runs
-
-
-def _others(run: dict[str, Any]) -> set[str]:
-    digest = run.get("selectors")
-    if not isinstance(digest, str) or len(digest) != 64:
-        raise ValueError("the digest of the selectors is none")
-    return {"selectors"}

@@ -15,7 +15,7 @@ from broker_core_spark.format import segment_layout
 from broker_core_spark.format.framed_file import FramedFile
 from broker_core_spark.format.picked_words import word_counts
 from broker_core_spark.format.postings_file import PostingsWriter, RunPostings, StoredPostings
-from broker_core_spark.format.selector_keys import NOTHING_ASKED, SelectorKeys
+from broker_core_spark.format.selector_keys import NOTHING_ASKED, SelectorKeys, split_keys
 
 __all__ = ["joined_postings", "merge_postings"]
 
@@ -68,7 +68,8 @@ def _merged(names: int, found: Sequence[StoredPostings], asked: SelectorKeys | N
     halves = np.ascontiguousarray(entries["key"]).view(">u8").reshape(-1, 2)
     order = np.lexsort((halves[:, 1], halves[:, 0]))
     if asked is not None:
-        order = order[_among(entries["key"][order].tobytes(), asked.keys)]
+        keys = split_keys(entries["key"][order].tobytes())
+        order = order[np.fromiter((key in asked.keys for key in keys), bool, len(keys))]
     entries, source, halves = entries[order], source[order], halves[order]
     if len(entries) > 1 and (halves[1:] == halves[:-1]).all(axis=1).any():
         raise ValueError("two parts have postings of the same selector")
@@ -90,8 +91,3 @@ def _merged(names: int, found: Sequence[StoredPostings], asked: SelectorKeys | N
                 raise ValueError("a part has fewer words than its entries need")
             words.append(part)
     return RunPostings(names, entries, words)
-
-
-def _among(keys: bytes, asked: frozenset[bytes]) -> _Array:
-    """Whether each of these concatenated keys is in ``asked`` (bool)."""
-    return np.fromiter((keys[at : at + 16] in asked for at in range(0, len(keys), 16)), bool, len(keys) // 16)

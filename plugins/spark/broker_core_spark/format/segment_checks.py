@@ -22,7 +22,7 @@ from broker_core_spark.format.manifest import Manifest, SegmentEntry
 from broker_core_spark.format.postings_file import StoredPostings
 from broker_core_spark.format.segment_boundaries import begins_segment
 from broker_core_spark.format.segment_reader import SegmentRun
-from broker_core_spark.format.selector_keys import NOTHING_ASKED, SelectorKeys
+from broker_core_spark.format.selector_keys import NOTHING_ASKED, SelectorKeys, split_keys
 
 __all__ = ["NamePlace", "OpenSegment", "SegmentChecks", "check_first_names", "last_place"]
 
@@ -126,8 +126,7 @@ class SegmentChecks:
         asked = self.keys.get((run.namespace, run.domain), NOTHING_ASKED)
         if run.asked_digest != asked.digest:
             raise InvalidGeneration(file, f"{run.namespace} was asked other patterns than the questions have")
-        keys = run.entries["key"].tobytes()
-        if not asked.keys.issuperset(keys[at : at + 16] for at in range(0, len(keys), 16)):
+        if not asked.keys.issuperset(split_keys(run.entries["key"].tobytes())):
             raise InvalidGeneration(file, f"{run.namespace} has postings of a selector that no question has")
 
     def check_end(self, number: int, last: NamePlace) -> None:

@@ -7,8 +7,9 @@ follow from the sizes, so no parts overlap and no byte is unread.
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -25,8 +26,7 @@ __all__ = [
     "POSTINGS",
     "TRAILER",
     "FileKind",
-    "NamesLayout",
-    "PostingsLayout",
+    "RunPlace",
     "bit_words",
     "padding",
 ]
@@ -59,21 +59,6 @@ ENTRY: Final = np.dtype(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class FileKind:
-    """A kind of file: its first and last bytes, its folder and suffix in a store, and its name in errors."""
-
-    head: bytes
-    tail: bytes
-    folder: str
-    suffix: str
-    title: str
-
-
-NAMES: Final = FileKind(b"BCSEGMNT", b"TNMGESCB", "segments", "seg", "segment")
-POSTINGS: Final = FileKind(b"BCPOSTNG", b"GNTSOPCB", "postings", "post", "postings file")
-
-
 def padding(size: int) -> int:
     """Zero bytes after a section of ``size`` bytes, up to a multiple of 8."""
     return -size % 8
@@ -87,64 +72,56 @@ def bit_words(names: _Size) -> _Size:
     return -(-names // 32)
 
 
-@dataclass(frozen=True, slots=True)
-class NamesLayout:
-    """The sections of a run in a names file: offsets and encoded names, each padded to 8 bytes."""
+class RunPlace(NamedTuple):
+    """The place of a run of ``names`` names in a file: (position, bytes) of its two sections, without their padding."""
 
-    start: int
     names: int
-    fields_size: int
-
-    @property
-    def offsets_size(self) -> int:
-        return 4 * (self.names + 1)
-
-    @property
-    def fields_at(self) -> int:
-        return self.start + self.offsets_size + padding(self.offsets_size)
-
-    @property
-    def end(self) -> int:
-        return self.fields_at + self.fields_size + padding(self.fields_size)
-
-    def sections(self) -> tuple[tuple[int, int], ...]:
-        """(position, bytes) of each section, without padding."""
-        return (self.start, self.offsets_size), (self.fields_at, self.fields_size)
-
-    def record(self) -> dict[str, Any]:
-        """The run's sizes in the directory."""
-        return {"names": self.names, "fields_size": self.fields_size}
+    sections: tuple[tuple[int, int], tuple[int, int]]
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
-class PostingsLayout:
-    """The sections of a run in a postings file: entries and words, each padded to 8 bytes."""
+class FileKind:
+    """A kind of file: its first and last bytes, its folder and suffix in a store, and its name in errors.
 
-    start: int
-    names: int
-    entries: int
-    words: int
+    ``sizes`` are the keys of a run's sizes in the directory, the number of names first, and ``section_bytes`` gives the
+    bytes of its two sections for them. ``digests`` are the further keys of a run.
+    """
 
-    @property
-    def entries_size(self) -> int:
-        return ENTRY.itemsize * self.entries
+    head: bytes
+    tail: bytes
+    folder: str
+    suffix: str
+    title: str
+    sizes: tuple[str, ...]
+    section_bytes: Callable[..., tuple[int, int]]
+    digests: tuple[str, ...] = ()
 
-    @property
-    def words_at(self) -> int:
-        return self.start + self.entries_size
+    def place(self, start: int, *sizes: int) -> RunPlace:
+        """The place of a run that begins at ``start``. Each section is padded to 8 bytes."""
+        first, second = self.section_bytes(*sizes)
+        at = start + first + padding(first)
+        return RunPlace(sizes[0], ((start, first), (at, second)), at + second + padding(second))
 
-    @property
-    def words_size(self) -> int:
-        return 4 * self.words
 
-    @property
-    def end(self) -> int:
-        return self.words_at + self.words_size + padding(self.words_size)
-
-    def sections(self) -> tuple[tuple[int, int], ...]:
-        """(position, bytes) of each section, without padding."""
-        return (self.start, self.entries_size), (self.words_at, self.words_size)
-
-    def record(self) -> dict[str, Any]:
-        """The run's sizes in the directory."""
-        return {"names": self.names, "entries": self.entries, "words": self.words}
+#: Sections: offsets and encoded names.
+NAMES: Final = FileKind(
+    b"BCSEGMNT",
+    b"TNMGESCB",
+    "segments",
+    "seg",
+    "segment",
+    ("names", "fields_size"),
+    lambda names, fields_size: (4 * (names + 1), fields_size),
+)
+#: Sections: entries and words.
+POSTINGS: Final = FileKind(
+    b"BCPOSTNG",
+    b"GNTSOPCB",
+    "postings",
+    "post",
+    "postings file",
+    ("names", "entries", "words"),
+    lambda _names, entries, words: (ENTRY.itemsize * entries, 4 * words),
+    ("selectors",),
+)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,14 +19,14 @@ from broker_core.errors import BrokerCoreError
 from broker_core_spark.arrow_columns import is_ascending
 from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format import segment_layout
-from broker_core_spark.format.framed_file import checked_padding, open_frame
+from broker_core_spark.format.framed_file import open_frame, section_buffers
 from broker_core_spark.format.picked_words import Matches, rows_of_bits, unpacked, word_counts
 from broker_core_spark.format.postings_file import StoredPostings, entry_index, read_postings
-from broker_core_spark.format.segment_layout import NamesLayout
+from broker_core_spark.format.segment_layout import RunPlace
+from broker_core_spark.format.selector_keys import split_keys
 
 __all__ = ["Segment", "SegmentRun", "read_names"]
 
-_SIZES: Final = ("names", "fields_size")
 _Array = np.ndarray[Any, Any]
 
 
@@ -56,8 +56,7 @@ class SegmentRun:
 
     def keys(self) -> list[bytes]:
         """The keys of the selectors that pick names."""
-        data = self.entries["key"].tobytes()
-        return [data[at : at + 16] for at in range(0, len(data), 16)]
+        return split_keys(self.entries["key"].tobytes())
 
     def index(self, key: bytes) -> int | None:
         """The number of the entry of a selector's key, or ``None`` if it picks no name."""
@@ -94,7 +93,7 @@ class Segment:
         #: Its postings, of which only the sizes are checked.
         self.postings = postings
         self._postings_file = postings_file
-        self._places = open_frame(segment_layout.NAMES, names, file, _SIZES, NamesLayout)
+        self._places = open_frame(segment_layout.NAMES, names, file)
         expected = [(record["namespace"], record["domain"], place.names) for record, place in self._places]
         if [(run.namespace, run.domain, run.names) for run in postings] != expected:
             raise InvalidGeneration(postings_file, "its runs are not those of its segment")
@@ -126,21 +125,20 @@ class Segment:
 
 def read_names(buffer: pa.Buffer, file: str) -> Iterator[EncodedNames]:
     """The names of each run of a names file, verified. Raises :exc:`InvalidGeneration`."""
-    for record, place in open_frame(segment_layout.NAMES, buffer, file, _SIZES, NamesLayout):
+    for record, place in open_frame(segment_layout.NAMES, buffer, file):
         yield _read_run(buffer, file, record, place)
 
 
 def _read_run(
-    buffer: pa.Buffer, file: str, record: dict[str, Any], place: NamesLayout, *, checked: bool = False
+    buffer: pa.Buffer, file: str, record: dict[str, Any], place: RunPlace, *, checked: bool = False
 ) -> EncodedNames:
     namespace, domain = record["namespace"], record["domain"]
-    checked_padding(memoryview(buffer), place.sections(), file)
-    (offsets_at, offsets_size), (fields_at, fields_size) = place.sections()
-    offsets = np.frombuffer(buffer.slice(offsets_at, offsets_size), "<u4").astype(np.int64)
-    if offsets[0] != 0 or int(offsets[-1]) != place.fields_size or (np.diff(offsets) <= 0).any():
+    first, data = section_buffers(buffer, place, file)
+    offsets = np.frombuffer(first, "<u4").astype(np.int64)
+    if offsets[0] != 0 or int(offsets[-1]) != data.size or (np.diff(offsets) <= 0).any():
         raise InvalidGeneration(file, f"the offsets of the names of {namespace} do not ascend")
     fields = pa.LargeBinaryArray.from_buffers(
-        pa.large_binary(), place.names, [None, pa.py_buffer(offsets), buffer.slice(fields_at, fields_size)]
+        pa.large_binary(), place.names, [None, pa.py_buffer(offsets), data]
     )
     try:
         return EncodedNames.decode(namespace, domain, fields, checked=checked)

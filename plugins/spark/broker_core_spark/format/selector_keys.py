@@ -6,7 +6,14 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-__all__ = ["NOTHING_ASKED", "SelectorKeys"]
+from broker_core_spark.format.canonical_question import KEY_BYTES
+
+__all__ = ["NOTHING_ASKED", "SelectorKeys", "split_keys"]
+
+
+def split_keys(data: bytes) -> list[bytes]:
+    """The keys that follow each other in ``data``."""
+    return [data[at : at + KEY_BYTES] for at in range(0, len(data), KEY_BYTES)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,11 +139,8 @@ def test_without_damage_all_of_it_is_right() -> None:
     assert refused_or_right(made_files(), made().data) is None
 
 
-LAYOUTS: Mapping[str, tuple[Any, tuple[str, ...]]] = {
-    "seg": (segment_layout.NamesLayout, ("names", "fields_size")),
-    "post": (segment_layout.PostingsLayout, ("names", "entries", "words")),
-}
-KINDS = pytest.mark.parametrize("kind", LAYOUTS)
+FILES = {"seg": segment_layout.NAMES, "post": segment_layout.POSTINGS}
+KINDS = pytest.mark.parametrize("kind", FILES)
 
 
 def name_of(kind: str) -> str:
@@ -152,21 +149,21 @@ def name_of(kind: str) -> str:
 
 def places(content: bytes, kind: str) -> tuple[set[int], set[int]]:
     """(bytes of positions, borders of the parts) of a file of a segment."""
-    layout, sizes = LAYOUTS[kind]
+    file = FILES[kind]
     at, size, _ = segment_layout.TRAILER.unpack_from(content, len(content) - segment_layout.TRAILER.size)
     structural = {*range(segment_layout.HEADER.size), *range(at, len(content))}
     borders = {0, segment_layout.HEADER.size, at, at + size, len(content)}
     start = segment_layout.HEADER.size
     for run in json.loads(content[at : at + size])["runs"]:
-        place = layout(start, *(run[key] for key in sizes))
-        for begin, length in place.sections():
+        place = file.place(start, *(run[key] for key in file.sizes))
+        for begin, length in place.sections:
             end = begin + length
             borders |= {begin, end, end + segment_layout.padding(length)}
             # The first, the last, and the padding.
             structural |= {*range(begin, min(begin + 8, end)), *range(max(begin, end - 8), end)}
             structural |= set(range(end, end + segment_layout.padding(length)))
-        if kind == "post" and place.entries:
-            structural |= set(range(place.start, place.start + segment_layout.ENTRY.itemsize))
+        if kind == "post" and run["entries"]:
+            structural |= set(range(start, start + segment_layout.ENTRY.itemsize))
         start = place.end
     return structural, borders
 

@@ -143,11 +143,12 @@ def _begins_with(store: Store, entry: SegmentEntry) -> bool:
     """Whether the first name in a segment's file is the manifest's."""
     namespace, domain, names = entry.runs[0]
     expected: bytes = EncodedNames.of(namespace, domain, [entry.first_local]).fields[0].as_py()
-    place = segment_layout.NamesLayout(segment_layout.HEADER.size, names, len(expected))
+    place = segment_layout.NAMES.place(segment_layout.HEADER.size, names, len(expected))
     if place.end > entry.size:
         return False
-    offsets = store.get_range(entry.name, place.start, place.start + 8)
-    found = store.get_range(entry.name, place.fields_at, place.fields_at + len(expected))
+    (offsets_at, _), (fields_at, size) = place.sections
+    offsets = store.get_range(entry.name, offsets_at, offsets_at + 8)
+    found = store.get_range(entry.name, fields_at, fields_at + size)
     return offsets == bytes(4) + len(expected).to_bytes(4, "little") and found == expected
 
 
