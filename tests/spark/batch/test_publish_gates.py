@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -166,7 +165,7 @@ def test_a_pattern_that_is_refused_by_now_is_a_loss_of_coverage(store: Store) ->
     # Learned questions of the build before count as those of a source do.
     learned = {**rows[-1], "last_asked": "2026-03-01T10:15:00Z"}
     loaded = questions_of_rows([("here", rows[0])], max_length=30, kept=[("there", learned)])
-    assert (loaded.times_asked, loaded.times_refused) == (301, 300)
+    assert loaded.times_asked == 301
     (had,) = had_of(store, loaded)
     assert had.times == 301
 
@@ -215,12 +214,11 @@ def test_a_generation_that_cannot_be_read_is_not_compared(store: Store) -> None:
     assert published_before(store, said.append) is None
     assert (
         said.pop()
-        == f"generation {before.short} cannot be read: {manifest.questions.name} is not in the store"
+        == f"generation {before.generation[:12]} cannot be read: {manifest.questions.name} is not in the store"
     )
     store.delete(manifest.entry.name)
     assert published_before(store, said.append) is None
-    assert said.pop().startswith(f"generation {before.short} cannot be read: ")
-    assert replace(before, generation="ab" * 32).short == "ab" * 6
+    assert said.pop().startswith(f"generation {before.generation[:12]} cannot be read: ")
 
 
 def test_a_generation_of_another_format_is_not_compared(store: Store) -> None:
@@ -252,4 +250,6 @@ def test_a_pointer_that_cannot_be_read_names_nothing_to_compare_with(store: Stor
     assert older.generation == manifest.id
     (reason,) = said
     assert reason.startswith("pointers/000000000009.json: it is no pointer")
-    assert reason.endswith(f"; they compared with generation {older.short}, the newest that a pointer names")
+    assert reason.endswith(
+        f"; they compared with generation {older.generation[:12]}, the newest that a pointer names"
+    )

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from broker_core_spark.batch.publish_gates import PublishedBefore
@@ -71,23 +72,21 @@ def differences_to(
 ) -> GenerationDifferences:
     """Differences of ``totals`` to the generation before, whose :func:`totals_file` is ``totals_before``."""
     lines = [question.line for question in totals.questions]
-    rows, counts, crcs = _totals_of(totals_before)
+    keys = pa.array(map(line_key, lines), _SCHEMA.field("key").type)
+    table = _totals_of(totals_before)
+    at = pc.index_in(keys, value_set=table["key"]).fill_null(-1).to_numpy()
+    known = at >= 0
     counts_before = np.full(len(lines), UNKNOWN, np.int64)
-    changed = np.zeros(len(lines), bool)
-    found = [rows.get(line_key(line), -1) for line in lines] if rows else []
-    if found:
-        at = np.array(found)
-        known = at >= 0
-        counts_before[known] = counts[at[known]]
-        changed[known] = crcs[at[known]] != totals.crcs[known]
-    changed |= (counts_before != UNKNOWN) & (counts_before != totals.counts)
+    counts_before[known] = table["count"].to_numpy()[at[known]]
+    changed = known & (counts_before != totals.counts)
+    changed[known] |= table["crc"].to_numpy()[at[known]] != totals.crcs[known]
     return GenerationDifferences(
         before.generation,
         np.array([line not in before.lines for line in lines], bool),
         counts_before,
         changed,
         tuple(_parsed(before.lines - set(lines))),
-        bool(rows) or not before.lines,
+        len(table) > 0 or not before.lines,
     )
 
 
@@ -97,14 +96,9 @@ def _parsed(lines: frozenset[bytes]) -> Iterator[CanonicalQuestion]:
             yield CanonicalQuestion.parse(line)
 
 
-def _totals_of(data: bytes | None) -> tuple[dict[bytes, int], _Array, _Array]:
-    """(the row of each key, counts, CRCs). All empty for a file that is none."""
+def _totals_of(data: bytes | None) -> pa.Table:
+    """The totals in a file. Empty without one, and for a file that is none."""
     if data is not None:
-        try:
-            table = pq.read_table(pa.BufferReader(data), schema=_SCHEMA).combine_chunks()
-        except (pa.ArrowException, OSError):
-            pass
-        else:
-            rows = {key: row for row, key in enumerate(table.column("key").to_pylist())}
-            return rows, table.column("count").to_numpy(), table.column("crc").to_numpy()
-    return {}, np.empty(0, np.int64), np.empty(0, np.uint32)
+        with suppress(pa.ArrowException, OSError):
+            return pq.read_table(pa.BufferReader(data), schema=_SCHEMA)
+    return _SCHEMA.empty_table()

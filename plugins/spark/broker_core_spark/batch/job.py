@@ -35,7 +35,7 @@ from broker_core_spark.batch.incremental.segment_reuse import (
     reusable_segments,
 )
 from broker_core_spark.batch.matches.matches_export import matches_address, write_matches
-from broker_core_spark.batch.progress.progress import NoProgress, Progress, showing
+from broker_core_spark.batch.progress.progress import Progress, showing
 from broker_core_spark.batch.publish_gates import (
     PublishGates,
     check_questions,
@@ -76,16 +76,16 @@ _ALL: Final = "total"
 
 
 class _Clock:
-    """The seconds of each step. ``progress`` is notified of each beginning."""
+    """The seconds of each step. ``progress`` is notified of each beginning, if there is one."""
 
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, progress: Progress | None) -> None:
         self.seconds: dict[str, float] = {}
         self._progress = progress
 
     @contextmanager
     def of(self, what: str) -> Iterator[None]:
         began = time.monotonic()
-        if what != _ALL:
+        if self._progress is not None and what != _ALL:
             self._progress.step(what)
         try:
             yield
@@ -146,7 +146,6 @@ def build(
     if partitions is not None and partitions < 1:
         raise BatchError(f"{counted(partitions, 'partition')}: at least 1")
     gates = gates or PublishGates()
-    progress = progress or NoProgress()
     clock = _Clock(progress)
     began = datetime.now(UTC)
     keys = None if property_keys is None else tuple(sorted(set(property_keys)))
@@ -177,7 +176,7 @@ def build(
         source = open_catalogue(catalogue, spark=spark, namespace=namespace, where=where, changes=changes)
         place.check()
         totals_before = None if before is None else read_build_totals(place, before.generation)
-        with begin_build(place, run=run) as building, _staging_of(place, building.run):
+        with begin_build(place, run=run) as building:
             staging = StagingArea(
                 place.uri,
                 building.run.staged,
@@ -324,15 +323,6 @@ def _shown(source: str | DataFrame | RunningBroker | Sequence[str | DataFrame | 
     if not isinstance(source, str) and isinstance(source, Sequence):
         return ", ".join(map(_shown, source))
     return redacted_source(source) if isinstance(source, str | RunningBroker) else FRAME
-
-
-@contextmanager
-def _staging_of(store: Store, run: BuildRun) -> Iterator[None]:
-    """Deletes staged files at the end."""
-    try:
-        yield
-    finally:
-        run.remove_staged(store)
 
 
 def _reuse(

@@ -78,11 +78,6 @@ class PublishedBefore:
     lines: frozenset[bytes]
     topics: Mapping[str, int]
 
-    @property
-    def short(self) -> str:
-        """The first digits of its id."""
-        return self.generation[:12]
-
 
 @dataclass(frozen=True, slots=True)
 class HadBefore:

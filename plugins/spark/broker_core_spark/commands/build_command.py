@@ -286,16 +286,15 @@ def _check_places(
             check_folder(address)
 
 
-def _progress(shown: ShownProgress) -> AbstractContextManager[Progress]:
+def _progress(shown: ShownProgress) -> AbstractContextManager[Progress | None]:
     """The progress that is shown, until the end of the context."""
-    from broker_core_spark.batch.progress.progress import NoProgress
     from broker_core_spark.batch.progress.shown_progress import ProgressLines, TerminalProgress
 
     if shown is ShownProgress.LINES:
         return nullcontext(ProgressLines(_say))
     if shown is ShownProgress.TERMINAL or (shown is ShownProgress.AUTO and sys.stderr.isatty()):
         return TerminalProgress(sys.stderr)
-    return nullcontext(NoProgress())
+    return nullcontext()
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -15,6 +15,8 @@ from broker_core.plugin_cli import RunningBroker, examples, print_json, print_ta
 from broker_core_spark.commands.store_option import StoreOption, StoreOptions, chosen_store
 
 if TYPE_CHECKING:
+    from prometheus_client.samples import Sample
+
     from broker_core_spark.store import Store
 
 __all__ = ["EXAMPLES", "read_metrics", "read_problems", "status"]
@@ -24,6 +26,15 @@ EXAMPLES: Final = examples(
     "broker-core spark status --store s3://listings/prod --broker http://127.0.0.1:8080 --json",
 )
 _PREFIX: Final = "broker_core_spark_"
+#: Metrics without labels that are shown as they are.
+_NUMBERS: Final = (
+    "overlay_names",
+    "overlay_namespaces",
+    "overlays_ended",
+    "mapped_bytes",
+    "questions",
+    "topics",
+)
 
 
 def status(
@@ -128,50 +139,42 @@ def _built(record: Mapping[str, Any] | None) -> dict[str, Any]:
 
 def read_metrics(text: str) -> dict[str, Any]:
     """The plugin's metrics in the broker's metrics. Raises :exc:`BrokerCoreError` if there are none."""
+    from prometheus_client.parser import text_string_to_metric_families
+
     try:
-        return _of_metrics(text)
+        samples = [
+            sample
+            for family in text_string_to_metric_families(text)
+            for sample in family.samples
+            if sample.name.startswith(_PREFIX) and not sample.name.endswith("_created")
+        ]
+        return _of_metrics(samples)
     except (ValueError, OverflowError) as error:  # no number, or one that is no count
         raise BrokerCoreError(f"the broker's metrics cannot be read: {error!s:.300}") from error
 
 
-def _of_metrics(text: str) -> dict[str, Any]:
-    from prometheus_client.parser import text_string_to_metric_families
-
-    values: dict[str, float] = {}
-    labelled: dict[str, dict[str, float]] = {}
-    served: dict[str, str] = {}
-    for family in text_string_to_metric_families(text):
-        for sample in family.samples:
-            name = sample.name.removeprefix(_PREFIX)
-            if name == sample.name or name.endswith("_created"):
-                continue
-            if name == "generation_info":
-                served = dict(sample.labels)
-            elif sample.labels:
-                labelled.setdefault(name, {})[next(iter(sample.labels.values()))] = sample.value
-            else:
-                values[name] = sample.value
-    if "refused" not in values:
+def _of_metrics(samples: Sequence[Sample]) -> dict[str, Any]:
+    values = {
+        (sample.name.removeprefix(_PREFIX), *sample.labels.values()): sample.value for sample in samples
+    }
+    served = next((sample.labels for sample in samples if sample.name == f"{_PREFIX}generation_info"), {})
+    if ("refused",) not in values:
         raise BrokerCoreError("the broker does not run this plugin: its metrics have nothing of it")
-    hour = labelled.get("last_hour_questions", {})
-    answered, passed = hour.get("answered", 0.0), hour.get("passed", 0.0)
-    report: dict[str, Any] = {
+    answered, passed = (values.get(("last_hour_questions", what), 0.0) for what in ("answered", "passed"))
+    numbers = {key: _number(values.get((key,))) for key in _NUMBERS}
+    return {
         "generation": served.get("generation"),
         "number": int(served["number"]) if "number" in served else None,
-        "age_seconds": _number(values.get("generation_age_seconds")),
+        "age_seconds": _number(values.get(("generation_age_seconds",))),
         "follows": served.get("follows"),
         "last_hour_questions": int(answered + passed),
         "last_hour_coverage": round(answered / (answered + passed), 4) if answered + passed else None,
-        "overlay_names": _number(values.get("overlay_names")),
-        "overlay_namespaces": _number(values.get("overlay_namespaces")),
-        "overlays_ended": _number(values.get("overlays_ended")),
-        "mapped_bytes": _number(values.get("mapped_bytes")),
-        "questions": _number(values.get("questions")),
-        "topics": _number(values.get("topics")),
-        "refused": bool(values["refused"]),
-        "passed": {reason: int(count) for reason, count in labelled.get("passed_total", {}).items() if count},
+        **numbers,
+        "refused": bool(values["refused",]),
+        "passed": {
+            name[1]: int(count) for name, count in values.items() if name[0] == "passed_total" and count
+        },
     }
-    return report
 
 
 def read_problems(text: str) -> list[str]:

@@ -84,18 +84,15 @@ def boot_seconds() -> float:
 
 def read_marks(store: Store) -> list[ActivityMark]:
     """All marks, also of dead builds."""
-    stored = list(store.list(MARKS))
-    signs: dict[str, datetime] = {}
-    for file in stored:
-        kind, run = _kind_and_run(file)
-        if kind == "sign":
-            signs[run] = max(signs.get(run, file.modified), file.modified)
-    found = []
-    for file in stored:
-        kind, run = _kind_and_run(file)
-        if kind in ("build", "gc"):
-            found.append(ActivityMark(kind, run, file, max(signs.get(run, file.modified), file.modified)))
-    return found
+    stored = [(*_kind_and_run(file), file) for file in store.list(MARKS)]
+    signs: dict[str, list[datetime]] = {}
+    for _, run, file in stored:
+        signs.setdefault(run, []).append(file.modified)
+    return [
+        ActivityMark(kind, run, file, max(signs[run]))
+        for kind, run, file in stored
+        if kind in ("build", "gc")
+    ]
 
 
 def _kind_and_run(file: StoredFile) -> tuple[str, str]:

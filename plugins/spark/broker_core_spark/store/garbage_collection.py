@@ -60,7 +60,6 @@ class CollectedGarbage:
 
     removed: tuple[StoredFile, ...]
     kept: tuple[str, ...]
-    dry_run: bool
     #: Faults of unreadable pointers.
     unreadable: tuple[str, ...] = ()
     #: Number of files that the next ``gc`` has to remove, because the time was over.
@@ -92,7 +91,7 @@ def collect_garbage(
     if keep < 1:
         raise ValueError("at least one generation is kept")
     if not any(True for folder in _FOLDERS for _ in store.list(folder)):
-        return CollectedGarbage((), (), dry_run)  # an empty store stays without a mark
+        return CollectedGarbage((), ())  # an empty store stays without a mark
     # The time runs from before the mark exists: builds count the age of the mark.
     time_left = _TimeLeft(store)
     own = write_mark(store, "gc")
@@ -122,7 +121,7 @@ def collect_garbage(
         removed = unneeded if dry_run else _delete(store, unneeded, time_left)
         left = len(unneeded) - len(removed)
         removed = [*removed, *(mark.file for mark in dead)]
-        return CollectedGarbage(tuple(removed), kept, dry_run, unreadable, left)
+        return CollectedGarbage(tuple(removed), kept, unreadable, left)
     finally:
         store.delete(own)
 

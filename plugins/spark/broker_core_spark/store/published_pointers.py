@@ -74,21 +74,14 @@ def _read(store: Store, number: int) -> PublishedPointer | None:
     path = pointer_path(number)
     try:
         data = store.get(path, _POINTER_LIMIT)
-    except DamagedFile as error:
-        raise InvalidGeneration(path, f"it is no pointer to a generation: {error}") from None
-    if data is None:
-        return None
-    try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        raise InvalidGeneration(path, "it is no pointer to a generation: it is no text in UTF-8") from None
-    try:
-        record = json.loads(text)
+        if data is None:
+            return None
+        record = json.loads(data.decode())
         generation, when = record["generation"], datetime.fromisoformat(record["when"])
         if not GENERATION_ID.fullmatch(generation) or when.tzinfo is None:
             raise ValueError("its generation or its time is none")
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise InvalidGeneration(path, f"it is no pointer to a generation: {error!s:.100}") from None
+    except (DamagedFile, ValueError, TypeError, KeyError, RecursionError) as error:
+        raise InvalidGeneration(path, f"it is no pointer to a generation: {error!s:.200}") from None
     return PublishedPointer(number, generation, when, "anew" in record)
 
 

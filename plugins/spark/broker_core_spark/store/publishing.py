@@ -75,7 +75,7 @@ class BuildRun:
 class BuildInProgress:
     """A build under way, made by :func:`begin_build`. ``gc`` takes none of its files.
 
-    Inside the context a thread gives signs of life.
+    Inside the context a thread gives signs of life. At its end staged files are deleted, and then the mark.
     """
 
     def __init__(self, store: Store, mark: str, run: BuildRun, silence: timedelta) -> None:
@@ -96,6 +96,7 @@ class BuildInProgress:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._ended.set()
+        self.run.remove_staged(self.store)
         try:
             self.store.delete(self._mark)
             self.store.delete(sign_path(self.run.id, self._signs))

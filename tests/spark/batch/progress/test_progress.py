@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker_core_spark.batch.progress.progress import NoProgress, SparkJob, current_progress, showing
+from broker_core_spark.batch.progress.progress import SparkJob, current_progress, showing
 from broker_core_spark.batch.progress.shown_progress import ProgressLines
 
 JOB = SparkJob("make segments", {"segments": 40, "questions": 1020}, 240_000_000)
@@ -26,7 +26,7 @@ def test_the_progress_of_a_build_is_told_inside_alone() -> None:
     lines = ProgressLines(lambda _: None)
     with showing(lines):
         assert current_progress() is lines
-        with showing(NoProgress()):
+        with showing(None):
             assert current_progress() is None
         assert current_progress() is lines
     assert current_progress() is None

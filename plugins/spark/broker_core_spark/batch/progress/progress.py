@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 from broker_core.quantities import counted
 
-__all__ = ["NoProgress", "Progress", "SparkJob", "current_progress", "showing"]
+__all__ = ["Progress", "SparkJob", "current_progress", "showing"]
 
 _UNITS: Final = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 #: Less than this share or this many seconds say nothing about the rest.
@@ -56,22 +56,12 @@ class Progress(Protocol):
         """``done`` of ``tasks`` tasks of a job of Spark are done ``seconds`` after its beginning."""
 
 
-class NoProgress:
-    """Shows nothing."""
-
-    def step(self, name: str) -> None:
-        """Do nothing."""
-
-    def tasks(self, job: SparkJob, done: int, tasks: int, seconds: float) -> None:
-        """Do nothing."""
-
-
 _CURRENT: ContextVar[Progress | None] = ContextVar("progress", default=None)
 
 
 @contextmanager
-def showing(progress: Progress) -> Iterator[None]:
-    """Report the jobs of this thread to ``progress`` within the block."""
+def showing(progress: Progress | None) -> Iterator[None]:
+    """Report the jobs of this thread to ``progress``, if there is one, within the block."""
     token = _CURRENT.set(progress)
     try:
         yield
@@ -81,8 +71,7 @@ def showing(progress: Progress) -> Iterator[None]:
 
 def current_progress() -> Progress | None:
     """The progress to which the jobs of this thread are reported, if anybody looks at it."""
-    current = _CURRENT.get()
-    return None if isinstance(current, NoProgress) else current
+    return _CURRENT.get()
 
 
 def _bytes(size: float) -> str:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
@@ -34,8 +35,8 @@ from broker_core_spark.batch.questions.parse_question_row import (
 )
 from broker_core_spark.batch.questions.refused_patterns import refused_patterns
 from broker_core_spark.batch.source_address import FRAME, is_in_bucket, is_table, path_of
-from broker_core_spark.batch.source_redaction import redacted_message, redacted_source
-from broker_core_spark.batch.spark.run_on_partitions import is_spark_error, spark_message
+from broker_core_spark.batch.source_redaction import redacted_source
+from broker_core_spark.batch.spark.spark_errors import failing_to_read
 from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.store.addressed_file import addressed_file
 
@@ -77,8 +78,8 @@ class RefusedPattern:
 class LoadedQuestions:
     """The questions of a source (sorted, each once), the refused ones, and the number of rows.
 
-    ``times_asked`` adds up the ``count`` of the rows (1 without a count), ``times_refused`` the ``count`` of the
-    refused ones, ``times`` has it for each question, ``refused_times`` for each refused one that an earlier build may
+    ``times_asked`` adds up the ``count`` of the rows (1 without a count), ``times`` has it for each question,
+    ``refused_times`` for each refused one that an earlier build may
     have precomputed. ``learned`` has the last time of each learned question. ``kept`` of them come from an earlier
     build alone. ``forgotten`` rows were asked too long ago. ``ignored`` has the rows with each property that selects
     nothing.
@@ -88,7 +89,6 @@ class LoadedQuestions:
     refused: tuple[RefusedPattern, ...]
     rows: int
     times_asked: int = 0
-    times_refused: int = 0
     refused_rows: int = 0
     times: Mapping[CanonicalQuestion, int] = field(default_factory=dict)
     learned: Mapping[CanonicalQuestion, datetime] = field(default_factory=dict)
@@ -158,10 +158,9 @@ def check_patterns(source: str, store_options: Mapping[str, str] | None = None) 
 
     Raises :exc:`InvalidPatterns` and :exc:`~broker_core_spark.errors.StoreFailed`.
     """
-    if is_in_bucket(source):
-        addressed_file(source, store_options).check_readable()
-    elif not is_table(source):
-        addressed_file(str(_path_of(source))).check_readable()
+    if is_in_bucket(source) or not is_table(source):
+        file = source if is_in_bucket(source) else str(_path_of(source))
+        addressed_file(file, store_options).check_readable()
 
 
 def check_rows(
@@ -316,11 +315,10 @@ class _FoundQuestions:
             if last is not None:
                 learned[question] = max(last, learned.get(question, last))
         return LoadedQuestions(
-            tuple(sorted(times, key=_by_line)),
+            tuple(sorted(times, key=attrgetter("line"))),
             tuple(refused),
             self._rows,
             sum(times.values()) + times_refused,
-            times_refused,
             refused_rows,
             times,
             learned,
@@ -352,10 +350,6 @@ def _times(row: object) -> int:
     """The number of times that a question was asked: the ``count`` of an exported row, else 1."""
     count = row.get("count") if isinstance(row, Mapping) else None
     return count if type(count) is int and count > 0 else 1
-
-
-def _by_line(question: CanonicalQuestion) -> bytes:
-    return question.line
 
 
 def _local_rows(path: Path) -> Iterator[tuple[str, object]]:
@@ -414,16 +408,10 @@ def _table(spark: SparkSession, source: str) -> DataFrame:
 
 def _frame_rows(opened: Callable[[], DataFrame], source: str) -> Iterator[tuple[str, object]]:
     shown = redacted_source(source)
-    try:
+    with failing_to_read("patterns", source, InvalidPatterns):
         frame = opened()
         wanted = _question_columns(frame.columns, shown)
         table = frame.select(*wanted).limit(MAX_QUESTIONS + 1).toArrow()
-    except Exception as error:
-        if not is_spark_error(error):
-            raise
-        said = redacted_message(source, spark_message(error))
-        hidden = None if shown != source else error
-        raise InvalidPatterns(f"Cannot read the patterns {shown}: {said}") from hidden
     yield from _rows_of_table(table, shown)
 
 
@@ -446,8 +434,7 @@ def _rows_of_table(table: pa.Table, shown: str) -> Iterator[tuple[str, object]]:
 def _python_rows(batch: pa.RecordBatch, shown: str, before: int) -> list[dict[str, Any]]:
     """The rows of a batch. Spark passes invalid UTF-8 on in a column of texts. It is refused here."""
     try:
-        rows: list[dict[str, Any]] = batch.to_pylist()
-        return rows
+        return batch.to_pylist()
     except UnicodeDecodeError:
         for column, values in zip(batch.schema.names, batch.columns, strict=True):
             for number, value in enumerate(values, before + 1):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from broker_core.errors import InvalidPattern
 from broker_core.names import Mode, NamespaceName
@@ -26,6 +26,12 @@ __all__ = [
 ]
 
 ROW_KEYS: Final = ("namespace", "mode", "pattern", "properties")
+_KINDS: Final[Mapping[str, tuple[Any, str]]] = {
+    "namespace": (str, "a text such as 'public/default'"),
+    "mode": (str | None, "PERSISTENT, NON_PERSISTENT or ALL"),
+    "pattern": (str | None, "a text or null"),
+    "properties": (Mapping | None, "an object of texts"),
+}
 #: The keys of a broker's export besides the question.
 COUNTED_KEYS: Final = frozenset({"count", "error", "seconds", "last_asked"})
 #: Bytes of the longest line.
@@ -59,29 +65,23 @@ def parse_question_row(place: str, row: object) -> tuple[str, Mode, str | None, 
     unknown = sorted(str(key) for key in row if key not in ROW_KEYS and key not in COUNTED_KEYS)
     if unknown:
         raise InvalidPatterns(f"{place}: unknown key {unknown[0][:100]!r}: known are {', '.join(ROW_KEYS)}")
-    namespace, mode, pattern = row.get("namespace"), row.get("mode"), row.get("pattern")
-    properties = row.get("properties")
-    if not isinstance(namespace, str):
-        raise InvalidPatterns(f"{place}: namespace must be a text such as 'public/default'")
-    if not isinstance(mode, str | None):
-        raise InvalidPatterns(f"{place}: mode must be PERSISTENT, NON_PERSISTENT or ALL")
-    if not isinstance(pattern, str | None):
-        raise InvalidPatterns(f"{place}: pattern must be a text or null")
-    if properties is None:
-        properties = {}
-    if not isinstance(properties, Mapping) or not all(
-        isinstance(key, str) and isinstance(value, str) for key, value in properties.items()
-    ):
+    for key, (kind, wanted) in _KINDS.items():
+        if not isinstance(row.get(key), kind):
+            raise InvalidPatterns(f"{place}: {key} must be {wanted}")
+    namespace, mode, pattern, properties = (row.get(key) for key in ROW_KEYS)
+    properties = properties or {}
+    texts = [*properties, *properties.values()]
+    if not all(isinstance(text, str) for text in texts):
         raise InvalidPatterns(f"{place}: properties must be an object of texts")
-    for what, text in (
-        ("pattern", pattern or ""),
-        *((f"property {key!r:.100}", key + properties[key]) for key in properties),
-    ):
-        if not _is_unicode(text):
-            raise InvalidPatterns(f"{place}: {what} is not valid Unicode (a lone surrogate)")
     try:
-        kind = Mode.PERSISTENT if mode is None else Mode.parse(mode[:100])
-        return str(NamespaceName.parse(namespace)), kind, pattern, properties
+        "".join((pattern or "", *texts)).encode()
+    except UnicodeEncodeError:
+        raise InvalidPatterns(
+            f"{place}: the pattern or a property is not valid Unicode (a lone surrogate)"
+        ) from None
+    try:
+        lists = Mode.PERSISTENT if mode is None else Mode.parse(mode[:100])
+        return str(NamespaceName.parse(namespace)), lists, pattern, properties
     except ValueError as error:  # of a name
         raise InvalidPatterns(f"{place}: {error}") from None
 
@@ -116,11 +116,3 @@ def refusal_reason(pattern: str | None, max_length: int | None) -> str | None:
         return compile_pattern(pattern, max_length=max_length).reason
     except InvalidPattern as error:
         return str(error)
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

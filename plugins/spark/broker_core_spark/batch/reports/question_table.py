@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
@@ -19,6 +19,7 @@ from broker_core_spark.batch.generation_differences import UNKNOWN
 
 if TYPE_CHECKING:
     from broker_core_spark.batch.build_result import BuildResult
+    from broker_core_spark.format.canonical_question import CanonicalQuestion
 
 __all__ = ["content_policy", "questions_data", "questions_section", "read_part"]
 
@@ -34,6 +35,8 @@ _COLUMNS: Final = {
     "hash": "Hash",
     "state": "State",
 }
+#: The columns of the data, in the order of the script.
+_DATA: Final = ("namespace", "mode", "pattern", "properties", "count", "before", "hash", "state", "reason")
 _FILTERS: Final = (
     "all",
     "added",
@@ -86,93 +89,40 @@ def questions_section(result: BuildResult, shown: Shown) -> str:
 
 def questions_data(result: BuildResult, shown: Shown) -> dict[str, Any]:
     """The columns of all questions: precomputed, removed, refused and left out ones."""
-    rows = _Rows(shown)
+    rows = list(_rows(result))
+    columns: dict[str, list[Any]] = {name: [row[at] for row in rows] for at, name in enumerate(_DATA)}
+    texts: dict[str, list[Any]] = {"modes": list(Mode.__members__), "states": list(_STATES)}
+    columns["mode"] = [texts["modes"].index(mode) for mode in columns["mode"]]
+    columns["pattern"] = [None if pattern is None else shown(pattern) for pattern in columns["pattern"]]
+    # Texts that repeat are numbers.
+    for name, every in (("namespace", "namespaces"), ("properties", "propertySets"), ("reason", "reasons")):
+        numbers = {text: number for number, text in enumerate(dict.fromkeys(columns[name]))}
+        columns[name] = [-1 if text is None else numbers[text] for text in columns[name]]
+        texts[every] = ["" if text is None else shown(text) for text in numbers]
+    return columns | texts
+
+
+def _rows(result: BuildResult) -> Iterator[tuple[Any, ...]]:
+    """The row of each question, as in :data:`_DATA`."""
     totals, differences = result.totals, result.differences
-    counts, hashes = totals.counts.tolist(), [total.topics_hash for total in totals]
     before = [UNKNOWN] * len(totals) if differences is None else differences.counts_before.tolist()
     added = [False] * len(totals) if differences is None else differences.added.tolist()
-    for at, question in enumerate(totals.questions):
-        selector = question.selector
-        rows.add(
-            question.namespace,
-            question.mode.name,
-            selector.pattern,
-            selector.properties,
-            _ADDED if added[at] else _PRECOMPUTED,
-            count=counts[at],
-            before=None if before[at] == UNKNOWN else before[at],
-            topics_hash=hashes[at],
-        )
-    for state, questions in (
-        (_REMOVED, () if differences is None else differences.removed),
-        (_LEFT_OUT, result.left_out),
-    ):
-        for question in questions:
-            selector = question.selector
-            rows.add(question.namespace, question.mode.name, selector.pattern, selector.properties, state)
+    for total, had, new in zip(totals, before, added, strict=True):
+        known = (total.count, None if had == UNKNOWN else had, total.topics_hash)
+        yield *_asked(total.question), *known, _ADDED if new else _PRECOMPUTED, None
+    for question in () if differences is None else differences.removed:
+        yield *_asked(question), None, None, "", _REMOVED, None
+    for question in result.left_out:
+        yield *_asked(question), None, None, "", _LEFT_OUT, None
     for one in result.refused:
-        rows.add(one.namespace, one.mode, one.pattern, one.properties, _REFUSED, reason=one.reason)
-    return rows.data()
+        asked = (one.namespace, one.mode, one.pattern, _properties(one.properties))
+        yield *asked, None, None, "", _REFUSED, one.reason
 
 
-class _Rows:
-    """Collects rows as columns. Texts that repeat become numbers."""
+def _asked(question: CanonicalQuestion) -> tuple[Any, ...]:
+    selector = question.selector
+    return question.namespace, question.mode.name, selector.pattern, _properties(selector.properties)
 
-    def __init__(self, shown: Shown) -> None:
-        self._shown = shown
-        self._namespaces: dict[str, int] = {}
-        self._sets: dict[tuple[tuple[str, str], ...], int] = {}
-        self._reasons: dict[str, int] = {}
-        self._columns: dict[str, list[Any]] = {
-            name: []
-            for name in (
-                "namespace",
-                "mode",
-                "pattern",
-                "properties",
-                "count",
-                "before",
-                "hash",
-                "state",
-                "reason",
-            )
-        }
 
-    def add(
-        self,
-        namespace: str,
-        mode: str,
-        pattern: str | None,
-        properties: tuple[tuple[str, str], ...],
-        state: int,
-        *,
-        count: int | None = None,
-        before: int | None = None,
-        topics_hash: str = "",
-        reason: str | None = None,
-    ) -> None:
-        row = (
-            self._namespaces.setdefault(namespace, len(self._namespaces)),
-            list(Mode.__members__).index(mode),
-            None if pattern is None else self._shown(pattern),
-            self._sets.setdefault(properties, len(self._sets)),
-            count,
-            before,
-            topics_hash,
-            state,
-            -1 if reason is None else self._reasons.setdefault(reason, len(self._reasons)),
-        )
-        for column, value in zip(self._columns.values(), row, strict=True):
-            column.append(value)
-
-    def data(self) -> dict[str, Any]:
-        return {
-            **self._columns,
-            "namespaces": [self._shown(name) for name in self._namespaces],
-            "modes": list(Mode.__members__),
-            "propertySets": [
-                self._shown(", ".join(f"{key}={value}" for key, value in pairs)) for pairs in self._sets
-            ],
-            "states": _STATES,
-            "reasons": [self._shown(reason) for reason in self._reasons],
-        }
+def _properties(pairs: tuple[tuple[str, str], ...]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in pairs)
