@@ -30,7 +30,7 @@ FACES_WITHIN = frozenset(
     }
 )
 #: The packages whose parts have faces.
-HELD = ("broker_core", "broker_core_postgres")
+HELD = ("broker_core", "broker_core_postgres", "broker_core_spark")
 #: A module used by its name: ``commands.ping()``.
 COMMANDS = "broker_core.wire.pulsar.commands"
 #: Modules right below the core, or below a plugin, that are in no package.

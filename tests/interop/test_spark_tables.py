@@ -206,7 +206,7 @@ def test_an_iceberg_table_that_does_not_tell_its_changes_is_compared(
 
 @FORMATS
 def test_a_look_leads_from_the_generation_to_the_table(table: TopicTable, tmp_path: Path) -> None:
-    from broker_core_spark.batch.follow_table import follow_table
+    from broker_core_spark.batch.followed_table import follow_table
 
     def listed() -> dict[tuple[str, str, str], dict[str, str]]:
         rows = table.spark.table(table.name).collect()

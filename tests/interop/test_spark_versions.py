@@ -17,7 +17,7 @@ from broker_core.testing import serve
 from broker_core_spark.format.manifest import Manifest
 from broker_core_spark.plugin import SparkPlugin
 from broker_core_spark.store import open_store
-from broker_core_spark.store.read_manifest import read_manifest
+from broker_core_spark.store.stored_manifest import read_manifest
 from tests.support.spark_catalogues import expected_generation, fill, questions_about, write_patterns
 from tests.support.spark_versions import PySparkUnavailable, environment_with, pyspark_release
 

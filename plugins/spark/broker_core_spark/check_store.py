@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from broker_core import Check
 from broker_core.errors import BrokerCoreError
 from broker_core.quantities import counted
-from broker_core_spark.serving.pass_to_next_lister import UNDECLARED_STATIC
+from broker_core_spark.serving import UNDECLARED_STATIC
 from broker_core_spark.settings import SparkSettings
 
 __all__ = ["check_store"]
@@ -16,9 +16,7 @@ __all__ = ["check_store"]
 
 def check_store(settings: SparkSettings) -> Iterator[Check]:
     """Findings about the store, the manifest and the folder. The generation itself is not read: it may be large."""
-    from broker_core_spark.store import open_store
-    from broker_core_spark.store.published_pointers import current_pointer
-    from broker_core_spark.store.read_manifest import read_manifest
+    from broker_core_spark.store import current_pointer, open_store, read_manifest
 
     try:
         store = open_store(settings.store, settings.store_options)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from broker_core import Check, ListingRequest, TopicListingResult
-    from broker_core_spark.serving.topic_lister import PrecomputedTopicLister
+    from broker_core_spark.serving import PrecomputedTopicLister
 
 __all__ = ["SparkPlugin"]
 
@@ -25,7 +25,7 @@ _PATIENCE: Final = 30.0
 
 def _import_serving() -> None:
     """Import the modules that serving needs, and the command line does not."""
-    import broker_core_spark.serving.topic_lister  # noqa: F401
+    import broker_core_spark.serving  # noqa: F401
 
 
 class SparkPlugin:
@@ -57,15 +57,14 @@ class SparkPlugin:
     @hookimpl
     def broker_core_problems(self, settings: SparkSettings) -> Collection[str]:
         from broker_core.errors import BrokerCoreError
-        from broker_core_spark.store import open_store
-        from broker_core_spark.store.published_pointers import current_pointer
+        from broker_core_spark.store import current_pointer, open_store
 
         try:
             store = open_store(settings.store, settings.store_options)
             published = current_pointer(store)
             if published is not None:
                 # Arrow is imported only for a generation to open.
-                from broker_core_spark.serving.generation_refresher import open_generation
+                from broker_core_spark.serving import open_generation
 
                 open_generation(settings, store, published.generation)
         except (BrokerCoreError, OSError) as error:
@@ -84,7 +83,7 @@ class SparkPlugin:
 
         # Imports take a tenth of a second, which the event loop must not wait.
         await asyncio.to_thread(_import_serving)
-        from broker_core_spark.serving.topic_lister import PrecomputedTopicLister
+        from broker_core_spark.serving import PrecomputedTopicLister
 
         self._lister = PrecomputedTopicLister(broker, settings)
         await self._lister.refresher.start(_PATIENCE)

@@ -35,12 +35,13 @@ from broker_core_spark.batch.segments.staged_selectors import StagedSelectors
 from broker_core_spark.batch.segments.task_assignment import TaskAssignment, assign_tasks, blocks_within
 from broker_core_spark.batch.sources.open_catalogue import open_catalogue
 from broker_core_spark.batch.sources.stage_rows import stage_rows
-from broker_core_spark.batch.spark.run_on_partitions import numbered_partitions, run_on_partitions
+from broker_core_spark.batch.spark.run_on_partitions import run_on_partitions
 from broker_core_spark.batch.spark.spark_session import spark_session
-from broker_core_spark.batch.staging.numbered_work import numbered_work
+from broker_core_spark.batch.staging.numbered_work import run_numbered
 from broker_core_spark.batch.staging.order_keys import order_key
 from broker_core_spark.batch.staging.sorted_runs import KeyedNames, SortedRun, joined_names, read_blocks
 from broker_core_spark.batch.staging.staging_area import StagingArea
+from broker_core_spark.store import Store
 from tests.benchmarks.spark.catalogue import NAMESPACES, namespace, write_catalogue
 from tests.benchmarks.spark.resident import PeakOfTree, tree_cpu
 
@@ -63,29 +64,20 @@ def _said(keys: pa.LargeBinaryArray) -> bytes:
     return json.dumps([len(keys), bool(ordered)]).encode()
 
 
-@dataclass(frozen=True, slots=True)
-class ReadRuns:
-    """Numbered tasks that read their ranges of the runs, and sort them."""
-
-    staging: StagingArea
-    assignments: str
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
-        store = self.staging.open()
-        for _, data in numbered_work(store, self.assignments, batches):
-            assignment = TaskAssignment.parse(data)
-            low, high = assignment.segments[0].low, assignment.segments[-1].high
-            parts: list[KeyedNames] = []
-            for path, blocks in assignment.blocks.items():
-                wanted = blocks_within(blocks, low, high)
-                if wanted:
-                    keys = read_blocks(store, path, wanted, 0).keys
-                    inside = pc.greater_equal(keys, low)
-                    parts.append(
-                        KeyedNames(keys.filter(pc.and_(inside, pc.less(keys, high)) if high else inside), ())
-                    )
-            keys = joined_names(parts, 0).keys
-            yield _said(keys.take(pa.array(EncodedNames.sorted_rows(keys))))
+def read_runs(_staging: StagingArea, store: Store, _number: int, assignment: TaskAssignment) -> bytes:
+    """The work of a numbered task that reads its ranges of the runs, and sorts them."""
+    low, high = assignment.segments[0].low, assignment.segments[-1].high
+    parts: list[KeyedNames] = []
+    for path, blocks in assignment.blocks.items():
+        wanted = blocks_within(blocks, low, high)
+        if wanted:
+            keys = read_blocks(store, path, wanted, 0).keys
+            inside = pc.greater_equal(keys, low)
+            parts.append(
+                KeyedNames(keys.filter(pc.and_(inside, pc.less(keys, high)) if high else inside), ())
+            )
+    keys = joined_names(parts, 0).keys
+    return _said(keys.take(pa.array(EncodedNames.sorted_rows(keys))))
 
 
 @dataclass(slots=True)
@@ -131,12 +123,8 @@ def by_runs(spark: SparkSession, source: str, folder: Path, tasks: int) -> list[
     staging = StagingArea(str(folder / "store"), "temporary/bench", (), _TARGET, namespaces=frozenset(_NAMES))
     with open_catalogue(source, spark=spark).snapshot() as snapshot:
         runs = snapshot.read(staging, _NAMES)
-    store = staging.open()
     assignments = assign_tasks(runs, StagedSelectors("", {}), {}, tasks=tasks)
-    for number, assignment in enumerate(assignments):
-        store.put_new(f"temporary/bench-{number}.json", assignment.to_bytes())
-    work = ReadRuns(staging, "temporary/bench-")
-    return run_on_partitions(numbered_partitions(spark, len(assignments)), work, SparkJob("read runs"))
+    return run_numbered(spark, staging, assignments, read_runs, SparkJob("read runs"))
 
 
 def by_shuffle(spark: SparkSession, source: str, folder: Path, tasks: int) -> list[bytes]:

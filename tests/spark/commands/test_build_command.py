@@ -19,9 +19,9 @@ from broker_core_spark.batch.reports import build_metrics, html_report
 from broker_core_spark.commands import build_command
 from broker_core_spark.errors import StoreFailed
 from broker_core_spark.store import open_store
-from broker_core_spark.store.addressed_file import addressed_file
+from broker_core_spark.store.file_at_address import addressed_file
 from broker_core_spark.store.published_pointers import current_pointer
-from broker_core_spark.store.read_manifest import read_manifest
+from broker_core_spark.store.stored_manifest import read_manifest
 from tests.support.ports import free_port
 from tests.support.spark_catalogues import fill, write_patterns
 

@@ -16,7 +16,7 @@ from broker_core.testing import serve
 from broker_core_spark.batch.questions.load_questions import questions_of_rows
 from broker_core_spark.commands.patterns_command import worth_precomputing
 from broker_core_spark.format.canonical_question import CanonicalQuestion
-from broker_core_spark.store.addressed_file import addressed_file
+from broker_core_spark.store.file_at_address import addressed_file
 from tests.cli.conftest import Cli
 
 ASKED = "2026-03-01T10:15:00+00:00"

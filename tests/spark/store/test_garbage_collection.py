@@ -26,8 +26,8 @@ from broker_core_spark.store.garbage_collection import collect_garbage
 from broker_core_spark.store.learned_file import learned_paths, write_learned
 from broker_core_spark.store.published_pointers import current_pointer, readable_pointers
 from broker_core_spark.store.publishing import BuildRun, begin_build, use_generation
-from broker_core_spark.store.read_manifest import read_manifest
 from broker_core_spark.store.store import PROBE
+from broker_core_spark.store.stored_manifest import read_manifest
 from tests.support.generation_builder import build_generation
 from tests.support.generations import memory
 

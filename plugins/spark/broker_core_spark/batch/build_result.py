@@ -17,8 +17,7 @@ from broker_core_spark.batch.matches.matches_export import matches_frame, most_t
 from broker_core_spark.batch.matches.matches_task import MatchesOf
 from broker_core_spark.batch.questions.load_questions import LoadedQuestions, RefusedPattern
 from broker_core_spark.batch.segments.question_totals import QuestionTotals
-from broker_core_spark.format.canonical_question import CanonicalQuestion
-from broker_core_spark.format.manifest import Manifest
+from broker_core_spark.format import CanonicalQuestion, Manifest
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
-from broker_core_spark.store.build_and_gc_marks import user_name
+from broker_core_spark.store import user_name
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from broker_core_spark.batch.publish_gates import PublishedBefore
 from broker_core_spark.batch.segments.question_totals import QuestionTotals
-from broker_core_spark.format.canonical_question import KEY_BYTES, CanonicalQuestion, line_key
+from broker_core_spark.format import KEY_BYTES, CanonicalQuestion, line_key
 
 __all__ = ["UNKNOWN", "GenerationDifferences", "differences_to", "totals_file"]
 

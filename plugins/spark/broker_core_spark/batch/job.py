@@ -57,13 +57,18 @@ from broker_core_spark.batch.staging.staging_area import StagingArea
 from broker_core_spark.batch.write_manifest import write_manifest
 from broker_core_spark.batch.written_table import check_table, part_of_history, write_table
 from broker_core_spark.errors import DamagedFile, InvalidGeneration, NoSuchGeneration
-from broker_core_spark.format.segment_boundaries import SEGMENT_BYTES
+from broker_core_spark.format import SEGMENT_BYTES
 from broker_core_spark.settings import KEEP_LEARNED
-from broker_core_spark.store import Store, open_store
-from broker_core_spark.store.addressed_file import addressed_file
-from broker_core_spark.store.build_records import read_build_totals, write_build_record
-from broker_core_spark.store.published_pointers import readable_pointers
-from broker_core_spark.store.publishing import BuildRun, begin_build
+from broker_core_spark.store import (
+    BuildRun,
+    Store,
+    addressed_file,
+    begin_build,
+    open_store,
+    read_build_totals,
+    readable_pointers,
+    write_build_record,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -17,17 +17,14 @@ from broker_core.quantities import counted
 from broker_core_spark.batch.build_errors import BatchError
 from broker_core_spark.batch.questions.load_questions import LoadedQuestions
 from broker_core_spark.errors import DamagedFile, InvalidGeneration, NoSuchGeneration
-from broker_core_spark.format.canonical_question import CanonicalQuestion
-from broker_core_spark.format.manifest import SegmentEntry
+from broker_core_spark.format import CanonicalQuestion, SegmentEntry
 from broker_core_spark.settings import (
     MAX_COVERAGE_LOSS,
     MAX_QUESTION_LOSS,
     MAX_TOPIC_LOSS,
     MIN_QUESTIONS,
 )
-from broker_core_spark.store import Store
-from broker_core_spark.store.published_pointers import PublishedPointer, read_pointers
-from broker_core_spark.store.read_manifest import read_manifest
+from broker_core_spark.store import PublishedPointer, Store, read_manifest, read_pointers
 
 __all__ = [
     "HadBefore",

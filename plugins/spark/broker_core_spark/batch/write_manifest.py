@@ -6,12 +6,17 @@ import hashlib
 from collections.abc import Iterable, Mapping
 
 from broker_core_spark.errors import InvalidGeneration
-from broker_core_spark.format.canonical_question import CanonicalQuestion
-from broker_core_spark.format.manifest import FileEntry, Manifest, SegmentEntry, manifest_name
-from broker_core_spark.format.questions_file import question_lines
-from broker_core_spark.format.segment_boundaries import LARGEST_FACTOR, SEGMENT_BYTES
-from broker_core_spark.store import Store
-from broker_core_spark.store.verified_files import put_verified
+from broker_core_spark.format import (
+    LARGEST_FACTOR,
+    SEGMENT_BYTES,
+    CanonicalQuestion,
+    FileEntry,
+    Manifest,
+    SegmentEntry,
+    manifest_name,
+    question_lines,
+)
+from broker_core_spark.store import Store, put_verified
 
 __all__ = ["write_manifest"]
 

@@ -49,10 +49,8 @@ from broker_core_spark.commands.store_option import StoreOptions, chosen_options
 from broker_core_spark.settings import SparkSettings
 
 if TYPE_CHECKING:
-    from broker_core_spark.batch.build_result import BuildResult
-    from broker_core_spark.batch.progress.progress import Progress
-    from broker_core_spark.batch.publish_gates import PublishGates
-    from broker_core_spark.store.publishing import BuildRun
+    from broker_core_spark.batch import BuildResult, Progress, PublishGates
+    from broker_core_spark.store import BuildRun
 
 __all__ = ["EXAMPLES", "EXIT_REFUSED", "build"]
 
@@ -128,12 +126,9 @@ def build(
 
     # The imports take a second or two: a signal may come in them.
     with ended_by_signals("spark build", published, cleanup=clean_up):
-        from broker_core_spark.batch import job
-        from broker_core_spark.batch.publish_gates import PublishRefused
-        from broker_core_spark.batch.questions.load_questions import check_rows
-        from broker_core_spark.batch.spark.spark_session import spark_session
-        from broker_core_spark.store import open_store
-        from broker_core_spark.store.publishing import BuildRun
+        from broker_core_spark.batch import PublishRefused, check_rows, spark_session
+        from broker_core_spark.batch import build as build_generation
+        from broker_core_spark.store import BuildRun, open_store
 
         options = chosen_options(out, store_options)
         results: list[BuildResult] = []
@@ -171,7 +166,7 @@ def build(
                 runs.append(run)
                 spark = stack.enter_context(spark_session(master=master, conf=spark_settings))
                 shown = stack.enter_context(_progress(progress))
-                result = job.build(
+                result = build_generation(
                     spark,
                     catalogue=sources,
                     patterns=patterns,
@@ -259,14 +254,14 @@ def _check_places(
     options: dict[str, str],
 ) -> None:
     """Raise unless each place answers, before Spark starts and long before the build ends."""
-    from broker_core_spark.batch.questions.load_questions import check_patterns
-    from broker_core_spark.batch.source_address import is_of_spark
-    from broker_core_spark.batch.source_redaction import redacted_source
-    from broker_core_spark.batch.sources.open_catalogue import check_catalogue
-    from broker_core_spark.batch.written_table import check_folder
-    from broker_core_spark.store import open_store
-    from broker_core_spark.store.addressed_file import addressed_file
-    from broker_core_spark.store.reached_store import check_reached, within
+    from broker_core_spark.batch import (
+        check_catalogue,
+        check_folder,
+        check_patterns,
+        is_of_spark,
+        redacted_source,
+    )
+    from broker_core_spark.store import addressed_file, check_reached, open_store, within
 
     sources, namespace, where, changes = catalogue
     for topics in sources:
@@ -288,7 +283,7 @@ def _check_places(
 
 def _progress(shown: ShownProgress) -> AbstractContextManager[Progress | None]:
     """The progress that is shown, until the end of the context."""
-    from broker_core_spark.batch.progress.shown_progress import ProgressLines, TerminalProgress
+    from broker_core_spark.batch import ProgressLines, TerminalProgress
 
     if shown is ShownProgress.LINES:
         return nullcontext(ProgressLines(_say))
@@ -303,10 +298,8 @@ def _measured(address: str | None, results: list[BuildResult], options: dict[str
 
     A build that failed after it published has both: it did not succeed, and this is its generation.
     """
-    from broker_core_spark.batch.build_result import OutputFailed
-    from broker_core_spark.batch.reports.build_metrics import write_metrics
-    from broker_core_spark.batch.source_redaction import redacted_source
-    from broker_core_spark.store.reached_store import within
+    from broker_core_spark.batch import OutputFailed, redacted_source, write_metrics
+    from broker_core_spark.store import within
 
     try:
         yield
@@ -330,7 +323,7 @@ def _measured(address: str | None, results: list[BuildResult], options: dict[str
 
 
 def _metrics_file(address: str | None) -> str | None:
-    from broker_core_spark.batch.reports.build_metrics import is_push_gateway
+    from broker_core_spark.batch import is_push_gateway
 
     return None if address is None or is_push_gateway(address) else address
 
@@ -347,7 +340,7 @@ def _settings() -> SparkSettings:
 
 def _gates(settings: SparkSettings, **options: float | None) -> PublishGates:
     """The gates of the settings, and of the options that are given."""
-    from broker_core_spark.batch.publish_gates import PublishGates
+    from broker_core_spark.batch import PublishGates
 
     of_settings = PublishGates(
         settings.min_questions,

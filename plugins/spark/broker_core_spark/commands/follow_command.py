@@ -66,11 +66,8 @@ def follow(
     except (ValueError, OverflowError) as error:
         raise typer.BadParameter(str(error), param_hint="--every") from None
     with ended_by_signals("spark follow"):
-        from broker_core_spark.batch.follow_table import follow_table
-        from broker_core_spark.batch.sources.open_catalogue import check_catalogue
-        from broker_core_spark.batch.spark.spark_session import spark_session
-        from broker_core_spark.store import open_store
-        from broker_core_spark.store.reached_store import check_reached
+        from broker_core_spark.batch import check_catalogue, follow_table, spark_session
+        from broker_core_spark.store import check_reached, open_store
 
         check_catalogue(catalogue, namespace=namespace, where=where, changes=changes)
         options = chosen_options(out, store_options)

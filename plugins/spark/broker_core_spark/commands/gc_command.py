@@ -40,7 +40,7 @@ def gc(
 
     Nothing is removed while a build is under way. A build is dead if it gave no sign of life for ten minutes.
     """
-    from broker_core_spark.store.garbage_collection import collect_garbage
+    from broker_core_spark.store import collect_garbage
 
     try:
         longest = timedelta(seconds=parse_duration(grace))

@@ -57,7 +57,7 @@ def export(
     What a question costs is the time that its answers took, all together. Patterns that RE2 refuses
     are left out, and those that are longer than patterns.max_length.
     """
-    from broker_core_spark.format.canonical_question import canonical_json
+    from broker_core_spark.format import canonical_json
 
     longest, url = broker_settings().max_pattern_length, broker.url
     questions, refused = worth_precomputing(
@@ -67,7 +67,7 @@ def export(
     if output is None:
         print_lines(lines)
     else:
-        from broker_core_spark.store.addressed_file import addressed_file
+        from broker_core_spark.store import addressed_file
 
         file = addressed_file(output, chosen_options(output, store_options))
         file.write("".join(line + "\n" for line in lines).encode())
@@ -90,15 +90,15 @@ def worth_precomputing(
     Each has how often it was asked at least, and when it was asked last. Each is checked as a batch checks it. Raises
     :exc:`BrokerCoreError` for an invalid line.
     """
-    from broker_core_spark.batch.build_errors import InvalidPatterns
-    from broker_core_spark.batch.questions.parse_question_row import (
+    from broker_core_spark.batch import (
         ROW_KEYS,
+        InvalidPatterns,
         parse_json_line,
         parse_last_asked,
         parse_question_row,
         refusal_reason,
     )
-    from broker_core_spark.format.canonical_question import canonical_json
+    from broker_core_spark.format import canonical_json
 
     found: list[tuple[float, dict[str, Any]]] = []
     refused = 0
@@ -135,7 +135,7 @@ def worth_precomputing(
 
 def _number(place: str, record: dict[str, Any], key: str) -> float:
     """A count or a measurement: finite and not negative."""
-    from broker_core_spark.batch.build_errors import InvalidPatterns
+    from broker_core_spark.batch import InvalidPatterns
 
     value: Any = record.get(key)
     if type(value) not in (int, float) or not 0 <= value < _ENDLESS:  # NaN fails the comparison too

@@ -48,7 +48,7 @@ def status(
 
     Without a running broker it shows what the store knows.
     """
-    from broker_core_spark.store.build_and_gc_marks import activities
+    from broker_core_spark.store import activities
 
     chosen = chosen_store(store, store_options)
     report: dict[str, Any] = {"published": _published(chosen), "under_way": activities(chosen)}
@@ -74,9 +74,7 @@ def status(
 def _published(chosen: Store) -> dict[str, Any]:
     """The state of the published generation in the store."""
     from broker_core_spark.errors import InvalidGeneration, NoSuchGeneration
-    from broker_core_spark.store.build_records import read_build_record
-    from broker_core_spark.store.published_pointers import PublishedPointer, read_pointers
-    from broker_core_spark.store.read_manifest import read_manifest
+    from broker_core_spark.store import PublishedPointer, read_build_record, read_manifest, read_pointers
 
     found: dict[str, Any] = {"store": chosen.uri, "generation": None}
     every = list(read_pointers(chosen))

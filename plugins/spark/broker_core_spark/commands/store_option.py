@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
 from broker_core.errors import BrokerCoreError
 from broker_core.plugin_cli import plugin_settings
-from broker_core_spark.store import Store, open_store
-from broker_core_spark.store.reached_store import check_reached
+
+if TYPE_CHECKING:
+    from broker_core_spark.store import Store
 
 __all__ = ["StoreOption", "StoreOptions", "chosen_options", "chosen_store", "parse_pairs"]
 
@@ -40,6 +41,8 @@ def chosen_store(uri: str | None, given: list[str] | None = None) -> Store:
     Raises :exc:`BrokerCoreError` if neither names one, and :exc:`~broker_core_spark.errors.StoreFailed` if it does not
     answer.
     """
+    from broker_core_spark.store import check_reached, open_store
+
     if uri is None:
         try:
             uri = plugin_settings("spark").store

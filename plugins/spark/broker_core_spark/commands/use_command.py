@@ -29,12 +29,12 @@ def use(
 
     Brokers see it when they look next (plugins.spark.refresh), and check it wholly before they serve it.
     """
-    from broker_core_spark.store.published_pointers import (
+    from broker_core_spark.store import (
         PublishedPointer,
         previous_generation,
         read_pointers,
+        use_generation,
     )
-    from broker_core_spark.store.publishing import use_generation
 
     chosen = chosen_store(store, store_options)
     before = next(read_pointers(chosen), None)

@@ -1,1 +1,113 @@
 """The format of a generation's files: bytes alone, no store. The reference specifies it."""
+
+from __future__ import annotations
+
+from broker_core_spark.format.canonical_question import (
+    ANY_LENGTH,
+    DOMAIN_ORDER,
+    KEY_BYTES,
+    CanonicalQuestion,
+    NameSelector,
+    canonical_json,
+    line_key,
+    required_selectors,
+)
+from broker_core_spark.format.framed_file import FramedFile
+from broker_core_spark.format.manifest import MANIFEST_LIMIT, FileEntry, Manifest, SegmentEntry, manifest_name
+from broker_core_spark.format.names_writer import NamesWriter
+from broker_core_spark.format.picked_words import Matches, joined_rows, rows_of_bits
+from broker_core_spark.format.postings_collector import PostingsCollector
+from broker_core_spark.format.postings_file import PostingsWriter, StoredPostings, read_postings
+from broker_core_spark.format.postings_merge import merge_postings
+from broker_core_spark.format.questions_file import question_lines, read_questions
+from broker_core_spark.format.segment_boundaries import (
+    LARGEST_FACTOR,
+    SEGMENT_BYTES,
+    begins_segment,
+    cut_levels,
+    piece_starts,
+)
+from broker_core_spark.format.segment_checks import (
+    NamePlace,
+    OpenSegment,
+    SegmentChecks,
+    check_first_names,
+    last_place,
+)
+from broker_core_spark.format.segment_layout import (
+    ENTRY,
+    HEADER,
+    KIND_BITS,
+    KIND_RANGE,
+    KIND_ROWS,
+    NAMES,
+    bit_words,
+)
+from broker_core_spark.format.segment_patch import (
+    PATCHES,
+    RunPatch,
+    SegmentPatch,
+    entry_keys,
+    patch_limit,
+    patch_name,
+    patched_segment,
+)
+from broker_core_spark.format.segment_reader import Segment, SegmentRun
+from broker_core_spark.format.selector_keys import NOTHING_ASKED, SelectorKeys, split_keys
+
+__all__ = [
+    "ANY_LENGTH",
+    "DOMAIN_ORDER",
+    "ENTRY",
+    "HEADER",
+    "KEY_BYTES",
+    "KIND_BITS",
+    "KIND_RANGE",
+    "KIND_ROWS",
+    "LARGEST_FACTOR",
+    "MANIFEST_LIMIT",
+    "NAMES",
+    "NOTHING_ASKED",
+    "PATCHES",
+    "SEGMENT_BYTES",
+    "CanonicalQuestion",
+    "FileEntry",
+    "FramedFile",
+    "Manifest",
+    "Matches",
+    "NamePlace",
+    "NameSelector",
+    "NamesWriter",
+    "OpenSegment",
+    "PostingsCollector",
+    "PostingsWriter",
+    "RunPatch",
+    "Segment",
+    "SegmentChecks",
+    "SegmentEntry",
+    "SegmentPatch",
+    "SegmentRun",
+    "SelectorKeys",
+    "StoredPostings",
+    "begins_segment",
+    "bit_words",
+    "canonical_json",
+    "check_first_names",
+    "cut_levels",
+    "entry_keys",
+    "joined_rows",
+    "last_place",
+    "line_key",
+    "manifest_name",
+    "merge_postings",
+    "patch_limit",
+    "patch_name",
+    "patched_segment",
+    "piece_starts",
+    "question_lines",
+    "read_postings",
+    "read_questions",
+    "required_selectors",
+    "rows_of_bits",
+    "split_keys",
+]

@@ -14,7 +14,7 @@ from typing import Final
 import structlog
 
 from broker_core.patterns import TopicsPattern
-from broker_core_spark.format.canonical_question import CanonicalQuestion
+from broker_core_spark.format import CanonicalQuestion
 from broker_core_spark.serving.opened.generation import PrecomputedAnswer
 from broker_core_spark.serving.pass_to_next_lister import PassToNextLister
 

@@ -24,9 +24,7 @@ from broker_core_spark.serving.opened.generation import Generation
 from broker_core_spark.serving.pass_to_next_lister import UNDECLARED_STATIC
 from broker_core_spark.serving.served_generation import ServedGeneration
 from broker_core_spark.settings import SparkSettings
-from broker_core_spark.store import Store, open_store
-from broker_core_spark.store.published_pointers import PublishedPointer, current_pointer
-from broker_core_spark.store.table_changes_file import newest_changes
+from broker_core_spark.store import PublishedPointer, Store, current_pointer, newest_changes, open_store
 
 __all__ = ["GenerationRefresher", "RefusedGeneration", "open_generation"]
 

@@ -14,7 +14,7 @@ from broker_core import ListingRequest, Selection
 from broker_core.change_log import CatalogVersion, ChangeLog
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import TopicsPattern
-from broker_core_spark.format.canonical_question import CanonicalQuestion
+from broker_core_spark.format import CanonicalQuestion
 from broker_core_spark.serving.answer_cache import AnswerCache
 from broker_core_spark.serving.answer_verification import AnswerVerifier
 from broker_core_spark.serving.changes.change_log_finder import ChangeLogFinder

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from broker_core_spark.errors import DamagedFile, StoreFailed
-from broker_core_spark.format.canonical_question import canonical_json
+from broker_core_spark.format import canonical_json
 from broker_core_spark.store.store import Store
 
 __all__ = [

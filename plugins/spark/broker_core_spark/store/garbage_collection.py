@@ -13,8 +13,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from broker_core_spark.errors import DamagedFile, InvalidGeneration, NoSuchGeneration, StoreFailed
-from broker_core_spark.format.manifest import manifest_name
-from broker_core_spark.format.segment_patch import PATCHES
+from broker_core_spark.format import PATCHES, manifest_name
 from broker_core_spark.store.build_and_gc_marks import (
     BUILD_GRACE,
     GC_GRACE,
@@ -28,9 +27,9 @@ from broker_core_spark.store.build_and_gc_marks import (
 from broker_core_spark.store.build_records import BUILDS, build_record_paths
 from broker_core_spark.store.learned_file import LEARNED, learned_paths
 from broker_core_spark.store.published_pointers import GENERATION_ID, read_pointers
-from broker_core_spark.store.read_manifest import files_of
 from broker_core_spark.store.store import PROBE, Store
 from broker_core_spark.store.stored_file import StoredFile
+from broker_core_spark.store.stored_manifest import files_of
 from broker_core_spark.store.table_changes_file import CHANGES
 
 __all__ = ["KEEP", "CollectedGarbage", "collect_garbage"]

@@ -15,8 +15,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from broker_core_spark.errors import InvalidGeneration, StoreFailed
-from broker_core_spark.format.canonical_question import canonical_json
-from broker_core_spark.format.manifest import Manifest
+from broker_core_spark.format import Manifest, canonical_json
 from broker_core_spark.store.build_and_gc_marks import (
     SILENCE,
     boot_seconds,
@@ -32,8 +31,8 @@ from broker_core_spark.store.published_pointers import (
     highest_number,
     pointer_path,
 )
-from broker_core_spark.store.read_manifest import read_manifest
 from broker_core_spark.store.store import Store
+from broker_core_spark.store.stored_manifest import read_manifest
 from broker_core_spark.store.verified_files import file_faults
 
 __all__ = ["BuildInProgress", "BuildRun", "begin_build", "use_generation"]

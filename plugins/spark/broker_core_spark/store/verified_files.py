@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Final, cast
 import pyarrow as pa
 
 from broker_core_spark.errors import DamagedFile, InvalidGeneration
-from broker_core_spark.format.manifest import FileEntry
+from broker_core_spark.format import FileEntry
 from broker_core_spark.store.private_file import PrivateFile
 from broker_core_spark.store.store import Store
 

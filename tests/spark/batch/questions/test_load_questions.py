@@ -20,7 +20,7 @@ from broker_core_spark.batch.questions.load_questions import (
 )
 from broker_core_spark.errors import StoreFailed
 from broker_core_spark.format.canonical_question import CanonicalQuestion
-from broker_core_spark.store.addressed_file import addressed_file
+from broker_core_spark.store.file_at_address import addressed_file
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

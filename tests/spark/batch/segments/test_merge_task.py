@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from broker_core.names import Mode
 from broker_core_spark.batch.segments.merge_task import PartsOfSegment, selectors_of
-from broker_core_spark.batch.segments.segment_result import SegmentResult
+from broker_core_spark.batch.segments.segment_puts import SegmentResult
 from broker_core_spark.batch.segments.staged_selectors import stage_selectors
 from broker_core_spark.format.canonical_question import CanonicalQuestion, required_selectors
 from tests.support.generation_builder import build_generation

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from broker_core_spark.batch.segments import segment_puts
-from broker_core_spark.batch.segments.segment_puts import SegmentPuts
-from broker_core_spark.batch.segments.segment_result import SegmentResult
+from broker_core_spark.batch.segments.segment_puts import SegmentPuts, SegmentResult
 from broker_core_spark.format.framed_file import FramedFile
 from broker_core_spark.format.manifest import FileEntry, SegmentEntry
 from broker_core_spark.store import open_store

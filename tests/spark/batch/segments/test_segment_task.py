@@ -16,12 +16,12 @@ from broker_core_spark.batch.build_errors import InvalidCatalogue
 from broker_core_spark.batch.segments.make_segments import joined_parts
 from broker_core_spark.batch.segments.merge_task import merge_parts
 from broker_core_spark.batch.segments.question_totals import question_totals
-from broker_core_spark.batch.segments.segment_result import SegmentResult
+from broker_core_spark.batch.segments.segment_puts import SegmentResult
 from broker_core_spark.batch.segments.segment_task import TaskResult, make_of_assignment, staged_names
 from broker_core_spark.batch.segments.staged_selectors import StagedSelectors, stage_selectors
 from broker_core_spark.batch.segments.tallies import TallyBlock, read_tallies
 from broker_core_spark.batch.segments.task_assignment import TaskAssignment, assign_tasks
-from broker_core_spark.batch.staging.sorted_runs import SortedRun
+from broker_core_spark.batch.staging.sorted_runs import SortedRun, SortedRunWriter
 from broker_core_spark.batch.staging.staging_area import StagingArea
 from broker_core_spark.format.canonical_question import CanonicalQuestion, required_selectors
 from broker_core_spark.format.manifest import Manifest
@@ -48,7 +48,7 @@ def made(tmp_path: Path, parts: list[tuple[list[str], list[str | None]]]) -> lis
     staging = StagingArea(str(tmp_path), "temporary/test", ("k",), 1 << 20)
     runs = []
     for names, values in parts:
-        writer = staging.writer()
+        writer = SortedRunWriter(staging)
         runs += [*writer.add("a/b", "persistent", texts(*names), [texts(*values)]), *writer.finish()]
     selectors = stage_selectors(staging.open(), "temporary/test-selectors", required_selectors([QUESTION]))
     return list(run_all(staging, assign_tasks(runs, selectors, {}, tasks=1)))
@@ -102,7 +102,7 @@ def staged(staging: StagingArea) -> tuple[list[SortedRun], StagedSelectors]:
                 part.append((namespace, domain, shuffled[number::3]))
     runs: list[SortedRun] = []
     for part in parts:
-        writer = staging.writer()
+        writer = SortedRunWriter(staging)
         for namespace, domain, names in part:
             runs += writer.add(namespace, domain, texts(*names))
         runs += writer.finish()
@@ -179,7 +179,7 @@ def test_names_of_several_runs_are_in_order_where_one_has_most(few: int) -> None
     behind = Random(few).sample(names, few)
     runs: list[SortedRun] = []
     for part in ([name for name in names if name not in behind], behind[::2], behind[1::2] + names[7:8]):
-        writer = staging.writer()
+        writer = SortedRunWriter(staging)
         runs += [*writer.add("a/b", "persistent", texts(*part), [texts(*part)]), *writer.finish()]
     found = staged_names(staging.open(), {run.path: run.blocks for run in runs}, (b"", b""), 1)
     keys = found.keys.to_pylist()

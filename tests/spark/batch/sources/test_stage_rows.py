@@ -10,6 +10,7 @@ import pytest
 
 from broker_core_spark.batch.build_errors import InvalidCatalogue
 from broker_core_spark.batch.sources.stage_rows import stage_rows
+from broker_core_spark.batch.staging.sorted_runs import SortedRunWriter
 from broker_core_spark.batch.staging.staging_area import StagingArea
 from tests.support.spark_catalogues import staged_names, staging_area
 
@@ -27,7 +28,7 @@ def found_in(place: StagingArea, runs: list[Any]) -> Found:
 
 def staged(tmp_path: Path, *columns: Any, default: str | None = None) -> Found:
     place = staging_area(tmp_path, "k")
-    writer = place.writer()
+    writer = SortedRunWriter(place)
     names, namespaces, domains, *values = columns
     runs = [*stage_rows(writer, names, namespaces, domains, values, default), *writer.finish()]
     return found_in(place, runs)

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 from typing import IO, TYPE_CHECKING
 
 import pytest
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from py4j.protocol import Py4JError
 from pyspark.core import context
 
 from broker_core_spark.batch.spark import spark_session as spark_session_module

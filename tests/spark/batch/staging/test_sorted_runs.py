@@ -9,9 +9,8 @@ import pytest
 
 from broker_core_spark.batch.build_errors import InvalidCatalogue
 from broker_core_spark.batch.staging import sorted_runs
-from broker_core_spark.batch.staging.order_keys import name_of_key, order_key
+from broker_core_spark.batch.staging.order_keys import KeyRanges, name_of_key, order_key
 from broker_core_spark.batch.staging.sorted_runs import (
-    KeyRanges,
     SortedRunWriter,
     joined_names,
     read_blocks,
@@ -27,7 +26,7 @@ def texts(*values: str | None) -> pa.LargeStringArray:
 
 def writer(store: Store, *, properties: int = 0, key_ranges: KeyRanges | None = None) -> SortedRunWriter:
     keys = tuple(f"k{number}" for number in range(properties))
-    return StagingArea(store.uri, "temporary/test", keys, 4096, key_ranges=key_ranges).writer()
+    return SortedRunWriter(StagingArea(store.uri, "temporary/test", keys, 4096, key_ranges=key_ranges))
 
 
 @pytest.fixture

@@ -26,28 +26,36 @@ from broker_core.errors import InvalidListing
 from broker_core_spark.batch.incremental.changed_names import NameChanges, RunChanges, StretchChanges
 from broker_core_spark.batch.incremental.segment_reuse import first_key
 from broker_core_spark.batch.segments.match_selectors import CompiledPatterns, match_selectors
-from broker_core_spark.batch.segments.segment_puts import SegmentPuts
-from broker_core_spark.batch.segments.segment_result import SegmentResult
+from broker_core_spark.batch.segments.segment_puts import SegmentPuts, SegmentResult
 from broker_core_spark.batch.segments.staged_selectors import KeptSelectors
 from broker_core_spark.batch.segments.tallies import TallyBlock, TallyWriter
 from broker_core_spark.batch.staging.order_keys import local_names, namespace_ranges
 from broker_core_spark.batch.staging.sorted_runs import KeyedNames, joined_names
 from broker_core_spark.errors import DamagedFile, InvalidGeneration, StoreFailed
-from broker_core_spark.format.framed_file import FramedFile
-from broker_core_spark.format.manifest import FileEntry, Manifest, SegmentEntry
-from broker_core_spark.format.names_writer import NamesWriter
-from broker_core_spark.format.picked_words import Matches
-from broker_core_spark.format.postings_collector import PostingsCollector
-from broker_core_spark.format.postings_file import StoredPostings, read_postings
-from broker_core_spark.format.postings_merge import merge_postings
-from broker_core_spark.format.segment_boundaries import cut_levels, piece_starts
-from broker_core_spark.format.segment_checks import SegmentChecks, last_place
-from broker_core_spark.format.segment_layout import NAMES
-from broker_core_spark.format.segment_patch import RunPatch, SegmentPatch, entry_keys
-from broker_core_spark.format.segment_reader import Segment, SegmentRun
-from broker_core_spark.format.selector_keys import NOTHING_ASKED
-from broker_core_spark.store import Store
-from broker_core_spark.store.verified_files import read_verified
+from broker_core_spark.format import (
+    NAMES,
+    NOTHING_ASKED,
+    FileEntry,
+    FramedFile,
+    Manifest,
+    Matches,
+    NamesWriter,
+    PostingsCollector,
+    RunPatch,
+    Segment,
+    SegmentChecks,
+    SegmentEntry,
+    SegmentPatch,
+    SegmentRun,
+    StoredPostings,
+    cut_levels,
+    entry_keys,
+    last_place,
+    merge_postings,
+    piece_starts,
+    read_postings,
+)
+from broker_core_spark.store import Store, read_verified
 
 __all__ = ["CarriedSegments", "carry_segments"]
 

@@ -19,8 +19,7 @@ from broker_core_spark.arrow_columns import is_ascending
 from broker_core_spark.batch.segments.segment_task import ordered_names
 from broker_core_spark.batch.staging.order_keys import local_names, namespace_ranges, order_key, segment_ids
 from broker_core_spark.batch.staging.sorted_runs import KeyedNames
-from broker_core_spark.format.canonical_question import DOMAIN_ORDER
-from broker_core_spark.format.segment_reader import SegmentRun
+from broker_core_spark.format import DOMAIN_ORDER, SegmentRun
 
 __all__ = ["NameChanges", "RunChanges", "StretchChanges"]
 

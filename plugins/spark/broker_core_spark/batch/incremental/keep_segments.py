@@ -21,10 +21,8 @@ from broker_core_spark.batch.staging.order_keys import end_of_namespace, first_o
 from broker_core_spark.batch.staging.sorted_runs import RunBlock, SortedRun
 from broker_core_spark.batch.staging.staging_area import StagingArea
 from broker_core_spark.errors import InvalidGeneration
-from broker_core_spark.format.canonical_question import CanonicalQuestion, NameSelector, required_selectors
-from broker_core_spark.store import Store
-from broker_core_spark.store.build_records import read_build_record
-from broker_core_spark.store.read_manifest import read_manifest
+from broker_core_spark.format import CanonicalQuestion, NameSelector, required_selectors
+from broker_core_spark.store import Store, read_build_record, read_manifest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -23,21 +23,27 @@ from broker_core_spark.batch.build_errors import NothingToKeep
 from broker_core_spark.batch.sources.catalogue_source import CatalogueSnapshot
 from broker_core_spark.batch.staging.order_keys import (
     NAMESPACE_END,
+    KeyRanges,
     end_of_namespace,
     first_of_namespace,
     order_key,
 )
-from broker_core_spark.batch.staging.sorted_runs import KeyRanges, SortedRun
+from broker_core_spark.batch.staging.sorted_runs import SortedRun
 from broker_core_spark.errors import InvalidGeneration, StoreFailed
-from broker_core_spark.format import segment_layout
-from broker_core_spark.format.canonical_question import CanonicalQuestion, NameSelector
-from broker_core_spark.format.manifest import Manifest, SegmentEntry
-from broker_core_spark.format.questions_file import read_questions
-from broker_core_spark.format.segment_boundaries import LARGEST_FACTOR, SEGMENT_BYTES, begins_segment
-from broker_core_spark.format.segment_checks import check_first_names
-from broker_core_spark.store import Store
-from broker_core_spark.store.read_manifest import read_manifest
-from broker_core_spark.store.verified_files import fetch_verified
+from broker_core_spark.format import (
+    HEADER,
+    LARGEST_FACTOR,
+    NAMES,
+    SEGMENT_BYTES,
+    CanonicalQuestion,
+    Manifest,
+    NameSelector,
+    SegmentEntry,
+    begins_segment,
+    check_first_names,
+    read_questions,
+)
+from broker_core_spark.store import Store, fetch_verified, read_manifest
 
 __all__ = [
     "PreviousGeneration",
@@ -143,7 +149,7 @@ def _begins_with(store: Store, entry: SegmentEntry) -> bool:
     """Whether the first name in a segment's file is the manifest's."""
     namespace, domain, names = entry.runs[0]
     expected: bytes = EncodedNames.of(namespace, domain, [entry.first_local]).fields[0].as_py()
-    place = segment_layout.NAMES.place(segment_layout.HEADER.size, names, len(expected))
+    place = NAMES.place(HEADER.size, names, len(expected))
     if place.end > entry.size:
         return False
     (offsets_at, _), (fields_at, size) = place.sections

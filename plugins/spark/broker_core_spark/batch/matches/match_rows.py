@@ -12,9 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core.names import Mode
-from broker_core_spark.format.canonical_question import KEY_BYTES, CanonicalQuestion, NameSelector
-from broker_core_spark.format.picked_words import joined_rows
-from broker_core_spark.format.segment_reader import SegmentRun
+from broker_core_spark.format import KEY_BYTES, CanonicalQuestion, NameSelector, SegmentRun, joined_rows
 
 __all__ = ["MATCH_SCHEMA", "AskedColumns", "AskedOf", "asked_columns", "match_batches"]
 

@@ -14,7 +14,7 @@ from broker_core_spark.batch.segments.task_assignment import equal_shares
 from broker_core_spark.batch.source_address import is_table_name
 from broker_core_spark.batch.spark.run_on_partitions import numbered_partitions
 from broker_core_spark.batch.written_table import write_table
-from broker_core_spark.format.manifest import SegmentEntry
+from broker_core_spark.format import SegmentEntry
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

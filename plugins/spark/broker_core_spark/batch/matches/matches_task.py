@@ -9,10 +9,8 @@ from datetime import datetime
 import pyarrow as pa
 
 from broker_core_spark.batch.matches.match_rows import asked_columns, match_batches
-from broker_core_spark.format.segment_reader import Segment
-from broker_core_spark.store import open_store
-from broker_core_spark.store.read_manifest import read_manifest
-from broker_core_spark.store.verified_files import fetch_verified
+from broker_core_spark.format import Segment
+from broker_core_spark.store import fetch_verified, open_store, read_manifest
 
 __all__ = ["MatchesOf", "MatchesOfShares"]
 

@@ -8,9 +8,8 @@ from typing import Final
 
 from broker_core_spark.batch.questions.load_questions import LoadedQuestions
 from broker_core_spark.batch.questions.parse_question_row import parse_json_line
-from broker_core_spark.format.canonical_question import canonical_json
-from broker_core_spark.store import Store
-from broker_core_spark.store.learned_file import read_learned, write_learned
+from broker_core_spark.format import canonical_json
+from broker_core_spark.store import Store, read_learned, write_learned
 
 __all__ = ["MOST_LEARNED", "kept_rows", "leave_learned", "oldest_kept"]
 

@@ -37,8 +37,8 @@ from broker_core_spark.batch.questions.refused_patterns import refused_patterns
 from broker_core_spark.batch.source_address import FRAME, is_in_bucket, is_table, path_of
 from broker_core_spark.batch.source_redaction import redacted_source
 from broker_core_spark.batch.spark.spark_errors import failing_to_read
-from broker_core_spark.format.canonical_question import CanonicalQuestion
-from broker_core_spark.store.addressed_file import addressed_file
+from broker_core_spark.format import CanonicalQuestion
+from broker_core_spark.store import addressed_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -434,7 +434,8 @@ def _rows_of_table(table: pa.Table, shown: str) -> Iterator[tuple[str, object]]:
 def _python_rows(batch: pa.RecordBatch, shown: str, before: int) -> list[dict[str, Any]]:
     """The rows of a batch. Spark passes invalid UTF-8 on in a column of texts. It is refused here."""
     try:
-        return batch.to_pylist()
+        rows: list[dict[str, Any]] = batch.to_pylist()
+        return rows
     except UnicodeDecodeError:
         for column, values in zip(batch.schema.names, batch.columns, strict=True):
             for number, value in enumerate(values, before + 1):

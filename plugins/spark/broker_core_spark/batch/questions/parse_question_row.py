@@ -68,8 +68,8 @@ def parse_question_row(place: str, row: object) -> tuple[str, Mode, str | None, 
     for key, (kind, wanted) in _KINDS.items():
         if not isinstance(row.get(key), kind):
             raise InvalidPatterns(f"{place}: {key} must be {wanted}")
-    namespace, mode, pattern, properties = (row.get(key) for key in ROW_KEYS)
-    properties = properties or {}
+    namespace, mode, pattern = row["namespace"], row.get("mode"), row.get("pattern")
+    properties = row.get("properties") or {}
     texts = [*properties, *properties.values()]
     if not all(isinstance(text, str) for text in texts):
         raise InvalidPatterns(f"{place}: properties must be an object of texts")

@@ -10,7 +10,7 @@ from urllib.error import HTTPError, URLError
 from broker_core_spark.batch.build_errors import BatchError
 from broker_core_spark.batch.source_redaction import redacted_source
 from broker_core_spark.errors import StoreFailed
-from broker_core_spark.store.addressed_file import addressed_file
+from broker_core_spark.store import addressed_file
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 from broker_core.quantities import counted
 from broker_core_spark.batch.reports.question_table import content_policy, questions_section, read_part
 from broker_core_spark.errors import StoreFailed
-from broker_core_spark.format.canonical_question import DOMAIN_ORDER
-from broker_core_spark.store.addressed_file import addressed_file
+from broker_core_spark.format import DOMAIN_ORDER
+from broker_core_spark.store import addressed_file
 
 if TYPE_CHECKING:
     from broker_core_spark.batch.build_result import BuildResult

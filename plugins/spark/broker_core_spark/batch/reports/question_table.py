@@ -19,7 +19,7 @@ from broker_core_spark.batch.generation_differences import UNKNOWN
 
 if TYPE_CHECKING:
     from broker_core_spark.batch.build_result import BuildResult
-    from broker_core_spark.format.canonical_question import CanonicalQuestion
+    from broker_core_spark.format import CanonicalQuestion
 
 __all__ = ["content_policy", "questions_data", "questions_section", "read_part"]
 

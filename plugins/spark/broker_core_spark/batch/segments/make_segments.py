@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Final
 
 from broker_core_spark.batch.progress.progress import SparkJob
 from broker_core_spark.batch.segments.merge_task import PartsOfSegment, merge_parts, selectors_of
-from broker_core_spark.batch.segments.segment_result import SegmentResult
+from broker_core_spark.batch.segments.segment_puts import SegmentResult
 from broker_core_spark.batch.segments.segment_task import TaskResult, make_of_assignment
 from broker_core_spark.batch.segments.selector_cost import namespace_costs
 from broker_core_spark.batch.segments.staged_selectors import StagedSelectors, stage_selectors
 from broker_core_spark.batch.segments.tallies import TallyBlock
 from broker_core_spark.batch.segments.task_assignment import EVERYTHING, TaskAssignment, assign_tasks
 from broker_core_spark.batch.staging.numbered_work import run_numbered
-from broker_core_spark.batch.staging.sorted_runs import KeyRanges, SortedRun
+from broker_core_spark.batch.staging.order_keys import KeyRanges
+from broker_core_spark.batch.staging.sorted_runs import SortedRun
 from broker_core_spark.batch.staging.staging_area import StagingArea
-from broker_core_spark.format.canonical_question import CanonicalQuestion, required_selectors
+from broker_core_spark.format import CanonicalQuestion, required_selectors
 from broker_core_spark.store import Store
 
 if TYPE_CHECKING:

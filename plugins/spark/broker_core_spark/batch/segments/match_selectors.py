@@ -11,8 +11,7 @@ import pyarrow.compute as pc
 
 from broker_core import EncodedNames
 from broker_core.patterns import TopicsPattern, compile_pattern
-from broker_core_spark.format.canonical_question import ANY_LENGTH, NameSelector
-from broker_core_spark.format.picked_words import Matches
+from broker_core_spark.format import ANY_LENGTH, Matches, NameSelector
 
 __all__ = ["CompiledPatterns", "match_selectors"]
 

@@ -7,13 +7,10 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from broker_core_spark.batch.segments.segment_puts import SegmentPuts
-from broker_core_spark.batch.segments.segment_result import SegmentResult
+from broker_core_spark.batch.segments.segment_puts import SegmentPuts, SegmentResult
 from broker_core_spark.batch.segments.staged_selectors import StagedSelectors
 from broker_core_spark.batch.staging.staging_area import StagingArea
-from broker_core_spark.format.manifest import FileEntry
-from broker_core_spark.format.postings_file import read_postings
-from broker_core_spark.format.postings_merge import merge_postings
+from broker_core_spark.format import FileEntry, merge_postings, read_postings
 from broker_core_spark.store import Store
 
 __all__ = ["PartsOfSegment", "merge_parts", "selectors_of"]

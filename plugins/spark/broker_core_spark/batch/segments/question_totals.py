@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from broker_core import EncodedNames
-from broker_core_spark.format.canonical_question import CanonicalQuestion
-from broker_core_spark.format.selector_keys import split_keys
+from broker_core_spark.format import CanonicalQuestion, split_keys
 
 __all__ = ["QuestionTotal", "QuestionTotals", "question_totals"]
 

@@ -3,22 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Final, Self
 
-from broker_core_spark.batch.segments.segment_result import SegmentResult
-from broker_core_spark.format.framed_file import FramedFile
-from broker_core_spark.format.manifest import FileEntry
-from broker_core_spark.format.segment_patch import SegmentPatch, patch_limit, patch_name
-from broker_core_spark.store import Store
-from broker_core_spark.store.verified_files import put_all_verified
+from broker_core_spark.format import (
+    FileEntry,
+    FramedFile,
+    SegmentEntry,
+    SegmentPatch,
+    patch_limit,
+    patch_name,
+)
+from broker_core_spark.store import Store, put_all_verified
 
-__all__ = ["SegmentPuts"]
+__all__ = ["SegmentPuts", "SegmentResult"]
 
 #: Files and bytes that wait, in memory.
 _MOST_FILES: Final = 256
 _MOST_BYTES: Final = 32 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentResult:
+    """A segment in the store: its entry in the manifest.
+
+    ``new`` is false if the store had both files. ``duplicates`` counts names that were given more than once. ``digest``
+    is the digest of the keys of its whole stretch, if they were read
+    (:meth:`~broker_core_spark.batch.staging.sorted_runs.KeyedNames.digest`).
+    """
+
+    entry: SegmentEntry
+    new: bool = False
+    duplicates: int = 0
+    digest: str = ""
 
 
 class SegmentPuts:

@@ -28,8 +28,7 @@ from broker_core import EncodedNames
 from broker_core_spark.arrow_columns import is_ascending
 from broker_core_spark.batch.build_errors import InvalidCatalogue
 from broker_core_spark.batch.segments.match_selectors import CompiledPatterns, match_selectors
-from broker_core_spark.batch.segments.segment_puts import SegmentPuts
-from broker_core_spark.batch.segments.segment_result import SegmentResult
+from broker_core_spark.batch.segments.segment_puts import SegmentPuts, SegmentResult
 from broker_core_spark.batch.segments.staged_selectors import AskedOfPlace
 from broker_core_spark.batch.segments.tallies import TallyBlock, TallyWriter
 from broker_core_spark.batch.segments.task_assignment import SegmentRange, TaskAssignment, blocks_within
@@ -42,12 +41,16 @@ from broker_core_spark.batch.staging.order_keys import (
 )
 from broker_core_spark.batch.staging.sorted_runs import KeyedNames, RunBlock, joined_names, read_blocks
 from broker_core_spark.batch.staging.staging_area import StagingArea
-from broker_core_spark.format.framed_file import FramedFile
-from broker_core_spark.format.manifest import FileEntry, SegmentEntry
-from broker_core_spark.format.names_writer import NamesWriter
-from broker_core_spark.format.postings_collector import PostingsCollector
-from broker_core_spark.format.postings_file import PostingsWriter
-from broker_core_spark.format.segment_boundaries import cut_levels, piece_starts
+from broker_core_spark.format import (
+    FileEntry,
+    FramedFile,
+    NamesWriter,
+    PostingsCollector,
+    PostingsWriter,
+    SegmentEntry,
+    cut_levels,
+    piece_starts,
+)
 from broker_core_spark.store import Store
 
 __all__ = ["TaskResult", "make_of_assignment", "ordered_names", "staged_names"]

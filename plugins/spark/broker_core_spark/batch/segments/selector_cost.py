@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from broker_core_spark.batch.segments.task_assignment import NamespaceCost
-from broker_core_spark.format.canonical_question import NameSelector
+from broker_core_spark.format import NameSelector
 
 __all__ = ["namespace_costs", "pattern_seconds"]
 

@@ -14,9 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from broker_core_spark.format.canonical_question import NameSelector
-from broker_core_spark.format.manifest import SegmentEntry
-from broker_core_spark.format.selector_keys import NOTHING_ASKED, SelectorKeys, split_keys
+from broker_core_spark.format import NOTHING_ASKED, NameSelector, SegmentEntry, SelectorKeys, split_keys
 from broker_core_spark.store import Store
 
 __all__ = ["AskedOfPlace", "KeptSelectors", "StagedSelectors", "stage_selectors"]

@@ -16,8 +16,8 @@ from itertools import groupby
 from typing import Final
 
 from broker_core_spark.batch.segments.staged_selectors import StagedSelectors
-from broker_core_spark.batch.staging.order_keys import name_of_key
-from broker_core_spark.batch.staging.sorted_runs import BLOCK_ROWS, KeyRanges, RunBlock, SortedRun
+from broker_core_spark.batch.staging.order_keys import KeyRanges, name_of_key
+from broker_core_spark.batch.staging.sorted_runs import BLOCK_ROWS, RunBlock, SortedRun
 
 __all__ = [
     "EVERYTHING",

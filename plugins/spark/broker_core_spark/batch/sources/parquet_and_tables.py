@@ -46,9 +46,9 @@ from broker_core_spark.batch.sources.table_changes import CHANGE, StagedNames, c
 from broker_core_spark.batch.sources.version_column import pin_column
 from broker_core_spark.batch.spark.run_on_partitions import run_on_partitions
 from broker_core_spark.batch.spark.spark_errors import failing_to_read, spark_errors, spark_message
-from broker_core_spark.batch.staging.sorted_runs import SortedRun
+from broker_core_spark.batch.staging.sorted_runs import SortedRun, SortedRunWriter
 from broker_core_spark.batch.staging.staging_area import StagingArea
-from broker_core_spark.store.table_changes_file import ChangedName
+from broker_core_spark.store import ChangedName
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -143,7 +143,7 @@ class TableSource:
             return f"the version of the table is not known: {spark_message(error)}"
 
 
-@dataclass(frozen=True)
+@dataclass
 class TableSnapshot:
     """The rows of a table, at a version if it has some."""
 
@@ -304,7 +304,7 @@ class _Ingest:
     name_column: str = "name"
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[SortedRun]:
-        writer = self.staging.writer()
+        writer = SortedRunWriter(self.staging)
         before = 0
         for batch in batches:
             columns = _texts_of_rows(batch, self.staging.property_keys, self.name_column, before)

@@ -33,7 +33,7 @@ from broker_core_spark.batch.progress.progress import SparkJob
 from broker_core_spark.batch.sources.catalogue_source import CatalogueSnapshot
 from broker_core_spark.batch.sources.stage_rows import stage_rows
 from broker_core_spark.batch.spark.run_on_partitions import numbered_partitions, run_on_partitions
-from broker_core_spark.batch.staging.sorted_runs import SortedRun
+from broker_core_spark.batch.staging.sorted_runs import SortedRun, SortedRunWriter
 from broker_core_spark.batch.staging.staging_area import StagingArea
 
 if TYPE_CHECKING:
@@ -230,7 +230,7 @@ class _ReadPages:
     pages: int
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[SortedRun]:
-        writer = self.staging.writer()
+        writer = SortedRunWriter(self.staging)
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 text = asyncio.run(self._copied(number * self.pages, (number + 1) * self.pages))

@@ -7,7 +7,7 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Final
 
-from broker_core_spark.format.canonical_question import DOMAIN_ORDER
+from broker_core_spark.format import DOMAIN_ORDER
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

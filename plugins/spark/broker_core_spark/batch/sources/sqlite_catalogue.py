@@ -22,7 +22,7 @@ from broker_core_spark.batch.build_errors import InvalidCatalogue
 from broker_core_spark.batch.sources.catalogue_source import CatalogueSnapshot
 from broker_core_spark.batch.staging.sorted_runs import SortedRun, SortedRunWriter
 from broker_core_spark.batch.staging.staging_area import StagingArea
-from broker_core_spark.format.canonical_question import DOMAIN_ORDER
+from broker_core_spark.format import DOMAIN_ORDER
 
 __all__ = ["EmbeddedSnapshot", "EmbeddedSource", "is_embedded"]
 
@@ -88,7 +88,7 @@ class EmbeddedSnapshot:
 
     def read(self, staging: StagingArea, namespaces: Sequence[str] | None) -> list[SortedRun]:
         wanted = None if namespaces is None else set(namespaces)
-        writers = [staging.writer() for _ in range(_WRITERS)]
+        writers = [SortedRunWriter(staging) for _ in range(_WRITERS)]
         runs: list[SortedRun] = []
 
         def write(

@@ -13,7 +13,7 @@ from broker_core_spark.batch.progress.described_job import described_job
 from broker_core_spark.batch.progress.progress import SparkJob
 from broker_core_spark.batch.sources.stage_rows import stage_rows
 from broker_core_spark.batch.staging.sorted_runs import SortedRun
-from broker_core_spark.store.table_changes_file import ChangedName
+from broker_core_spark.store import ChangedName
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

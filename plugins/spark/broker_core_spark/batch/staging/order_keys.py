@@ -12,10 +12,11 @@ import pyarrow.compute as pc
 
 from broker_core import EncodedNames
 from broker_core_spark.arrow_columns import without_head
-from broker_core_spark.format.canonical_question import DOMAIN_ORDER
+from broker_core_spark.format import DOMAIN_ORDER
 
 __all__ = [
     "NAMESPACE_END",
+    "KeyRanges",
     "SortedKeys",
     "end_of_namespace",
     "first_of_namespace",
@@ -28,6 +29,8 @@ __all__ = [
 ]
 
 _Array = np.ndarray[Any, Any]
+#: Half-open ranges of keys, sorted and disjoint. An empty ``high`` has no end.
+KeyRanges = Sequence[tuple[bytes, bytes]]
 #: After the namespace in a key.
 NAMESPACE_END: Final = b"\x01"
 #: After every key with the same beginning: no key has two of these bytes in a row.

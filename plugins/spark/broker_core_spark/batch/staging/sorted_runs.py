@@ -14,7 +14,7 @@ import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
+from typing import Any, BinaryIO, Final, cast
 
 import numpy as np
 import pyarrow as pa
@@ -23,15 +23,12 @@ import pyarrow.compute as pc
 from broker_core import EncodedNames
 from broker_core_spark.arrow_columns import buffer_and_offsets
 from broker_core_spark.batch.build_errors import InvalidCatalogue
-from broker_core_spark.batch.staging.order_keys import order_key, segment_ids
-from broker_core_spark.format.segment_boundaries import begins_segment
+from broker_core_spark.batch.staging.order_keys import KeyRanges, order_key, segment_ids
+from broker_core_spark.batch.staging.staging_area import StagingArea
+from broker_core_spark.format import begins_segment
 from broker_core_spark.store import Store
 
-if TYPE_CHECKING:
-    from broker_core_spark.batch.staging.staging_area import StagingArea
-
 __all__ = [
-    "KeyRanges",
     "KeyedNames",
     "RunBlock",
     "SortedRun",
@@ -48,8 +45,6 @@ RUN_BYTES: Final = 48 * 1024 * 1024
 BLOCK_ROWS: Final = 4096
 
 _Array = np.ndarray[Any, Any]
-#: Half-open ranges of keys, sorted and disjoint. An empty ``high`` has no end.
-KeyRanges = Sequence[tuple[bytes, bytes]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 
-from broker_core_spark.batch.staging.sorted_runs import KeyRanges, SortedRunWriter
-from broker_core_spark.format.segment_boundaries import LARGEST_FACTOR
+from broker_core_spark.batch.staging.order_keys import KeyRanges
+from broker_core_spark.format import LARGEST_FACTOR
 from broker_core_spark.store import Store, open_store
 
 __all__ = ["StagingArea"]
@@ -37,10 +37,6 @@ class StagingArea:
     def open(self) -> Store:
         """The store, opened by a task. Files that a killed task leaves have names of staged files."""
         return open_store(self.uri, self.options, staged=f"{PurePath(self.folder).name}-part")
-
-    def writer(self) -> SortedRunWriter:
-        """A writer of runs."""
-        return SortedRunWriter(self)
 
     def within(self, key_ranges: KeyRanges | None) -> StagingArea:
         """The staging area of a part of the names."""

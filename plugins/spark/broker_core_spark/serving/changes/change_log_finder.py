@@ -11,7 +11,7 @@ from broker_core.errors import ListingFailed
 from broker_core_spark.serving.pass_to_next_lister import UNDECLARED_STATIC, PassToNextLister
 
 if TYPE_CHECKING:
-    from broker_core_spark.format.manifest import Manifest
+    from broker_core_spark.format import Manifest
 
 __all__ = ["ChangeLogFinder"]
 

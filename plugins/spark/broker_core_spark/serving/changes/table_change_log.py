@@ -6,7 +6,7 @@ import uuid
 
 from broker_core.change_log import CatalogVersion, Change, Changes, ListedNames, Operation
 from broker_core.names import NamespaceName, TopicName
-from broker_core_spark.store.table_changes_file import TableChanges
+from broker_core_spark.store import TableChanges
 
 __all__ = ["TableChangeLog"]
 

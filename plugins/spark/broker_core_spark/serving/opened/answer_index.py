@@ -15,11 +15,18 @@ import numpy as np
 
 from broker_core import EncodedNames
 from broker_core.names import NON_PERSISTENT, PERSISTENT
-from broker_core_spark.format import segment_layout
-from broker_core_spark.format.canonical_question import DOMAIN_ORDER, CanonicalQuestion
-from broker_core_spark.format.picked_words import rows_of_bits
-from broker_core_spark.format.postings_file import StoredPostings
-from broker_core_spark.store.private_file import PrivateFile
+from broker_core_spark.format import (
+    DOMAIN_ORDER,
+    ENTRY,
+    KIND_BITS,
+    KIND_RANGE,
+    KIND_ROWS,
+    CanonicalQuestion,
+    StoredPostings,
+    bit_words,
+    rows_of_bits,
+)
+from broker_core_spark.store import PrivateFile
 
 __all__ = ["IS_RANGE", "RECORD", "NamespacePostings"]
 
@@ -35,7 +42,7 @@ RECORD: Final = np.dtype(
         ("kind", "<u8"),
     ]
 )
-IS_RANGE: Final = segment_layout.KIND_RANGE
+IS_RANGE: Final = KIND_RANGE
 _ROWS_AT_ONCE: Final = 4_000_000
 #: Some 20 MB with the columns made of them.
 _ENTRIES_AT_ONCE: Final = 65_536
@@ -95,10 +102,10 @@ class NamespacePostings:
         """Add the next run of its domain."""
         domain = self._domains[run.domain]
         entries = run.entries.copy()
-        has_words = entries["kind"] != segment_layout.KIND_RANGE
+        has_words = entries["kind"] != KIND_RANGE
         entries["first"][has_words] += self._scratch.size // 4
         self._scratch.write(run.words)
-        start = self._entries.size // segment_layout.ENTRY.itemsize
+        start = self._entries.size // ENTRY.itemsize
         self._entries.write(entries)
         domain.runs.append(_Run(start, start + len(entries), domain.names, run.names))
         domain.names += run.names
@@ -113,7 +120,7 @@ class NamespacePostings:
         ranges = -(-sum(run.stop - run.start for run in runs) // _ENTRIES_AT_ONCE)
         if not ranges:
             return records
-        stored = self._entries.array(segment_layout.ENTRY)
+        stored = self._entries.array(ENTRY)
         # Keys are hashes, so that ranges of equal width have about as many entries.
         bounds = np.array([number * 2**64 // ranges for number in range(1, ranges)], np.uint64)
         cuts = {
@@ -165,7 +172,7 @@ class NamespacePostings:
         ranges = answered[is_range]
         records["first"][ranges] = first[starts[is_range]]
         scattered = np.flatnonzero(~is_range)
-        records["kind"][answered[scattered]] = segment_layout.KIND_ROWS
+        records["kind"][answered[scattered]] = KIND_ROWS
         ends = np.append(starts[1:], len(first))
         scratch = self._scratch.array("<u4") if len(scattered) else np.empty(0, np.uint32)
         for group in _blocks(scattered, counts):
@@ -202,15 +209,15 @@ class _Parts:
         self.names = names
         self.count = entries["count"].astype(np.int64)
         self.first = entries["first"].astype(np.int64)
-        self.has_words: _Array = entries["kind"] != segment_layout.KIND_RANGE
-        self.is_bits: _Array = entries["kind"] == segment_layout.KIND_BITS
+        self.has_words: _Array = entries["kind"] != KIND_RANGE
+        self.is_bits: _Array = entries["kind"] == KIND_BITS
         self._places = places
 
     @classmethod
     def of(cls, domains: Mapping[str, _Entries]) -> _Parts:
         places: dict[str, dict[bytes, tuple[int, int]]] = {}
         nothing = np.empty(0, np.int64)
-        all_entries, all_bases, all_sizes = [np.empty(0, segment_layout.ENTRY)], [nothing], [nothing]
+        all_entries, all_bases, all_sizes = [np.empty(0, ENTRY)], [nothing], [nothing]
         at = 0
         for name, domain in domains.items():
             entries = domain.entries
@@ -293,7 +300,7 @@ def _expanded(parts: _Parts, entry: _Array, base: _Array, scratch: _Array) -> _A
     read = np.repeat(parts.has_words[entry] & ~parts.is_bits[entry], count)
     values[read] = scratch[values[read]]
     for at in np.flatnonzero(parts.is_bits[entry]).tolist():
-        words = segment_layout.bit_words(int(parts.names[entry[at]]))
+        words = bit_words(int(parts.names[entry[at]]))
         bits = scratch[int(first[at]) : int(first[at]) + words]
         values[int(ends[at] - count[at]) : int(ends[at])] = rows_of_bits(bits)
     result: _Array = values + np.repeat(base, count)

@@ -12,12 +12,10 @@ from broker_core import BoundedCache, EncodedNames, Listing, Selection
 from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode
 from broker_core.patterns import TopicsPattern
 from broker_core.quantities import counted
-from broker_core_spark.format.canonical_question import CanonicalQuestion
-from broker_core_spark.format.manifest import Manifest
+from broker_core_spark.format import CanonicalQuestion, Manifest
 from broker_core_spark.serving.opened.answer_index import IS_RANGE, RECORD
 from broker_core_spark.serving.opened.verify_and_map import MappedFiles, SampleChecks, verify_and_map
-from broker_core_spark.store import Store
-from broker_core_spark.store.read_manifest import read_manifest
+from broker_core_spark.store import Store, read_manifest
 
 __all__ = ["LISTINGS_BYTES", "RANGES_BYTES", "SELECTIONS_BYTES", "Generation", "PrecomputedAnswer"]
 

@@ -11,8 +11,7 @@ import numpy as np
 from broker_core.errors import InvalidPattern
 from broker_core.patterns import compile_pattern
 from broker_core_spark.errors import InvalidGeneration
-from broker_core_spark.format.canonical_question import ANY_LENGTH, NameSelector
-from broker_core_spark.format.segment_reader import SegmentRun
+from broker_core_spark.format import ANY_LENGTH, NameSelector, SegmentRun
 
 __all__ = ["rematch_sample"]
 

@@ -21,25 +21,30 @@ import pyarrow as pa
 from broker_core import EncodedNames
 from broker_core_spark.arrow_columns import buffer_and_offsets
 from broker_core_spark.errors import DamagedFile, InvalidGeneration
-from broker_core_spark.format.canonical_question import CanonicalQuestion, NameSelector
-from broker_core_spark.format.manifest import Manifest, SegmentEntry
-from broker_core_spark.format.postings_file import StoredPostings, read_postings
-from broker_core_spark.format.questions_file import read_questions
-from broker_core_spark.format.segment_checks import NamePlace, OpenSegment, SegmentChecks, last_place
-from broker_core_spark.format.segment_patch import (
+from broker_core_spark.format import (
+    CanonicalQuestion,
+    Manifest,
+    NamePlace,
+    NameSelector,
+    OpenSegment,
     RunPatch,
+    Segment,
+    SegmentChecks,
+    SegmentEntry,
     SegmentPatch,
+    SegmentRun,
+    SelectorKeys,
+    StoredPostings,
+    last_place,
     patch_limit,
     patch_name,
     patched_segment,
+    read_postings,
+    read_questions,
 )
-from broker_core_spark.format.segment_reader import Segment, SegmentRun
-from broker_core_spark.format.selector_keys import SelectorKeys
 from broker_core_spark.serving.opened.answer_index import NamespacePostings
 from broker_core_spark.serving.opened.sample_rematch import rematch_sample
-from broker_core_spark.store import Store
-from broker_core_spark.store.private_file import PrivateFile
-from broker_core_spark.store.verified_files import fetch_verified
+from broker_core_spark.store import PrivateFile, Store, fetch_verified
 
 __all__ = ["MappedFiles", "SampleChecks", "VerifiedSegment", "verify_and_map"]
 

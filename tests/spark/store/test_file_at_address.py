@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from broker_core_spark.errors import StoreFailed
-from broker_core_spark.store.addressed_file import AddressedFile, addressed_file
+from broker_core_spark.store.file_at_address import AddressedFile, addressed_file
 
 
 @pytest.fixture(params=["path", "file", "memory", "s3"])

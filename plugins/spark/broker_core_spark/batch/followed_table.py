@@ -15,21 +15,22 @@ from broker_core.quantities import counted
 from broker_core_spark.batch.build_errors import BatchError, NothingToKeep
 from broker_core_spark.batch.sources.open_catalogue import open_catalogue
 from broker_core_spark.batch.sources.parquet_and_tables import TableSource
-from broker_core_spark.store import Store, open_store
-from broker_core_spark.store.published_pointers import current_pointer
-from broker_core_spark.store.read_manifest import read_manifest
-from broker_core_spark.store.table_changes_file import (
+from broker_core_spark.store import (
     MOST_CHANGED,
     ChangedName,
+    Store,
     TableChanges,
+    current_pointer,
     newest_changes,
+    open_store,
+    read_manifest,
     write_changes,
 )
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from broker_core_spark.format.manifest import Manifest
+    from broker_core_spark.format import Manifest
 
 __all__ = ["follow_table"]
 

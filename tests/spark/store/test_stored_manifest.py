@@ -9,7 +9,7 @@ import pytest
 from broker_core_spark.errors import InvalidGeneration, NoSuchGeneration, OtherFormatVersion
 from broker_core_spark.format.manifest import manifest_name
 from broker_core_spark.format.segment_patch import patch_name
-from broker_core_spark.store.read_manifest import files_of, read_manifest
+from broker_core_spark.store.stored_manifest import files_of, read_manifest
 from tests.support.generation_builder import build_generation
 from tests.support.generations import CATALOGUE, QUESTIONS, memory
 

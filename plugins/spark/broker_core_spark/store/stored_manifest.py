@@ -7,8 +7,7 @@ import re
 from typing import Final
 
 from broker_core_spark.errors import InvalidGeneration, NoSuchGeneration, OtherFormatVersion
-from broker_core_spark.format.manifest import MANIFEST_LIMIT, Manifest, manifest_name
-from broker_core_spark.format.segment_patch import patch_name
+from broker_core_spark.format import MANIFEST_LIMIT, Manifest, manifest_name, patch_name
 from broker_core_spark.store.store import Store
 
 __all__ = ["files_of", "read_manifest"]

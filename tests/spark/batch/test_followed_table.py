@@ -12,9 +12,9 @@ import pytest
 
 from broker_core.listing.hashes.topics_hash import topics_hash
 from broker_core.testing import serve
-from broker_core_spark.batch import follow_table as followed
+from broker_core_spark.batch import followed_table as followed
 from broker_core_spark.batch.build_errors import BatchError, InvalidCatalogue
-from broker_core_spark.batch.follow_table import follow_table
+from broker_core_spark.batch.followed_table import follow_table
 from broker_core_spark.batch.job import build
 from broker_core_spark.batch.sources import parquet_and_tables
 from broker_core_spark.plugin import SparkPlugin
