@@ -6,23 +6,26 @@ part of a generation, because its times change while answers stay. ``learned/000
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from broker_core_spark.errors import StoreFailed
 from broker_core_spark.store.store import Store
+from broker_core_spark.store.stored_file import file_numbers
 
 __all__ = ["LEARNED", "learned_paths", "read_learned", "write_learned"]
 
 LEARNED: Final = "learned"
-_FILE: Final = re.compile(r"learned/[0-9]{12,18}\.jsonl")
 _LIMIT: Final = 512 * 1024 * 1024
 
 
 def learned_paths(store: Store) -> list[str]:
     """The paths of all such files, the newest first."""
-    paths = [found.path for found in store.list(LEARNED) if _FILE.fullmatch(found.path)]
-    return sorted(paths, key=lambda path: (len(path), path), reverse=True)
+    numbers = file_numbers(store.list(LEARNED), f"{LEARNED}/", ".jsonl")
+    return [_path(number) for number in reversed(numbers)]
+
+
+def _path(number: int) -> str:
+    return f"{LEARNED}/{number:012}.jsonl"
 
 
 def read_learned(store: Store) -> tuple[str, bytes]:
@@ -37,7 +40,7 @@ def read_learned(store: Store) -> tuple[str, bytes]:
 def write_learned(store: Store, number: int, data: bytes) -> None:
     """Write the file of a publication. An error says that the generation is published all the same."""
     try:
-        store.put_new(f"{LEARNED}/{number:012}.jsonl", data)
+        store.put_new(_path(number), data)
     except StoreFailed as error:
         raise StoreFailed(
             f"{error}; the generation is published, and its learned questions are not kept"

@@ -15,6 +15,7 @@ from typing import Final
 
 from broker_core_spark.errors import DamagedFile, InvalidGeneration, NoSuchGeneration
 from broker_core_spark.store.store import Store
+from broker_core_spark.store.stored_file import file_numbers
 
 __all__ = [
     "GENERATION_ID",
@@ -29,7 +30,6 @@ __all__ = [
 ]
 
 POINTERS: Final = "pointers"
-_POINTER: Final = re.compile(r"pointers/([0-9]{12,18})\.json")
 _POINTER_LIMIT: Final = 4096
 #: The id of a generation.
 GENERATION_ID: Final = re.compile(r"[0-9a-f]{64}")
@@ -57,12 +57,8 @@ def pointer_path(number: int) -> str:
 
 
 def _numbers(store: Store) -> list[int]:
-    """The numbers of all pointers, the highest first. Names with other leading zeros do not count."""
-    matches = (_POINTER.fullmatch(found.path) for found in store.list(POINTERS))
-    numbers = (
-        int(match.group(1)) for match in matches if match and match.group(1) == f"{int(match.group(1)):012}"
-    )
-    return sorted(numbers, reverse=True)
+    """The numbers of all pointers, the highest first."""
+    return file_numbers(store.list(POINTERS), f"{POINTERS}/", ".json")[::-1]
 
 
 def highest_number(store: Store) -> int:
@@ -80,6 +76,8 @@ def _read(store: Store, number: int) -> PublishedPointer | None:
         generation, when = record["generation"], datetime.fromisoformat(record["when"])
         if not GENERATION_ID.fullmatch(generation) or when.tzinfo is None:
             raise ValueError("its generation or its time is none")
+    except UnicodeDecodeError:
+        raise InvalidGeneration(path, "it is no pointer to a generation: it is no text in UTF-8") from None
     except (DamagedFile, ValueError, TypeError, KeyError, RecursionError) as error:
         raise InvalidGeneration(path, f"it is no pointer to a generation: {error!s:.200}") from None
     return PublishedPointer(number, generation, when, "anew" in record)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,6 +16,7 @@ from typing import Final
 
 from broker_core_spark.errors import DamagedFile
 from broker_core_spark.store.store import Store
+from broker_core_spark.store.stored_file import file_numbers
 
 __all__ = ["CHANGES", "MOST_CHANGED", "ChangedName", "TableChanges", "newest_changes", "write_changes"]
 
@@ -24,7 +24,6 @@ CHANGES: Final = "changes"
 #: Names that a file has. With more the table is built again.
 MOST_CHANGED: Final = 100_000
 _LIMIT: Final = 256 * 1024 * 1024  # bytes
-_FILE: Final = re.compile(r"changes/[0-9a-f]{64}-([0-9]{12})\.jsonl")
 #: Looks that stay: a broker may be about to read the one before.
 _KEPT: Final = 3
 
@@ -82,6 +81,4 @@ def write_changes(store: Store, changes: TableChanges) -> bool:
 
 def _numbers(store: Store, generation: str) -> list[int]:
     """The numbers of the looks since a generation, in order."""
-    prefix = f"{CHANGES}/{generation}-"
-    found = (_FILE.fullmatch(file.path) for file in store.list(CHANGES) if file.path.startswith(prefix))
-    return sorted(int(match[1]) for match in found if match)
+    return file_numbers(store.list(CHANGES), f"{CHANGES}/{generation}-", ".jsonl")
