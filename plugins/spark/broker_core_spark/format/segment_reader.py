@@ -175,10 +175,11 @@ def _entry_fault(run: SegmentRun) -> str | None:
     is_rows = kind == segment_layout.KIND_ROWS
     text_sizes = np.diff(offsets)
     if is_rows.any():
-        fault = _rows_fault(words, first[is_rows].astype(np.int64), count[is_rows], names)
+        rows = words[np.repeat(is_rows[~is_range], sizes)]
+        fault = _rows_fault(rows, count[is_rows], names)
         if fault is not None:
             return fault
-        joined[is_rows] = _sums(words, first[is_rows].astype(np.int64), count[is_rows], text_sizes) - 1
+        joined[is_rows] = np.add.reduceat(text_sizes[rows], np.cumsum(count[is_rows]) - count[is_rows]) - 1
     for index in np.flatnonzero(is_bits).tolist():
         rows = rows_of_bits(words[int(first[index]) : int(first[index]) + segment_layout.bit_words(names)])
         if len(rows) != count[index] or int(rows[-1]) >= names:
@@ -191,26 +192,14 @@ def _entry_fault(run: SegmentRun) -> str | None:
     return None
 
 
-def _members(first: _Array, count: _Array) -> tuple[_Array, _Array]:
-    """(the positions of the words of these entries, the start of each entry among them)."""
-    begins = np.cumsum(count) - count
-    return np.arange(int(count.sum())) + np.repeat(first - begins, count), begins
-
-
-def _rows_fault(words: _Array, first: _Array, count: _Array, names: int) -> str | None:
-    members, begins = _members(first, count)
-    rows = words[members]
+def _rows_fault(rows: _Array, count: _Array, names: int) -> str | None:
+    """The fault of the row numbers of several entries, one after the other."""
     if int(rows.max()) >= names:
         return "a row number is outside of the names"
+    ends = np.cumsum(count)
     ascends = rows[1:] > rows[:-1]
-    ascends[begins[1:] - 1] = True  # the first of the next selector
+    ascends[ends[:-1] - 1] = True  # the first of the next selector
     if not ascends.all():
         return "the row numbers of a selector do not ascend"
-    spans = rows[begins + count - 1].astype(np.int64) - rows[begins].astype(np.int64) + 1
+    spans = rows[ends - 1].astype(np.int64) - rows[ends - count].astype(np.int64) + 1
     return "neighbours are not written as a range" if (spans == count).any() else None
-
-
-def _sums(words: _Array, first: _Array, count: _Array, sizes: _Array) -> _Array:
-    members, begins = _members(first, count)
-    result: _Array = np.add.reduceat(sizes[words[members]], begins)
-    return result
