@@ -6,7 +6,6 @@ refused by Fetch, its next request.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -37,22 +36,28 @@ async def _later(call: KafkaCall) -> Fields:
 
 
 def _rows(version: int, asked: Sequence[Fields], found: Mapping[str | None, NamedTopic]) -> list[Fields]:
-    times = Counter((topic["name"], row["partition_index"]) for topic in asked for row in topic["partitions"])
-    return [
-        {
-            "name": topic["name"],
-            "partitions": [
-                {"partition_index": row["partition_index"]}
-                | (
-                    _offset(version, found[topic["name"]], row)
-                    if times[topic["name"], row["partition_index"]] == 1
-                    else {"error_code": ErrorCode.INVALID_REQUEST}
-                )
+    """A row for each topic with all partitions asked for, each once; then, for a topic that the client may not see, one
+    for each naming (4.3.1).
+    """
+    merged: dict[str, dict[int, Fields]] = {}
+    denied: list[Fields] = []
+    for topic in asked:
+        name = topic["name"]
+        if found[name].error is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            rows = [
+                {"partition_index": row["partition_index"], "error_code": found[name].error}
                 for row in topic["partitions"]
-            ],
-        }
-        for topic in asked
-    ]
+            ]
+            denied.append({"name": name, "partitions": rows})
+            continue
+        for row in topic["partitions"]:
+            index, partitions = row["partition_index"], merged.setdefault(name, {})
+            is_double = index in partitions
+            answer = (
+                {"error_code": ErrorCode.INVALID_REQUEST} if is_double else _offset(version, found[name], row)
+            )
+            partitions[index] = {"partition_index": index} | answer
+    return [*({"name": name, "partitions": [*rows.values()]} for name, rows in merged.items()), *denied]
 
 
 def _offset(version: int, topic: NamedTopic, asked: Fields) -> Fields:
