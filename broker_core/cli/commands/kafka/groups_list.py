@@ -22,6 +22,10 @@ EXAMPLES: Final = examples(
 )
 
 
+#: Kafka's topic whose partitions have the groups: the leader of each keeps those in it.
+_KEEPER: Final = "__consumer_offsets"
+
+
 async def list_groups(
     invocation: Invocation,
     *,
@@ -36,15 +40,21 @@ async def list_groups(
     ] = "names",
     server: GivenKafka,
 ) -> None:
-    """List the groups of all nodes that the asker may see."""
+    """List the groups of all nodes that the asker may see.
+
+    While the cluster has given up a node that keeps groups, these are missing: it is said, and the exit code is 1.
+    """
+    from broker_core.cli.error_line import say
+    from broker_core.cli.exit_codes import EXIT_FAILED
     from broker_core.cli.printed_output import print_json, print_lines, print_table
 
     async with server.connected(invocation) as client:
+        missing = await _what_is_missing(client)
         pages = client.list_groups_pages(states=states or ())
         groups = sorted(
             [group async for page in pages for group in page], key=_name
         )  # each node has an order
-        if not groups:
+        if not groups and not missing:
             await _say_why_none(client)
     if form == "names":
         print_lines(group.group_id for group in groups)
@@ -53,10 +63,28 @@ async def list_groups(
     else:
         columns = ["group", "protocol", "state", "type"]
         print_table(columns, (list(group) for group in groups), caption=counted(len(groups), "group"))
+    if missing:
+        say(missing)
+        raise typer.Exit(EXIT_FAILED)
 
 
 def _name(group: GroupListing) -> bytes:
     return group.group_id.encode("utf-16-be", "surrogatepass")  # as Kafka sorts names
+
+
+async def _what_is_missing(client: AdminClient) -> str:
+    """A text about the groups that no node lists, since the partitions that keep them have no leader; empty if all have
+    one, or if the asker may not see them.
+    """
+    described = (await client.describe_topics([_KEEPER])).rows()
+    partitions = [each for _, row in described if not isinstance(row, Exception) for each in row.partitions]
+    lost = [each for each in partitions if each.leader is None]
+    if not lost:
+        return ""
+    return (
+        f"groups are missing: {len(lost)} of {counted(len(partitions), 'partition')} of {_KEEPER}, which keep them, "
+        "have no node now"
+    )
 
 
 async def _say_why_none(client: AdminClient) -> None:
