@@ -117,6 +117,10 @@ class RawRows(EncodedRows, Sequence[Any]):
     def _row(self, start: int) -> Any:
         return self.read(Reader(self.data, start, most_elements=_MOST))
 
+    def are_in(self, message: bytes) -> bool:
+        """Whether a message has the bytes of these rows where the one that they were read of has them."""
+        return message.startswith(self.data[self._begin : self.end], self._begin)
+
     def are_next(self, reader: Reader, scan: object) -> bool:
         """Whether a reader is at bytes that ``scan`` would find these rows in: it has found them in the same ones."""
         size = self.end - self._begin

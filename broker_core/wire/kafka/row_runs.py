@@ -17,6 +17,8 @@ _Array: TypeAlias = np.ndarray[Any, Any]
 FEW_ROWS: Final = 32
 #: Rows that are read one after another before a run is looked for again; twice as many each time if it was short.
 STEP: Final = 16
+#: Rows after the first one that are looked at before columns are made of them.
+_LOOKED_AT: Final = 2
 #: Rows of a run that are looked at first, and at once after them: columns of more would take memory.
 _FIRST: Final = 128
 _MOST: Final = 8192
@@ -44,6 +46,8 @@ class RowRun:
         try:
             end, texts, others, *places = self._scan(data, at)
         except (Irregular, IndexError):
+            return 0, at
+        if not self._goes_on(data, end, _layout(data, texts, others)):
             return 0, at
         bytes_of = np.frombuffer(data, np.uint8)
         name = next((each for each in texts if data[each] > 1), None)
@@ -85,6 +89,23 @@ class RowRun:
                 break
             size = _MOST
         return done, at
+
+    def _goes_on(self, data: bytes, at: int, layout: bytes) -> bool:
+        """Whether the next rows have a layout: rows of two layouts by turns are not worth columns."""
+        for _ in range(_LOOKED_AT):
+            try:
+                at, texts, others, *_ = self._scan(data, at)
+            except (Irregular, IndexError):
+                return False
+            if _layout(data, texts, others) != layout:
+                return False
+        return True
+
+
+def _layout(data: bytes, texts: Sequence[int], others: Sequence[int]) -> bytes:
+    """The lengths of a row, but that of its name."""
+    name = next((place for place in texts if data[place] > 1), None)
+    return bytes(data[place] for place in (*texts, *others) if place != name)
 
 
 def _starts(data: bytes, at: int, count: int, name: int, rest: int) -> _Array:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,7 @@ from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.requests.handler_row import HandlerRow
 from broker_core.servers.kafka.requests.request_job import RequestJob
 from broker_core.servers.kafka.services import ShownNode
-from broker_core.wire.kafka import METADATA, Fields, MalformedMessage, read_response, request_frame
+from broker_core.wire.kafka import METADATA, Fields, MalformedMessage, Reader, read_response, request_frame
 from tests.support.kafka_calls import services_of
 
 
@@ -86,3 +87,22 @@ async def test_a_large_request_is_not_read_on_the_event_loop() -> None:
     assert not isinstance(body, bytes | memoryview)
     frame = b"".join(iter(lambda: bytes(body.read(100)), b""))
     assert read_response(METADATA, 9, frame[4:])[1]["throttle_time_ms"] == 10_000
+
+
+async def test_a_request_whose_rows_stay_bytes_is_read_on_the_event_loop_unless_it_is_long() -> None:
+    async def later(call: KafkaCall) -> Fields:
+        return {"throttle_time_ms": int(call.body["thread"] == threading.get_ident())}
+
+    def read(_: Reader, __: int) -> Fields:
+        return {"thread": threading.get_ident()}
+
+    row = HandlerRow(METADATA, later=later, read=read)
+    for count, is_here in ((300, 1), (1_000, 0)):
+        topics = [{"name": f"orders-{number:05}"} for number in range(count)]
+        message = request_frame(METADATA, 9, 1, "me", {"topics": topics})[4:]
+        done = handler(row, asyncio.get_running_loop().time).handle(message)
+        assert isinstance(done, RequestJob)
+        body = (await done.answer()).body
+        assert not isinstance(body, bytes | memoryview)
+        frame = bytes(body.read(1000))
+        assert read_response(METADATA, 9, frame[4:])[1]["throttle_time_ms"] == is_here

@@ -5,18 +5,19 @@ Unusual rows have to be decoded: names that are not ASCII, keys that come twice,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Any, Final, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 
 from broker_core.servers.kafka.pages.answer_page import Place
 from broker_core.servers.kafka.pages.page_shapes import Shape, arrays_of
 from broker_core.wire.kafka import Api, Buffer, Encoded, RawPath, RawRows, has_rows
 
-__all__ = ["KEPT", "RawUnits", "asked_path", "asked_shape", "raw_path"]
+__all__ = ["FEW_PIECES", "KEPT", "RawUnits", "asked_path", "asked_shape", "raw_path"]
 
 _Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -27,6 +28,8 @@ _MOST: Final = 16 * 1024 * 1024
 _LONG: Final = 0x80
 #: Bytes of pieces, on average, that are copied.
 _SMALL: Final = 1024
+#: Pieces that are quicker copied one by one.
+FEW_PIECES: Final = 256
 #: Before all offsets: the places of lengths of arrays, less the numbers of their rows.
 _COUNT: Final = -2
 #: The fields of cursors that are numbers, as answers have them.
@@ -166,17 +169,38 @@ class RawUnits:
 
     def encoded(self, low: int, high: int) -> Encoded:
         """The rows with the units from ``low`` to ``high``, without the last."""
+        count, begins, ends = self._whole(low, high) or self._ranges(low, high)
+        is_one = len(begins) > 1 and int((ends - begins).sum()) < _SMALL * len(begins)  # piece on its way
+        if is_one and len(begins) > FEW_PIECES:
+            return Encoded(count, [self._copied(begins, ends)])
         data = memoryview(self.rows.data)
-        count, ranges = self._whole(low, high) or self._ranges(low, high)
         pieces: list[Buffer] = [
-            data[start:end] if start >= 0 else self.rows.length(_COUNT - start) for start, end in ranges
+            data[start:end] if start >= 0 else self.rows.length(_COUNT - start)
+            for start, end in zip(begins.tolist(), ends.tolist(), strict=True)
         ]
-        # Many small ones are copied once, and are one on their way.
-        if len(pieces) > 1 and sum(map(len, pieces)) < _SMALL * len(pieces):
-            pieces = [b"".join(pieces)]
-        return Encoded(count, pieces)
+        return Encoded(count, [b"".join(pieces)] if is_one else pieces)
 
-    def _whole(self, low: int, high: int) -> tuple[int, Iterable[tuple[int, int]]] | None:
+    def _copied(self, begins: _Array, ends: _Array) -> bytes:
+        """The bytes of ranges (:meth:`_ranges`), one after another."""
+        data, made = self.rows.data, np.flatnonzero(begins < 0)
+        if len(made):  # lengths that the answer does not have go behind it
+            lengths = [self.rows.length(_COUNT - start) for start in begins[made].tolist()]
+            edges = len(data) + np.cumsum([0, *map(len, lengths)])
+            data = b"".join((data, *lengths))
+            begins, ends = begins.copy(), ends.copy()
+            begins[made], ends[made] = edges[:-1], edges[1:]
+        order = np.argsort(begins)
+        places = np.empty_like(order)
+        places[order] = np.arange(0, 2 * len(order), 2)
+        # Each range, and what is behind it.
+        edges = np.stack([begins[order], ends[order]], axis=1).ravel()
+        every = pa.LargeBinaryArray.from_buffers(
+            pa.large_binary(), len(edges) - 1, [None, pa.py_buffer(edges), pa.py_buffer(data)]
+        )
+        taken: bytes = every.take(pa.array(places)).buffers()[2].to_pybytes()
+        return taken
+
+    def _whole(self, low: int, high: int) -> tuple[int, _Array, _Array] | None:
         """As :meth:`_ranges`, if the units are of whole rows that are neighbours in the answer."""
         at = self._slots[0]
         if (
@@ -186,17 +210,21 @@ class RawUnits:
         ):
             return None
         first, last = int(at[low]), int(at[high - 1])
-        return last - first + 1, ((self.rows.levels[0].starts[first], self.rows.end_of(last)),)
+        return (
+            last - first + 1,
+            np.array([self.rows.levels[0].starts[first]]),
+            np.array([self.rows.end_of(last)]),
+        )
 
-    def _ranges(self, low: int, high: int) -> tuple[int, Iterable[tuple[int, int]]]:
+    def _ranges(self, low: int, high: int) -> tuple[int, _Array, _Array]:
         """The number of rows with these units, and the ranges of their bytes; for the length of an array of ``n`` rows
-        that the answer does not have, one from ``_COUNT - n``.
+        that the answer does not have, one from ``_COUNT - n`` to ``_COUNT + 1``.
 
         By unit a range for the head of each row that begins with it, and for the length of its array, then its own, and
         one for the bytes after the array of each row that ends with it. Adjacent ranges are joined.
         """
         if low == high:
-            return 0, ()
+            return 0, np.zeros(0, np.int64), np.zeros(0, np.int64)
         slots, last = [at[low:high] for at in self._slots], len(self._slots) - 1
         begins = np.zeros((high - low, 3 * last + 1), np.int64)
         ends = np.zeros_like(begins)
@@ -226,7 +254,7 @@ class RawUnits:
         found, until = begins[some], ends[some]
         goes_on = found[1:] == until[:-1]
         found, until = found[np.append(True, ~goes_on)], until[np.append(~goes_on, True)]
-        return int(firsts[0].sum()), zip(found.tolist(), until.tolist(), strict=True)
+        return int(firsts[0].sum()), found, until
 
     @cached_property
     def _behind_lengths(self) -> list[_Array]:

@@ -162,13 +162,15 @@ async def _later(row: HandlerRow, call: KafkaCall) -> Fields:
     return await row.later(call)
 
 
-def after_reading(row: HandlerRow, read: Callable[[], Fields]) -> AnswerLater:
-    """The handler of a row, after a large request is read in a thread: its elements may take a second."""
+def after_reading(row: HandlerRow, read: Callable[[], Fields], *, is_quick: bool = False) -> AnswerLater:
+    """The handler of a row, after a large request is read in a thread: its elements may take a second. A request that
+    is quick to read is read on the event loop: two threads would wait for each other.
+    """
 
     async def answer(call: KafkaCall) -> Fields:
         beside = partial(call.services.large_requests.beside, call.size)
         try:
-            body = await beside(read)
+            body = read() if is_quick else await beside(read)
         except MalformedMessage as error:
             raise CloseClient(str(error), "bad_frame") from error
         call = replace(call, body=body)

@@ -90,7 +90,14 @@ async def test_partitions_that_there_are_not(catalog: SqliteCatalog) -> None:
 async def test_topics_and_partitions_that_are_named_twice_are_answered_once(catalog: SqliteCatalog) -> None:
     """A real 4.3.1 answers so, but for the order: it has that of its hash tables."""
     create(catalog, "a", 2)
-    asked = [of("a", 1), of("b"), of("none", 0, 0, 1), of("a", 0, 0, 5), of("a", 1, timestamp=-2), of("none", 0)]
+    asked = [
+        of("a", 1),
+        of("b"),
+        of("none", 0, 0, 1),
+        of("a", 0, 0, 5),
+        of("a", 1, timestamp=-2),
+        of("none", 0),
+    ]
     async with kafka_topics(catalog) as m:
         call = call_of(LIST_OFFSETS, 7, {"topics": asked}, services=services_of(named=m.named))
         assert LIST_OFFSETS_ROW.later is not None

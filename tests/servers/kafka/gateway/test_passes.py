@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import threading
 import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
@@ -32,6 +33,7 @@ from broker_core.wire.kafka import (
     Api,
     Fields,
     RawRows,
+    Reader,
 )
 from tests.support.kafka_gateway import Secrets, gateway, play, small_cluster
 from tests.support.kafka_page_rows import ClusterRows
@@ -169,7 +171,15 @@ async def test_a_large_request_is_read_once_for_all_its_pages(
         looked_at.append(len(rows))
         return of(shape, rows)
 
+    skips: list[int] = []
+    skip = RawRows.skip
+
+    def skipping(rows: RawRows, reader: Reader) -> None:
+        skips.append(threading.get_ident())
+        skip(rows, reader)
+
     monkeypatch.setattr(RawUnits, "of", counting)
+    monkeypatch.setattr(RawRows, "skip", skipping)
     names = [*GROUPS, *(f"none-{number:04}" for number in range(300))]
     others = [*GROUPS[:-1], "g30", *names[len(GROUPS) :]]
     found: dict[str, list[tuple[str, int]]] = {}
@@ -185,6 +195,7 @@ async def test_a_large_request_is_read_once_for_all_its_pages(
                 rows += [(row["group_id"], len(row["members"])) for row in answer["groups"]]
             assert looked_at.count(len(names)) == reads
             found[str(asked)] = rows
+    assert {*skips} == {threading.get_ident()}  # in no thread of its own
     assert [name for name, _ in found[str(names)]] == sorted(names)
     assert [name for name, _ in found[str(others)]] == sorted(others)
     before = front._core.pipeline.permits.snapshots.acquired

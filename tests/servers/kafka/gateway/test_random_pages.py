@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from broker_core.client.kafka import AdminClient, NewTopic
 from broker_core.plugin_api.hookspecs import hookimpl
 from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.servers.kafka.pages import raw_units
 from broker_core.servers.kafka.requests import page_parts
 from broker_core.wire.kafka import DESCRIBE_LOG_DIRS, LIST_OFFSETS, Api, Fields
 from tests.support.kafka_gateway import address_of, gateway, play
@@ -111,8 +112,9 @@ def front(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 def test_a_page_is_the_part_of_the_clusters_answer(
     api: Api, version: int, front: Gateway, data: st.DataObject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Rows stay bytes, or are decoded since they are few.
+    # Rows stay bytes, or are decoded since they are few; their pieces are copied together, or one by one.
     monkeypatch.setattr(page_parts, "FEW_ROWS", data.draw(st.sampled_from([0, 32])))
+    monkeypatch.setattr(raw_units, "FEW_PIECES", data.draw(st.sampled_from([0, 256])))
     client = data.draw(st.sampled_from([front.through, front.merged]))
     asked = data.draw(page_requests(api, version, front.ids))
     if client is front.merged and api is LIST_OFFSETS:  # there the rows of one topic are one

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import pytest
 
+from broker_core.servers.kafka.pages import raw_units
 from broker_core.servers.kafka.pages.answer_page import AnswerPage, Place
 from broker_core.servers.kafka.pages.page_rows import Taken, item_runs, items_of, message_of
 from broker_core.servers.kafka.pages.page_shapes import Shape, shape_of
@@ -87,8 +88,12 @@ def _decoded(shape: Shape, fields: Fields, limit: int, start: Place | None) -> t
     return message_of(fields, shape.answered, taken), page.following
 
 
+@pytest.mark.parametrize("few", [0, 256], ids=["together", "one by one"])
 @pytest.mark.parametrize("case", _CASES, ids=lambda case: f"{case[0].name}-{case[1]}")
-def test_pages_of_bytes_are_those_of_decoded_rows(case: tuple[Api, int]) -> None:
+def test_pages_of_bytes_are_those_of_decoded_rows(
+    case: tuple[Api, int], few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(raw_units, "FEW_PIECES", few)
     api, version = case
     shape, path = shape_of(api, version), raw_path(api, version)
     assert shape is not None
