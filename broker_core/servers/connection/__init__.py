@@ -9,6 +9,7 @@ from broker_core.servers.connection.command_handler import (
     OutgoingAnswer,
     Unasked,
 )
+from broker_core.servers.connection.large_answers import LargeAnswer, LargeAnswers
 from broker_core.servers.connection.open_connections import OpenConnections
 from broker_core.servers.connection.quota_job import QuotaJob
 from broker_core.servers.connection.reader_pace import LEAST_PIECE, ReaderPace
@@ -19,6 +20,8 @@ __all__ = [
     "ClientConnection",
     "Closing",
     "ConnectionContext",
+    "LargeAnswer",
+    "LargeAnswers",
     "OpenConnections",
     "OutgoingAnswer",
     "QuotaJob",

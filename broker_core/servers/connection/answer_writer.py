@@ -10,9 +10,8 @@ goes out in pieces, each only when the one before has left; their size is the re
   bytes wait gets no more of them: it cannot take the whole reserve.
 - A frame that nobody asked for, such as an update of a watcher, is *pushed*: it goes to a peer for which less than
   :data:`PUSHED` bytes wait, since many peers that read nothing must leave room for the others.
-- A *large* answer waits for permits for the least piece only, and keeps these to its end; one at a time on a
-  connection. Larger pieces are for peers that read quickly, while half of the permits are free: so the slow ones leave
-  room for the answers of others, however many they are.
+- A *large* answer waits for permits for the least piece only, one at a time on a connection
+  (:mod:`~broker_core.servers.connection.large_answers`).
 - Other frames (PONG, errors) are tiny; the requests of a peer that does not read them are not handled any more.
 
 Two times close a connection whose peer does not read: ``write_timeout`` for one piece (longer if it has read a large
@@ -29,13 +28,12 @@ from typing import Final
 
 from broker_core.errors import Cause, TooManyRequests
 from broker_core.listing import FieldsReader
-from broker_core.memory import SMALL_ANSWER, Permit, Permits
+from broker_core.memory import SMALL_ANSWER, Permit, PermitBudget, Permits
+from broker_core.servers.connection.large_answers import LargeAnswer, LargeAnswers
 from broker_core.servers.connection.reader_pace import LEAST_PIECE, ReaderPace
 
-__all__ = ["CROWDED", "PUSHED", "WINDOW", "AnswerWriter"]
+__all__ = ["CROWDED", "PUSHED", "AnswerWriter"]
 
-#: Bytes of an answer that are written in one turn of the event loop if no other connection writes.
-WINDOW: Final = 1024 * 1024
 #: Bytes of small frames that may wait for a peer; with more, nothing is done for it until it has read some.
 CROWDED: Final = 128 * 1024
 #: Bytes that may wait for a peer, besides one frame in its transport, with one that is pushed.
@@ -45,15 +43,18 @@ PUSHED: Final = 16 * 1024
 class AnswerWriter:
     """The sending side of one connection; made when it is open, with callbacks for its transport's flow control.
 
-    ``min_rate`` is in bytes a second (0: any). ``on_stalled`` is called when the peer has stopped reading, or reads too
-    slowly, with the seconds that it had; ``on_room`` when it is no longer crowded, or has read all that waited when a
-    frame was pushed. Both, and all writing that follows from flow control, come from the event loop, never from within
-    a call of the transport: that would end the connection twice if a write failed there.
+    A large answer is one of ``answers``; ``cut`` ends it. ``min_rate`` is in bytes a second (0: any). ``on_stalled`` is
+    called when the peer has stopped reading, or reads too slowly, with the seconds that it had; ``on_room`` when it is
+    no longer crowded, or has read all that waited when a frame was pushed. Both, and all writing that follows from flow
+    control, come from the event loop, never from within a call of the transport: that would end the connection twice if
+    a write failed there.
     """
 
     __slots__ = (
+        "_answers",
         "_backlog",
         "_backlog_bytes",
+        "_cut",
         "_flushing",
         "_gathered",
         "_gathered_bytes",
@@ -81,9 +82,11 @@ class AnswerWriter:
         self,
         transport: asyncio.Transport,
         permits: Permits,
+        answers: LargeAnswers,
         write_timeout: float,
         *,
         min_rate: int = 0,
+        cut: Callable[[], None],
         on_stalled: Callable[[float], None],
         on_room: Callable[[], None],
     ) -> None:
@@ -91,6 +94,8 @@ class AnswerWriter:
         transport.set_write_buffer_limits(high=0, low=0)
         self._transport = transport
         self._permits = permits
+        self._answers = answers
+        self._cut = cut
         self._write_timeout = write_timeout
         self._min_rate = min_rate
         self._on_stalled = on_stalled
@@ -112,10 +117,6 @@ class AnswerWriter:
         self._waiting: list[asyncio.Future[None]] = []  # of callers that wait for any change of this state
         self._timer: asyncio.TimerHandle | None = None
         self._flushing: asyncio.Handle | None = None
-
-    def waits_for(self, now: float) -> float | None:
-        """Seconds for which the peer has kept the large answer under way waiting, if it reads slowly."""
-        return None if self._pace is None else self._pace.slowness(now)
 
     @property
     def is_idle(self) -> bool:
@@ -205,13 +206,12 @@ class AnswerWriter:
         body: FieldsReader | bytes | memoryview,
         tail: bytes,
         deadline: float,
-        begins: Callable[[], None] | None = None,
+        holds: Callable[[PermitBudget], bool] = lambda _budget: False,
     ) -> None:
         """Send an answer, small or large; returns when its last bytes are with the transport or the peer is gone.
 
-        ``deadline`` (loop time) bounds the waiting for the turn to write and for permits; ``begins`` is called when a
-        large answer has its turn. Raises
-        :exc:`~broker_core.errors.TooManyRequests`, and has sent nothing then.
+        ``deadline`` (loop time) bounds the waiting for the turn to write and for permits; ``holds`` says whether the
+        answer has memory of a budget. Raises :exc:`~broker_core.errors.TooManyRequests`, and has sent nothing then.
         """
         size = len(head) + (body.left if isinstance(body, FieldsReader) else len(body)) + len(tail)
         is_small = size <= SMALL_ANSWER
@@ -232,9 +232,7 @@ class AnswerWriter:
                 frame = b"".join((head, *_pieces(reader), tail))
                 await self._send_small(frame, deadline)
             else:
-                if begins is not None:
-                    begins()
-                await self._send_large(head, reader, tail, deadline)
+                await self._send_large(head, reader, tail, deadline, holds)
         finally:
             turn.release()
 
@@ -248,7 +246,14 @@ class AnswerWriter:
         left = deadline - self._loop.time()
         self.send(frame, await self._permits.of_answer(self._permits.reserve, len(frame), left))
 
-    async def _send_large(self, head: bytes, body: FieldsReader, tail: bytes, deadline: float) -> None:
+    async def _send_large(
+        self,
+        head: bytes,
+        body: FieldsReader,
+        tail: bytes,
+        deadline: float,
+        holds: Callable[[PermitBudget], bool],
+    ) -> None:
         try:
             async with asyncio.timeout_at(deadline):
                 await self._nothing_before()
@@ -263,8 +268,10 @@ class AnswerWriter:
             pace = self._pace = ReaderPace(
                 size, self._loop.time(), write_timeout=self._write_timeout, min_rate=self._min_rate
             )
+            answer = LargeAnswer(pace, self._permits.direct, LEAST_PIECE, holds, self._cut)
             try:
-                await self._write_pieces(head, body, tail, pace)
+                with self._answers.writing(answer):
+                    await self._write_pieces(head, body, tail, answer)
             except BaseException:
                 self._transport.abort()  # half a frame is sent: nothing that follows could be understood
                 raise
@@ -280,45 +287,28 @@ class AnswerWriter:
         while (self._paused or self._backlog) and not self._transport.is_closing():
             await self._change()
 
-    async def _write_pieces(self, head: bytes, body: FieldsReader, tail: bytes, pace: ReaderPace) -> None:
+    async def _write_pieces(self, head: bytes, body: FieldsReader, tail: bytes, answer: LargeAnswer) -> None:
         transport = self._transport
         self._transport.write(head)
-        since_others = 0
         while body.left and not transport.is_closing():
-            size = min(pace.piece(self._loop.time()), body.left)
-            larger = self._permit_for_larger(size)
+            size = min(answer.pace.piece(self._loop.time()), body.left)
+            larger = answer.permit_for(size)
             if larger is None:
                 size = min(size, LEAST_PIECE)
             try:
                 piece = body.read(size)
                 transport.write(piece)
-                pace.wrote(len(piece))
-                since_others += len(piece)
+                answer.wrote(len(piece))
                 del piece  # the next ones are gathered when these bytes are gone
                 while self._paused and not transport.is_closing():
-                    since_others = 0
+                    answer.waited()
                     await self._change()
             finally:
                 if larger is not None:
                     larger.release()
-            # A peer that reads as fast as we write must not keep the others waiting: each piece is a turn of its own if
-            # others write too, each window otherwise.
-            if since_others >= WINDOW or (since_others and not self._is_alone()):
-                since_others = 0
-                await asyncio.sleep(0)
+            await answer.turn()
         if not transport.is_closing():
             transport.write(tail)
-
-    def _permit_for_larger(self, size: int) -> Permit | None:
-        """Permits for the bytes of a piece beyond the least, while half of the budget is free; ``None``: not now."""
-        more, direct = size - LEAST_PIECE, self._permits.direct
-        if more <= 0 or (direct.maximum and direct.acquired + more > direct.maximum // 2):
-            return None
-        return direct.try_acquire(more)
-
-    def _is_alone(self) -> bool:
-        """Whether no other large answer is being written on any connection."""
-        return 0 < self._permits.direct.acquired <= LEAST_PIECE
 
     def _write_gathered(self) -> None:
         # There was room for their permits when they were gathered, and nobody else has had a turn since. So they are

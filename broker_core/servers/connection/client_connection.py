@@ -10,13 +10,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Protocol
 
 import structlog
 
 from broker_core.access import Client, Clients, UnderWay
-from broker_core.memory import PermitBudget, Permits
+from broker_core.memory import Permits
 from broker_core.metrics import Metrics
 from broker_core.quantities import ListenAddress
 from broker_core.servers.admission import Place, ServerLoad
@@ -24,6 +23,7 @@ from broker_core.servers.connection.answer_writer import AnswerWriter
 from broker_core.servers.connection.awaited_replies import AwaitedReplies
 from broker_core.servers.connection.command_handler import Awaited, Closing, CommandHandler, Job, Unasked
 from broker_core.servers.connection.command_queue import CommandQueue
+from broker_core.servers.connection.large_answers import LargeAnswers
 from broker_core.servers.connection.last_frame import LastFrame
 from broker_core.servers.connection.requests_under_way import RequestsUnderWay
 
@@ -54,6 +54,7 @@ class ConnectionContext:
     transport: str = "pulsar"
     #: The connections of all servers of a broker.
     clients: Clients = field(default_factory=Clients)
+    answers: LargeAnswers = field(default_factory=LargeAnswers)
 
 
 class ClientConnection(asyncio.Protocol):
@@ -96,7 +97,6 @@ class ClientConnection(asyncio.Protocol):
         self._keep_alive: asyncio.TimerHandle
         self._address = address
         self._resting: asyncio.TimerHandle | None = None  # its client is to ask nothing
-        self._writing: Job | None = None  # the job whose large answer is being written
 
     # -- life of the connection -------------------------------------------------------------------------------
 
@@ -114,8 +114,10 @@ class ClientConnection(asyncio.Protocol):
         self._writer = AnswerWriter(
             transport,
             context.permits,
+            context.answers,
             settings.write_timeout,
             min_rate=settings.min_write_rate,
+            cut=self._cut_slow,
             on_stalled=self._stalled,
             on_room=self._room,
         )
@@ -190,12 +192,7 @@ class ClientConnection(asyncio.Protocol):
         """Bytes of commands that wait, and of answers."""
         return self._queue.size + self._writer.waiting_bytes
 
-    def holds_slowly(self, budget: PermitBudget, now: float) -> float | None:
-        """Seconds for which the peer has read an answer with memory of ``budget`` slowly; else ``None``."""
-        job = self._writing
-        return self._writer.waits_for(now) if job is not None and job.holds(budget) else None
-
-    def make_room(self) -> None:
+    def _cut_slow(self) -> None:
         """Close a slow reader, because other requests wait for the memory of its answer."""
         self._close_for("slow", "peer reads slowly while others wait for the memory of its answer")
 
@@ -362,8 +359,7 @@ class ClientConnection(asyncio.Protocol):
         try:
             answer = await job.answer()
             client.sent(answer.size)
-            begins = partial(self._begins_writing, job)
-            await self._writer.send_answer(answer.head, answer.body, answer.tail, answer.deadline, begins)
+            await self._writer.send_answer(answer.head, answer.body, answer.tail, answer.deadline, job.holds)
             if answer.rest > 0:
                 self._resting = self._loop.call_later(answer.rest, self._rested)
         except Exception as error:
@@ -373,17 +369,12 @@ class ClientConnection(asyncio.Protocol):
             self._unasked(refusal)
         finally:
             client.under_way.pop(job, None)
-            if self._writing is job:
-                self._writing = None
             job.release()
 
     def _rested(self) -> None:
         self._resting = None
         if not self._transport.is_closing():
             self._queue.go_on()
-
-    def _begins_writing(self, job: Job) -> None:
-        self._writing = job
 
     def _request_ended(self) -> None:
         if self._in_order and not self._transport.is_closing() and self._last is None:

@@ -1,13 +1,12 @@
-"""The open connections of one server: how many there are, which of them makes room for others, and their end."""
+"""The open connections of one server: how many there are, which of them has an unfinished frame, and their end."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import Final
 
-from broker_core.memory import PermitBudget
 from broker_core.servers.admission import ServerLoad
 from broker_core.servers.connection.client_connection import ClientConnection
 
@@ -44,20 +43,6 @@ class OpenConnections:
         self._load.connections -= 1
         if not self._connections:
             self._all_closed.set()
-
-    def make_room(self, budget: PermitBudget) -> None:
-        """Close the slowest reader whose answer holds permits of ``budget``, for which a request has waited long.
-
-        Only the slow client pays: it asks again, while the others would get no answer at all.
-        """
-        now = asyncio.get_running_loop().time()
-        slow = [
-            (seconds, connection)
-            for connection in self._connections
-            if (seconds := connection.holds_slowly(budget, now)) is not None
-        ]
-        if slow:
-            max(slow, key=itemgetter(0))[1].make_room()
 
     def drop_unfinished(self, size: int) -> None:
         """Close the connection with the most bytes of an unfinished frame, if there is no room for a whole command of

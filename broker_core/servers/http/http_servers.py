@@ -57,7 +57,7 @@ class HttpServers:
         self._version = version
         self._readiness = readiness
         self._problem = problem
-        services.permits.on_pressure(services.readers.make_room)
+        services.permits.on_pressure(services.answers.make_room)
         services.metrics.gauge(
             "http_streams", "Streams of topics over HTTP that are open.", services.streams.total
         )

@@ -102,7 +102,7 @@ class PulsarServer:
     async def start(self, host: str, port: int) -> tuple[str, int]:
         """Listen; port 0 is a free one. Returns the address; :exc:`OSError` if it is not to be had."""
         self._loop = asyncio.get_running_loop()
-        self._permits.on_pressure(self._connections.make_room)
+        self._permits.on_pressure(self._context.answers.make_room)
         return await self._arrivals.listen(host, port, self._connection)
 
     async def start_tls(self, host: str, port: int) -> tuple[str, int]:

@@ -14,7 +14,8 @@ import pytest
 from broker_core.errors import TooManyRequests
 from broker_core.listing.fields_reader import FieldsReader
 from broker_core.memory.permits import DIRECT_RESERVE, Permits
-from broker_core.servers.connection.answer_writer import CROWDED, PUSHED, WINDOW, AnswerWriter
+from broker_core.servers.connection.answer_writer import CROWDED, PUSHED, AnswerWriter
+from broker_core.servers.connection.large_answers import WINDOW, LargeAnswers
 from broker_core.servers.connection.reader_pace import LEAST_PIECE, PIECE
 from broker_core.settings import LimitsSettings
 from tests.support.clock import AGES, time_passes
@@ -29,6 +30,7 @@ class Wire(asyncio.Protocol):
 
     def __init__(self, permits: Permits, write_timeout: float, min_rate: int) -> None:
         self.permits = permits
+        self.answers = LargeAnswers()
         self._write_timeout = write_timeout
         self._min_rate = min_rate
         self.stalled: asyncio.Future[float] = asyncio.get_running_loop().create_future()
@@ -46,11 +48,16 @@ class Wire(asyncio.Protocol):
         self.writer = AnswerWriter(
             transport,
             self.permits,
+            self.answers,
             self._write_timeout,
             min_rate=self._min_rate,
+            cut=self.abort,
             on_stalled=self.stalled.set_result,
             on_room=self.room,
         )
+
+    def abort(self) -> None:
+        self.transport.abort()
 
     def room(self) -> None:
         assert not self.writer.is_crowded

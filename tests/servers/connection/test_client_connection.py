@@ -263,17 +263,16 @@ async def test_the_keep_alive_is_the_handlers() -> None:
 
 async def test_a_slow_reader_of_an_answer_is_known_and_can_be_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     async with connected() as peer:
-        connection = peer.opened[0]
-        heap, direct = peer.context.permits.heap, peer.context.permits.direct
-        assert connection.holds_slowly(heap, 0.0) is None
+        answers, permits = peer.context.answers, peer.context.permits
+        answers.make_room(permits.heap)
         await peer.send(b"large\n")
-        await eventually(lambda: direct.acquired > 0)
-        later = asyncio.get_running_loop().time() + 100
-        assert connection.holds_slowly(direct, later) is None
-        slowly = connection.holds_slowly(heap, later)
-        assert slowly is not None
-        assert slowly > 50
-        connection.make_room()
+        await eventually(lambda: permits.direct.acquired > 0)
+        answers.make_room(permits.heap)
+        assert not peer.closings("slow"), "it has just begun"
+        time_passes(monkeypatch, 100)
+        answers.make_room(permits.direct)
+        assert not peer.closings("slow"), "its memory is of another budget"
+        answers.make_room(permits.heap)
         assert peer.closings("slow") == 1
 
 

@@ -5,30 +5,22 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from broker_core.memory.permit_budget import PermitBudget
 from broker_core.servers.admission import ServerLoad
 from broker_core.servers.connection.open_connections import OpenConnections
 from tests.support.eventually import eventually
 
 
 class Connection:
-    """A connection that notes its calls; ``slow`` are the seconds in which its peer has been reading."""
+    """A connection that notes its calls."""
 
-    def __init__(self, of: Any, slow: float | None = None, *, drains: bool = False) -> None:
+    def __init__(self, of: Any, *, drains: bool = False) -> None:
         self.of = of
-        self.slow = slow
         self.drains = drains
         self.told: list[str] = []
         self.unfinished = 0
 
     def drop_unfinished(self) -> None:
         self.told.append("drop")
-
-    def holds_slowly(self, _budget: PermitBudget, _now: float) -> float | None:
-        return self.slow
-
-    def make_room(self) -> None:
-        self.told.append("make room")
 
     def drain(self) -> None:
         self.told.append("drain")
@@ -40,9 +32,9 @@ class Connection:
         asyncio.get_running_loop().call_soon(self.of.closed, self)
 
 
-def _opened(load: ServerLoad, *slow: float | None, drains: bool = False) -> tuple[Any, list[Connection]]:
+def _opened(load: ServerLoad, count: int, *, drains: bool = False) -> tuple[Any, list[Connection]]:
     connections: Any = OpenConnections(load)
-    each = [Connection(connections, seconds, drains=drains) for seconds in slow]
+    each = [Connection(connections, drains=drains) for _ in range(count)]
     for connection in each:
         connections.opened(connection)
     return connections, each
@@ -50,28 +42,16 @@ def _opened(load: ServerLoad, *slow: float | None, drains: bool = False) -> tupl
 
 async def test_they_are_counted() -> None:
     load = ServerLoad()
-    connections, (first, second) = _opened(load, None, None)
+    connections, (first, second) = _opened(load, 2)
     assert (len(connections), load.connections) == (2, 2)
     assert set(connections) == {first, second}
     connections.closed(first)
     assert (len(connections), load.connections) == (1, 1)
 
 
-async def test_the_slowest_reader_makes_room() -> None:
-    connections, each = _opened(ServerLoad(), 1.0, None, 3.0, 2.0)
-    connections.make_room(PermitBudget(1))
-    assert [one.told for one in each] == [[], [], ["make room"], []]
-
-
-async def test_nobody_makes_room_who_holds_nothing() -> None:
-    connections, each = _opened(ServerLoad(), None, None)
-    connections.make_room(PermitBudget(1))
-    assert [one.told for one in each] == [[], []]
-
-
 async def test_who_holds_the_most_of_an_unfinished_frame_goes_for_a_whole_command() -> None:
     load = ServerLoad()
-    _, each = _opened(load, None, None, None)
+    _, each = _opened(load, 3)
     each[1].unfinished, each[2].unfinished = 5000, 6000
     load.make_room(6001)
     assert [one.told for one in each] == [[], [], []]
@@ -82,27 +62,27 @@ async def test_who_holds_the_most_of_an_unfinished_frame_goes_for_a_whole_comman
 async def test_nobody_goes_where_no_frame_is_unfinished() -> None:
     load = ServerLoad()
     load.make_room(0)
-    _, each = _opened(load, None)
+    _, each = _opened(load, 1)
     load.make_room(0)
     assert each[0].told == []
 
 
 async def test_drained_connections_end_by_themselves() -> None:
-    connections, each = _opened(ServerLoad(), None, None, drains=True)
+    connections, each = _opened(ServerLoad(), 2, drains=True)
     await connections.close(60)
     assert [one.told for one in each] == [["drain"], ["drain"]]
 
 
 async def test_who_does_not_end_is_closed() -> None:
     load = ServerLoad()
-    connections, each = _opened(load, None, None)
+    connections, each = _opened(load, 2)
     await connections.close(0)
     assert [one.told for one in each] == [["drain", "abort"], ["drain", "abort"]]
     assert load.connections == 0
 
 
 async def test_a_connection_of_the_last_moment_is_closed() -> None:
-    connections, _ = _opened(ServerLoad())
+    connections, _ = _opened(ServerLoad(), 0)
     await connections.close(0)
     late = Connection(connections)
     connections.opened(late)
@@ -112,7 +92,7 @@ async def test_a_connection_of_the_last_moment_is_closed() -> None:
 
 async def test_the_end_waits_for_cancelled_requests() -> None:
     load = ServerLoad()
-    connections, _ = _opened(load)
+    connections, _ = _opened(load, 0)
     ended: list[str] = []
 
     async def request() -> None:

@@ -13,7 +13,7 @@ import pytest
 from broker_core import ListingRequest, TopicListingResult
 from broker_core.access.asker import Asker
 from broker_core.pipeline.runs.fair_threads import UncutWork
-from broker_core.servers.connection.answer_writer import WINDOW
+from broker_core.servers.connection.large_answers import WINDOW
 from broker_core.servers.connection.reader_pace import LEAST_PIECE
 from broker_core.servers.pulsar import PulsarOptions
 from broker_core.settings import LimitsSettings, PulsarSettings

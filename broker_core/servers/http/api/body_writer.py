@@ -26,7 +26,7 @@ from aiohttp import HttpVersion11, hdrs, web
 
 from broker_core.listing import BLOCK, BlockSize
 from broker_core.memory import SMALL_ANSWER, Permit, PermitBudget
-from broker_core.servers.connection import LEAST_PIECE, ReaderPace
+from broker_core.servers.connection import LEAST_PIECE, LargeAnswer, ReaderPace
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.negotiation import takes_gzip
 
@@ -38,8 +38,6 @@ _log = structlog.get_logger(__name__)
 _LEAST_BLOCK: Final = 4 * LEAST_PIECE
 #: The seconds that a piece should take to be read.
 _BLOCK_SECONDS: Final = 0.02
-#: Bytes that are written in one turn of the event loop if the socket takes all of them, and nobody else writes.
-_TURN: Final = 512 * 1024
 #: Seconds of the processor that a piece may take to be made on the event loop. To hand it to a thread and back costs
 #: about as much: the thread and the loop wait for each other's interpreter lock, and wake each other up, several times.
 _QUICK: Final = 0.001
@@ -93,8 +91,8 @@ async def write_body(
     source = _Source(body, compress)
     if body.size + len(body.begin) + len(body.end) <= SMALL_ANSWER:
         return await _write_small(request, source, headers, status)
-    large = _LargeBody(request, source)
-    with request.services.readers.reading(large.pace, holds, large.cut_slow):
+    large = _LargeBody(request, source, holds)
+    with request.services.answers.writing(large.answer):
         return await large.write(headers, status)
 
 
@@ -177,21 +175,21 @@ async def _write_small(
 
 
 class _LargeBody:
-    """A body that is written in pieces; ``_least`` are the permits that are held to its end."""
+    """A body that is written in pieces."""
 
-    def __init__(self, request: ApiRequest, source: _Source) -> None:
+    def __init__(self, request: ApiRequest, source: _Source, holds: Callable[[PermitBudget], bool]) -> None:
         self._request = request
         self._source = source
         self._loop = asyncio.get_running_loop()
         self._direct = request.services.permits.direct
         pulsar = request.services.settings.pulsar
         self._started = self._loop.time()
-        self.pace = ReaderPace(
+        self._pace = ReaderPace(
             source.size, self._started, write_timeout=pulsar.write_timeout, min_rate=pulsar.min_write_rate
         )
-        self._in_turn = 0  # bytes since others had a turn
+        self.answer = LargeAnswer(self._pace, self._direct, _LEAST_BLOCK, holds, self._cut_slow)
 
-    def cut_slow(self) -> None:
+    def _cut_slow(self) -> None:
         """Close a slow reader, because other requests wait for the memory of its answer."""
         request = self._request
         if request.http.transport is not None:
@@ -231,7 +229,7 @@ class _LargeBody:
             if between:
                 await self._write_slice(between)
             await response.write_eof()
-            await _drain(self._request, self.pace.stall(self._loop.time()))
+            await _drain(self._request, self._pace.stall(self._loop.time()))
             return response
         finally:
             _released(permit)
@@ -245,7 +243,7 @@ class _LargeBody:
         now = self._loop.time()
         rate = self._source.made / max(now - self._started, 0.001)
         size = max(_LEAST_BLOCK, min(BLOCK, int(rate * _BLOCK_SECONDS)))
-        permit = self._permit_for_larger(size)
+        permit = self.answer.permit_for(size)
         self._source.block.bytes = size if permit is not None else _LEAST_BLOCK
         try:
             workers = self._request.services.pipeline.workers
@@ -255,13 +253,6 @@ class _LargeBody:
             _released(permit)
             raise
 
-    def _permit_for_larger(self, size: int) -> Permit | None:
-        """Permits for the bytes of a piece beyond the least, while half of the budget is free; ``None``: not now."""
-        more, direct = size - _LEAST_BLOCK, self._direct
-        if more <= 0 or (direct.maximum and direct.acquired + more > direct.maximum // 2):
-            return None
-        return direct.try_acquire(more)
-
     def _may_make_ahead(self) -> bool:
         """Whether the peer reads so quickly that the next piece should be there when this one has left."""
         return self._source.block.bytes > _LEAST_BLOCK and not self._source.is_quick()
@@ -270,7 +261,7 @@ class _LargeBody:
         for part in parts:
             view = memoryview(part)
             while view:
-                size = self.pace.piece(self._loop.time())
+                size = self._pace.piece(self._loop.time())
                 # Alone, the few bytes before a piece would be a packet, and wake the reader up for nothing else.
                 await self._write_slice(b"".join((head, view[:size])) if head else view[:size])
                 view, head = view[size:], b""
@@ -283,17 +274,14 @@ class _LargeBody:
         transport.write(data)
         size = len(data)
         http.writer.output_size += size
-        self.pace.wrote(size)
-        self._in_turn += size
+        self.answer.wrote(size)
         if http.protocol.writing_paused:
-            self._in_turn = 0
+            self.answer.waited()
             now = self._loop.time()
-            self.pace.waits(now)
-            await _drain(self._request, self.pace.stall(now))
-            self.pace.goes_on(self._loop.time())
-        elif self._in_turn >= _TURN or not self._request.services.readers.is_alone:
-            self._in_turn = 0
-            await asyncio.sleep(0)
+            self._pace.waits(now)
+            await _drain(self._request, self._pace.stall(now))
+            self._pace.goes_on(self._loop.time())
+        await self.answer.turn()
 
 
 def _released(permit: Permit | None) -> None:

@@ -15,10 +15,10 @@ from broker_core.names import NamespaceName
 from broker_core.pipeline import Pipeline
 from broker_core.plugin_api import Check
 from broker_core.reloads import LiveSettings
+from broker_core.servers.connection import LargeAnswers
 from broker_core.servers.http.api.admission import ApiAdmission
 from broker_core.servers.http.api.http_metrics import HttpMetrics
 from broker_core.servers.http.api.problem_details import RequestRefused, refused
-from broker_core.servers.http.api.slow_readers import SlowReaders
 from broker_core.servers.http.api.stream_places import StreamPlaces
 from broker_core.servers.http.api.web_pages import WebPages
 from broker_core.service import Catalog, Changes, Find, ListingFeeds, LookupQuestions, Quotas
@@ -64,7 +64,7 @@ class ApiServices:
     changes: Changes | None = None
     authenticator: Authenticator | None = None
     admission: ApiAdmission = field(default_factory=ApiAdmission)
-    readers: SlowReaders = field(default_factory=SlowReaders)
+    answers: LargeAnswers = field(default_factory=LargeAnswers)
     #: The cluster behind this server.
     cluster: Cluster | None = None
     #: The questions that streams follow, if any are served.

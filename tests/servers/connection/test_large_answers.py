@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from broker_core import ListingRequest, TopicListingResult, hookimpl
-from broker_core.memory.permit_budget import PermitBudget
-from broker_core.servers.connection import ReaderPace
-from broker_core.servers.http.api.slow_readers import SlowReaders
+from broker_core.memory.permit_budget import Permit, PermitBudget
+from broker_core.servers.connection import LargeAnswer, LargeAnswers, ReaderPace
+from broker_core.servers.connection.large_answers import WINDOW
 from tests.support.api_serving import NAMESPACE, api_served
 from tests.support.eventually import eventually
 from tests.support.silent_reader import silent_reader
@@ -19,8 +19,8 @@ from tests.support.silent_reader import silent_reader
 
 async def test_the_slowest_that_holds_some_is_cut() -> None:
     loop, heap, other = asyncio.get_running_loop(), PermitBudget(1), PermitBudget(1)
-    readers, cut = SlowReaders(), list[str]()
-    with ExitStack() as reading:
+    answers, cut = LargeAnswers(), list[str]()
+    with ExitStack() as writing:
         for name, seconds, budget in (
             ("slow", 5.0, heap),
             ("slower", 50.0, heap),
@@ -28,11 +28,50 @@ async def test_the_slowest_that_holds_some_is_cut() -> None:
             ("new", 0.0, heap),
         ):
             pace = ReaderPace(1, loop.time() - seconds, write_timeout=1.0, min_rate=0)
-            reading.enter_context(readers.reading(pace, partial(is_, budget), partial(cut.append, name)))
-        readers.make_room(heap)
+            answer = LargeAnswer(pace, PermitBudget(1), 1, partial(is_, budget), partial(cut.append, name))
+            writing.enter_context(answers.writing(answer))
+        answers.make_room(heap)
         assert cut == ["slower"]
-    readers.make_room(heap)
+    answers.make_room(heap)
     assert cut == ["slower"]
+
+
+async def test_larger_pieces_leave_half_of_the_permits_and_others_have_turns() -> None:
+    loop, direct = asyncio.get_running_loop(), PermitBudget(1000)
+    turns: list[str] = []
+
+    def made() -> tuple[LargeAnswer, Permit]:
+        pace = ReaderPace(1, loop.time(), write_timeout=1.0, min_rate=0)
+        least = direct.try_acquire(100)
+        assert least is not None
+        return LargeAnswer(pace, direct, 100, lambda _: False, lambda: None), least
+
+    async def others_turn(answer: LargeAnswer) -> bool:
+        turns.clear()
+        loop.call_soon(turns.append, "other")
+        await answer.turn()
+        return bool(turns)
+
+    answer, least = made()
+    assert answer.permit_for(100) is None
+    assert answer.permit_for(502) is None
+    larger = answer.permit_for(500)
+    assert larger is not None
+    assert (larger.count, direct.acquired) == (400, 500)
+    answer.wrote(500)
+    assert not await others_turn(answer), "it is alone, with all that it holds"
+    answer.wrote(WINDOW)
+    assert await others_turn(answer)
+    _, other = made()
+    assert not await others_turn(answer), "nothing is written since"
+    answer.wrote(1)
+    assert await others_turn(answer)
+    answer.wrote(1)
+    answer.waited()
+    assert not await others_turn(answer)
+    for permit in (larger, least, other):
+        permit.release()
+    assert direct.acquired == 0
 
 
 class Large:
