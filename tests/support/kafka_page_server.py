@@ -98,10 +98,7 @@ class PageServer:
         row = self._handlers[api.key]
 
         async def answer() -> Fields:
-            fields = None if row.now is None else row.now(call)
-            if fields is None:
-                assert row.later is not None
-                fields = await row.later(call)
+            fields = await row.answer(call)
             call.release()
             return fields
 

@@ -222,7 +222,7 @@ class KafkaRequestHandler:
         if row.api is not API_VERSIONS and not self._services.authorizer.is_current(call):
             return RequestJob(row, after_refresh(row), call)
         try:
-            fields = None if row.now is None else row.now(call)
+            fields = row.at_once(call)
         except CloseClient as error:
             self._services.requests.ended(row.api.name, CLOSED, self._clock() - call.began)
             return closing(row, error)
@@ -232,7 +232,6 @@ class KafkaRequestHandler:
             frame = b"".join(response_frame(row.api, call.version, call.header.correlation_id, fields))
             self._services.requests.answered(row.api.name, fields, self._clock() - call.began)
             return frame
-        assert row.later is not None, f"{row.api.name} has no answer"
         return RequestJob(row, row.later, call)
 
     def _note_versions(self, body: Fields) -> None:

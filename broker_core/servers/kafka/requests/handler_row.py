@@ -28,6 +28,10 @@ _Answer = TypeVar("_Answer")
 _log = structlog.get_logger(__name__)
 
 
+async def _no_answer(call: KafkaCall) -> Fields:
+    raise AssertionError(f"{call.header.api_key} has no answer")
+
+
 @dataclass(frozen=True, slots=True)
 class HandlerRow:
     """One of ``now`` and ``later`` at least. Both give the fields of the response; they may raise
@@ -39,13 +43,22 @@ class HandlerRow:
 
     api: Api
     now: AnswerNow | None = None
-    later: AnswerLater | None = None
+    later: AnswerLater = _no_answer
     #: Fills the page of a request that names topics by bytes, ``None``: its parts are asked for (:attr:`later`).
     fill: Callable[[KafkaCall, RawRows], Awaitable[Fields | None]] | None = None
     #: Reads a request of a version, if not as :meth:`~broker_core.wire.kafka.Api.read_request` does.
     read: Callable[[Reader, int], Fields] | None = None
     advertised: bool = True
     shown_from: int | None = None
+
+    def at_once(self, call: KafkaCall) -> Fields | None:
+        """The answer, if that takes no waiting."""
+        return None if self.now is None else self.now(call)
+
+    async def answer(self, call: KafkaCall) -> Fields:
+        """The answer, at once or later."""
+        fields = self.at_once(call)
+        return await self.later(call) if fields is None else fields
 
     def read_request(self, reader: Reader, version: int) -> Fields:
         """The body of a request. Raises :exc:`~broker_core.wire.kafka.MalformedMessage`."""

@@ -43,12 +43,12 @@ def with_pages(row: HandlerRow) -> HandlerRow:
         return row
 
     def now(call: KafkaCall) -> Fields | None:
-        return None if row.now is None or _shape(call, row) is not None else row.now(call)
+        return None if _shape(call, row) is not None else row.at_once(call)
 
     async def later(call: KafkaCall) -> Fields:
         shape = _shape(call, row)
         if shape is None:
-            return await _answer(row, call)
+            return await row.answer(call)
         try:
             page = _page(call, shape)
             return await _Paging(row, call, shape, page).answer()
@@ -64,7 +64,7 @@ async def _in_each_directory(row: HandlerRow, call: KafkaCall, fields: Fields) -
     if "error_code" in fields or call.services.front is None or call.node.of_cluster is None:
         return fields
     (failed,) = fields["results"]
-    answer = await _answer(row, replace(call, body=without_page({**call.body, "topics": []})))
+    answer = await row.answer(replace(call, body=without_page({**call.body, "topics": []})))
     return {"results": [{**failed, "log_dir": each["log_dir"]} for each in answer["results"]]}
 
 
@@ -75,14 +75,6 @@ def _shape(call: KafkaCall, row: HandlerRow) -> Shape | None:
         return shape
     body = call.body
     return None if body["response_pagination_limit"] is None and body["cursor"] is None else shape
-
-
-async def _answer(row: HandlerRow, call: KafkaCall) -> Fields:
-    fields = None if row.now is None else row.now(call)
-    if fields is not None:
-        return fields
-    assert row.later is not None  # now has answered otherwise
-    return await row.later(call)
 
 
 def _page(call: KafkaCall, shape: Shape) -> AnswerPage:
@@ -165,7 +157,7 @@ class _Paging:
         topics = await self._cluster_topics()
         parts = PageParts(self._call, shape, page)
         for number, part in enumerate(asked.parts()):
-            answer = self._part(asked, part) if len(asked) else _answer(self._row, self._call)
+            answer = self._part(asked, part) if len(asked) else self._row.answer(self._call)
             if number or topics is None:
                 fields = await answer
             else:
@@ -268,7 +260,7 @@ class _Paging:
 
     async def _part(self, asked: PageRequest, part: Any) -> Fields:
         """The handler's answer to a part of the request."""
-        return await _answer(self._row, replace(self._call, body=await asked.body(part)))
+        return await self._row.answer(replace(self._call, body=await asked.body(part)))
 
     def _is_made_anew(self) -> bool:
         """Whether the first topic is another one than the former page ended in; then it begins at its beginning."""

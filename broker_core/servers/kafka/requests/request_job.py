@@ -144,8 +144,7 @@ def after_refresh(row: HandlerRow) -> AnswerLater:
 
     async def answer(call: KafkaCall) -> Fields:
         await _refreshed(call)
-        fields = None if row.now is None else row.now(call)
-        return await _later(row, call) if fields is None else fields
+        return await row.answer(call)
 
     return answer
 
@@ -155,11 +154,6 @@ async def _refreshed(call: KafkaCall) -> None:
         await call.services.authorizer.refresh(call)
     except ListingFailed as failure:
         raise CloseClient(failure.message) from failure
-
-
-async def _later(row: HandlerRow, call: KafkaCall) -> Fields:
-    assert row.later is not None, f"{row.api.name} has no answer"
-    return await row.later(call)
 
 
 def after_reading(row: HandlerRow, read: Callable[[], Fields], *, is_quick: bool = False) -> AnswerLater:
@@ -176,7 +170,7 @@ def after_reading(row: HandlerRow, read: Callable[[], Fields], *, is_quick: bool
         call = replace(call, body=body)
         await _refreshed(call)
         fields = None if row.now is None else await beside(row.now, call)
-        return await _later(row, call) if fields is None else fields
+        return await row.later(call) if fields is None else fields
 
     return answer
 

@@ -16,7 +16,6 @@ async def ask(
     async with kafka_topics(catalog, authorizer=authorizer) as m:
         services = services_of(topics=m.topics, named=m.named, authorizer=authorizer)
         call = call_of(DESCRIBE_LOG_DIRS, version, {"topics": topics}, services=services)
-        assert LOG_DIRS_ROW.later is not None
         frame = b"".join(response_frame(DESCRIBE_LOG_DIRS, version, 1, await LOG_DIRS_ROW.later(call)))
         call.release()
         return read_response(DESCRIBE_LOG_DIRS, version, frame[4:])[1]

@@ -185,7 +185,6 @@ async def test_many_names_leave_turns_to_others(monkeypatch: pytest.MonkeyPatch)
             await asyncio.sleep(0)
 
     beside = asyncio.create_task(others())
-    assert METADATA_ROW.later is not None
     rows = (await METADATA_ROW.later(call_of(METADATA, 9, {"topics": names})))["topics"]
     beside.cancel()
     assert {row["error_code"] for row in rows} == {17}
@@ -212,7 +211,6 @@ async def test_a_few_topics_are_answered_at_once_as_they_are_later(catalog: Sqli
                 call = call_of(METADATA, version, body, services=services)
                 await asyncio.sleep(0)  # a turn of the loop that has time
                 assert METADATA_ROW.now is not None
-                assert METADATA_ROW.later is not None
                 now, later = METADATA_ROW.now(call), await METADATA_ROW.later(call)
                 if at_once or call.body["topics"][0]["name"] is None:
                     assert now == later

@@ -13,7 +13,6 @@ LIST, DESCRIBE, PRODUCERS = TRANSACTION_ROWS
 
 
 async def listed(**body: Any) -> Fields:
-    assert LIST.later is not None
     return await LIST.later(call_of(LIST_TRANSACTIONS, 2, body))
 
 
@@ -26,7 +25,6 @@ async def test_there_are_no_transactions() -> None:
 async def test_a_pattern_that_cannot_run_is_refused(catalog: SqliteCatalog) -> None:
     async with kafka_topics(catalog) as m:
         services = replace(services_of(), pipeline=m.pipeline)
-        assert LIST.later is not None
         found = []
         for pattern in ("a.*", "(", "a(?!b)"):
             body = {"transactional_id_pattern": pattern, "state_filters": ["Bad"]}
@@ -53,7 +51,6 @@ async def test_no_partition_has_producers(catalog: SqliteCatalog) -> None:
     body = {"topics": [{"name": name, "partition_indexes": some} for name, some in asked.items()]}
     async with kafka_topics(catalog, authorizer=NotX()) as m:
         call = call_of(DESCRIBE_PRODUCERS, 0, body, services=services_of(named=m.named))
-        assert PRODUCERS.later is not None
         answer = await PRODUCERS.later(call)
     # As Kafka 4.3.1 has it, with texts.
     assert [
