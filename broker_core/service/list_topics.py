@@ -37,9 +37,8 @@ class ListingTables(Protocol):
     def lister(self) -> str:
         """The name of the lister whose listings have tables."""
 
-    def now(self, listing: Listing) -> TopicTable | None: ...
-
-    async def of(self, listing: Listing) -> TopicTable | None: ...
+    async def of(self, listing: Listing) -> tuple[TopicTable, bool] | None:
+        """The table of a listing, and whether it is kept under permits of its own; ``None`` if there is a newer one."""
 
     def hold(self, namespace: NamespaceName, parts: Sequence[tuple[object, int]]) -> bool: ...
 
@@ -101,12 +100,13 @@ class ListTopics:
                 if found is None:  # the namespace has changed since
                     answer.replaced = True
                     continue
-                self.left_out[namespace] = found.left_out
-                if self._tables.now(selection.listing) is not found:
-                    await hold(found.nbytes)
-                visible = VisibleTopics(found, [None] * len(found.chunks))
+                table, is_kept = found
+                self.left_out[namespace] = table.left_out
+                if not is_kept:
+                    await hold(table.nbytes)
+                visible = VisibleTopics(table, [None] * len(table.chunks))
                 if not selection.is_whole:
-                    visible = await off_loop_if_many(len(selection), self._masks.of, found, selection)
+                    visible = await off_loop_if_many(len(selection), self._masks.of, table, selection)
                 return self._allowed(visible, allowed, answer)
             finally:
                 answer.release()

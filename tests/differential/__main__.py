@@ -17,7 +17,7 @@ from tests.support.distributions import ROOT
 
 _SHOWN: Final = 1200
 #: Settings of this tree that the other one does not have: without what they turn off, both have the same to say.
-_OFF: Final[dict[str, dict[str, object]]] = {"watchers": {"enabled": False}}
+_OFF: Final[dict[str, dict[str, object]]] = {}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

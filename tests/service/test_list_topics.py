@@ -96,7 +96,7 @@ async def test_a_listing_that_changes_while_it_is_read_is_replaced(
             answers.extend([] if answer is None else [answer])
             return answer
 
-        async def of(_tables: object, listing: Listing) -> TopicTable | None:
+        async def of(_tables: object, listing: Listing) -> tuple[TopicTable, bool] | None:
             if len(answers) == 1:
                 return None  # as after a change
             return await read(tables, listing)

@@ -59,28 +59,22 @@ class TopicTables:
         self._catalog = catalog
         self._tables: weakref.WeakKeyDictionary[Listing, _Versioned] = weakref.WeakKeyDictionary()
         self._newest: OrderedDict[NamespaceName, _Versioned] = OrderedDict()
-        self._reads: dict[tuple[Listing, CatalogVersion], asyncio.Task[TopicTable | None]] = {}
+        self._reads: dict[tuple[Listing, CatalogVersion], asyncio.Task[tuple[TopicTable, bool] | None]] = {}
 
-    def now(self, listing: Listing) -> TopicTable | None:
-        """The table of a listing of persistent topics, if it is there without waiting."""
-        if not len(listing):
-            return _NOTHING
-        snapshot = self._snapshot_of(listing)
-        return None if snapshot is None else self._known(snapshot)
+    async def of(self, listing: Listing) -> tuple[TopicTable, bool] | None:
+        """The table of a listing of persistent topics, and whether it is kept under permits of its own.
 
-    async def of(self, listing: Listing) -> TopicTable | None:
-        """The table of a listing; ``None`` if the namespace has changed since it was listed: list it again.
-
-        Raises :exc:`~broker_core.errors.ListingFailed`.
+        ``None`` if the namespace has changed since it was listed: list it again. Raises
+        :exc:`~broker_core.errors.ListingFailed`.
         """
         if not len(listing):
-            return _NOTHING
+            return _NOTHING, True
         snapshot = self._snapshot_of(listing)
         if snapshot is None:
             return None
         found = self._known(snapshot)
         if found is not None:
-            return found
+            return found, True
         key = (listing, snapshot.version)
         read = self._reads.get(key)
         if read is None:
@@ -114,14 +108,14 @@ class TopicTables:
         found = self._tables.get(snapshot.listing)
         return found.table if found is not None and found.version.same_state(snapshot.version) else None
 
-    async def _made(self, snapshot: Snapshot) -> TopicTable | None:
+    async def _made(self, snapshot: Snapshot) -> tuple[TopicTable, bool] | None:
         namespace = snapshot.listing.namespace
         known = self._newest.get(namespace)
         made = await asyncio.to_thread(self._read_or_move, namespace, snapshot.version, known)
         version, newest = made.version, self._newest.get(namespace)
         same = version.same_state(snapshot.version)
         if not self.hold(namespace, [(chunk, chunk.nbytes) for chunk in made.table.chunks]):
-            return made.table if same else None
+            return (made.table, False) if same else None
         if (
             newest is None
             or newest.version.number <= version.number
@@ -134,7 +128,7 @@ class TopicTables:
         if not same:
             return None
         self._tables[snapshot.listing] = made
-        return made.table
+        return made.table, True
 
     def _read_or_move(
         self,

@@ -86,14 +86,10 @@ class ClusterPlugin:
 
     # ---- tables of listings
 
-    def now(self, listing: Listing) -> TopicTable | None:
-        """The table of a listing of this plugin's."""
+    async def of(self, listing: Listing) -> tuple[TopicTable, bool] | None:
+        """The table of a listing of this plugin's, which is kept; ``None`` if it is no longer known."""
         found = self._topics.get(listing)
-        return None if found is None else found.table
-
-    async def of(self, listing: Listing) -> TopicTable | None:
-        """The table of a listing of this plugin's; ``None`` if it is no longer known."""
-        return self.now(listing)
+        return None if found is None else (found.table, True)
 
     def hold(self, namespace: NamespaceName, parts: Sequence[tuple[object, int]]) -> bool:  # noqa: ARG002
         """Hold permits for encoded parts of a table, while each part lives; false without room."""
