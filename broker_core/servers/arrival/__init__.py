@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker_core.servers.arrival.arrivals import Arrivals
+from broker_core.servers.arrival.arrivals import Arrivals, Refusals
 from broker_core.servers.arrival.listener_tls import tls_entrances as tls_entrances
 from broker_core.servers.arrival.preamble_sources import PreambleSources
 from broker_core.servers.arrival.refused_arrival import RefusedArrival
@@ -20,6 +20,7 @@ __all__ = [
     "Arrivals",
     "CertificateUnusable",
     "PreambleSources",
+    "Refusals",
     "RefusedArrival",
     "ServerCertificate",
     "TlsEntrance",

@@ -48,6 +48,9 @@ class Refusals(Protocol):
     def at_once(self, sock: socket.socket, reason: str) -> None:
         """Refuse the client of a socket without waiting, and close it."""
 
+    async def close(self) -> None:
+        """Close all refused connections."""
+
 
 class Arrivals:
     """``transport`` is the protocol's name, ``file_ceiling`` the descriptor from which on clients get no place
@@ -122,6 +125,8 @@ class Arrivals:
             task.cancel()
         if under_way := self._opening | self._waiting:
             await asyncio.wait(under_way)
+        if self._refusals is not None:
+            await self._refusals.close()
 
     def _accepted(
         self, protocol: MakeProtocol, tls: TlsEntrance | None, sock: socket.socket, peer: Any

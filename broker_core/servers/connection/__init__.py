@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from broker_core.servers.connection.client_connection import ClientConnection, ConnectionContext
+from broker_core.servers.connection.client_connection import ClientConnection
 from broker_core.servers.connection.command_handler import (
     Awaited,
     Closing,
     OutgoingAnswer,
     Unasked,
 )
+from broker_core.servers.connection.connection_server import ConnectionServer
 from broker_core.servers.connection.large_answers import LargeAnswer, LargeAnswers
-from broker_core.servers.connection.open_connections import OpenConnections
 from broker_core.servers.connection.quota_job import QuotaJob
 from broker_core.servers.connection.reader_pace import LEAST_PIECE, ReaderPace
 
@@ -19,10 +19,9 @@ __all__ = [
     "Awaited",
     "ClientConnection",
     "Closing",
-    "ConnectionContext",
+    "ConnectionServer",
     "LargeAnswer",
     "LargeAnswers",
-    "OpenConnections",
     "OutgoingAnswer",
     "QuotaJob",
     "ReaderPace",

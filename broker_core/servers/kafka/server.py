@@ -9,15 +9,15 @@ from functools import partial
 from broker_core.access import Client, Clients, Peer
 from broker_core.errors import BrokerCoreError
 from broker_core.quantities import ListenAddress
-from broker_core.servers.admission import ConnectionLimits, Place, ServerLoad
-from broker_core.servers.arrival import Arrivals, PreambleSources, TlsEntrance
-from broker_core.servers.connection import ClientConnection, ConnectionContext, OpenConnections, Unasked
+from broker_core.servers.admission import Place
+from broker_core.servers.arrival import TlsEntrance
+from broker_core.servers.connection import ClientConnection, ConnectionServer, Unasked
 from broker_core.servers.kafka.apis import HANDLERS
 from broker_core.servers.kafka.gateway import GATEWAY_HANDLERS
 from broker_core.servers.kafka.request_handler import KafkaRequestHandler
 from broker_core.servers.kafka.services import KafkaServices, ShownNode
 from broker_core.servers.kafka.topics.encoded_configs import checked_configs
-from broker_core.settings import KafkaSettings, LimitsSettings
+from broker_core.settings import KafkaSettings
 
 __all__ = ["KafkaServer", "NoNodePorts"]
 
@@ -30,44 +30,29 @@ class NoNodePorts(BrokerCoreError):
         super().__init__(f"kafka.upstream.ports: there is no port for the nodes {ids} of the Kafka cluster")
 
 
-class KafkaServer:
+class KafkaServer(ConnectionServer):
     """Accepts clients of Kafka's protocol on one address, and on another one over TLS."""
 
     def __init__(
         self, services: KafkaServices, *, tls: TlsEntrance | None = None, clients: Clients | None = None
     ) -> None:
         """``tls`` is for :meth:`start_tls`; ``clients`` are the clients of all servers of the broker."""
-        self._services = services
-        self._tls = tls
         options = services.options
-        self.load = ServerLoad(options.limits.concurrent_lookups)
-        self._context = ConnectionContext(
+        super().__init__(
+            "kafka",
             options.times,
             services.pipeline.permits,
             services.metrics,
-            self.load,
-            "kafka",
-            Clients() if clients is None else clients,
-        )
-        self._connections = OpenConnections(self.load)
-        self._arrivals = Arrivals(
-            "kafka",
-            ConnectionLimits(options.connections, options.limits.connections_per_address),
-            services.metrics,
-            proxies=PreambleSources(options.kafka.haproxy_from),
+            options.limits,
+            connections=options.connections,
+            haproxy_from=options.kafka.haproxy_from,
             file_ceiling=options.file_ceiling,
+            clients=clients,
         )
-        self._loop: asyncio.AbstractEventLoop
+        self._services = services
+        self._tls = tls
         services.metrics.gauge(
-            "kafka_connections", "Open connections of Kafka clients.", lambda: len(self._connections)
-        )
-
-    def limit(self, limits: LimitsSettings, connections: int | None) -> None:
-        """Replace the limits; ``connections`` are the most at once. Clients that are connected stay."""
-        self.load.slots.limit = limits.concurrent_lookups
-        self._arrivals.places.limit, self._arrivals.places.per_address = (
-            connections,
-            limits.connections_per_address,
+            "kafka_connections", "Open connections of Kafka clients.", lambda: self.connections
         )
 
     def prepare(self, kafka: KafkaSettings) -> Callable[[], None]:
@@ -87,8 +72,6 @@ class KafkaServer:
 
     async def start(self, host: str, port: int) -> tuple[str, int]:
         """Listen; port 0 is a free one. Returns the address; :exc:`OSError` if it is not to be had."""
-        self._loop = asyncio.get_running_loop()
-        self._services.pipeline.permits.on_pressure(self._context.answers.make_room)
         return await self._listen(None, host, port, self._services.options.kafka.advertised)
 
     async def start_tls(self, host: str, port: int) -> tuple[str, int]:
@@ -127,31 +110,17 @@ class KafkaServer:
         address = await self._arrivals.listen(host, port, partial(self._connection, node), tls)
         return partial(self._arrivals.end, address)
 
-    async def stop(self, drain: float) -> None:
-        """Stop accepting, let requests end for up to ``drain`` seconds, then close all connections."""
-        if not self._arrivals.sockets:
-            return
-        await self._arrivals.close()
-        await self._connections.close(drain)
-        self._services.identities.close()
-
     def close(self) -> None:
         """Close the sources of requests, after :meth:`stop`."""
+        self._services.identities.close()
         self._services.authorizer.close()
         self._services.large_requests.close()
 
     def _connection(self, node: ShownNode, peer: Peer, place: Place) -> ClientConnection:
         handlers = HANDLERS if self._services.front is None else GATEWAY_HANDLERS
+        clock = asyncio.get_running_loop().time
 
         def handler(client: Client, unasked: Unasked) -> KafkaRequestHandler:
-            return KafkaRequestHandler(self._services, handlers, peer, node, self._loop.time, client, unasked)
+            return KafkaRequestHandler(self._services, handlers, peer, node, clock, client, unasked)
 
-        return ClientConnection(
-            self._context,
-            handler,
-            place,
-            address=peer.remote_address,
-            opened=self._connections.opened,
-            closed=self._connections.closed,
-            in_order=True,
-        )
+        return self._connected(handler, place, peer.remote_address, in_order=True)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from functools import partial
 
 from broker_core.access import Asker, Client, Clients, Peer
 from broker_core.memory import Permits
 from broker_core.metrics import Metrics
 from broker_core.pipeline import Pipeline
-from broker_core.servers.admission import ConnectionLimits, Place, ServerLoad
-from broker_core.servers.arrival import Arrivals, PreambleSources, TlsEntrance
-from broker_core.servers.connection import ClientConnection, ConnectionContext, OpenConnections, Unasked
+from broker_core.servers.admission import Place
+from broker_core.servers.arrival import TlsEntrance
+from broker_core.servers.connection import ClientConnection, ConnectionServer, Unasked
 from broker_core.servers.pulsar.client_watchers import Watching
 from broker_core.servers.pulsar.command_handler import PulsarCommandHandler, PulsarServices
 from broker_core.servers.pulsar.pattern_lookups import AskedPatterns
@@ -25,7 +24,7 @@ from broker_core.settings import LimitsSettings
 __all__ = ["PulsarServer"]
 
 
-class PulsarServer:
+class PulsarServer(ConnectionServer):
     """Accepts clients of Pulsar's protocol on one address, and on another one over TLS."""
 
     def __init__(
@@ -48,14 +47,21 @@ class PulsarServer:
         ``feeds``. ``asked_patterns`` notes their patterns. ``clients`` are the clients of all servers of the broker.
         """
         options = options or PulsarOptions()
-        self._permits = permits
-        self.load = ServerLoad(options.limits.concurrent_lookups)
+        super().__init__(
+            "pulsar",
+            options.pulsar,
+            permits,
+            metrics,
+            options.limits,
+            connections=options.connections,
+            haproxy_from=options.pulsar.haproxy_from,
+            file_ceiling=options.file_ceiling,
+            refusals=RefusedConnections(options.refusals),
+            clients=clients,
+        )
         watching: Watching | None = None
         if feeds is not None and options.watchers.enabled:
             watching = Watching(feeds, options.watchers, options.limits, metrics)
-        self._context = ConnectionContext(
-            options.pulsar, permits, metrics, self.load, "pulsar", Clients() if clients is None else clients
-        )
         self._services = PulsarServices(
             pipeline,
             lookups,
@@ -69,17 +75,6 @@ class PulsarServer:
             asked_patterns,
             Quotas() if admission is None else admission.quotas,
         )
-        self._loop: asyncio.AbstractEventLoop
-        self._connections = OpenConnections(self.load)
-        self._refusals = RefusedConnections(options.refusals)
-        self._arrivals = Arrivals(
-            "pulsar",
-            ConnectionLimits(options.connections, options.limits.connections_per_address),
-            metrics,
-            proxies=PreambleSources(options.pulsar.haproxy_from),
-            file_ceiling=options.file_ceiling,
-            refusals=self._refusals,
-        )
         self._options = options
         self._watching = watching
         self._tls = tls
@@ -89,20 +84,13 @@ class PulsarServer:
         )
 
     def limit(self, limits: LimitsSettings, connections: int | None) -> None:
-        """Have other limits from now on, and ``connections`` at most. Clients that are connected stay."""
+        super().limit(limits, connections)
         self._options.limits = limits
-        self.load.slots.limit = limits.concurrent_lookups
         if self._watching is not None:
             self._watching.limits = limits
-        self._arrivals.places.limit, self._arrivals.places.per_address = (
-            connections,
-            limits.connections_per_address,
-        )
 
     async def start(self, host: str, port: int) -> tuple[str, int]:
         """Listen; port 0 is a free one. Returns the address; :exc:`OSError` if it is not to be had."""
-        self._loop = asyncio.get_running_loop()
-        self._permits.on_pressure(self._context.answers.make_room)
         return await self._arrivals.listen(host, port, self._connection)
 
     async def start_tls(self, host: str, port: int) -> tuple[str, int]:
@@ -110,30 +98,13 @@ class PulsarServer:
         assert self._tls is not None
         return await self._arrivals.listen(host, port, self._connection, self._tls)
 
-    async def stop(self, drain: float) -> None:
-        """Stop accepting, let requests end for up to ``drain`` seconds, then close all connections."""
-        if not self._arrivals.sockets:
-            return
-        await self._arrivals.close()
-        await self._refusals.close()
-        await self._connections.close(drain)
-
-    @property
-    def connections(self) -> int:
-        return len(self._connections)
-
     def _connection(self, peer: Peer, place: Place) -> ClientConnection:
-        return ClientConnection(
-            self._context,
-            partial(self._handler, peer),
-            place,
-            address=peer.remote_address,
-            opened=self._connections.opened,
-            closed=self._connections.closed,
-        )
+        clock = asyncio.get_running_loop().time
 
-    def _handler(self, peer: Peer, client: Client, unasked: Unasked) -> PulsarCommandHandler:
-        return PulsarCommandHandler(self._services, peer, self._loop.time, client, unasked)
+        def handler(client: Client, unasked: Unasked) -> PulsarCommandHandler:
+            return PulsarCommandHandler(self._services, peer, clock, client, unasked)
+
+        return self._connected(handler, place, peer.remote_address)
 
 
 def _as_it_says(asker: Asker) -> Asker:

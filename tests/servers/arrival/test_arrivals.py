@@ -69,6 +69,9 @@ class Words:
         with sock:
             sock.send(f"at once {reason}\n".encode())
 
+    async def close(self) -> None:
+        await eventually(lambda: not self.telling)
+
 
 async def _arrivals(*, places: int | None = None, **more: Any) -> tuple[Arrivals, tuple[str, int], Metrics]:
     metrics = Metrics()

@@ -34,6 +34,13 @@ async def connecting(s: Serving) -> RawClient:
     return client
 
 
+def under_refusal(s: Serving) -> int:
+    """How many connections of a server are under refusal."""
+    refusals = s.server._arrivals._refusals
+    assert isinstance(refusals, RefusedConnections)
+    return len(refusals)
+
+
 async def test_who_is_over_the_bound_is_told_and_the_others_are_served() -> None:
     async with serving(options=PulsarOptions(connections=3)) as s:
         inside = [await s.client() for _ in range(3)]
@@ -82,11 +89,11 @@ async def test_descriptors_that_are_kept_back_are_not_for_clients() -> None:
 async def test_who_says_nothing_is_told_and_closed_soon() -> None:
     async with serving(options=PulsarOptions(connections=0, refusals=2)) as s:
         silent = [await s.client(handshake=False) for _ in range(2)]
-        await eventually(lambda: len(s.server._refusals) == 2)
+        await eventually(lambda: under_refusal(s) == 2)
         # No more of them are waited for: one more is told at once.
         await refused(await s.client(handshake=False), "connections")
         await asyncio.gather(*(refused(client, "connections") for client in silent))
-        await eventually(lambda: not s.server._refusals)
+        await eventually(lambda: not under_refusal(s))
         await refused(await connecting(s), "connections")
 
 
@@ -104,9 +111,9 @@ async def test_thousands_are_refused_while_others_are_answered() -> None:
 async def test_the_refused_end_with_the_server() -> None:
     async with serving(options=PulsarOptions(connections=0)) as s:
         silent = [await s.client(handshake=False) for _ in range(5)]
-        await eventually(lambda: len(s.server._refusals) == 5)
+        await eventually(lambda: under_refusal(s) == 5)
         await s.server.stop(0)
-        assert not s.server._refusals
+        assert not under_refusal(s)
         for client in silent:
             await client.closed()
 
