@@ -44,7 +44,10 @@ _METADATA_HOSTS: Final = ("169.254.169.254", "metadata.google.internal")
 class BucketStore(Store):
     """A store over a ``client`` of obstore."""
 
-    creates_twice = "this store ignores the condition of a put (If-None-Match) and would replace a file"
+    creates_twice = (
+        "this store ignores the condition of a put (If-None-Match) "
+        "and would replace a file: no place for generations"
+    )
     missing = (NotFoundError, FileNotFoundError)
 
     def __init__(self, uri: str, client: Any, *, checked: bool = False) -> None:

@@ -37,7 +37,7 @@ class FolderStore(Store):
     driver, which has checked the folder.
     """
 
-    creates_twice = "this file system creates a file twice"
+    creates_twice = "this file system creates a file twice: no place for generations"
 
     def __init__(self, root: Path, staged: str | None = None) -> None:
         self._root = root.absolute()

@@ -54,7 +54,7 @@ class Store(ABC):
     unless somebody else has ``checked`` it.
     """
 
-    #: Why a place that creates a name twice is none for generations.
+    #: The reason if the place creates a name twice.
     creates_twice: ClassVar[str]
     #: The errors of a file that is not there.
     missing: ClassVar[tuple[type[Exception], ...]] = (FileNotFoundError,)
@@ -70,7 +70,7 @@ class Store(ABC):
         try:
             first, second = self.put_new(path, b"first"), self.put_new(path, b"second")
             if not first or second or self.get(path, 64) != b"first":
-                raise StoreFailed(f"{self.uri}: {self.creates_twice}: no place for generations")
+                raise StoreFailed(f"{self.uri}: {self.creates_twice}")
         except BaseException:
             self._checked = False
             raise
