@@ -60,7 +60,8 @@ class PageParts:
         self._answers.append(fields)
         self._are_bytes = self._are_bytes and await self._has_bytes(fields)
         if self._are_bytes:
-            self._page.fill(self._ranges)
+            # A node may have no row for what it is asked, as for a topic of which no partition is asked for.
+            self._page.fill([each for each in self._ranges if each.size])
             return
         new = [fields] if self._items else self._answers
         for each in new:

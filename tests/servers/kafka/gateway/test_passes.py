@@ -401,3 +401,20 @@ async def test_joined_pages_of_each_request_are_the_clusters_own_answer(
                 assert told(found) == wanted, (case, limit)
             wrong = await client.ask(api, version, {**body, "response_pagination_limit": -1})
             assert "'error_code': 42" in str(wrong), case
+
+
+async def test_a_full_page_is_the_last_if_nodes_have_no_rows_for_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node has no row for a topic of which no partition is asked for (a real 4.3.1 has none either)."""
+    monkeypatch.setattr(page_parts, "FEW_ROWS", 0)
+    port = free_port()
+    async with (
+        small_cluster(tmp_path) as cluster,
+        gateway(tmp_path, cluster.address, ports=str(port)),
+        raw_client(("127.0.0.1", port)) as client,
+    ):
+        topics = [{"name": "a", "partitions": [{"partition_index": 0, "timestamp": -1}]}]
+        topics += [{"name": name, "partitions": []} for name in ("b", "c", "d")]
+        answer = await client.ask(LIST_OFFSETS, 8, {"topics": topics, "response_pagination_limit": 1})
+        assert ([row["name"] for row in answer["topics"]], answer["next_cursor"]) == (["a"], None)
