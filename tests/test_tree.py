@@ -34,6 +34,16 @@ _UNNAMED = re.compile(
 )
 # "Where" is for places: a condition is said with "if" or "when".
 _CONDITION = re.compile(r"(?:``None``,?|\b[Ee]mpty|\bfalse|:exc:`[^`]+`,?)\s+(?:#:?\s+)?where\b")
+#: Class names that stand twice, with the reason.
+_TWICE = {
+    **dict.fromkeys(
+        ("ConfigOperation", "ConfigResourceType", "ConfigSource", "ConfigSynonym", "ConfigType"),
+        "one thing: the server's, and the client's, which knows members of newer servers as unknown ones",
+    ),
+    "Operation": "public: of `broker_core.change_log`, and in Kafka's access control lists",
+    "Page": "public: of a listing's plugin, and of the admin client's answers",
+    "TopicListing": "public: of the lookup client, and of the admin client, where Kafka's own has this name",
+}
 _FIRST_LINES = re.compile(r'^ *r?"""(\S.*?)(?:"""|\n\n)', re.MULTILINE | re.DOTALL)
 _TEXT = {
     "",
@@ -126,6 +136,18 @@ def test_a_source_stays_one_idea() -> None:
 def test_a_source_says_what_it_is() -> None:
     silent = [source for source in SOURCES if not ast.get_docstring(_tree(source))]
     assert not silent, f"without a docstring: {silent}"
+
+
+def test_a_class_name_stands_for_one_thing() -> None:
+    places: dict[str, list[str]] = {}
+    for source in SOURCES:
+        for node in ast.walk(_tree(source)):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(f"{source}:{node.lineno}")
+    twice = {name: found for name, found in places.items() if len(found) > 1}
+    unjustified = [f"{name}: {', '.join(twice[name])}" for name in twice.keys() - _TWICE.keys()]
+    assert not unjustified, "\n".join(unjustified)
+    assert twice.keys() == _TWICE.keys(), f"these stand once now: {_TWICE.keys() - twice.keys()}"
 
 
 def test_a_first_line_names_its_thing() -> None:

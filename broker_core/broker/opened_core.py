@@ -24,7 +24,7 @@ from broker_core.plugin_api import DefaultLister
 from broker_core.plugins import Dispatcher, PluginRegistry, show_plugins
 from broker_core.reloads import LiveSettings
 from broker_core.servers.pulsar import CatalogLookups, OwnAddress, PatternLookups, RelayedLookups
-from broker_core.service import Changes, Find, ListingFeeds, LookupService
+from broker_core.service import Find, ListingFeeds, LookupService, TopicEditor
 from broker_core.settings import Settings
 from broker_core.snapshots import StoredSnapshots
 
@@ -50,7 +50,7 @@ class Core:
     metrics: Metrics
     catalog: SqliteCatalog | None
     change_log: CatalogLogReader | None
-    changes: Changes | None
+    changes: TopicEditor | None
     warm_up: Callable[[], Awaitable[None]]
     upstream: Gateway | None
     kafka: KafkaGateway | None
@@ -203,9 +203,9 @@ async def opened_core(
             lambda plugin: BrokerHandle(pipeline, catalog, metrics.of_plugins.registry(plugin), plugin)
         )
         live.plugins = dispatcher
-        changes: Changes | None = None
+        changes: TopicEditor | None = None
         if topics is not None or kafka is not None:
-            changes = Changes(
+            changes = TopicEditor(
                 topics,
                 pipeline,
                 over_http=settings.http is None or settings.http.writes,

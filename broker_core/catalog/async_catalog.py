@@ -44,7 +44,7 @@ _CACHES: Final = 64 * 1024 * 1024
 
 
 class AsyncCatalog:
-    """The methods of :class:`~broker_core.service.catalog.Catalog` over one file; on one event loop.
+    """The methods of :class:`~broker_core.service.catalog.TopicCatalog` over one file; on one event loop.
 
     ``at_once`` watches the file already: a few topics are read by its connection without waiting.
     """

@@ -27,7 +27,7 @@ import structlog
 from broker_core.catalog.catalog_errors import CatalogError, reading_catalog
 from broker_core.catalog.newest_snapshot import SMALL, SnapshotSource
 from broker_core.catalog.properties import properties_text
-from broker_core.catalog.snapshots.name_changes import NameChanges
+from broker_core.catalog.snapshots.name_changes import LoggedNames
 from broker_core.catalog.snapshots.recent_changes import (
     MOST_RECENT,
     KeptSnapshot,
@@ -448,7 +448,7 @@ class CatalogLister(LookedAt):
         seen, by = self._watch.state, self._by
         permit = self._kept.permit_at_once(_ROOM) if self._at_once < _AT_ONCE else None
         self._at_once += permit is not None
-        read: list[NameChanges] = []
+        read: list[LoggedNames] = []
         made: Snapshot | int | None = None
         try:
             if permit is not None:

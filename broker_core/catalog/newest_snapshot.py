@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from broker_core.catalog.snapshots.load_snapshot import expected_bytes, load_snapshot, only_mode
-from broker_core.catalog.snapshots.name_changes import NameChanges, read_name_changes
+from broker_core.catalog.snapshots.name_changes import LoggedNames, read_name_changes
 from broker_core.catalog.snapshots.recent_changes import SnapshotKey
 from broker_core.catalog.store.log_rows import read_version
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
@@ -57,7 +57,7 @@ class SnapshotSource:
         key: SnapshotKey,
         known: list[Snapshot],
         room: int | None,
-        read: list[NameChanges],
+        read: list[LoggedNames],
     ) -> Snapshot | int:
         """The newest snapshot, moved from a known one if that is less work; in a thread.
 
@@ -120,8 +120,8 @@ class SnapshotSource:
 
 
 def _changes_since(
-    connection: sqlite3.Connection, namespace: NamespaceName, snapshot: Snapshot, read: list[NameChanges]
-) -> NameChanges | Gap:
+    connection: sqlite3.Connection, namespace: NamespaceName, snapshot: Snapshot, read: list[LoggedNames]
+) -> LoggedNames | Gap:
     """The changes since a snapshot; those in ``read`` if they are the ones."""
     if read and read[0].since.same_state(snapshot.version):
         if read[0].version.same_state(read_version(connection, namespace)):
@@ -133,7 +133,7 @@ def _changes_since(
         most=snapshot.most_changes,
         properties=bool(snapshot.property_keys),
     )
-    if isinstance(changes, NameChanges):
+    if isinstance(changes, LoggedNames):
         read[:] = [changes]
     return changes
 

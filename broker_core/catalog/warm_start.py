@@ -8,13 +8,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from broker_core.catalog.snapshots.name_changes import NameChanges, read_name_changes
+from broker_core.catalog.snapshots.name_changes import LoggedNames, read_name_changes
 from broker_core.catalog.snapshots.recent_changes import KeptSnapshots, SnapshotKey
 from broker_core.catalog.store.log_rows import read_catalog_id
 from broker_core.change_log import Gap
 from broker_core.listing import ListingData, data_of, listing_of
 from broker_core.names import Mode, NamespaceName
-from broker_core.snapshots import LEAST_TOPICS, Manifest, Snapshot, SnapshotWriter, Stored, StoredSnapshots
+from broker_core.snapshots import (
+    LEAST_TOPICS,
+    Snapshot,
+    SnapshotManifest,
+    SnapshotWriter,
+    Stored,
+    StoredSnapshots,
+)
 
 __all__ = ["FoundSnapshot", "WarmStart"]
 
@@ -26,8 +33,8 @@ _CHANGED_NAME: Final = 512
 class FoundSnapshot:
     """A stored snapshot that is not read yet, and the changes from it to the catalogue's current state."""
 
-    manifest: Manifest
-    changes: NameChanges
+    manifest: SnapshotManifest
+    changes: LoggedNames
 
     @property
     def expected_bytes(self) -> int:
@@ -45,7 +52,7 @@ class FoundSnapshot:
         return self.changed_names <= _worth_changing(self.manifest)
 
 
-def _worth_changing(manifest: Manifest) -> int:
+def _worth_changing(manifest: SnapshotManifest) -> int:
     """Changed names up to which reading a stored snapshot and changing it is less work than reading the catalogue."""
     return 50 + manifest.rows // 100
 

@@ -15,7 +15,7 @@ from broker_core.cli.printed_topics import Form, print_change
 from broker_core.names import Mode, NamespaceName
 
 if TYPE_CHECKING:
-    from broker_core.client import LookupClient, TopicListing, Watcher
+    from broker_core.client import LookupClient, TopicListing, WatchReceiver
 
 __all__ = ["watch_topics"]
 
@@ -88,7 +88,7 @@ class _Question:
             self._namespace, mode, self._pattern, topics_hash, properties
         )
 
-    async def watch_topics(self, _namespace: Any, _pattern: str, watcher: Watcher) -> bool:
+    async def watch_topics(self, _namespace: Any, _pattern: str, watcher: WatchReceiver) -> bool:
         return await self._client.watch_topics(
             self._namespace, ".*" if self._pattern is None else self._pattern, watcher
         )

@@ -36,7 +36,7 @@ from broker_core.client.pulsar.lookup_session import (
     TopicSchema,
     default_client_version,
 )
-from broker_core.client.pulsar.lookup_session import Watcher as Watcher
+from broker_core.client.pulsar.lookup_session import WatchReceiver as WatchReceiver
 from broker_core.client.pulsar.redirects import broker_url as broker_url
 from broker_core.client.pulsar.redirects import follow_redirects as follow_redirects
 from broker_core.client.pulsar.service_url import ServiceUrl

@@ -21,7 +21,7 @@ from broker_core.client.client_errors import (
 )
 from broker_core.client.client_tls import ClientTls
 from broker_core.client.pulsar.credentials import Credentials
-from broker_core.client.pulsar.lookup_session import BrokerAddress, Watcher, default_client_version
+from broker_core.client.pulsar.lookup_session import BrokerAddress, WatchReceiver, default_client_version
 from broker_core.client.pulsar.pulsar_service import PulsarService
 from broker_core.client.shared_questions import SharedQuestions
 from broker_core.client.topic_listing import ListingWarning, TopicListing
@@ -49,7 +49,7 @@ class _Service(Protocol):
     @property
     def problem(self) -> str | None: ...
     async def topics(self, question: TopicsQuestion, /) -> TopicListing: ...
-    async def watch(self, namespace: str, pattern: str, watcher: Watcher, /) -> bool: ...
+    async def watch(self, namespace: str, pattern: str, watcher: WatchReceiver, /) -> bool: ...
     async def partitions(self, topic: str, /, *, auto_create: bool) -> int: ...
     async def broker(self, topic: str, /, *, listener_name: str | None) -> BrokerAddress: ...
     async def close(self) -> None: ...
@@ -175,7 +175,9 @@ class LookupClient:
             watches=self,
         )
 
-    async def watch_topics(self, namespace: NamespaceName, topics_pattern: str, watcher: Watcher) -> bool:
+    async def watch_topics(
+        self, namespace: NamespaceName, topics_pattern: str, watcher: WatchReceiver
+    ) -> bool:
         """Report changes to a watcher until the connection is lost; false if the server offers no such watch."""
         self._check_loop()
         if self._closed.is_set():

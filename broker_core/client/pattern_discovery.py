@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core.client.known_topics import KnownTopics
-from broker_core.client.pulsar.lookup_session import Watcher
+from broker_core.client.pulsar.lookup_session import WatchReceiver
 from broker_core.client.topic_listing import TopicListing
 from broker_core.errors import BrokerCoreError, InvalidListing, InvalidName, InvalidPattern
 from broker_core.listing import Listing
@@ -64,7 +64,7 @@ class ListsTopics(Protocol):
 class WatchesTopics(Protocol):
     """Reports changes of topics: a ``LookupClient``."""
 
-    async def watch_topics(self, namespace: Any, topics_pattern: str, watcher: Watcher) -> bool:
+    async def watch_topics(self, namespace: Any, topics_pattern: str, watcher: WatchReceiver) -> bool:
         """Report changes until the connection is lost; false if the server offers no such watch."""
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     )
     from broker_core.listing.listing_data import ListingData, RowsKey
     from broker_core.listing.listing_encoder import ListingEncoder
-    from broker_core.listing.listing_part import Part
+    from broker_core.listing.listing_part import ListingPart
     from broker_core.listing.pages.names_of_topic import few_topic_names, partitions_of, topic_names
     from broker_core.listing.pages.page import NO_PARTITION, Page, Position
     from broker_core.listing.pages.page_order import first_out_of_order, in_page_order, topic_ends
@@ -76,7 +76,7 @@ if TYPE_CHECKING:
     from broker_core.listing.selections.topic_filter import TopicFilter, TopicPatterns, filtered
     from broker_core.listing.topic_table.topic_chunk import RenderedChunk, TopicChunk, TopicRow
     from broker_core.listing.topic_table.topic_table import TopicTable
-    from broker_core.listing.topic_table.topic_table_changes import TopicChange
+    from broker_core.listing.topic_table.topic_table_changes import TableChange
 
 __all__ = [
     "BLOCK",
@@ -99,6 +99,7 @@ __all__ = [
     "Listing",
     "ListingData",
     "ListingEncoder",
+    "ListingPart",
     "MalformedFields",
     "Matching",
     "Page",
@@ -106,7 +107,6 @@ __all__ = [
     "PageNames",
     "PageStart",
     "PageWalk",
-    "Part",
     "Position",
     "PropertyCodes",
     "RenderedChunk",
@@ -114,8 +114,8 @@ __all__ = [
     "RowsKey",
     "Selection",
     "SortedForms",
+    "TableChange",
     "TextCrc",
-    "TopicChange",
     "TopicChunk",
     "TopicFilter",
     "TopicPatterns",
@@ -200,7 +200,7 @@ __getattr__ = lazy_exports(
         "PageNames": ".pages.page_walk",
         "PageStart": ".pages.page_walk",
         "PageWalk": ".pages.page_walk",
-        "Part": ".listing_part",
+        "ListingPart": ".listing_part",
         "Position": ".pages.page",
         "PropertyCodes": ".chunks.property_codes",
         "QUICK_BYTES": ".selections.selection_difference",
@@ -213,7 +213,7 @@ __getattr__ = lazy_exports(
         "TAG": ".fields.topic_field",
         "TOPIC": ".details",
         "TextCrc": ".hashes.joined_crcs",
-        "TopicChange": ".topic_table.topic_table_changes",
+        "TableChange": ".topic_table.topic_table_changes",
         "TopicChunk": ".topic_table.topic_chunk",
         "TopicFilter": ".selections.topic_filter",
         "TopicPatterns": ".selections.topic_filter",

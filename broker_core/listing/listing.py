@@ -26,7 +26,7 @@ from broker_core.listing.changes.selection_splice import bytes_to_splice, own_ch
 from broker_core.listing.chunks.build_chunks import build_chunks, checked_local_names
 from broker_core.listing.fields_reader import GATHERED, FieldsReader
 from broker_core.listing.listing_data import ListingData, RowsKey
-from broker_core.listing.listing_part import Part, checked_mask, row_range
+from broker_core.listing.listing_part import ListingPart, checked_mask, row_range
 from broker_core.listing.record_batches import record_batches
 from broker_core.listing.search.pattern_matches import find_matches, matches_are_quick
 from broker_core.names import (
@@ -157,16 +157,16 @@ class Listing(Sealed):
 
     def all(self) -> Selection:
         """All topics of the listing."""
-        return selection_of(self, Part(0, data_of(self).size))
+        return selection_of(self, ListingPart(0, data_of(self).size))
 
     def range(self, low: int, high: int) -> Selection:
         """Rows ``low`` to ``high``, without the last; nothing is copied. Raises :exc:`IndexError`."""
-        return selection_of(self, Part.given_range(*row_range(low, high, len(self))))
+        return selection_of(self, ListingPart.given_range(*row_range(low, high, len(self))))
 
     def rows(self, rows: _Array | Sequence[int]) -> Selection:
         """The topics at these positions, ascending and each once (:exc:`ValueError`), and none outside
         (:exc:`IndexError`)."""
-        return selection_of(self, Part.given(rows, data_of(self)))
+        return selection_of(self, ListingPart.given(rows, data_of(self)))
 
     def matching(self, pattern: TopicsPattern) -> Selection:
         """The topics that match ``pattern``; the answer is remembered."""
@@ -194,7 +194,7 @@ class Listing(Sealed):
         if older.namespace != self.namespace:
             raise ValueError(f"a listing of {older.namespace} beside one of {self.namespace}")
         mine, theirs = data_of(self), data_of(older)
-        added, gone = part_difference(mine, Part(0, mine.size), theirs, Part(0, theirs.size))
+        added, gone = part_difference(mine, ListingPart(0, mine.size), theirs, ListingPart(0, theirs.size))
         return selection_of(self, added), selection_of(older, gone)
 
     def batches(self, *columns: str, rows: int = 65_536) -> Iterator[pa.RecordBatch]:
@@ -339,7 +339,7 @@ class Selection(Sealed):
         own = ListingData(data.namespace, data.mode, own_chunks(data, part))
         if part.hash is not None:
             own.know_hash(part.hash)
-        whole = Part(0, own.size, text=part.text)
+        whole = ListingPart(0, own.size, text=part.text)
         whole.hash = part.hash
         return selection_of(listing_of(own), whole)
 
@@ -358,11 +358,11 @@ class Selection(Sealed):
         if part.text == text:
             return self
         if pattern.match_all:
-            every = Part(part.low, part.high, part.pieces, text)
+            every = ListingPart(part.low, part.high, part.pieces, text)
             every.hash, every.fields_size = part.hash, part.fields_size
             return selection_of(_listing_of(self), every)
         data = _data_of(self)
-        known: Part | None = data.memo.get((text, None if part.is_whole(data) else part.key()))
+        known: ListingPart | None = data.memo.get((text, None if part.is_whole(data) else part.key()))
         return None if known is None else selection_of(_listing_of(self), known)
 
     def matching_is_quick(self, pattern: TopicsPattern) -> bool:
@@ -389,7 +389,7 @@ class Selection(Sealed):
         data, part = _data_of(self), part_of(self)
         if part.is_direct or not data.is_mapped or data.forms_are_made or not self.is_whole:
             return self
-        direct = Part(part.low, part.high, text=part.text)
+        direct = ListingPart(part.low, part.high, text=part.text)
         direct.is_direct = True
         return selection_of(_listing_of(self), direct)
 
@@ -451,7 +451,7 @@ _selected_part = seal(Selection, "_part")
 _selected_data = seal(Selection, "_data")
 _listing_of: Final[Callable[[Selection], Listing]] = _selected_listing.__get__
 #: The rows that a selection has.
-part_of: Final[Callable[[Selection], Part]] = _selected_part.__get__
+part_of: Final[Callable[[Selection], ListingPart]] = _selected_part.__get__
 _data_of: Final[Callable[[Selection], ListingData]] = _selected_data.__get__
 _new: Final = object.__new__
 _put_listing, _put_part, _put_data = (
@@ -459,7 +459,7 @@ _put_listing, _put_part, _put_data = (
 )
 
 
-def selection_of(listing: Listing, part: Part) -> Selection:
+def selection_of(listing: Listing, part: ListingPart) -> Selection:
     """The selection of a part of a listing."""
     selection = _new(Selection)
     _put_listing(selection, listing)

@@ -17,7 +17,7 @@ import numpy as np
 from broker_core.counted import counted
 from broker_core.listing.listing_data import ListingData, Pieces, RowsKey
 
-__all__ = ["Part", "checked_mask", "row_range"]
+__all__ = ["ListingPart", "checked_mask", "row_range"]
 
 _Array = np.ndarray[Any, Any]
 
@@ -46,7 +46,7 @@ def checked_mask(keep: object, size: int) -> _Array:
     return keep.copy()
 
 
-class Part:
+class ListingPart:
     """Rows of a listing: ``low`` to ``high``, or only ``pieces`` among them if given; with their hash and size.
 
     A part does not refer to its listing, so that a listing can remember parts of itself. ``text`` is the pattern
@@ -84,7 +84,7 @@ class Part:
         self._key: RowsKey | None = None
 
     @classmethod
-    def of_pieces(cls, pieces: Pieces, data: ListingData, text: str | None = None) -> Part:
+    def of_pieces(cls, pieces: Pieces, data: ListingData, text: str | None = None) -> ListingPart:
         """A part of pieces of a listing; consecutive rows become a slice."""
         if not pieces:
             return cls(0, 0, text=text)
@@ -96,19 +96,19 @@ class Part:
         return part
 
     @classmethod
-    def of_rows(cls, rows: _Array, data: ListingData, text: str | None = None) -> Part:
+    def of_rows(cls, rows: _Array, data: ListingData, text: str | None = None) -> ListingPart:
         """A part of ``rows`` (ascending, each once) of a listing; consecutive rows become a slice."""
         return cls.of_pieces(data.pieces_of(rows), data, text)
 
     @classmethod
-    def given_range(cls, low: int, high: int, text: str | None = None) -> Part:
+    def given_range(cls, low: int, high: int, text: str | None = None) -> ListingPart:
         """A range that a plugin requests."""
         part = cls(low, high, text=text)
         part.is_given = True
         return part
 
     @classmethod
-    def given(cls, rows: _Array | Sequence[int], data: ListingData) -> Part:
+    def given(cls, rows: _Array | Sequence[int], data: ListingData) -> ListingPart:
         """Rows that a plugin gives: copied into read-only memory and checked."""
         own, size = np.asarray(rows), data.size
         if own.ndim != 1 or (len(own) and own.dtype.kind not in "iu"):
@@ -125,10 +125,10 @@ class Part:
         part.is_given = True
         return part
 
-    def stretch(self, low: int, high: int, data: ListingData) -> Part:
+    def stretch(self, low: int, high: int, data: ListingData) -> ListingPart:
         """The rows at places ``low`` to ``high`` of this part, ``high`` excluded."""
         if self.pieces is None:
-            return Part.given_range(self.low + low, self.low + high, self.text)
+            return ListingPart.given_range(self.low + low, self.low + high, self.text)
         made = []
         begin = 0
         for number, rows in self.pieces:
@@ -136,9 +136,9 @@ class Part:
             if begin < high and low < end:
                 made.append((number, rows.stretch(max(low - begin, 0), min(high, end) - begin)))
             begin = end
-        return Part.of_pieces(tuple(made), data, self.text)
+        return ListingPart.of_pieces(tuple(made), data, self.text)
 
-    def masked(self, keep: _Array, data: ListingData) -> Part:
+    def masked(self, keep: _Array, data: ListingData) -> ListingPart:
         """The rows for which ``keep`` (bool, one a row) is true; costs the chunks one by one."""
         made = []
         begin = 0
@@ -146,9 +146,9 @@ class Part:
             end = begin + len(rows)
             made.append((number, rows.at(np.flatnonzero(keep[begin:end]))))
             begin = end
-        return Part.of_pieces(tuple(piece for piece in made if len(piece[1])), data, self.text)
+        return ListingPart.of_pieces(tuple(piece for piece in made if len(piece[1])), data, self.text)
 
-    def at(self, places: _Array, data: ListingData) -> Part:
+    def at(self, places: _Array, data: ListingData) -> ListingPart:
         """The rows at some places (ascending, each once) of this part."""
         pieces = self.pieces_in(data)
         begins = [0, *accumulate(len(rows) for _, rows in pieces)]
@@ -158,7 +158,7 @@ class Part:
             for (number, rows), begin, (first, last) in zip(pieces, begins, pairwise(cuts), strict=False)
             if first < last
         ]
-        return Part.of_pieces(tuple(made), data, self.text)
+        return ListingPart.of_pieces(tuple(made), data, self.text)
 
     def pieces_in(self, data: ListingData) -> Pieces:
         """The rows by chunk."""

@@ -9,14 +9,14 @@ from typing import Any
 import pyarrow as pa
 
 from broker_core.listing.listing_data import ListingData
-from broker_core.listing.listing_part import Part
+from broker_core.listing.listing_part import ListingPart
 from broker_core.names import matched_forms
 
 __all__ = ["record_batches"]
 
 
 def record_batches(
-    data: ListingData, part: Part, columns: tuple[str, ...], most: int
+    data: ListingData, part: ListingPart, columns: tuple[str, ...], most: int
 ) -> Iterator[pa.RecordBatch]:
     """A part of a listing, at most ``most`` topics at a time: see :meth:`~.listing.Selection.batches`."""
     unknown = set(columns) - {"name", "field", "matched"}

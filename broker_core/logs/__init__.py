@@ -12,7 +12,7 @@ from broker_core.logs.dropped_line_count import DroppedLineCount, dropped_lines
 from broker_core.logs.each_line import EACH, EachLine, info_each
 from broker_core.logs.line_queue import LineQueue
 from broker_core.logs.log_file import LogFileError, open_log_file
-from broker_core.logs.rendering import Renderer
+from broker_core.logs.rendering import LogRenderer
 from broker_core.logs.repeated_lines import RepeatedLines, reason_of
 
 __all__ = [
@@ -24,7 +24,7 @@ __all__ = [
     "EachLine",
     "LineQueue",
     "LogFileError",
-    "Renderer",
+    "LogRenderer",
     "RepeatedLines",
     "dropped_lines",
     "info_each",

@@ -18,7 +18,7 @@ from broker_core.compact_json import ascii_json, json_encoder
 from broker_core.counted import counted
 from broker_core.redaction import may_hold_credentials, printable, without_credentials
 
-__all__ = ["Renderer"]
+__all__ = ["LogRenderer"]
 
 #: Characters that are shown of one value, and of one traceback.
 _LONGEST_VALUE: Final = 8 * 1024
@@ -33,7 +33,7 @@ _BETWEEN: Final = (
 )
 
 
-class Renderer:
+class LogRenderer:
     """Renders events, each a mapping with ``event``, ``level``, ``timestamp`` and further fields.
 
     ``exc_info`` is an exception, a triple as of :func:`sys.exc_info`, or true for the one being handled.

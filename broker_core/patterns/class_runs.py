@@ -12,7 +12,7 @@ from math import prod
 from typing import Final
 
 from broker_core.patterns.literals import top_level
-from broker_core.patterns.tokens import Kind, Token, tokens
+from broker_core.patterns.tokens import PatternToken, TokenKind, tokens
 
 __all__ = ["class_run"]
 
@@ -39,7 +39,7 @@ def class_run(text: str) -> tuple[_Bytes, ...]:
     Empty if none is unlikely enough, or if the run is a literal text.
     """
     top = top_level(list(tokens(text)))
-    if top is None or any(token.kind is Kind.ALTERNATIVE for token in top):
+    if top is None or any(token.kind is TokenKind.ALTERNATIVE for token in top):
         return ()
     every = [
         run[begin : begin + LONGEST] for run in _runs(top) for begin in range(max(len(run) - LONGEST, 0) + 1)
@@ -52,17 +52,17 @@ def _chance(run: Sequence[_Bytes]) -> float:
     return prod(min(len(some) / _BYTES, 1.0) for some in run)
 
 
-def _runs(top: Sequence[Token]) -> list[list[_Bytes]]:
+def _runs(top: Sequence[PatternToken]) -> list[list[_Bytes]]:
     runs: list[list[_Bytes]] = [[]]
     left = _MOST
     for index, token in enumerate(top):
         if left <= 0:
             break
-        if token.kind is Kind.REPEAT:
+        if token.kind is TokenKind.REPEAT:
             continue
         following = top[index + 1] if index + 1 < len(top) else None
         times = 1
-        if following is not None and following.kind is Kind.REPEAT:
+        if following is not None and following.kind is TokenKind.REPEAT:
             exactly = _EXACTLY.fullmatch(following.text)
             times = int(exactly[1]) if exactly else 0
         own = _bytes_of(token) if times else None
@@ -74,13 +74,13 @@ def _runs(top: Sequence[Token]) -> list[list[_Bytes]]:
     return runs
 
 
-def _bytes_of(token: Token) -> list[_Bytes] | None:
+def _bytes_of(token: PatternToken) -> list[_Bytes] | None:
     """The classes of a token's bytes; ``None`` if they are not certain."""
-    if token.kind is Kind.LITERAL:
+    if token.kind is TokenKind.LITERAL:
         return [frozenset((byte,)) for byte in token.text.encode()]
-    if token.kind is Kind.ESCAPE and token.text == "d":
+    if token.kind is TokenKind.ESCAPE and token.text == "d":
         return [_DIGITS]
-    if token.kind is Kind.CLASS and _CLASS.fullmatch(token.text):
+    if token.kind is TokenKind.CLASS and _CLASS.fullmatch(token.text):
         found: set[int] = set()
         for first, last in _ITEMS.findall(token.text[1:-1]):
             found.update(range(ord(first), ord(last or first) + 1))

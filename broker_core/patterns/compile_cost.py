@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from broker_core.patterns.tokens import Kind, Token, tokens
+from broker_core.patterns.tokens import PatternToken, TokenKind, tokens
 
 __all__ = ["MAX_UNICODE_CLASSES", "estimated_instructions", "unicode_classes"]
 
@@ -37,10 +37,10 @@ def unicode_classes(text: str) -> int:
     return sum(map(_unicode_classes, tokens(text)))
 
 
-def _unicode_classes(token: Token) -> int:
-    if token.kind is Kind.CLASS:
+def _unicode_classes(token: PatternToken) -> int:
+    if token.kind is TokenKind.CLASS:
         return len(_ESCAPED_CLASS.findall(token.text))
-    return 1 if token.kind is Kind.ESCAPE and token.text in "pP" else 0
+    return 1 if token.kind is TokenKind.ESCAPE and token.text in "pP" else 0
 
 
 def estimated_instructions(text: str) -> int:
@@ -53,18 +53,18 @@ def estimated_instructions(text: str) -> int:
     folded = 1
     for token in tokens(text):
         kind = token.kind
-        if kind is Kind.OPEN:
+        if kind is TokenKind.OPEN:
             folded = _FOLDED if token.text.startswith("(?") and token.text != "(?:" else folded
             sizes.append(_OTHER)
             continue
-        if kind is Kind.REPEAT:
+        if kind is TokenKind.REPEAT:
             times = max(map(int, _COUNTS.findall(token.text)), default=1) + 1
             sizes[-1] += last * (times - 1) + 2 * times
             last = last * times + 2 * times  # a repetition of a repetition repeats all of it
             continue
-        if kind is Kind.CLOSE and len(sizes) > 1:
+        if kind is TokenKind.CLOSE and len(sizes) > 1:
             last = sizes.pop() + _OTHER
-        elif kind is Kind.FLAGS:
+        elif kind is TokenKind.FLAGS:
             folded = _FOLDED  # a repetition after flags repeats what is before them
             continue
         else:
@@ -73,15 +73,15 @@ def estimated_instructions(text: str) -> int:
     return sum(sizes)
 
 
-def _instructions(token: Token) -> int:
-    if token.kind is Kind.LITERAL:
+def _instructions(token: PatternToken) -> int:
+    if token.kind is TokenKind.LITERAL:
         return len(token.text.encode(errors="replace"))
-    if token.kind is Kind.ANY:
+    if token.kind is TokenKind.ANY:
         return _ANY
     classes = _unicode_classes(token)
     if classes:
         return classes * _UNICODE_CLASS
-    if token.kind is Kind.CLASS:
+    if token.kind is TokenKind.CLASS:
         if _FEW_BYTES.fullmatch(token.text):
             return len(token.text) // 2
         return max(_CLASS, 4 * len(token.text))

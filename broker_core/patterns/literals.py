@@ -10,13 +10,13 @@ import re
 from dataclasses import dataclass, replace
 from typing import Final
 
-from broker_core.patterns.tokens import Kind, Token, close_quote, tokens
+from broker_core.patterns.tokens import PatternToken, TokenKind, close_quote, tokens
 
-__all__ = ["Shape", "plain_shape", "read_shape", "top_level"]
+__all__ = ["PatternShape", "plain_shape", "read_shape", "top_level"]
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class PatternShape:
     """The certain parts of every full match of a pattern; ``None`` and empty if nothing is certain.
 
     ``literal``: the only string that matches. ``prefix``: every match starts with it; with ``any_tail``, exactly the
@@ -42,7 +42,7 @@ _PLAIN: Final = re.compile(
 _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 
 
-def plain_shape(text: str) -> Shape | None:
+def plain_shape(text: str) -> PatternShape | None:
     """The shape of a pattern of literal characters with or without ``.*`` after them, else ``None``.
 
     Such a pattern is certainly valid in RE2, so its matches are known without compiling it.
@@ -53,27 +53,27 @@ def plain_shape(text: str) -> Shape | None:
     literal = _ESCAPED.sub(r"\1", plain[1])
     required = (literal,) if literal else ()
     if plain[2] is None:
-        return Shape(literal=literal, prefix=literal, required=required)
-    return Shape(prefix=literal, any_tail=True, required=required)
+        return PatternShape(literal=literal, prefix=literal, required=required)
+    return PatternShape(prefix=literal, any_tail=True, required=required)
 
 
-def read_shape(text: str) -> Shape:
+def read_shape(text: str) -> PatternShape:
     """The shape of a pattern that RE2 has accepted; an empty one if the text has syntax that is not understood here."""
     plain = plain_shape(text)
     if plain is not None:
         return plain
     every = list(tokens(text))
-    asserts = any(token.kind is Kind.ESCAPE and token.text in "bB" for token in every)
+    asserts = any(token.kind is TokenKind.ESCAPE and token.text in "bB" for token in every)
     top = top_level(every)
     if top is None:
-        return Shape(asserts=asserts)
-    bars = [token for token in top if token.kind is Kind.ALTERNATIVE]
+        return PatternShape(asserts=asserts)
+    bars = [token for token in top if token.kind is TokenKind.ALTERNATIVE]
     if bars:
-        return Shape(alternatives=_bounded(_split(text, bars)), asserts=asserts)
+        return PatternShape(alternatives=_bounded(_split(text, bars)), asserts=asserts)
     return replace(_concatenation(text, top), asserts=asserts)
 
 
-def _split(text: str, bars: list[Token]) -> tuple[str, ...]:
+def _split(text: str, bars: list[PatternToken]) -> tuple[str, ...]:
     starts = [0, *(bar.end for bar in bars)]
     ends = [*(bar.start for bar in bars), len(text)]
     return tuple(text[start:end] for start, end in zip(starts, ends, strict=True))
@@ -83,95 +83,97 @@ def _bounded(alternatives: tuple[str, ...]) -> tuple[str, ...]:
     return alternatives if len(alternatives) <= _MAX_ALTERNATIVES else ()
 
 
-def top_level(every: list[Token]) -> list[Token] | None:
+def top_level(every: list[PatternToken]) -> list[PatternToken] | None:
     """The tokens outside of groups, each group as one ``OPEN`` token that spans it; ``None`` if one is strange.
 
     Strange are flags, which change the meaning of characters, and a repetition of a repetition: RE2 takes ``a+\\Q\\E*``
     for ``(?:a+)*``.
     """
-    top: list[Token] = []
-    opened: list[Token] = []
-    before: Kind | None = None
+    top: list[PatternToken] = []
+    opened: list[PatternToken] = []
+    before: TokenKind | None = None
     for token in every:
         kind = token.kind
-        if kind in _STRANGE or (kind is Kind.REPEAT and before in _UNREPEATABLE):
+        if kind in _STRANGE or (kind is TokenKind.REPEAT and before in _UNREPEATABLE):
             return None
         before = kind
-        if kind is Kind.OPEN:
+        if kind is TokenKind.OPEN:
             if not _is_plain_group(token.text):
                 return None
             opened.append(token)
-        elif kind is Kind.CLOSE:
+        elif kind is TokenKind.CLOSE:
             if not opened:
                 return None
             group = opened.pop()
             if not opened:
-                top.append(Token(Kind.OPEN, group.text, group.start, token.end))
+                top.append(PatternToken(TokenKind.OPEN, group.text, group.start, token.end))
         elif not opened:
             top.append(token)
     return None if opened else top
 
 
-_STRANGE: Final = frozenset({Kind.FLAGS, Kind.COMMENT, Kind.ANY_BYTE, Kind.BROKEN})
-_UNREPEATABLE: Final = frozenset({None, Kind.REPEAT, Kind.OPEN, Kind.ALTERNATIVE})
+_STRANGE: Final = frozenset({TokenKind.FLAGS, TokenKind.COMMENT, TokenKind.ANY_BYTE, TokenKind.BROKEN})
+_UNREPEATABLE: Final = frozenset({None, TokenKind.REPEAT, TokenKind.OPEN, TokenKind.ALTERNATIVE})
 
 
 def _is_plain_group(opening: str) -> bool:
     return opening in ("(", "(?:") or (opening.startswith(("(?P<", "(?<")) and opening.endswith(">"))
 
 
-def _concatenation(text: str, top: list[Token]) -> Shape:
+def _concatenation(text: str, top: list[PatternToken]) -> PatternShape:
     runs: list[str] = [""]
     certain = True  # nothing but literal characters so far
     prefix: str | None = None
     alternatives: tuple[str, ...] = ()
     any_tail = False
     for index, token in enumerate(top):
-        if token.kind is Kind.REPEAT:
+        if token.kind is TokenKind.REPEAT:
             continue
         following = top[index + 1] if index + 1 < len(top) else None
-        repeat = following if following is not None and following.kind is Kind.REPEAT else None
+        repeat = following if following is not None and following.kind is TokenKind.REPEAT else None
         if repeat is None:
-            if token.kind is Kind.LITERAL:
+            if token.kind is TokenKind.LITERAL:
                 runs[-1] += token.text
                 continue
-            if token.kind is Kind.BEGIN and index == 0:
+            if token.kind is TokenKind.BEGIN and index == 0:
                 continue
-            if token.kind is Kind.END and index == len(top) - 1:
+            if token.kind is TokenKind.END and index == len(top) - 1:
                 continue
         if certain:
             certain, prefix = False, runs[-1]
-            any_tail = token.kind is Kind.ANY and repeat is not None and _to_the_end(repeat, top[index + 2 :])
-            if token.kind is Kind.OPEN and repeat is None:
+            any_tail = (
+                token.kind is TokenKind.ANY and repeat is not None and _to_the_end(repeat, top[index + 2 :])
+            )
+            if token.kind is TokenKind.OPEN and repeat is None:
                 alternatives = _expanded(text, token)
-        if token.kind is Kind.LITERAL and repeat is not None and _at_least_once(repeat):
+        if token.kind is TokenKind.LITERAL and repeat is not None and _at_least_once(repeat):
             runs[-1] += token.text
         runs.append("")
     if certain:
         literal = runs[-1]
-        return Shape(literal=literal, prefix=literal, required=(literal,) if literal else ())
+        return PatternShape(literal=literal, prefix=literal, required=(literal,) if literal else ())
     required = tuple(sorted({run for run in runs if run}, key=lambda run: (-len(run.encode()), run)))
-    return Shape(prefix=prefix, any_tail=any_tail, alternatives=alternatives, required=required)
+    return PatternShape(prefix=prefix, any_tail=any_tail, alternatives=alternatives, required=required)
 
 
-def _to_the_end(repeat: Token, rest: list[Token]) -> bool:
+def _to_the_end(repeat: PatternToken, rest: list[PatternToken]) -> bool:
     """Whether a ``.`` repeated so matches the whole rest of the string."""
-    return repeat.text in ("*", "*?") and (not rest or (len(rest) == 1 and rest[0].kind is Kind.END))
+    return repeat.text in ("*", "*?") and (not rest or (len(rest) == 1 and rest[0].kind is TokenKind.END))
 
 
-def _at_least_once(repeat: Token) -> bool:
+def _at_least_once(repeat: PatternToken) -> bool:
     if repeat.text.startswith("+"):
         return True
     return repeat.text.startswith("{") and int(re.split(r"[,}]", repeat.text[1:])[0]) >= 1
 
 
-def _expanded(text: str, group: Token) -> tuple[str, ...]:
+def _expanded(text: str, group: PatternToken) -> tuple[str, ...]:
     """``a(b|c)d`` as ``a(?:b)d`` and ``a(?:c)d``: the first group taken apart into its alternatives."""
     inner = text[group.start + len(group.text) : group.end - 1]
     top = top_level(list(tokens(inner)))
     if top is None:
         return ()
-    bars = [token for token in top if token.kind is Kind.ALTERNATIVE]
+    bars = [token for token in top if token.kind is TokenKind.ALTERNATIVE]
     if not bars:
         return ()
     parts = _split(inner, bars)

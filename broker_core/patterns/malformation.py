@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from broker_core.patterns.tokens import Kind, Token, tokens
+from broker_core.patterns.tokens import PatternToken, TokenKind, tokens
 
 __all__ = ["Malformed", "malformation", "malformed_part"]
 
-_UNREPEATABLE = (Kind.OPEN, Kind.ALTERNATIVE, Kind.FLAGS)
+_UNREPEATABLE = (TokenKind.OPEN, TokenKind.ALTERNATIVE, TokenKind.FLAGS)
 
 
 class Malformed(NamedTuple):
@@ -41,19 +41,19 @@ def malformed_part(text: str) -> Malformed | None:
 
 
 def _malformed(text: str, *, nested_classes: bool) -> Malformed | None:
-    opened: list[Token] = []
+    opened: list[PatternToken] = []
     repeatable = repeated = False
     for token in tokens(text, nested_classes=nested_classes):
         kind = token.kind
-        if kind is Kind.BROKEN:
+        if kind is TokenKind.BROKEN:
             return Malformed(token.text, token.start, token.end)
-        if kind is Kind.ANY_BYTE or (kind is Kind.CLASS and _ANY_BYTE.search(token.text)):
+        if kind is TokenKind.ANY_BYTE or (kind is TokenKind.CLASS and _ANY_BYTE.search(token.text)):
             return Malformed("\\C is not allowed: it matches bytes, not characters", token.start, token.end)
-        if kind in (Kind.FLAGS, Kind.OPEN) and _ignores_blanks(token.text):
+        if kind in (TokenKind.FLAGS, TokenKind.OPEN) and _ignores_blanks(token.text):
             return None  # comments from here on, in which apparent syntax means nothing
-        if kind is Kind.COMMENT:
+        if kind is TokenKind.COMMENT:
             continue
-        if kind is Kind.REPEAT:
+        if kind is TokenKind.REPEAT:
             # Some dialects read a count with nothing to repeat as plain text, and some let counts follow each other.
             counted = token.text.startswith("{")
             if repeated and not counted:
@@ -62,9 +62,9 @@ def _malformed(text: str, *, nested_classes: bool) -> Malformed | None:
                 return Malformed(f"nothing to repeat before {token.text!r}", token.start, token.end)
             repeatable, repeated = False, True
             continue
-        if kind is Kind.OPEN:
+        if kind is TokenKind.OPEN:
             opened.append(token)
-        elif kind is Kind.CLOSE:
+        elif kind is TokenKind.CLOSE:
             if not opened:
                 return Malformed("an unmatched ')'", token.start, token.end)
             opened.pop()

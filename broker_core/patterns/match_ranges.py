@@ -6,7 +6,7 @@ from typing import Final
 
 import re2
 
-from broker_core.patterns.literals import Shape
+from broker_core.patterns.literals import PatternShape
 from broker_core.patterns.re2_options import MAX_PROGRAM, anchored_text, engine_options
 
 __all__ = ["match_ranges"]
@@ -19,7 +19,7 @@ _LAST_CHARACTER: Final = "\U0010ffff".encode()
 _OPTIONS_FOR_RANGE: Final = engine_options(_MEMORY_FOR_RANGE)
 
 
-def match_ranges(anchored: str, shape: Shape, size: int) -> tuple[tuple[bytes, bytes], ...]:
+def match_ranges(anchored: str, shape: PatternShape, size: int) -> tuple[tuple[bytes, bytes], ...]:
     """The bounds of the alternatives if there are some, else of the whole pattern."""
     if shape.alternatives and size * len(shape.alternatives) <= MAX_PROGRAM:
         try:

@@ -8,7 +8,7 @@ from typing import Final
 from broker_core.errors import InvalidPattern
 from broker_core.names import NamespaceName
 from broker_core.patterns.pattern_compiler import compile_pattern
-from broker_core.patterns.tokens import Kind, close_quote, tokens
+from broker_core.patterns.tokens import TokenKind, close_quote, tokens
 from broker_core.patterns.topics_pattern import TopicsPattern
 from broker_core.redaction import quoted
 
@@ -16,7 +16,7 @@ __all__ = ["no_match", "selecting_pattern"]
 
 #: The most instructions of a pattern for which another is proposed: a proposal is compiled too, on the event loop.
 _QUICK_PROGRAM: Final = 200
-_BEGINNINGS: Final = (None, Kind.BEGIN, Kind.ALTERNATIVE, Kind.OPEN, Kind.FLAGS)
+_BEGINNINGS: Final = (None, TokenKind.BEGIN, TokenKind.ALTERNATIVE, TokenKind.OPEN, TokenKind.FLAGS)
 
 
 def no_match(pattern: TopicsPattern, namespace: NamespaceName) -> str | None:
@@ -61,11 +61,13 @@ def _proposed(text: str, namespace: NamespaceName) -> str | None:
     if not text or "/" in text:
         return None
     local, position = "", 0
-    before: Kind | None = None
+    before: TokenKind | None = None
     for token in tokens(text):
-        if Kind.BEGIN in (token.kind, before) and (token.kind is Kind.REPEAT or before not in _BEGINNINGS):
+        if TokenKind.BEGIN in (token.kind, before) and (
+            token.kind is TokenKind.REPEAT or before not in _BEGINNINGS
+        ):
             return None  # it matches nothing here, or is repeated, and the text before it would be repeated instead
-        if token.kind is Kind.BEGIN:
+        if token.kind is TokenKind.BEGIN:
             local += text[position : token.start]
             position = token.end
         before = token.kind

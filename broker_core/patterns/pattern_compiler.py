@@ -18,7 +18,7 @@ from broker_core.bounds import MAX_PATTERN
 from broker_core.errors import InvalidPattern
 from broker_core.memory import BoundedCache, make_the_first_array
 from broker_core.patterns.compile_cost import MAX_UNICODE_CLASSES, estimated_instructions, unicode_classes
-from broker_core.patterns.literals import Shape, plain_shape, read_shape
+from broker_core.patterns.literals import PatternShape, plain_shape, read_shape
 from broker_core.patterns.malformation import malformation
 from broker_core.patterns.match_ranges import match_ranges
 from broker_core.patterns.re2_options import MAX_PROGRAM, anchored_text, engine_options
@@ -149,7 +149,7 @@ def _unsupported(raw: str, text: str, reason: str) -> TopicsPattern:
     return new_pattern(raw, text, reason=reason)
 
 
-def _of_shape(raw: str, text: str, shape: Shape, size: int) -> TopicsPattern:
+def _of_shape(raw: str, text: str, shape: PatternShape, size: int) -> TopicsPattern:
     anchored = anchored_text(text)
     if shape.literal is not None:
         low = shape.literal.encode()

@@ -10,7 +10,7 @@ from broker_core.bounds import MAX_PATTERN
 from broker_core.patterns.malformation import malformed_part
 from broker_core.patterns.pattern_compiler import OPTIONS
 from broker_core.patterns.scheme import strip_scheme
-from broker_core.patterns.tokens import Kind, Token, tokens
+from broker_core.patterns.tokens import PatternToken, TokenKind, tokens
 from broker_core.redaction import cut_short
 
 __all__ = ["RefusedPart", "refused_part"]
@@ -71,7 +71,7 @@ def _of_text(text: str) -> RefusedPart | None:
 def _start_of(fragment: str, text: str) -> int | None:
     """The position of the fragment that RE2 complains about: the first one outside of quoted text."""
     for token in tokens(text):
-        if token.kind is Kind.CLASS:
+        if token.kind is TokenKind.CLASS:
             found = text.find(fragment, token.start, token.end)
             if found >= 0:
                 return found
@@ -80,5 +80,5 @@ def _start_of(fragment: str, text: str) -> int | None:
     return None
 
 
-def _is_plain(token: Token) -> bool:
-    return token.kind is Kind.LITERAL
+def _is_plain(token: PatternToken) -> bool:
+    return token.kind is TokenKind.LITERAL

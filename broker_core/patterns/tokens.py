@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
-__all__ = ["Kind", "Token", "close_quote", "has_any_byte", "tokens"]
+__all__ = ["PatternToken", "TokenKind", "close_quote", "has_any_byte", "tokens"]
 
 
-class Kind(Enum):
-    """The kind of a token; ``Token.text`` holds its text as written unless said otherwise."""
+class TokenKind(Enum):
+    """The kind of a token; ``PatternToken.text`` holds its text as written unless said otherwise."""
 
     LITERAL = auto()  # text holds the characters themselves, one or more
     ANY = auto()  # .
@@ -33,10 +33,10 @@ class Kind(Enum):
     BROKEN = auto()  # text says why; nothing comes after it
 
 
-class Token(NamedTuple):
+class PatternToken(NamedTuple):
     """One token, and its place in the pattern: ``[start, end)``."""
 
-    kind: Kind
+    kind: TokenKind
     text: str
     start: int
     end: int
@@ -54,16 +54,16 @@ _ESCAPE: Final = re.compile(
     re.DOTALL | re.ASCII,
 )
 _SIMPLE: Final = {
-    ".": Kind.ANY,
-    ")": Kind.CLOSE,
-    "|": Kind.ALTERNATIVE,
-    "^": Kind.BEGIN,
-    "$": Kind.END,
+    ".": TokenKind.ANY,
+    ")": TokenKind.CLOSE,
+    "|": TokenKind.ALTERNATIVE,
+    "^": TokenKind.BEGIN,
+    "$": TokenKind.END,
 }
-_ESCAPES: Final = {"C": Kind.ANY_BYTE, "A": Kind.BEGIN, "z": Kind.END}
+_ESCAPES: Final = {"C": TokenKind.ANY_BYTE, "A": TokenKind.BEGIN, "z": TokenKind.END}
 
 
-def tokens(text: str, *, nested_classes: bool = False) -> Iterator[Token]:
+def tokens(text: str, *, nested_classes: bool = False) -> Iterator[PatternToken]:
     """The tokens of ``text`` in order.
 
     ``nested_classes`` reads ``[a[b]]`` as one class, as Java does. A repetition comes right after its operand: the last
@@ -77,7 +77,7 @@ def tokens(text: str, *, nested_classes: bool = False) -> Iterator[Token]:
             yield from _literal(text, start, position, position)
         elif simple := _SIMPLE.get(char):
             position += 1
-            yield Token(simple, char, start, position)
+            yield PatternToken(simple, char, start, position)
         elif char == "\\":
             if text.startswith("\\Q", position):
                 stop = text.find("\\E", position + 2)
@@ -86,33 +86,33 @@ def tokens(text: str, *, nested_classes: bool = False) -> Iterator[Token]:
                 continue
             match = _ESCAPE.match(text, position)
             if match is None:
-                yield Token(Kind.BROKEN, "a trailing backslash", start, size)
+                yield PatternToken(TokenKind.BROKEN, "a trailing backslash", start, size)
                 return
             position = match.end()
             letter = text[start + 1]
-            kind = _ESCAPES.get(letter, Kind.ESCAPE)
+            kind = _ESCAPES.get(letter, TokenKind.ESCAPE)
             if letter.isascii() and not letter.isalnum():
-                kind = Kind.LITERAL
-            yield Token(kind, letter, start, position)
+                kind = TokenKind.LITERAL
+            yield PatternToken(kind, letter, start, position)
         elif char == "[":
             position = _class_end(text, position, nested=nested_classes)
             if position < 0:
-                yield Token(Kind.BROKEN, "a missing ']'", start, size)
+                yield PatternToken(TokenKind.BROKEN, "a missing ']'", start, size)
                 return
-            yield Token(Kind.CLASS, text[start:position], start, position)
+            yield PatternToken(TokenKind.CLASS, text[start:position], start, position)
         elif char == "(":
             token = _parenthesis(text, position)
             position = token.end
             yield token
         elif match := _REPEAT.match(text, position):
             position = match.end()
-            yield Token(Kind.REPEAT, match.group(), start, position)
+            yield PatternToken(TokenKind.REPEAT, match.group(), start, position)
         else:  # a brace that counts nothing
             position += 1
-            yield Token(Kind.LITERAL, char, start, position)
+            yield PatternToken(TokenKind.LITERAL, char, start, position)
 
 
-def _literal(text: str, start: int, stop: int, behind: int) -> Iterator[Token]:
+def _literal(text: str, start: int, stop: int, behind: int) -> Iterator[PatternToken]:
     r"""``text[start:stop]`` as it is; its last character as a token of its own if a repetition follows at ``behind``.
 
     An empty ``\Q\E`` in between is nothing, to RE2 too.
@@ -122,23 +122,23 @@ def _literal(text: str, start: int, stop: int, behind: int) -> Iterator[Token]:
         while text.startswith("\\Q\\E", ahead):
             ahead += 4
         if text.startswith(("*", "+", "?", "{"), ahead):
-            yield Token(Kind.LITERAL, text[start : stop - 1], start, stop - 1)
+            yield PatternToken(TokenKind.LITERAL, text[start : stop - 1], start, stop - 1)
             start = stop - 1
     if start < stop:
-        yield Token(Kind.LITERAL, text[start:stop], start, behind)
+        yield PatternToken(TokenKind.LITERAL, text[start:stop], start, behind)
 
 
-def _parenthesis(text: str, start: int) -> Token:
+def _parenthesis(text: str, start: int) -> PatternToken:
     if text.startswith("(?#", start):
         stop = text.find(")", start)
         if stop < 0:
-            return Token(Kind.BROKEN, "a missing ')'", start, len(text))
-        return Token(Kind.COMMENT, text[start : stop + 1], start, stop + 1)
+            return PatternToken(TokenKind.BROKEN, "a missing ')'", start, len(text))
+        return PatternToken(TokenKind.COMMENT, text[start : stop + 1], start, stop + 1)
     if match := _FLAGS.match(text, start) or _VERB.match(text, start):
-        return Token(Kind.FLAGS, match.group(), start, match.end())
+        return PatternToken(TokenKind.FLAGS, match.group(), start, match.end())
     match = _GROUP.match(text, start)
     assert match is not None  # it matches a lone parenthesis
-    return Token(Kind.OPEN, match.group(), start, match.end())
+    return PatternToken(TokenKind.OPEN, match.group(), start, match.end())
 
 
 def _class_end(text: str, start: int, *, nested: bool) -> int:
@@ -187,4 +187,4 @@ def close_quote(text: str) -> str:
 
 def has_any_byte(text: str) -> bool:
     r"""Whether the pattern uses ``\C``, which matches single bytes and so splits characters."""
-    return "\\C" in text and any(token.kind is Kind.ANY_BYTE for token in tokens(text))
+    return "\\C" in text and any(token.kind is TokenKind.ANY_BYTE for token in tokens(text))

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from broker_core.errors import InvalidListing, InvalidName
 from broker_core.immutable import seal
-from broker_core.listing import ListingEncoder, Part, Selection, selection_of
+from broker_core.listing import ListingEncoder, ListingPart, Selection, selection_of
 from broker_core.names import (
     NON_PERSISTENT,
     PERSISTENT,
@@ -106,7 +106,7 @@ class ListingBuilder:
             making.is_finished = True
             listing = encoder.finish()
         text = None if making.pattern is None else making.pattern.text
-        return selection_of(listing, Part(0, len(listing), text=text))
+        return selection_of(listing, ListingPart(0, len(listing), text=text))
 
 
 class _Making:

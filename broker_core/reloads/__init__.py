@@ -1,7 +1,7 @@
 """Reloads: settings that take effect in a running server, by a signal or when files change."""
 
-from broker_core.reloads.live_settings import Difference, LiveSettings
+from broker_core.reloads.live_settings import LiveSettings, SettingsDifference
 from broker_core.reloads.sighup_reloads import Reloads
 from broker_core.reloads.watched_files import WatchedFiles
 
-__all__ = ["Difference", "LiveSettings", "Reloads", "WatchedFiles"]
+__all__ = ["LiveSettings", "Reloads", "SettingsDifference", "WatchedFiles"]

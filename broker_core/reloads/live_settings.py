@@ -27,7 +27,7 @@ from broker_core.settings import (
     setting_changes,
 )
 
-__all__ = ["Difference", "LivePlugins", "LiveSettings"]
+__all__ = ["LivePlugins", "LiveSettings", "SettingsDifference"]
 
 _log = structlog.get_logger(__name__)
 
@@ -63,7 +63,7 @@ class LivePlugins(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class SettingsDifference:
     """Settings that were read and are not in force: ``live`` changes, and others that need a ``restart``. ``settings``
     are the server's once the live ones are in force.
     """
@@ -105,7 +105,7 @@ class LiveSettings:
         """Call ``prepare`` when one of ``settings`` has changed: a table (``limits``) or a setting of it."""
         self._parts.append(((settings,) if isinstance(settings, str) else settings, prepare))
 
-    async def reload(self, *, dry_run: bool = False) -> Difference:
+    async def reload(self, *, dry_run: bool = False) -> SettingsDifference:
         """Read the settings again, and put live ones in force, unless it is a ``dry_run``.
 
         Raises :exc:`SettingsError` if they cannot be used: then nothing is changed. For one caller at a time, if they
@@ -118,7 +118,7 @@ class LiveSettings:
             loaded = await asyncio.to_thread(self._load)
             changes = setting_changes(before, loaded, live_keys)
             after = merged(before, loaded, live_keys)
-            difference = Difference(
+            difference = SettingsDifference(
                 after,
                 tuple(each for each in changes if each.live),
                 tuple(each for each in changes if not each.live),

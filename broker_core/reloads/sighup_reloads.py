@@ -14,7 +14,7 @@ from typing import Final
 
 import structlog
 
-from broker_core.reloads.live_settings import Difference, LiveSettings
+from broker_core.reloads.live_settings import LiveSettings, SettingsDifference
 from broker_core.settings import Settings, SettingsError
 
 __all__ = ["Reloaded", "Reloads"]
@@ -34,7 +34,7 @@ class Reloaded:
 
     done: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
-    settings: Difference | None = None
+    settings: SettingsDifference | None = None
 
 
 class Reloads:
@@ -105,7 +105,7 @@ class Reloads:
         plugins = None if self._settings is None else self._settings.plugins
         return () if plugins is None else plugins.listers
 
-    async def difference(self) -> Difference:
+    async def difference(self) -> SettingsDifference:
         """The settings that :meth:`reload_all` would change. Raises :exc:`~broker_core.settings.SettingsError`."""
         async with self._one_at_a_time:
             if self._settings is None or not self._settings.can_reload:
@@ -118,7 +118,7 @@ class Reloads:
         async with self._one_at_a_time:
             done: list[str] = []
             failed: dict[str, str] = {}
-            difference: Difference | None = None
+            difference: SettingsDifference | None = None
             if self._settings is not None and self._settings.can_reload:
                 try:
                     difference = await self._settings.reload()

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 from broker_core.lazy_exports import lazy_exports
 from broker_core.service.admission import Admission, Admitted, LoginAttempt, OtherName, OtherPrincipal
 from broker_core.service.audit import Action, Attempt, AuditRow, Outcome, fields_text
-from broker_core.service.catalog import AclReader, Catalog
-from broker_core.service.change import Changed, Changes, right_to
+from broker_core.service.catalog import AclReader, TopicCatalog
+from broker_core.service.change import Changed, TopicEditor, right_to
 from broker_core.service.failure_pace import FailurePace
 from broker_core.service.find import REFUSED_BY_ACLS, Find, Found, TopicAsker, client_count
 from broker_core.service.following.change_watch import ChangeWatch
-from broker_core.service.following.follower import Change, ChangeEvent, Follower, Renderer
+from broker_core.service.following.follower import AnswerChange, ChangeEvent, ChangeRenderer, Follower
 from broker_core.service.following.listing_feed import ListingFeed
 from broker_core.service.following.listing_feeds import FollowedQuestion, ListingFeeds
 from broker_core.service.following.watcher import Outlet, Watcher
-from broker_core.service.listing_reasons import TopicChange, why_listed
+from broker_core.service.listing_reasons import NeededChange, why_listed
 from broker_core.service.live_sessions import Ended, LiveSession
-from broker_core.service.lookups import LookupQuestions, LookupService, TopicSchema
+from broker_core.service.lookups import BrokerSchema, LookupQuestions, LookupService
 from broker_core.service.namespace_version import read_version, version_text
 from broker_core.service.plugin_topics import Known, PluginTopics, partition_names
 from broker_core.service.question import read_question
@@ -49,15 +49,15 @@ __all__ = [
     "Admission",
     "Admitted",
     "Allowed",
+    "AnswerChange",
     "Attempt",
     "AuditRow",
     "BodyTooLarge",
-    "Catalog",
-    "Change",
+    "BrokerSchema",
     "ChangeEvent",
+    "ChangeRenderer",
     "ChangeWatch",
     "Changed",
-    "Changes",
     "ClusterEdits",
     "Ended",
     "FailurePace",
@@ -75,6 +75,7 @@ __all__ = [
     "Logins",
     "LookupQuestions",
     "LookupService",
+    "NeededChange",
     "OtherName",
     "OtherPrincipal",
     "Outcome",
@@ -82,10 +83,9 @@ __all__ = [
     "PluginTopics",
     "QuotaTurn",
     "Quotas",
-    "Renderer",
     "TopicAsker",
-    "TopicChange",
-    "TopicSchema",
+    "TopicCatalog",
+    "TopicEditor",
     "VisibleTopics",
     "Watcher",
     "check_password",

@@ -23,7 +23,7 @@ from broker_core.change_log import CatalogVersion
 from broker_core.guards import Deletions
 from broker_core.names import NamespaceName, TopicName
 
-__all__ = ["AclReader", "Catalog"]
+__all__ = ["AclReader", "TopicCatalog"]
 
 
 class AclReader(Protocol):
@@ -39,7 +39,7 @@ class AclReader(Protocol):
         """Read nothing any more."""
 
 
-class Catalog(Protocol):
+class TopicCatalog(Protocol):
     """Reads and changes of topics, with versions; on one event loop, which no method keeps waiting.
 
     :class:`~broker_core.catalog.AsyncCatalog` implements it with an SQLite file. Each method raises

@@ -13,13 +13,13 @@ from broker_core.guards import Deletions
 from broker_core.names import NamespaceName, TopicName
 from broker_core.pipeline import Pipeline, one_line_of_denials
 from broker_core.service.audit import ACTIONS, Action, Attempt
-from broker_core.service.catalog import Catalog
+from broker_core.service.catalog import TopicCatalog
 from broker_core.service.topic_imports import TopicImports
 
 if TYPE_CHECKING:
     from broker_core.service.cluster_edits import ClusterEdits
 
-__all__ = ["Changed", "Changes", "right_to"]
+__all__ = ["Changed", "TopicEditor", "right_to"]
 
 #: The result of one edit.
 Changed: TypeAlias = TopicWrite | CatalogError | ListingFailed
@@ -35,7 +35,7 @@ def right_to(action: Action) -> str:
     return _RIGHTS[action]
 
 
-class Changes:
+class TopicEditor:
     """Changes topics of one catalogue for askers with the right; on one event loop.
 
     ``over_http`` is ``[http] writes``; ``elsewhere`` does edits of the namespace of a Kafka cluster, beside a catalogue
@@ -44,7 +44,7 @@ class Changes:
 
     def __init__(
         self,
-        catalog: Catalog | None,
+        catalog: TopicCatalog | None,
         pipeline: Pipeline,
         *,
         over_http: bool = True,

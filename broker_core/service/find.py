@@ -29,7 +29,7 @@ from broker_core.listing import TOPIC, Details, Selection, topic_names
 from broker_core.names import PERSISTENT, NamespaceName, TopicName
 from broker_core.pipeline import Pipeline, one_line_of_denials
 from broker_core.plugin_api import ListingRequest
-from broker_core.service.catalog import Catalog
+from broker_core.service.catalog import TopicCatalog
 from broker_core.service.plugin_topics import Known, Memo, PluginTopics
 
 __all__ = ["REFUSED_BY_ACLS", "Find", "Found", "TopicAsker", "client_count"]
@@ -131,7 +131,7 @@ class _Search:
 class Find:
     """Finds topics for askers; one for a broker. ``catalog`` is ``None`` before a cluster."""
 
-    def __init__(self, pipeline: Pipeline, catalog: Catalog | None) -> None:
+    def __init__(self, pipeline: Pipeline, catalog: TopicCatalog | None) -> None:
         self.plugins = PluginTopics(pipeline)
         self._pipeline = pipeline
         self._catalog = catalog

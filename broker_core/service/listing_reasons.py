@@ -27,7 +27,7 @@ from broker_core.plugins import ChainStep, RefusedByPlugin
 from broker_core.service.find import Find, TopicAsker
 from broker_core.service.plugin_topics import Known
 
-__all__ = ["Step", "TopicChange", "Why", "why_listed"]
+__all__ = ["NeededChange", "Step", "Why", "why_listed"]
 
 #: Names of a topic that masks are asked about: of its first partitions.
 _MOST_NAMES: Final = 1000
@@ -37,7 +37,7 @@ _WANTS: Final = frozenset({"partitions", "properties"})
 
 
 @dataclass(frozen=True, slots=True)
-class TopicChange:
+class NeededChange:
     """A change of the catalogue that lets a topic pass: it is made, or gets partitions or properties."""
 
     makes: bool = False
@@ -59,7 +59,7 @@ class Step:
     by: str | None
     says: str
     needs: str | None = None
-    change: TopicChange | None = None
+    change: NeededChange | None = None
     fails: bool = False
 
 
@@ -196,7 +196,7 @@ def _existence(
         return Step("exists", False, by, says, f"the name {base}: {_MOST_PARTITIONS}")
     grown = max(known.partitions, number + 1)
     needs = f"partition {number} must be made: the topic has {counted(grown, 'partition')} then, and they only grow"
-    return Step("exists", False, by, says, needs, TopicChange(partitions=grown))
+    return Step("exists", False, by, says, needs, NeededChange(partitions=grown))
 
 
 def _missing(pipeline: Pipeline, question: ListingRequest, topic: TopicName, by: str) -> Step:
@@ -215,7 +215,7 @@ def _missing(pipeline: Pipeline, question: ListingRequest, topic: TopicName, by:
     needs = ", with ".join(
         ["the topic must be made", " and ".join(having)] if having else ["the topic must be made"]
     )
-    return Step("exists", False, by, says, needs, TopicChange(True, partitions, properties))
+    return Step("exists", False, by, says, needs, NeededChange(True, partitions, properties))
 
 
 def _mode(question: ListingRequest, topic: TopicName, known: Known) -> Step:
@@ -257,7 +257,7 @@ def _properties(pipeline: Pipeline, question: ListingRequest, known: Known) -> S
         for key, value in sorted(others.items())
     ]
     needs = " and ".join(f"the property {key}={value} of the topic" for key, value in sorted(others.items()))
-    change = None if known.record is None else TopicChange(properties=others)
+    change = None if known.record is None else NeededChange(properties=others)
     return Step("properties", False, None, "; ".join(texts) + said, f"{needs}, or another question", change)
 
 

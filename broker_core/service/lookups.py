@@ -14,7 +14,7 @@ from broker_core.memory import Keep
 from broker_core.names import TopicName
 from broker_core.wire.pulsar import HEADER_SIZE, LOOKUP_COMMANDS, BaseCommand, FeatureFlags, commands
 
-__all__ = ["LookupQuestions", "LookupService", "TopicSchema"]
+__all__ = ["BrokerSchema", "LookupQuestions", "LookupService"]
 
 _VERSION: Final = struct.Struct(">q")
 
@@ -35,7 +35,7 @@ class LookupService(Protocol):
         """
 
 
-class TopicSchema(NamedTuple):
+class BrokerSchema(NamedTuple):
     """A schema as brokers have it; ``kind`` is the number of its type."""
 
     kind: int
@@ -70,14 +70,14 @@ class LookupQuestions:
         command.partitionMetadata.metadata_auto_creation_enabled = may_create
         return (await self._answer(command, topic, asker, missing)).partitionMetadataResponse.partitions
 
-    async def schema(self, topic: TopicName, asker: Asker, missing: str, version: int | None) -> TopicSchema:
+    async def schema(self, topic: TopicName, asker: Asker, missing: str, version: int | None) -> BrokerSchema:
         """The schema of a topic: that of a version, or the newest."""
         command = BaseCommand(type=BaseCommand.GET_SCHEMA)
         if version is not None:
             command.getSchema.schema_version = _VERSION.pack(version)
         body = (await self._answer(command, topic, asker, missing)).getSchemaResponse
         number = body.schema_version
-        return TopicSchema(
+        return BrokerSchema(
             body.schema.type,
             body.schema.schema_data,
             _VERSION.unpack(number)[0] if len(number) == _VERSION.size else 0,

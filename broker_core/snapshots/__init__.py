@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from broker_core.snapshots.snapshot import Snapshot, SnapshotChanges
 from broker_core.snapshots.snapshot_cache import CachedSnapshot, SnapshotCache, result_of
-from broker_core.snapshots.stored.manifest import Manifest
+from broker_core.snapshots.stored.manifest import SnapshotManifest
 from broker_core.snapshots.stored.snapshot_writer import SnapshotWriter
 from broker_core.snapshots.stored.stored_snapshots import LEAST_TOPICS, Stored, StoredSnapshots
 
 __all__ = [
     "LEAST_TOPICS",
     "CachedSnapshot",
-    "Manifest",
     "Snapshot",
     "SnapshotCache",
     "SnapshotChanges",
+    "SnapshotManifest",
     "SnapshotWriter",
     "Stored",
     "StoredSnapshots",

@@ -13,7 +13,7 @@ import pytest
 from broker_core.catalog import lister as lister_module
 from broker_core.catalog import newest_snapshot
 from broker_core.catalog.lister import CatalogLister
-from broker_core.catalog.snapshots.name_changes import NameChanges, read_name_changes
+from broker_core.catalog.snapshots.name_changes import LoggedNames, read_name_changes
 from broker_core.catalog.store.namespace_change import LogBounds
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.errors import ListingFailed, ServerError
@@ -37,7 +37,7 @@ async def test_changes_are_read_once_also_where_the_move_needs_more_permits(
 
     def reading(*arguments: Any, **keywords: Any) -> Any:
         changes = read_name_changes(*arguments, **keywords)
-        assert isinstance(changes, NameChanges)
+        assert isinstance(changes, LoggedNames)
         read.append(len(changes))
         return changes
 

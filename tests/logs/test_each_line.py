@@ -10,14 +10,14 @@ import structlog
 from structlog.testing import capture_logs
 
 from broker_core.cli.server_process.server_log import configure_logs
-from broker_core.logs import EachLine, Renderer, RepeatedLines, info_each
+from broker_core.logs import EachLine, LogRenderer, RepeatedLines, info_each
 
 NAMES = ["a", "b\n\x7f", "ü"]
 
 
 def told(level: Any, logger: str = "x", *, human: bool = False, names: list[str] = NAMES) -> list[str]:
     lines: list[str] = []
-    configure_logs(level, Renderer(human=human), RepeatedLines(), lines.append)
+    configure_logs(level, LogRenderer(human=human), RepeatedLines(), lines.append)
     log = structlog.get_logger(logger).bind()
     info_each(log, "made", EachLine("name", names), size=3, name=names[0], last=True)
     return lines

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_core.logs.rendering import Renderer
+from broker_core.logs.rendering import LogRenderer
 from tests.support.one_test import in_one_test
 
 PASSWORD = "xyzzy"
@@ -35,28 +35,28 @@ def only_one_line(line: str) -> bool:
 
 @pytest.mark.parametrize("value", [HOSTILE, {"k": [HOSTILE]}, HOSTILE.encode(), (HOSTILE,)])
 def test_a_value_stays_in_its_line(value: object) -> None:
-    line = Renderer(human=True).line(event(error=value))
+    line = LogRenderer(human=True).line(event(error=value))
     assert only_one_line(line)
     assert "\\x1b" in line
-    line = Renderer(human=False).line(event(error=value))
+    line = LogRenderer(human=False).line(event(error=value))
     assert only_one_line(line)
     assert line.isascii()
 
 
 def test_json_has_the_value_itself() -> None:
-    said = json.loads(Renderer(human=False).line(event(error=HOSTILE, size=3, ok=True, none=None)))
+    said = json.loads(LogRenderer(human=False).line(event(error=HOSTILE, size=3, ok=True, none=None)))
     assert said == event(error=HOSTILE, size=3, ok=True, none=None)
 
 
 @given(st.text(), st.text(), st.booleans())
 def test_no_text_breaks_a_line(name: str, text: str, human: bool) -> None:
-    line = Renderer(human=human).line({"event": text, "level": "info", name: text})
+    line = LogRenderer(human=human).line({"event": text, "level": "info", name: text})
     assert only_one_line(line)
     line.encode()
 
 
 def test_colours_are_ours_alone() -> None:
-    line = Renderer(human=True, colors=True).line(event(error=HOSTILE))
+    line = LogRenderer(human=True, colors=True).line(event(error=HOSTILE))
     assert "\x1b[" in line
     assert "\x1b]0;" not in line
     assert "\x1b[31m" not in line.partition("error")[2]
@@ -74,7 +74,7 @@ def raised(text: str) -> Exception:
 
 
 def test_a_traceback_is_readable_and_its_text_passes_for_no_line() -> None:
-    first, *others = Renderer(human=True).line(event(exc_info=raised(HOSTILE))).rstrip("\n").split("\n")
+    first, *others = LogRenderer(human=True).line(event(exc_info=raised(HOSTILE))).rstrip("\n").split("\n")
     assert "bad frame" in first
     assert all(line.startswith("    ") and line.isprintable() for line in others)
     text = "\n".join(others)
@@ -89,12 +89,12 @@ def test_a_traceback_is_readable_and_its_text_passes_for_no_line() -> None:
 def test_groups_and_notes_are_indented_too() -> None:
     group = ExceptionGroup("several", [raised("x"), raised(HOSTILE)])
     group.add_note(HOSTILE)
-    _, *others = Renderer(human=True).line(event(exc_info=group)).rstrip("\n").split("\n")
+    _, *others = LogRenderer(human=True).line(event(exc_info=group)).rstrip("\n").split("\n")
     assert all(line.startswith("    ") and line.isprintable() for line in others)
 
 
 def test_json_has_the_traceback_as_a_text() -> None:
-    said = json.loads(Renderer(human=False).line(event(exc_info=raised("odd"))))
+    said = json.loads(LogRenderer(human=False).line(event(exc_info=raised("odd"))))
     assert said["exception"].startswith("Traceback")
     assert said["exception"].endswith("ValueError: odd")
     assert "exc_info" not in said
@@ -107,15 +107,15 @@ def test_the_forms_of_an_exception(form: str) -> None:
         raise error
     except ValueError:
         given: object = {"an exception": error, "a triple": (ValueError, error, None), "true": True}[form]
-        line = Renderer(human=False).line(event(exc_info=given))
+        line = LogRenderer(human=False).line(event(exc_info=given))
     assert "ValueError: odd" in json.loads(line)["exception"]
-    assert "exception" not in json.loads(Renderer(human=False).line(event(exc_info=(None, None, None))))
+    assert "exception" not in json.loads(LogRenderer(human=False).line(event(exc_info=(None, None, None))))
 
 
 def test_long_values_are_cut() -> None:
     for human in (True, False):
-        assert len(Renderer(human=human).line(event(error="x" * 10**6))) < 10_000
-        assert len(Renderer(human=human).line(event(exc_info=raised("x" * 10**6)))) < 40_000
+        assert len(LogRenderer(human=human).line(event(error="x" * 10**6))) < 10_000
+        assert len(LogRenderer(human=human).line(event(exc_info=raised("x" * 10**6)))) < 40_000
 
 
 class Unspeakable:
@@ -125,14 +125,14 @@ class Unspeakable:
 
 @pytest.mark.parametrize("human", [True, False])
 def test_what_cannot_be_shown_fails_nobody(human: bool) -> None:
-    line = Renderer(human=human).line(event(thing=Unspeakable()))
+    line = LogRenderer(human=human).line(event(thing=Unspeakable()))
     assert "bad frame" in line
     assert "RuntimeError" in line
     assert only_one_line(line)
 
 
 def test_json_hides_credentials_of_one_value_among_many() -> None:
-    line = Renderer(human=False).line(
+    line = LogRenderer(human=False).line(
         {
             "event": "x",
             "target": "persistent://a/b/c",
@@ -166,7 +166,7 @@ def test_json_hides_credentials_of_one_value_among_many() -> None:
 def test_the_lines_of_many_values_are_those_of_each(
     human: bool, values: list[str], others: dict[str, object]
 ) -> None:
-    renderer = Renderer(human=human)
+    renderer = LogRenderer(human=human)
     for said in (event(name="", **others), {"name": "", **event(**others)}, event(**others, name="")):
         lines = renderer.lines(said, "name", values)
         assert lines == [renderer.line({**said, "name": value}) for value in values]
@@ -175,5 +175,5 @@ def test_the_lines_of_many_values_are_those_of_each(
 
 def test_the_tracebacks_of_many_values_are_those_of_each() -> None:
     said = event(name="", exc_info=raised(PASSWORD))
-    renderer = Renderer(human=False)
+    renderer = LogRenderer(human=False)
     assert renderer.lines(said, "name", ["a"]) == [renderer.line({**said, "name": "a"})]

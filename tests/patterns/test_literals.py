@@ -5,25 +5,25 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
-from broker_core.patterns.literals import Shape, plain_shape, read_shape
+from broker_core.patterns.literals import PatternShape, plain_shape, read_shape
 from tests.support.regexes import Regex, full_match, is_valid, noise, regexes
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("t/n/a", Shape(literal="t/n/a", prefix="t/n/a", required=("t/n/a",))),
-        ("^t/n/a$", Shape(literal="t/n/a", prefix="t/n/a", required=("t/n/a",))),
-        (r"t/n/a\.b\-c", Shape(literal="t/n/a.b-c", prefix="t/n/a.b-c", required=("t/n/a.b-c",))),
-        ("t/n/\n", Shape(literal="t/n/\n", prefix="t/n/\n", required=("t/n/\n",))),
-        ("", Shape(literal="", prefix="")),
-        ("t/n/a.*", Shape(prefix="t/n/a", any_tail=True, required=("t/n/a",))),
-        ("^t/n/a.*?$", Shape(prefix="t/n/a", any_tail=True, required=("t/n/a",))),
-        (".*", Shape(prefix="", any_tail=True)),
-        ("^.*$", Shape(prefix="", any_tail=True)),
+        ("t/n/a", PatternShape(literal="t/n/a", prefix="t/n/a", required=("t/n/a",))),
+        ("^t/n/a$", PatternShape(literal="t/n/a", prefix="t/n/a", required=("t/n/a",))),
+        (r"t/n/a\.b\-c", PatternShape(literal="t/n/a.b-c", prefix="t/n/a.b-c", required=("t/n/a.b-c",))),
+        ("t/n/\n", PatternShape(literal="t/n/\n", prefix="t/n/\n", required=("t/n/\n",))),
+        ("", PatternShape(literal="", prefix="")),
+        ("t/n/a.*", PatternShape(prefix="t/n/a", any_tail=True, required=("t/n/a",))),
+        ("^t/n/a.*?$", PatternShape(prefix="t/n/a", any_tail=True, required=("t/n/a",))),
+        (".*", PatternShape(prefix="", any_tail=True)),
+        ("^.*$", PatternShape(prefix="", any_tail=True)),
     ],
 )
-def test_plain_patterns_are_read_at_once(text: str, expected: Shape) -> None:
+def test_plain_patterns_are_read_at_once(text: str, expected: PatternShape) -> None:
     assert plain_shape(text) == expected
     assert read_shape(text) == expected
 
@@ -110,7 +110,7 @@ def test_alternatives_are_taken_apart(text: str, alternatives: tuple[str, ...]) 
     ],
 )
 def test_nothing_is_claimed_of_what_is_strange(text: str) -> None:
-    assert read_shape(text) == Shape()
+    assert read_shape(text) == PatternShape()
 
 
 @pytest.mark.parametrize(

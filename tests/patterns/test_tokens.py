@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_core.patterns.tokens import Kind, close_quote, has_any_byte, tokens
+from broker_core.patterns.tokens import TokenKind, close_quote, has_any_byte, tokens
 from tests.support.one_test import in_one_test
 from tests.support.regexes import HOSTILE, NOISE, Regex, full_match, is_valid, noise, regexes
 
@@ -105,8 +105,8 @@ def test_tokens_follow_each_other_to_the_end(regex: Regex, nested: bool) -> None
 def test_what_re2_takes_is_not_broken(regex: Regex) -> None:
     if is_valid(regex.text):
         kinds = [token.kind for token in tokens(regex.text)]
-        assert Kind.BROKEN not in kinds
-        assert kinds.count(Kind.OPEN) == kinds.count(Kind.CLOSE)
+        assert TokenKind.BROKEN not in kinds
+        assert kinds.count(TokenKind.OPEN) == kinds.count(TokenKind.CLOSE)
 
 
 @given(noise())

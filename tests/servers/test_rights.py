@@ -12,8 +12,8 @@ from broker_core.access.access import ACTIONS
 from broker_core.access.authorization import RULES_OF
 from broker_core.errors import ListingFailed, ServerError
 from broker_core.names import NamespaceName, TopicName
-from broker_core.servers.http.api.api import Api as HttpApi
-from broker_core.servers.http.api.operation import Operation
+from broker_core.servers.http.api.api import HttpApi
+from broker_core.servers.http.api.operation import HttpOperation
 from broker_core.servers.kafka.apis import HANDLERS
 from broker_core.wire.pulsar import LOOKUP_COMMANDS, BaseCommand, CommandWatchTopicList, commands
 from tests.support.api_serving import ApiServed, Said, api_served
@@ -54,7 +54,7 @@ def test_every_command_and_api_is_in_the_table() -> None:
 async def test_every_operation_of_http_is_in_the_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    declared: list[Operation] = []
+    declared: list[HttpOperation] = []
     routes = HttpApi.routes
 
     def noted(api: HttpApi) -> Any:
@@ -103,7 +103,7 @@ def _supers() -> set[str]:
     return {name for right in RIGHTS if right.is_super for name in right.operations}
 
 
-def _name(operation: Operation) -> str:
+def _name(operation: HttpOperation) -> str:
     if operation.path.startswith("/v1"):
         return operation.operation_id
     path = operation.path

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from broker_core.access.asker import Asker
 from broker_core.catalog import CatalogVersion
-from broker_core.logs import Renderer, reason_of
+from broker_core.logs import LogRenderer, reason_of
 from broker_core.service.audit import ACTIONS, AUDIT_LOGGER, OUTCOMES, Action, Attempt, AuditRow
 from tests.docs.pages import ROOT
 
@@ -106,7 +106,7 @@ def test_lines_that_are_alike_are_all_written() -> None:
 def test_text_of_a_client_shows_no_secret_and_breaks_no_line(human: bool) -> None:
     asker = Asker(client_version="curl/8 --password geheim\n{}", remote_address="127.0.0.1:4000")
     (event,) = lines(Attempt("put_topic", asker), AuditRow("token=geheim\x1b[0m", "refused", "NAME"))
-    line = Renderer(human=human).line(event)
+    line = LogRenderer(human=human).line(event)
     assert "geheim" not in line
     assert line.count("\n") == 1
     assert "\x1b" not in line

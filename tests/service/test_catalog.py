@@ -5,7 +5,7 @@ from pathlib import Path
 
 from broker_core.catalog import AclRow, AsyncCatalog, Edit, SqliteCatalog, TopicWrite, creation
 from broker_core.names import TopicName
-from broker_core.service import Catalog
+from broker_core.service import TopicCatalog
 
 X = TopicName.parse("persistent://acme/shop/x.y")
 P = TopicName.parse(f"{X}-partition-1")
@@ -14,7 +14,7 @@ P = TopicName.parse(f"{X}-partition-1")
 async def test_a_file_is_read_and_changed_by_this_protocol(tmp_path: Path) -> None:
     with SqliteCatalog(tmp_path / "topics.sqlite") as file:
         made = AsyncCatalog(file)
-        catalog: Catalog = made
+        catalog: TopicCatalog = made
         try:
             (write,) = await catalog.edit(X.namespace, [Edit(X, creation(X, 2))])
             assert isinstance(write, TopicWrite)

@@ -28,7 +28,7 @@ from broker_core.catalog import (
 )
 from broker_core.errors import Cause, ListingFailed
 from broker_core.names import TopicName
-from broker_core.service import Attempt, Changes
+from broker_core.service import Attempt, TopicEditor
 from broker_core.settings import AuthorizationSettings
 from tests.support.pipelines import made
 from tests.support.plugins import PluginOf
@@ -45,7 +45,7 @@ def made_of(topic: TopicName) -> Edit:
     return Edit(topic, creation(topic, 1))
 
 
-def catalog_of(changes: Changes) -> AsyncCatalog:
+def catalog_of(changes: TopicEditor) -> AsyncCatalog:
     assert isinstance(changes.catalog, AsyncCatalog)
     return changes.catalog
 
@@ -53,7 +53,7 @@ def catalog_of(changes: Changes) -> AsyncCatalog:
 @asynccontextmanager
 async def changing(
     folder: Path, gate: Callable[..., object] | None = None, rules: Any = None, *, over_http: bool = True
-) -> AsyncIterator[Changes]:
+) -> AsyncIterator[TopicEditor]:
     plugins = None if gate is None else {"gate": PluginOf(authorize=gate)}
     async with made(plugins=plugins) as m:
         if rules is not None:
@@ -62,7 +62,7 @@ async def changing(
         with SqliteCatalog(folder / "topics.sqlite") as file:
             catalog = AsyncCatalog(file)
             try:
-                yield Changes(catalog, m.pipeline, over_http=over_http)
+                yield TopicEditor(catalog, m.pipeline, over_http=over_http)
             finally:
                 await asyncio.to_thread(catalog.close)
 

@@ -7,7 +7,7 @@ from collections import deque
 from broker_core.access.asker import Asker
 from broker_core.errors import ListingFailed
 from broker_core.listing.listing import Selection
-from broker_core.service import Change, ChangeEvent
+from broker_core.service import AnswerChange, ChangeEvent
 
 __all__ = ["RecordingFollower"]
 
@@ -15,7 +15,7 @@ __all__ = ["RecordingFollower"]
 class _Names:
     """Changes as their names, those that went behind a minus."""
 
-    def changed(self, change: Change) -> tuple[bytes, ...] | None:
+    def changed(self, change: AnswerChange) -> tuple[bytes, ...] | None:
         added, removed = change.added.names.to_pylist(), change.removed.names.to_pylist()
         if len(added) + len(removed) > 1000:
             return None

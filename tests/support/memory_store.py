@@ -11,7 +11,7 @@ from broker_core.access.asker import Asker
 from broker_core.errors import Cause, ListingFailed
 from broker_core.listing.hashes.topics_hash import topics_hash
 from broker_core.names import Mode, NamespaceName
-from broker_core.upstream.snapshots import SHARED, StoreListing, View, Watcher
+from broker_core.upstream.snapshots import SHARED, StoreListing, UpdateReceiver, View
 
 __all__ = ["NAMES", "NAMESPACE", "OTHERS", "MemoryStore"]
 
@@ -66,6 +66,6 @@ class MemoryStore:
         if asker.role in self.denied:
             raise ListingFailed("Client is not authorized", cause=Cause.DENIED, reason="denied")
 
-    async def watch(self, view: View, namespace: NamespaceName, watcher: Watcher) -> bool:
+    async def watch(self, view: View, namespace: NamespaceName, watcher: UpdateReceiver) -> bool:
         """No watch."""
         return False

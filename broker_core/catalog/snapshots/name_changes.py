@@ -17,7 +17,7 @@ from broker_core.change_log import CatalogVersion, Gap
 from broker_core.listing import Changed
 from broker_core.names import DOMAINS, ListedNames, Mode, NamespaceName
 
-__all__ = ["LoggedRow", "NameChanges", "read_name_changes"]
+__all__ = ["LoggedNames", "LoggedRow", "read_name_changes"]
 
 #: A changed topic: the number of its domain, its local name, the compact forms of its listed names before and after,
 #: and the texts of its properties before and after.
@@ -30,7 +30,7 @@ _Alike: TypeAlias = "tuple[int, str, str, str | None, str | None]"
 
 
 @dataclass(frozen=True, slots=True)
-class NameChanges:
+class LoggedNames:
     """The rows of the log after ``since`` up to and with ``version``, oldest first.
 
     Their properties are there if they were read (:func:`read_name_changes`).
@@ -112,7 +112,7 @@ def read_name_changes(
     *,
     most: int,
     properties: bool,
-) -> NameChanges | Gap:
+) -> LoggedNames | Gap:
     """The changes after ``since``, with the properties of topics if ``properties`` is set.
 
     ``connection`` is within a transaction. More than ``most`` rows are a :class:`~broker_core.change_log.Gap`.
@@ -121,7 +121,7 @@ def read_name_changes(
     if isinstance(span, Gap):
         return span
     rows = span.rows(connection, _PROPERTIES if properties else _NO_PROPERTIES).fetchall()
-    return NameChanges(namespace, since, span.end, rows)
+    return LoggedNames(namespace, since, span.end, rows)
 
 
 def _same(had: Mapping[str, str], has: Mapping[str, str], keys: Sequence[str]) -> bool:

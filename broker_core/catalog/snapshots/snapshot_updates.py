@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from broker_core.catalog.snapshots.name_changes import NameChanges
+from broker_core.catalog.snapshots.name_changes import LoggedNames
 from broker_core.catalog.snapshots.recent_changes import KeptSnapshots, SnapshotKey
 from broker_core.catalog.store.file_watch import FileWatch
 from broker_core.catalog.store.log_rows import RecentRows
@@ -53,13 +53,13 @@ class SnapshotUpdates:
             self._is_moving = False
 
 
-def _few(own: Snapshot, known: Sequence[Snapshot], mode: Mode, recent: RecentRows) -> NameChanges | None:
+def _few(own: Snapshot, known: Sequence[Snapshot], mode: Mode, recent: RecentRows) -> LoggedNames | None:
     """The changes from the kept snapshot of a mode to the newest version.
 
     ``None`` if they are many, or need a decision: a newer snapshot is known, whose chunks can be shared; or a listing
     of one domain, the only one of the namespace, may no longer be complete.
     """
-    changes = NameChanges(
+    changes = LoggedNames(
         own.listing.namespace, own.version, recent.version, [row[1:] for row in recent.rows]
     )
     listed = own.listing.mode

@@ -23,7 +23,7 @@ from broker_core.catalog.snapshots.recent_changes import KeptSnapshots
 from broker_core.catalog.store.log_rows import LogSpan, read_span, read_version
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.change_log import CatalogVersion, Gap
-from broker_core.listing import Listing, TopicChange, TopicTable
+from broker_core.listing import Listing, TableChange, TopicTable
 from broker_core.names import DOMAINS, PERSISTENT, ListedNames, NamespaceName, system_topics
 from broker_core.snapshots import Snapshot
 
@@ -164,13 +164,13 @@ def _most_changes(size: int) -> int:
 
 def _topic_changes(
     connection: sqlite3.Connection, span: LogSpan, namespace: NamespaceName
-) -> list[TopicChange]:
+) -> list[TableChange]:
     """The changes of persistent topics that are listed, as far as a table shows them."""
-    changes: list[TopicChange] = []
+    changes: list[TableChange] = []
     for base, listed_before, listed_after, topic_id in span.rows(connection, _COLUMNS, _PERSISTENT_TOPICS):
         partitions = _partitions(listed_after)
         if partitions is None or partitions != _partitions(listed_before):
-            changes.append(TopicChange(base.encode(), partitions, topic_id, listed_before != ""))
+            changes.append(TableChange(base.encode(), partitions, topic_id, listed_before != ""))
     names = pa.array([change.name for change in changes], pa.large_binary()).cast(pa.large_string())
     dropped = system_topics(names, namespace, PERSISTENT)
     if dropped is None:

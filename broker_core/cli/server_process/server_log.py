@@ -17,7 +17,7 @@ from broker_core.logs import (
     CapturedPrints,
     EachLine,
     LineQueue,
-    Renderer,
+    LogRenderer,
     RepeatedLines,
     dropped_lines,
     open_log_file,
@@ -102,9 +102,9 @@ class ServerLog:
             self._renderer = self._rendering()
             self.take = self._configured()
 
-    def _rendering(self) -> Renderer:
+    def _rendering(self) -> LogRenderer:
         human = self._form == "human" or (self._form == "auto" and self._is_terminal)
-        return Renderer(human=human, colors=self._is_terminal)
+        return LogRenderer(human=human, colors=self._is_terminal)
 
     def _configured(self) -> Callable[[str, dict[str, Any]], None]:
         return configure_logs(self._level, self._renderer, self._repeats, self._writer.offer)
@@ -156,7 +156,7 @@ def server_log(file: Path | None, level: Level, form: Form) -> Iterator[ServerLo
 
 
 def configure_logs(
-    level: Level, renderer: Renderer, repeats: RepeatedLines, offer: Callable[[str], object]
+    level: Level, renderer: LogRenderer, repeats: RepeatedLines, offer: Callable[[str], object]
 ) -> Callable[[str, dict[str, Any]], None]:
     """Send our own logs and those of libraries to ``offer``, a line each; returns a function that logs other events.
 

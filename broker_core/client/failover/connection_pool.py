@@ -15,7 +15,7 @@ from broker_core.client.failover.address_health import AddressHealth
 from broker_core.client.failover.connection_places import ConnectionPlaces
 from broker_core.service_addresses import Address
 
-__all__ = ["Connect", "ConnectionPool", "PoolOptions", "PooledConnection"]
+__all__ = ["Connect", "ConnectionPool", "PoolOptions", "Poolable"]
 
 T = TypeVar("T")
 
@@ -24,7 +24,7 @@ _TRIES: Final = (
 )
 
 
-class PooledConnection(Protocol):
+class Poolable(Protocol):
     """A connection as a pool needs it: ``pending`` requests wait for their answers, ``unwanted`` ones are given up."""
 
     @property
@@ -37,8 +37,8 @@ class PooledConnection(Protocol):
     async def close(self) -> None: ...
 
 
-C = TypeVar("C", bound=PooledConnection)
-C_co = TypeVar("C_co", bound=PooledConnection, covariant=True)
+C = TypeVar("C", bound=Poolable)
+C_co = TypeVar("C_co", bound=Poolable, covariant=True)
 
 
 class Connect(Protocol[C_co]):

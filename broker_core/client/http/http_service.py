@@ -25,7 +25,7 @@ from broker_core.client.http.http_errors import is_reason, refusal, wants_unfilt
 from broker_core.client.http.http_requests import HttpRequests, HttpResponse, object_of, property_text
 from broker_core.client.http.names_of_body import details_of_arrow, names_of_arrow, names_of_json
 from broker_core.client.pulsar.credentials import Credentials
-from broker_core.client.pulsar.lookup_session import BrokerAddress, Watcher
+from broker_core.client.pulsar.lookup_session import BrokerAddress, WatchReceiver
 from broker_core.client.topic_listing import TopicListing
 from broker_core.client.topics_question import TopicsQuestion
 from broker_core.names import Mode, TopicName
@@ -163,7 +163,7 @@ class HttpService:
             raise refusal(response.status, response.body)
         return await asyncio.to_thread(names_of_json, response.body)
 
-    async def watch(self, _namespace: str, _pattern: str, _watcher: Watcher) -> bool:
+    async def watch(self, _namespace: str, _pattern: str, _watcher: WatchReceiver) -> bool:
         """False: nothing is watched over HTTP."""
         return False
 

@@ -33,7 +33,14 @@ from broker_core.wire.pulsar import (
     commands,
 )
 
-__all__ = ["BrokerAddress", "LookupSession", "TopicSchema", "Watcher", "broker_of", "default_client_version"]
+__all__ = [
+    "BrokerAddress",
+    "LookupSession",
+    "TopicSchema",
+    "WatchReceiver",
+    "broker_of",
+    "default_client_version",
+]
 
 Encode: TypeAlias = Callable[[int], bytes]
 
@@ -86,7 +93,7 @@ class TopicSchema:
     version: bytes
 
 
-class Watcher(Protocol):
+class WatchReceiver(Protocol):
     """The receiver of a watch's updates; called on the event loop."""
 
     @property
@@ -242,7 +249,7 @@ class LookupSession:
         return answer
 
     async def watch(
-        self, namespace: str, pattern: str, watcher: Watcher, *, timeout: float | None = None
+        self, namespace: str, pattern: str, watcher: WatchReceiver, *, timeout: float | None = None
     ) -> bool:
         """Watch the persistent topics of a namespace (PIP-145) until the connection is lost, or this is cancelled.
 

@@ -11,7 +11,7 @@ from broker_core.client.client_errors import ConnectionLost, UnexpectedAnswer, i
 from broker_core.client.client_tls import ClientTls
 from broker_core.client.failover import AddressHealth, ConnectionPlaces, ConnectionPool, PoolOptions
 from broker_core.client.pulsar.credentials import Credentials
-from broker_core.client.pulsar.lookup_session import BrokerAddress, LookupSession, Watcher, broker_of
+from broker_core.client.pulsar.lookup_session import BrokerAddress, LookupSession, WatchReceiver, broker_of
 from broker_core.client.pulsar.redirects import follow_redirects
 from broker_core.client.pulsar.service_url import ServiceUrl
 from broker_core.client.topic_listing import TopicListing
@@ -100,7 +100,7 @@ class PulsarService:
             warnings=answer.warnings,
         )
 
-    async def watch(self, namespace: str, pattern: str, watcher: Watcher) -> bool:
+    async def watch(self, namespace: str, pattern: str, watcher: WatchReceiver) -> bool:
         """Watch the topics of a pattern until the connection is lost; false if the server offers no such watch."""
         return await self._service.use(
             lambda session: session.watch(namespace, pattern, watcher, timeout=_NEVER)

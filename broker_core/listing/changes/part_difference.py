@@ -17,7 +17,7 @@ from broker_core.listing.changes.name_places import locate
 from broker_core.listing.chunks.chunk import Chunk
 from broker_core.listing.chunks.chunk_rows import ChunkRows
 from broker_core.listing.listing_data import ListingData, Pieces
-from broker_core.listing.listing_part import Part
+from broker_core.listing.listing_part import ListingPart
 
 __all__ = ["bytes_to_compare", "part_difference"]
 
@@ -31,7 +31,9 @@ _ONE_BY_ONE: Final = 32
 _LOOK_UP: Final = 256
 
 
-def part_difference(data: ListingData, part: Part, older_data: ListingData, older: Part) -> tuple[Part, Part]:
+def part_difference(
+    data: ListingData, part: ListingPart, older_data: ListingData, older: ListingPart
+) -> tuple[ListingPart, ListingPart]:
     """The rows of ``part`` whose names ``older`` has not, and the rows of ``older`` whose names ``part`` has not.
 
     Both listings are of one namespace.
@@ -49,7 +51,9 @@ def part_difference(data: ListingData, part: Part, older_data: ListingData, olde
     return _part(data, added), _part(older_data, gone)
 
 
-def bytes_to_compare(data: ListingData, part: Part, older_data: ListingData, older: Part) -> int:
+def bytes_to_compare(
+    data: ListingData, part: ListingPart, older_data: ListingData, older: ListingPart
+) -> int:
     """About how many bytes :func:`part_difference` may take while it compares names."""
     known = _by_changes(data, part, older_data, older)
     if known is not None:
@@ -64,7 +68,7 @@ def bytes_to_compare(data: ListingData, part: Part, older_data: ListingData, old
 
 
 def _by_changes(
-    data: ListingData, part: Part, older_data: ListingData, older: Part
+    data: ListingData, part: ListingPart, older_data: ListingData, older: ListingPart
 ) -> tuple[list[bytes], list[bytes]] | None:
     """The keys of the names that only one of two ranges has, if all changes between the versions are known."""
     if part.pieces is not None or older.pieces is not None:
@@ -82,7 +86,7 @@ def _by_changes(
 
 
 def _by_rows(
-    data: ListingData, part: Part, older_data: ListingData, older: Part
+    data: ListingData, part: ListingPart, older_data: ListingData, older: ListingPart
 ) -> tuple[list[tuple[int, ChunkRows]], list[tuple[int, ChunkRows]], Pieces, Pieces]:
     """The pieces in shared chunks that only one part has, and the pieces of all other chunks."""
     places = {id(chunk): number for number, chunk in enumerate(older_data.chunks)}
@@ -198,9 +202,9 @@ def _kept(data: ListingData, pieces: Pieces, keep: _Array) -> Pieces:
     return data.pieces_of(data.rows_of(pieces)[keep])
 
 
-def _of_keys(data: ListingData, keys: Sequence[bytes]) -> Part:
-    return Part.of_rows(locate(data, keys)[0], data)
+def _of_keys(data: ListingData, keys: Sequence[bytes]) -> ListingPart:
+    return ListingPart.of_rows(locate(data, keys)[0], data)
 
 
-def _part(data: ListingData, pieces: Sequence[tuple[int, ChunkRows]]) -> Part:
-    return Part.of_pieces(tuple(sorted(pieces, key=lambda piece: piece[0])), data)
+def _part(data: ListingData, pieces: Sequence[tuple[int, ChunkRows]]) -> ListingPart:
+    return ListingPart.of_pieces(tuple(sorted(pieces, key=lambda piece: piece[0])), data)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from broker_core.listing.chunks.memo_key import Remembered
 from broker_core.listing.listing_data import ListingData
-from broker_core.listing.listing_part import Part
+from broker_core.listing.listing_part import ListingPart
 
 __all__ = ["bytes_to_hash", "compute_hash", "remembered_hash"]
 
 
-def compute_hash(data: ListingData, part: Part) -> str:
+def compute_hash(data: ListingData, part: ListingPart) -> str:
     """The topics hash of a part that is not hashed yet."""
     if part.pieces is None:
         return data.range_hash(part.low, part.high, remember=part.is_given)
@@ -20,7 +20,7 @@ def compute_hash(data: ListingData, part: Part) -> str:
     return data.hash(part.pieces)
 
 
-def bytes_to_hash(data: ListingData, part: Part) -> int:
+def bytes_to_hash(data: ListingData, part: ListingPart) -> int:
     """About how many bytes of names :func:`compute_hash` reads."""
     if part.pieces is not None:
         return sum(
@@ -37,7 +37,7 @@ def bytes_to_hash(data: ListingData, part: Part) -> int:
     return total
 
 
-def remembered_hash(data: ListingData, part: Part) -> str | None:
+def remembered_hash(data: ListingData, part: ListingPart) -> str | None:
     """The hash of a part, if it is known already."""
     if part.pieces is None:
         return data.known_range_hash(part.low, part.high)

@@ -30,7 +30,7 @@ from broker_core.listing.chunks.chunk_splice import spliced_chunk
 from broker_core.listing.chunks.memo_key import Remembered
 from broker_core.listing.hashes.joined_crcs import joined
 from broker_core.listing.listing_data import ListingData, Pieces
-from broker_core.listing.listing_part import Part
+from broker_core.listing.listing_part import ListingPart
 from broker_core.names import NON_PERSISTENT, PERSISTENT, column_data, hash_order_keys
 
 __all__ = ["bytes_to_splice", "own_chunks", "spliced_at", "spliced_part"]
@@ -42,7 +42,7 @@ _FIRST: Final = {NON_PERSISTENT: b"n", PERSISTENT: b"p"}
 _Array = np.ndarray[Any, Any]
 
 
-def own_chunks(data: ListingData, part: Part) -> list[Chunk]:
+def own_chunks(data: ListingData, part: ListingPart) -> list[Chunk]:
     """The topics of a part as chunks of their own: whole chunks are shared, small ones are joined."""
     pieces = part.pieces_in(data)
     data.check(pieces)
@@ -80,7 +80,7 @@ def _copied(pieces: Sequence[tuple[Chunk, ChunkRows]]) -> Chunk:
     return made
 
 
-def bytes_to_splice(data: ListingData, part: Part, count: int) -> int:
+def bytes_to_splice(data: ListingData, part: ListingPart, count: int) -> int:
     """Bytes at most that :func:`spliced_part` copies for so many names."""
     sizes = [
         rows.fields_size(data.chunks[number]) + 8 * len(rows) + 8 for number, rows in part.pieces_in(data)
@@ -89,8 +89,8 @@ def bytes_to_splice(data: ListingData, part: Part, count: int) -> int:
 
 
 def spliced_part(
-    data: ListingData, part: Part, removed: pa.LargeStringArray, other: ListingData, added: Part
-) -> tuple[ListingData, Part]:
+    data: ListingData, part: ListingPart, removed: pa.LargeStringArray, other: ListingData, added: ListingPart
+) -> tuple[ListingData, ListingPart]:
     """The topics of ``part`` without the names ``removed``, and with those of a part of ``other``; a name in both
     stays. Gives ``part`` itself if nothing changes. The hash of the result is known.
 
@@ -133,22 +133,24 @@ def spliced_part(
     if not is_changed:
         return data, part
     result = ListingData(data.namespace, data.mode, chunks)
-    spliced = Part.of_pieces(tuple(made), result, part.text if added.text == part.text or not added else None)
+    spliced = ListingPart.of_pieces(
+        tuple(made), result, part.text if added.text == part.text or not added else None
+    )
     spliced.is_checked = True
     spliced.hash = compute_hash(result, spliced)
     return result, spliced
 
 
 def spliced_at(
-    data: ListingData, part: Part, gone: Any, put: Any, other: ListingData, added: Part
-) -> tuple[ListingData, Part]:
+    data: ListingData, part: ListingPart, gone: Any, put: Any, other: ListingData, added: ListingPart
+) -> tuple[ListingData, ListingPart]:
     """A part spliced by positions in it, as a whole listing: :meth:`~broker_core.Selection.spliced`."""
     gone, put = _positions(gone, len(part) - 1, once=True), _positions(put, len(part), once=False)
     if len(put) != len(added):
         raise ValueError(f"{counted(len(put), 'place')} for {counted(len(added), 'topic')}")
     own = ListingData(data.namespace, data.mode, own_chunks(data, part))
     removed = own.names(own.pieces_of(gone))
-    result, made = spliced_part(own, Part(0, own.size, text=part.text), removed, other, added)
+    result, made = spliced_part(own, ListingPart(0, own.size, text=part.text), removed, other, added)
     at = put - np.searchsorted(gone, put) + np.arange(len(put))
     if len(made) != len(part) - len(gone) + len(put) or not result.names(result.pieces_of(at)).equals(
         other.names(added.pieces_in(other))

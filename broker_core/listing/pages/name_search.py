@@ -9,7 +9,7 @@ from bisect import bisect_left, bisect_right
 from itertools import accumulate
 
 from broker_core.listing.listing_data import ListingData
-from broker_core.listing.listing_part import Part
+from broker_core.listing.listing_part import ListingPart
 from broker_core.names import hash_order_bytes
 
 __all__ = ["NameSearch"]
@@ -20,7 +20,7 @@ class NameSearch:
 
     __slots__ = ("_data", "_pieces", "_size", "_starts")
 
-    def __init__(self, data: ListingData, part: Part) -> None:
+    def __init__(self, data: ListingData, part: ListingPart) -> None:
         self._data = data
         self._size = len(part)
         #: In a whole listing the chunks are searched, without an object for each.

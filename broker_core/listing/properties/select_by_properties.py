@@ -13,7 +13,7 @@ from broker_core.listing.chunks.chunk import Chunk
 from broker_core.listing.chunks.chunk_rows import ChunkRows
 from broker_core.listing.chunks.memo_key import MemoKey, properties_key
 from broker_core.listing.listing_data import ListingData
-from broker_core.listing.listing_part import Part
+from broker_core.listing.listing_part import ListingPart
 
 __all__ = ["is_quick_to_select", "remembered_selection", "select_by_properties"]
 
@@ -24,9 +24,11 @@ _REMEMBERED: Final = 64
 _PIECE: Final = 128
 
 
-def remembered_selection(data: ListingData, pairs: Mapping[str, str]) -> Part | None:
+def remembered_selection(data: ListingData, pairs: Mapping[str, str]) -> ListingPart | None:
     """The earlier result of :func:`select_by_properties`, if the listing remembers it."""
-    found: Part | None = data.memo.get((properties_key(pairs), None)) if pairs else Part(0, data.size)
+    found: ListingPart | None = (
+        data.memo.get((properties_key(pairs), None)) if pairs else ListingPart(0, data.size)
+    )
     return found
 
 
@@ -43,7 +45,7 @@ def is_quick_to_select(data: ListingData, pairs: Mapping[str, str]) -> bool:
     return cost <= _QUICK
 
 
-def select_by_properties(data: ListingData, pairs: Mapping[str, str]) -> Part:
+def select_by_properties(data: ListingData, pairs: Mapping[str, str]) -> ListingPart:
     """The topics whose properties have the values in ``pairs``. For any thread."""
     known = remembered_selection(data, pairs)
     if known is not None:
@@ -57,7 +59,7 @@ def select_by_properties(data: ListingData, pairs: Mapping[str, str]) -> Part:
         if len(rows):
             pieces.append((number, rows))
             size += _PIECE + (0 if is_shared and chunk.memo_has(key) else rows.remembered_bytes(chunk))
-    first: Part = data.memo.put_first((key, None), Part.of_pieces(tuple(pieces), data), size)
+    first: ListingPart = data.memo.put_first((key, None), ListingPart.of_pieces(tuple(pieces), data), size)
     return first
 
 

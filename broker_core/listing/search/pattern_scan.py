@@ -41,7 +41,7 @@ from broker_core.patterns import TopicsPattern
 if TYPE_CHECKING:
     from broker_core.listing.chunks.chunk import Chunk
     from broker_core.listing.listing_data import ListingData, Pieces
-    from broker_core.listing.listing_part import Part
+    from broker_core.listing.listing_part import ListingPart
 
 __all__ = ["PatternScan", "quick_to_match"]
 
@@ -63,7 +63,7 @@ _COST_UNIT: Final = 1_000_000  # bytes times instructions
 _Array = np.ndarray[Any, Any]
 
 
-def quick_to_match(listing: ListingData, pattern: TopicsPattern, within: Part | None) -> bool:
+def quick_to_match(listing: ListingData, pattern: TopicsPattern, within: ListingPart | None) -> bool:
     """Whether the rows that match ``pattern`` are found in about a millisecond at most."""
     if within is not None:
         size = _size_of(listing, within)
@@ -96,7 +96,7 @@ def quick_to_match(listing: ListingData, pattern: TopicsPattern, within: Part | 
     return any(len(literal) >= _QUICK_LITERAL for literal in useful_literals(listing.namespace, pattern))
 
 
-def _size_of(listing: ListingData, part: Part) -> int:
+def _size_of(listing: ListingData, part: ListingPart) -> int:
     if part.pieces is None:
         return listing.fields_size(part.low, part.high)
     average = listing.fields_size(0, listing.size) // max(listing.size, 1) + 1
@@ -138,7 +138,7 @@ class PatternScan:
         "cost",
     )
 
-    def __init__(self, listing: ListingData, pattern: TopicsPattern, within: Part | None) -> None:
+    def __init__(self, listing: ListingData, pattern: TopicsPattern, within: ListingPart | None) -> None:
         self._listing = listing
         self._pattern = pattern
         self._within = within

@@ -22,7 +22,7 @@ from broker_core.listing.chunks.chunk_rows import ChunkRows
 from broker_core.listing.chunks.memo_key import Remembered
 from broker_core.listing.hashes.joined_crcs import TextCrc
 from broker_core.listing.listing import Selection, data_of, part_of, selection_of
-from broker_core.listing.listing_part import Part
+from broker_core.listing.listing_part import ListingPart
 from broker_core.names import Prefixes
 
 __all__ = ["TopicFilter", "TopicPatterns", "filtered"]
@@ -203,7 +203,7 @@ def filtered(selection: Selection, topics: TopicFilter) -> Selection:
             left = rows.at(np.flatnonzero(is_left[rows.array]))
         if len(left):
             pieces.append((number, left))
-    found = Part.of_pieces(tuple(pieces), data, part.text)
+    found = ListingPart.of_pieces(tuple(pieces), data, part.text)
     return selection if len(found) == len(part) else selection_of(listing, found)
 
 

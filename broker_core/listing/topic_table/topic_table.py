@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from broker_core.listing.topic_table.topic_chunk import TopicChunk
 from broker_core.listing.topic_table.topic_table_changes import (
-    TopicChange,
+    TableChange,
     changed_chunks,
     chunks_of,
     differences,
@@ -75,7 +75,7 @@ class TopicTable:
         """Bytes of all chunks, and of their cached encodings."""
         return sum(chunk.nbytes for chunk in self.chunks)
 
-    def moved(self, changes: Iterable[TopicChange]) -> TopicTable:
+    def moved(self, changes: Iterable[TableChange]) -> TopicTable:
         """The table after changes, oldest first: unchanged chunks are shared, with their cached encodings."""
         made = list(changes)
         left_out, kept = self.left_out, None

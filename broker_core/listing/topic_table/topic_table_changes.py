@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from broker_core.listing.topic_table.topic_chunk import NO_ID, TopicChunk
 
-__all__ = ["MOST", "TopicChange", "changed_chunks", "chunks_of", "differences"]
+__all__ = ["MOST", "TableChange", "changed_chunks", "chunks_of", "differences"]
 
 #: The most topics of a chunk, and the number below which it is joined with the next.
 MOST: Final = 4096
@@ -27,7 +27,7 @@ _SHARED_PART: Final = 8
 _Array = np.ndarray[Any, Any]
 
 
-class TopicChange(NamedTuple):
+class TableChange(NamedTuple):
     """A topic as it is after a change; ``partitions`` is ``None`` if it is gone. It may have ``existed`` before."""
 
     name: bytes
@@ -60,7 +60,7 @@ def _edges(size: int) -> Iterator[tuple[int, int]]:
     return pairwise([size * number // count for number in range(count + 1)] if count else [])
 
 
-def changed_chunks(chunks: Sequence[TopicChunk], changes: Iterable[TopicChange]) -> list[TopicChunk]:
+def changed_chunks(chunks: Sequence[TopicChunk], changes: Iterable[TableChange]) -> list[TopicChunk]:
     """The chunks after some changes; the last change of each name counts."""
     last = sorted({change.name: change for change in changes}.values())
     added = _added(last)
@@ -83,7 +83,7 @@ def changed_chunks(chunks: Sequence[TopicChunk], changes: Iterable[TopicChange])
     return list(_joined(made)) if last else made
 
 
-def differences(old: TopicChunk | None, new: TopicChunk | None) -> list[TopicChange] | None:
+def differences(old: TopicChunk | None, new: TopicChunk | None) -> list[TableChange] | None:
     """The changes from old to new topics; ``None`` if so much differs that nothing is worth sharing."""
     if old is None or new is None:
         return None
@@ -99,14 +99,14 @@ def differences(old: TopicChunk | None, new: TopicChunk | None) -> list[TopicCha
     gone = pc.invert(pc.is_in(old.names, value_set=new.names)).to_numpy(zero_copy_only=False)
     if differs.sum() + gone.sum() > len(new) // _SHARED_PART + _SHARED:
         return None
-    changes = [TopicChange(old.name(row), None, NO_ID, existed=True) for row in np.flatnonzero(gone).tolist()]
+    changes = [TableChange(old.name(row), None, NO_ID, existed=True) for row in np.flatnonzero(gone).tolist()]
     for row in np.flatnonzero(differs).tolist():
         name, partitions, topic_id, placement = new.row(row)
-        changes.append(TopicChange(name, partitions, topic_id, not is_new[row], placement))
+        changes.append(TableChange(name, partitions, topic_id, not is_new[row], placement))
     return changes
 
 
-def _added(changes: Iterable[TopicChange]) -> TopicChunk:
+def _added(changes: Iterable[TableChange]) -> TopicChunk:
     """The topics that exist after the changes."""
     shown = [change for change in changes if change.partitions is not None]
     placements = [change.placement for change in shown]
@@ -118,7 +118,7 @@ def _added(changes: Iterable[TopicChange]) -> TopicChunk:
     )
 
 
-def _order(chunk: TopicChunk, changes: Sequence[TopicChange], used: int) -> _Array:
+def _order(chunk: TopicChunk, changes: Sequence[TableChange], used: int) -> _Array:
     """The topics after changes, in the order of the names: row numbers of the chunk and, after these, of all added
     topics, of which ``used`` belong to earlier changes.
     """

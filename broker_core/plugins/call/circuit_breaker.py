@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Final
 
-__all__ = ["COOLDOWN", "THRESHOLD", "Admission", "BreakerState", "CircuitBreaker"]
+__all__ = ["COOLDOWN", "THRESHOLD", "BreakerState", "CallPermission", "CircuitBreaker"]
 
 #: Failures in a row that open the breaker.
 THRESHOLD: Final = 5
@@ -21,7 +21,7 @@ class BreakerState(enum.IntEnum):
     OPEN = 2
 
 
-class Admission(enum.Enum):
+class CallPermission(enum.Enum):
     """Whether a call may be made. The outcome of a trial decides about the breaker."""
 
     NORMAL = enum.auto()
@@ -46,15 +46,15 @@ class CircuitBreaker:
         self.failures = 0  # in a row
         self.opened = 0  # how often
 
-    def admit(self, now: float) -> Admission:
+    def admit(self, now: float) -> CallPermission:
         if self.state is BreakerState.CLOSED:
-            return Admission.NORMAL
+            return CallPermission.NORMAL
         if self.state is BreakerState.OPEN and now >= self._opened_at + self._wait:
             self.state = BreakerState.HALF_OPEN
-            return Admission.TRIAL
-        return Admission.REFUSED
+            return CallPermission.TRIAL
+        return CallPermission.REFUSED
 
-    def succeeded(self, admission: Admission) -> None:
+    def succeeded(self, admission: CallPermission) -> None:
         # A late success of a call from before the breaker opened proves nothing.
         if self._is_the_trial(admission) or self.state is BreakerState.CLOSED:
             self.recovered()
@@ -64,7 +64,7 @@ class CircuitBreaker:
         self.state = BreakerState.CLOSED
         self.failures = 0
 
-    def failed(self, admission: Admission, now: float) -> None:
+    def failed(self, admission: CallPermission, now: float) -> None:
         trial = self._is_the_trial(admission)
         if trial or self.state is BreakerState.CLOSED:
             self.failures += 1
@@ -73,11 +73,11 @@ class CircuitBreaker:
                 self._opened_at = now
                 self.opened += 1
 
-    def undecided(self, admission: Admission) -> None:
+    def undecided(self, admission: CallPermission) -> None:
         """Note that a call ended for a reason outside the plugin; if it was the trial, the next call is one."""
         if self._is_the_trial(admission):
             self.state = BreakerState.OPEN
 
-    def _is_the_trial(self, admission: Admission) -> bool:
+    def _is_the_trial(self, admission: CallPermission) -> bool:
         # A trial from before a recovery counts as any other call.
-        return admission is Admission.TRIAL and self.state is BreakerState.HALF_OPEN
+        return admission is CallPermission.TRIAL and self.state is BreakerState.HALF_OPEN

@@ -19,7 +19,7 @@ import structlog
 from broker_core.counted import counted
 from broker_core.errors import Cause, ListingFailed, TooManyRequests
 from broker_core.plugin_api import ERROR, HOOK_FACTS
-from broker_core.plugins.call.circuit_breaker import Admission, BreakerState, CircuitBreaker
+from broker_core.plugins.call.circuit_breaker import BreakerState, CallPermission, CircuitBreaker
 from broker_core.plugins.call.deadline import Deadline
 from broker_core.plugins.call.event_loop_time import LoopTime
 from broker_core.plugins.call.hook_statistics import HookStatistics
@@ -102,7 +102,7 @@ class HookCaller:
         loop = asyncio.get_running_loop()
         started = loop.time()
         admission = self.breaker.admit(started)
-        if admission is Admission.REFUSED:
+        if admission is CallPermission.REFUSED:
             raise self._not_called(
                 "plugin_breaker",
                 f"is not asked for now: it failed {counted(self.breaker.failures, 'time')} in a row",
@@ -244,7 +244,7 @@ class HookCaller:
             self._on_call(self.name, self.hook, ERROR, None)
         return failure
 
-    def _failed(self, failure: PluginFailed, admission: Admission, started: float, now: float) -> None:
+    def _failed(self, failure: PluginFailed, admission: CallPermission, started: float, now: float) -> None:
         opened = self.breaker.opened
         self._is_of_cluster = failure.cause is Cause.UPSTREAM
         # An error of a gate closes it for that request alone: else any client could lock all others out by a request

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from broker_core.listing import FieldsReader
 from broker_core.memory import PermitBudget
 
-__all__ = ["Awaited", "Closing", "CommandHandler", "FrameSplitter", "Job", "OutgoingAnswer", "Unasked"]
+__all__ = ["Awaited", "Closing", "CommandHandler", "CommandSplitter", "Job", "OutgoingAnswer", "Unasked"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class OutgoingAnswer:
         return len(self.head) + body + len(self.tail)
 
 
-class FrameSplitter(Protocol):
+class CommandSplitter(Protocol):
     """Cuts the bytes of a client into commands."""
 
     @property
@@ -135,7 +135,7 @@ class CommandHandler(Protocol):
     def watches(self) -> bool:
         """Whether the client waits for frames without asking for each."""
 
-    def splitter(self) -> FrameSplitter:
+    def splitter(self) -> CommandSplitter:
         """The splitter of this client's bytes into commands."""
 
     def handle(self, command: bytes, /) -> bytes | Job | Awaited | Closing | None:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from broker_core.concurrency import loop_turn
-from broker_core.servers.connection.command_handler import FrameSplitter
+from broker_core.servers.connection.command_handler import CommandSplitter
 
 __all__ = ["CommandQueue"]
 
@@ -50,7 +50,7 @@ class CommandQueue:
     def __init__(
         self,
         transport: asyncio.Transport,
-        splitter: FrameSplitter,
+        splitter: CommandSplitter,
         *,
         handle: Callable[[bytes], None],
         failed: Callable[[Exception], None],

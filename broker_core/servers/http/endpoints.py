@@ -17,7 +17,7 @@ from prometheus_client.exposition import choose_encoder
 
 from broker_core.access import Asker, names_elsewhere
 from broker_core.metrics import QuestionCount, question_lines
-from broker_core.reloads import Difference, Reloads
+from broker_core.reloads import Reloads, SettingsDifference
 from broker_core.servers.http.api import WebPages
 from broker_core.servers.http.http_access import HttpAccess, Needs
 from broker_core.servers.http.http_asker import asker_of
@@ -150,7 +150,7 @@ class Reloading:
     async def show(self, request: web.Request) -> web.Response:
         another = await asyncio.to_thread(self._of_another_file, request)
         failed = _refused(another)
-        difference: Difference | None = None
+        difference: SettingsDifference | None = None
         try:
             if not another:
                 difference = await self._reloads.difference()
@@ -201,7 +201,7 @@ def _refused(another: str) -> dict[str, str]:
     return {"settings": f"{another}: nothing is read again"} if another else {}
 
 
-def _told(done: list[str], failed: dict[str, str], difference: Difference | None) -> dict[str, Any]:
+def _told(done: list[str], failed: dict[str, str], difference: SettingsDifference | None) -> dict[str, Any]:
     live, restart = ((), ()) if difference is None else (difference.live, difference.restart)
     return {
         "reloaded": done,

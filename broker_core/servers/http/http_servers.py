@@ -19,7 +19,15 @@ from broker_core.servers.arrival import PreambleSources, TlsEntrance
 from broker_core.servers.http.admin import admin_apis
 from broker_core.servers.http.admin_socket import AdminSocket
 from broker_core.servers.http.allowed_questions import AllowedQuestions
-from broker_core.servers.http.api import Admit, Api, ApiAdmission, ApiServices, ScreenObject, WebPages, v1_api
+from broker_core.servers.http.api import (
+    Admit,
+    ApiAdmission,
+    ApiServices,
+    HttpApi,
+    ScreenObject,
+    WebPages,
+    v1_api,
+)
 from broker_core.servers.http.endpoints import Endpoints, Readiness
 from broker_core.servers.http.http_access import HttpAccess, Needs
 from broker_core.servers.http.http_asker import operator_of
@@ -143,7 +151,9 @@ class HttpServers:
         await server.start_on(listening.socket)
         self._stack.push_async_callback(server.close)
 
-    def _apis(self, admit: Admit, services: ApiServices, screens: Sequence[ScreenObject] = ()) -> list[Api]:
+    def _apis(
+        self, admit: Admit, services: ApiServices, screens: Sequence[ScreenObject] = ()
+    ) -> list[HttpApi]:
         """The APIs for programs."""
         return [v1_api(services, admit, self._version, screens), *admin_apis(services, admit)]
 

@@ -14,10 +14,10 @@ from aiohttp import hdrs, web
 from broker_core.compact_json import json_encoder
 from broker_core.plugin_api import PLACEHOLDER, HttpRequest, HttpRoute
 from broker_core.plugins import PluginFailed, PluginSite
-from broker_core.servers.http.api import Admit, Api, ApiServices
+from broker_core.servers.http.api import Admit, ApiServices, HttpApi
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.negotiation import takes_gzip
-from broker_core.servers.http.api.operation import Body, Operation, Parameter, Reply, Right
+from broker_core.servers.http.api.operation import Body, HttpOperation, Parameter, Reply, Right
 from broker_core.servers.http.api.parameters import check_path, read_query
 from broker_core.servers.http.site_files import PAGE_HEADERS
 
@@ -44,13 +44,15 @@ def routes_of_plugin(of_plugin: PluginSite, services: ApiServices, admit: Admit)
     operations = [_operation(of_plugin, route) for route in of_plugin.site.routes]
     services = replace(services, pages=services.pages.of_site(may_change=of_plugin.site.changes))
     return (
-        Api(of_plugin.site.at("/"), operations, services, admit, read=_values).routes() if operations else []
+        HttpApi(of_plugin.site.at("/"), operations, services, admit, read=_values).routes()
+        if operations
+        else []
     )
 
 
-def _operation(of_plugin: PluginSite, route: HttpRoute) -> Operation:
+def _operation(of_plugin: PluginSite, route: HttpRoute) -> HttpOperation:
     is_change = route.method != "GET"
-    return Operation(
+    return HttpOperation(
         route.method,
         of_plugin.site.at(route.path),
         f"{of_plugin.plugin} {route.method} {route.path}",
@@ -68,7 +70,7 @@ def _operation(of_plugin: PluginSite, route: HttpRoute) -> Operation:
     )
 
 
-def _values(request: web.Request, _operation: Operation) -> dict[str, Any]:
+def _values(request: web.Request, _operation: HttpOperation) -> dict[str, Any]:
     """Whatever parameters a client gives: the plugin knows which there are."""
     check_path(request)
     return {name: texts[-1] for name, texts in read_query(request).items()}

@@ -21,7 +21,7 @@ from broker_core.errors import Cause
 from broker_core.metrics import Metrics
 from broker_core.servers.admission import ConnectionLimits
 from broker_core.servers.arrival import Arrivals, PreambleSources, TlsEntrance
-from broker_core.servers.http.api import Api
+from broker_core.servers.http.api import HttpApi
 from broker_core.servers.http.api.problem_details import Problem, problem_of, problem_response, with_headers
 from broker_core.servers.http.endpoints import Endpoints
 from broker_core.servers.http.json_responses import json_response
@@ -57,7 +57,7 @@ class HttpServer:
         self,
         endpoints: Endpoints,
         *,
-        apis: Sequence[Api] = (),
+        apis: Sequence[HttpApi] = (),
         of_plugins: Sequence[web.RouteDef] = (),
         connections: int = _CONNECTIONS,
         per_address: int = 0,

@@ -15,7 +15,7 @@ from broker_core.servers.kafka.request_metrics import RequestMetrics
 from broker_core.servers.kafka.topics.encoded_configs import EncodedConfigs
 from broker_core.servers.kafka.topics.listed_topics import ListedTopics
 from broker_core.servers.kafka.topics.named_topics import NamedTopics
-from broker_core.service import Catalog, Changes, Quotas
+from broker_core.service import Quotas, TopicCatalog, TopicEditor
 from broker_core.settings import KafkaSettings
 
 __all__ = ["KafkaServices", "ShownNode"]
@@ -47,10 +47,10 @@ class KafkaServices:
     cluster_id: str
     topics: ListedTopics
     named: NamedTopics
-    catalog: Catalog | None = None
+    catalog: TopicCatalog | None = None
     authorizer: Authorizer = field(default_factory=AllowAll)
     identities: ClientIdentities = field(default_factory=lambda: ClientIdentities(KafkaSettings()))
-    changes: Changes | None = None
+    changes: TopicEditor | None = None
     configs: EncodedConfigs = field(default_factory=lambda: EncodedConfigs({}))
     large_requests: LargeRequests = field(default_factory=LargeRequests)
     quotas: Quotas = field(default_factory=Quotas)

@@ -19,7 +19,7 @@ from broker_core.servers.pulsar.listing_command import read_listing_request
 from broker_core.servers.pulsar.listing_job import ListingClient
 from broker_core.servers.pulsar.watch_job import WatchJob, bad_pattern, check_length
 from broker_core.servers.pulsar.watch_refusals import WatchRefusals
-from broker_core.service import Change, ListingFeeds, Watcher
+from broker_core.service import AnswerChange, ListingFeeds, Watcher
 from broker_core.settings import LimitsSettings, WatchersSettings
 from broker_core.wire.pulsar import (
     OTHER_TAG,
@@ -49,7 +49,7 @@ _Reply: TypeAlias = "bytes | WatchJob"
 class UpdateRenderer:
     """Changes as UPDATE commands without the watcher's id."""
 
-    def changed(self, change: Change) -> tuple[bytes, ...] | None:
+    def changed(self, change: AnswerChange) -> tuple[bytes, ...] | None:
         """The update of a change; ``None`` if it is too large for one."""
         added, removed = change.added, change.removed
         if added.fields_size + removed.fields_size > _LARGEST and len(added) + len(removed) > 1:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple, TypeAlias
 
 from broker_core.listing import Selection, selection_difference
-from broker_core.service.following.follower import Change, Renderer
+from broker_core.service.following.follower import AnswerChange, ChangeRenderer
 
 __all__ = ["MOST", "JoinedUpdates", "Piece", "difference_pieces", "joined_updates"]
 
@@ -95,12 +95,12 @@ class JoinedUpdates:
         return sum(len(update) for update, _ in self.updates)
 
 
-def joined_updates(base: Selection, target: Selection, renderer: Renderer) -> JoinedUpdates:
+def joined_updates(base: Selection, target: Selection, renderer: ChangeRenderer) -> JoinedUpdates:
     """The first updates from one answer to another, in the form of a renderer."""
     updates: list[tuple[bytes, Selection]] = []
     for piece in difference_pieces(base, target):
         has = piece.after
-        change = Change(piece.added, piece.removed, base, has, has.topics_hash, has.topics_hash)
+        change = AnswerChange(piece.added, piece.removed, base, has, has.topics_hash, has.topics_hash)
         is_empty = not len(piece.added) and not len(piece.removed)
         made = (b"",) if is_empty else renderer.changed(change)
         assert made is not None  # a piece is small

@@ -10,11 +10,11 @@ from broker_core.access import Asker
 from broker_core.errors import ListingFailed
 from broker_core.listing import Selection
 
-__all__ = ["Change", "ChangeEvent", "Follower", "Renderer"]
+__all__ = ["AnswerChange", "ChangeEvent", "ChangeRenderer", "Follower"]
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class AnswerChange:
     """One change of an answer: the topics that came, those that went (of the answer before), and the new hash."""
 
     added: Selection
@@ -25,10 +25,10 @@ class Change:
     event_id: str
 
 
-class Renderer(Protocol):
+class ChangeRenderer(Protocol):
     """The form in which a kind of followers gets changes: made once for all of them, in any thread."""
 
-    def changed(self, change: Change, /) -> tuple[bytes, ...] | None:
+    def changed(self, change: AnswerChange, /) -> tuple[bytes, ...] | None:
         """The texts of a change; ``None`` if it is too large to be kept for all."""
 
     def recreated(self, names: Selection, event_id: str, /) -> tuple[bytes, ...]:
@@ -40,7 +40,7 @@ class ChangeEvent:
 
     __slots__ = ("__weakref__", "after", "before", "rendered", "size")
 
-    def __init__(self, before: str, after: str, rendered: Mapping[Renderer, tuple[bytes, ...]]) -> None:
+    def __init__(self, before: str, after: str, rendered: Mapping[ChangeRenderer, tuple[bytes, ...]]) -> None:
         self.before = before
         self.after = after
         self.rendered = rendered
@@ -55,7 +55,7 @@ class Follower(Protocol):
         """The client, whose rights are looked at again."""
 
     @property
-    def renderer(self) -> Renderer:
+    def renderer(self) -> ChangeRenderer:
         """The form of its changes."""
 
     @property

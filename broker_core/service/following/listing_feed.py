@@ -25,7 +25,7 @@ from broker_core.pipeline import Answer, Ended, NextRuns, Pipeline, ReusableAnsw
 from broker_core.plugin_api import ListingRequest
 from broker_core.plugins import PluginFailed
 from broker_core.service.following.difference_pieces import MOST, JoinedUpdates, joined_updates
-from broker_core.service.following.follower import Change, ChangeEvent, Follower, Renderer
+from broker_core.service.following.follower import AnswerChange, ChangeEvent, ChangeRenderer, Follower
 from broker_core.service.following.recreated_topics import RecreatedTopics, names_in
 
 __all__ = ["PLACE", "ListingFeed"]
@@ -87,7 +87,7 @@ class ListingFeed:
         self.is_closed = False
         self._fits = fits
         self._recreated = recreated
-        self._renderers: tuple[Renderer, ...] = ()
+        self._renderers: tuple[ChangeRenderer, ...] = ()
         #: The followers, in the order in which they came.
         self.followers: dict[Follower, None] = {}
         #: The last answer, its hash, and whether the pattern was applied.
@@ -486,10 +486,10 @@ def _rendered(
     before: Selection,
     topics_hash: str,
     event_id: str,
-    renderers: tuple[Renderer, ...],
-) -> dict[Renderer, tuple[bytes, ...]]:
+    renderers: tuple[ChangeRenderer, ...],
+) -> dict[ChangeRenderer, tuple[bytes, ...]]:
     """The difference in each form that has room for it."""
     added, removed = selection_difference(selection, before)
-    change = Change(added, removed, before, selection, topics_hash, event_id)
+    change = AnswerChange(added, removed, before, selection, topics_hash, event_id)
     made = {each: each.changed(change) for each in renderers}
     return {each: texts for each, texts in made.items() if texts is not None}

@@ -17,7 +17,7 @@ from broker_core.errors import Cause, ListingFailed
 from broker_core.listing import Selection
 from broker_core.pipeline import Ended
 from broker_core.plugin_api import ListingRequest
-from broker_core.service.following.follower import ChangeEvent, Renderer
+from broker_core.service.following.follower import ChangeEvent, ChangeRenderer
 from broker_core.service.following.listing_feed import ListingFeed
 from broker_core.service.following.listing_feeds import ListingFeeds
 
@@ -69,7 +69,9 @@ class Watcher:
         "watcher_id",
     )
 
-    def __init__(self, feeds: ListingFeeds, outlet: Outlet, renderer: Renderer, watcher_id: int) -> None:
+    def __init__(
+        self, feeds: ListingFeeds, outlet: Outlet, renderer: ChangeRenderer, watcher_id: int
+    ) -> None:
         self._feeds = feeds
         self._outlet = outlet
         self.renderer = renderer

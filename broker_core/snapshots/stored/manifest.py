@@ -19,7 +19,7 @@ from broker_core.names import MAX_NAMESPACE, Mode, NamespaceName
 from broker_core.snapshots.stored.column_file import FileReference
 from broker_core.snapshots.stored.file_errors import RefusedFile
 
-__all__ = ["FORMAT", "LARGEST_MANIFEST", "Manifest", "manifest_name"]
+__all__ = ["FORMAT", "LARGEST_MANIFEST", "SnapshotManifest", "manifest_name"]
 
 #: The number of the format: another one whenever files written before would be read as other rows.
 FORMAT: Final = 1
@@ -31,7 +31,7 @@ _Number = Annotated[int, Field(ge=0, lt=2**48)]
 _Text = Annotated[str, Field(max_length=1000)]
 
 
-class Manifest(BaseModel):
+class SnapshotManifest(BaseModel):
     """The contents of a stored snapshot, and its files. ``nbytes`` is the memory that it took, ``asked`` how often it
     was asked for. ``rules`` is a text of what else decided on its names; ``view`` is the principal of the listing,
     empty if all see the same.
@@ -92,7 +92,7 @@ class Manifest(BaseModel):
         return f"{_KIND} {FORMAT} {crc} {len(text)}\n".encode() + text
 
     @classmethod
-    def from_bytes(cls, content: bytes) -> Manifest:
+    def from_bytes(cls, content: bytes) -> SnapshotManifest:
         """The manifest of a file's contents. Raises :exc:`RefusedFile`."""
         line, _, text = content.partition(b"\n")
         words = line[:_LONGEST_LINE].decode("ascii", "replace").split(" ")

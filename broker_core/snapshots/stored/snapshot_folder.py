@@ -27,7 +27,7 @@ from typing import Any, Final
 from broker_core.quantities import format_size
 from broker_core.snapshots.stored.file_errors import FolderUnusable, RefusedFile
 
-__all__ = ["SnapshotFolder", "StoredFile", "folder_beside"]
+__all__ = ["SnapshotFile", "SnapshotFolder", "folder_beside"]
 
 #: Bytes of the disk that are left to others, the catalogue first.
 _LEFT_FREE: Final = 256 * 1024 * 1024
@@ -45,7 +45,7 @@ def folder_beside(catalog: Path) -> Path:
     return real.with_name(f"{real.name}.snapshots")
 
 
-class StoredFile:
+class SnapshotFile:
     """One name in the folder: its bytes, and when it was written or used, in seconds since 1970."""
 
     __slots__ = ("name", "size", "used")
@@ -160,7 +160,7 @@ class SnapshotFolder:
         except (OSError, RefusedFile):
             return False
 
-    def files(self) -> list[StoredFile]:
+    def files(self) -> list[SnapshotFile]:
         """All files of the folder; empty if there is none, or it cannot be used."""
         try:
             with self._opened() as folder, os.scandir(folder) as entries:
@@ -168,7 +168,7 @@ class SnapshotFolder:
                 for entry in entries:
                     with suppress(OSError):
                         status = entry.stat(follow_symlinks=False)
-                        found.append(StoredFile(entry.name, status.st_size, status.st_mtime))
+                        found.append(SnapshotFile(entry.name, status.st_size, status.st_mtime))
                 return found
         except (OSError, RefusedFile):
             return []

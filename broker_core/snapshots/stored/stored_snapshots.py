@@ -27,7 +27,7 @@ from broker_core.names import Mode, NamespaceName, system_topics_rule
 from broker_core.snapshots.stored.chunk_columns import chunk_of, file_of, in_order
 from broker_core.snapshots.stored.column_file import FileReference, read_columns
 from broker_core.snapshots.stored.file_errors import FileCounts, RefusedFile, reason_of
-from broker_core.snapshots.stored.manifest import Manifest, manifest_name
+from broker_core.snapshots.stored.manifest import SnapshotManifest, manifest_name
 from broker_core.snapshots.stored.snapshot_folder import SnapshotFolder, folder_beside
 from broker_core.snapshots.stored.sweep import read_manifest, stored_manifests, sweep
 
@@ -126,7 +126,9 @@ class StoredSnapshots:
 
     # -- reading
 
-    def find(self, namespace: NamespaceName, mode: Mode, catalog_id: str, view: str = "") -> Manifest | None:
+    def find(
+        self, namespace: NamespaceName, mode: Mode, catalog_id: str, view: str = ""
+    ) -> SnapshotManifest | None:
         """The manifest of a namespace of this catalogue, if there is one and all its files exist."""
         name = manifest_name(namespace, mode, self._property_keys, view)
         if name not in self._known_names():
@@ -156,7 +158,7 @@ class StoredSnapshots:
             return None
         return manifest
 
-    def read(self, manifest: Manifest) -> tuple[Chunk, ...] | None:
+    def read(self, manifest: SnapshotManifest) -> tuple[Chunk, ...] | None:
         """All chunks of a manifest, verified; ``None`` if any of them differs from it."""
         namespace, mode = manifest.key
         try:
@@ -188,13 +190,13 @@ class StoredSnapshots:
             self._folder.remove(file.name)  # a file of that size would not be written again
             raise RefusedFile(f"{file.name}: {reason_of(error)}") from error
 
-    def stale(self, manifest: Manifest) -> None:
+    def stale(self, manifest: SnapshotManifest) -> None:
         """Drop a manifest of a state that the catalogue no longer knows."""
         self.counts.add("stale")
         self._forget(manifest.name)
         self._folder.remove(manifest.name)
 
-    def most_asked(self, catalog_id: str) -> list[Manifest]:
+    def most_asked(self, catalog_id: str) -> list[SnapshotManifest]:
         """The manifests of this catalogue, the most asked namespace first."""
         found = [each for each in stored_manifests(self._folder) if self._is_ours(each, catalog_id)]
         return sorted(found, key=lambda each: (-each.asked, each.nbytes, each.namespace))
@@ -214,7 +216,7 @@ class StoredSnapshots:
             if self._names is not None:
                 self._names.discard(name)
 
-    def _is_ours(self, manifest: Manifest, catalog_id: str) -> bool:
+    def _is_ours(self, manifest: SnapshotManifest, catalog_id: str) -> bool:
         own = (catalog_id, self._property_keys, self._rules)
         return (manifest.catalog_id, manifest.property_keys, manifest.rules) == own
 
@@ -290,9 +292,9 @@ class StoredSnapshots:
                 limit=self._limit,
             )
 
-    def _manifest(self, stored: Stored, files: Sequence[FileReference]) -> Manifest:
+    def _manifest(self, stored: Stored, files: Sequence[FileReference]) -> SnapshotManifest:
         name = manifest_name(stored.namespace, stored.mode, self._property_keys, stored.view)
-        return Manifest(
+        return SnapshotManifest(
             rules=self._rules,
             catalog_id=stored.version.catalog_id,
             namespace=str(stored.namespace),

@@ -9,8 +9,8 @@ import re
 from typing import Final
 
 from broker_core.snapshots.stored.file_errors import RefusedFile
-from broker_core.snapshots.stored.manifest import LARGEST_MANIFEST, Manifest
-from broker_core.snapshots.stored.snapshot_folder import SnapshotFolder, StoredFile
+from broker_core.snapshots.stored.manifest import LARGEST_MANIFEST, SnapshotManifest
+from broker_core.snapshots.stored.snapshot_folder import SnapshotFile, SnapshotFolder
 
 __all__ = ["GRACE", "read_manifest", "stored_manifests", "sweep"]
 
@@ -23,18 +23,20 @@ _COLUMNS: Final = re.compile(r"[0-9a-f]{32}\.columns")
 _PART: Final = re.compile(r"\.[0-9a-f]{16}\.part")
 
 
-def read_manifest(folder: SnapshotFolder, name: str) -> Manifest:
+def read_manifest(folder: SnapshotFolder, name: str) -> SnapshotManifest:
     """One manifest. Raises :exc:`RefusedFile` and :exc:`OSError`."""
-    return Manifest.from_bytes(folder.read(name, LARGEST_MANIFEST))
+    return SnapshotManifest.from_bytes(folder.read(name, LARGEST_MANIFEST))
 
 
-def stored_manifests(folder: SnapshotFolder) -> list[Manifest]:
+def stored_manifests(folder: SnapshotFolder) -> list[SnapshotManifest]:
     """All manifests that can be read."""
     return [manifest for _, manifest in _manifests(folder, folder.files()) if manifest is not None]
 
 
-def _manifests(folder: SnapshotFolder, files: list[StoredFile]) -> list[tuple[StoredFile, Manifest | None]]:
-    found: list[tuple[StoredFile, Manifest | None]] = []
+def _manifests(
+    folder: SnapshotFolder, files: list[SnapshotFile]
+) -> list[tuple[SnapshotFile, SnapshotManifest | None]]:
+    found: list[tuple[SnapshotFile, SnapshotManifest | None]] = []
     for file in files:
         if _MANIFEST.fullmatch(file.name):
             try:

@@ -25,7 +25,7 @@ from broker_core.upstream.kafka.changed_topics import ChangedTopics
 from broker_core.upstream.kafka.cluster_topics import ClusterTopics
 from broker_core.upstream.kafka.kafka_cluster import KafkaCluster
 from broker_core.upstream.kafka.topic_store import KafkaTopicStore
-from broker_core.upstream.snapshots import LiveSnapshots, Place, SnapshotLog, View
+from broker_core.upstream.snapshots import LiveSnapshots, SnapshotLog, View, ViewOfNamespace
 
 __all__ = ["CLUSTER_PLUGIN", "ClusterPlugin"]
 
@@ -93,7 +93,7 @@ class ClusterPlugin:
 
     def hold(self, namespace: NamespaceName, parts: Sequence[tuple[object, int]]) -> bool:  # noqa: ARG002
         """Hold permits for encoded parts of a table, while each part lives; false without room."""
-        return self.snapshots.kept.hold_beside(Place(self.namespace, None), parts)
+        return self.snapshots.kept.hold_beside(ViewOfNamespace(self.namespace, None), parts)
 
     async def completed(self, table: TopicTable, asker: Asker) -> TopicTable:
         """Topics that another plugin lists, with the cluster's data as far as it has them."""
@@ -134,10 +134,10 @@ class ClusterPlugin:
         if not self.store.lists_for_all:
             return None
 
-        def is_current(place: Place) -> bool:
+        def is_current(place: ViewOfNamespace) -> bool:
             return self.snapshots.now(place, Mode.PERSISTENT, self._since) is not None
 
-        async def make_current(place: Place) -> None:
+        async def make_current(place: ViewOfNamespace) -> None:
             await self.snapshots.current(place, Mode.PERSISTENT, self._since)
 
         logs, log_id = self.snapshots.logs, self.snapshots.id
@@ -184,12 +184,12 @@ class ClusterPlugin:
         return self.snapshots.clock() - self.max_age
 
     async def _snapshot(self, view: View, mode: Mode) -> Snapshot:
-        place = Place(self.namespace, view)
+        place = ViewOfNamespace(self.namespace, view)
         kept = self.snapshots.now(place, mode, self._since)
         return await self.snapshots.current(place, mode, self._since) if kept is None else kept.snapshot
 
     def _newest(self, view: View) -> ClusterTopics | None:
-        return self.store.topics_of(view, self.snapshots.known_hash(Place(self.namespace, view)))
+        return self.store.topics_of(view, self.snapshots.known_hash(ViewOfNamespace(self.namespace, view)))
 
     def show(self, metrics: Metrics, cluster: KafkaCluster) -> None:
         """Declare the metrics of the cluster."""

@@ -25,7 +25,7 @@ from broker_core.names import Mode, NamespaceName
 from broker_core.upstream.kafka.client_identity import ClientIdentity, identity_of
 from broker_core.upstream.kafka.cluster_topics import ClusterTopics
 from broker_core.upstream.kafka.kafka_cluster import CONTROLLER, KafkaCluster
-from broker_core.upstream.snapshots import StoreListing, View, Watcher
+from broker_core.upstream.snapshots import StoreListing, UpdateReceiver, View
 from broker_core.wire.kafka import CREATE_TOPICS, DELETE_TOPICS, METADATA, Api, ErrorCode, Fields, error_name
 from broker_core.wire.kafka.topic_fragments import PlacedAnswer, read_placed_answer
 
@@ -235,7 +235,7 @@ class KafkaTopicStore:
             raise _no_credentials()
         return identity_of(credentials)
 
-    async def watch(self, view: View, namespace: NamespaceName, watcher: Watcher) -> bool:  # noqa: ARG002
+    async def watch(self, view: View, namespace: NamespaceName, watcher: UpdateReceiver) -> bool:  # noqa: ARG002
         """False: Kafka reports no changes."""
         return False
 

@@ -14,7 +14,7 @@ from broker_core.upstream.pulsar.gateway_options import UpstreamOptions
 from broker_core.upstream.pulsar.identity import Identities, Principal
 from broker_core.upstream.pulsar.upstream_connections import UpstreamConnections
 from broker_core.upstream.pulsar.web_service import web_service
-from broker_core.upstream.snapshots import SHARED, StoreListing, TopicUpdate, View, Watcher
+from broker_core.upstream.snapshots import SHARED, StoreListing, TopicUpdate, UpdateReceiver, View
 from broker_core.wire.pulsar import CommandWatchTopicUpdate
 
 __all__ = ["ClusterStore"]
@@ -88,7 +88,7 @@ class ClusterStore:
                 names = await asyncio.to_thread(answer.column) if large else answer.column()
                 return StoreListing(names, answer.topics_hash, answer.size)
 
-    async def watch(self, view: View, namespace: NamespaceName, watcher: Watcher) -> bool:
+    async def watch(self, view: View, namespace: NamespaceName, watcher: UpdateReceiver) -> bool:
         """Watch by WATCH_TOPIC_LIST until the connection is lost. Raises :exc:`ListingFailed`."""
         connections = self._watches
         if connections.connections >= self._options.connections // _WATCH_SHARE and not connections.has(
@@ -161,7 +161,7 @@ class ClusterStore:
 class _Updates:
     """A watcher of a store, to which a session reports changes."""
 
-    def __init__(self, watcher: Watcher) -> None:
+    def __init__(self, watcher: UpdateReceiver) -> None:
         self._watcher = watcher
         self.began = watcher.began
 

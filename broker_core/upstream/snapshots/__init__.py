@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from broker_core.upstream.snapshots.live_snapshots import LiveSnapshots
 from broker_core.upstream.snapshots.snapshot_lister import ONE_BROKER, SnapshotLister
-from broker_core.upstream.snapshots.snapshot_log import Place, SnapshotLog
+from broker_core.upstream.snapshots.snapshot_log import SnapshotLog, ViewOfNamespace
 from broker_core.upstream.snapshots.topic_store import (
     SHARED,
     StoreListing,
     TopicStore,
     TopicUpdate,
+    UpdateReceiver,
     View,
-    Watcher,
 )
 
 __all__ = [
     "ONE_BROKER",
     "SHARED",
     "LiveSnapshots",
-    "Place",
     "SnapshotLister",
     "SnapshotLog",
     "StoreListing",
     "TopicStore",
     "TopicUpdate",
+    "UpdateReceiver",
     "View",
-    "Watcher",
+    "ViewOfNamespace",
 ]

@@ -32,8 +32,8 @@ from broker_core.names import Mode, NamespaceName
 from broker_core.settings import ShrinkGuardSettings
 from broker_core.snapshots import CachedSnapshot, Snapshot, SnapshotCache, StoredSnapshots
 from broker_core.upstream.snapshots.name_moves import NameMoves, net_moves, snapshot_of
-from broker_core.upstream.snapshots.snapshot_log import MOST_STEP, MoveLogs, Place
-from broker_core.upstream.snapshots.stored_parts import Part, PartKey, Run, StoredParts
+from broker_core.upstream.snapshots.snapshot_log import MOST_STEP, MoveLogs, ViewOfNamespace
+from broker_core.upstream.snapshots.stored_parts import DomainState, ListingRun, PartKey, StoredParts
 from broker_core.upstream.snapshots.topic_store import StoreListing, TopicStore, TopicUpdate, View
 
 __all__ = ["DOMAINS_OF", "LiveSnapshots"]
@@ -64,7 +64,7 @@ _MOST: Final = 65_536
 _STORING: Final = 5.0
 _NEVER: Final = float("-inf")
 
-_Kept: TypeAlias = SnapshotCache[Place, None]
+_Kept: TypeAlias = SnapshotCache[ViewOfNamespace, None]
 
 
 class LiveSnapshots:
@@ -89,7 +89,7 @@ class LiveSnapshots:
         self._guard = guard or ShrinkGuard(ShrinkGuardSettings(enabled=False))
         self.kept: Final[_Kept] = SnapshotCache(permits.snapshots, permits.unkept, permits.leases)
         permits.caches.show("snapshots", self.kept.state)
-        self._parts: OrderedDict[PartKey, Part] = OrderedDict()
+        self._parts: OrderedDict[PartKey, DomainState] = OrderedDict()
         self._places = asyncio.Semaphore(places)
         self._loads = asyncio.Semaphore(_LOADS)
         self._stored = None if stored is None else StoredParts(*stored, self._in_memory, lambda: self._parts)
@@ -130,7 +130,7 @@ class LiveSnapshots:
             await self._stored.stop(_STORING)
         self.kept.drop_all()
 
-    def places(self) -> list[Place]:
+    def places(self) -> list[ViewOfNamespace]:
         """The places with topics in memory, once for each part."""
         return [key[0] for key, snapshot in self.kept.items() if len(snapshot.listing)]
 
@@ -148,7 +148,7 @@ class LiveSnapshots:
                     left = max(len(kept.snapshot.listing) - lost(place.view), 0)
                     self._guard.intended(namespace, _question((place, domain)), left)
 
-    def age(self, place: Place, mode: Mode) -> float | None:
+    def age(self, place: ViewOfNamespace, mode: Mode) -> float | None:
         """Seconds since the oldest part of a listing was compared; ``None`` if it is not in memory, or never was
         compared.
         """
@@ -157,7 +157,7 @@ class LiveSnapshots:
         compared = min(self._parts[place, part].compared for part in DOMAINS_OF[mode])
         return None if compared == _NEVER or compared < self._not_before else self.clock() - compared
 
-    def now(self, place: Place, mode: Mode, since: float) -> CachedSnapshot[None] | None:
+    def now(self, place: ViewOfNamespace, mode: Mode, since: float) -> CachedSnapshot[None] | None:
         """The snapshot, if it is in memory, and was compared with a listing that began at ``since`` or later."""
         since = max(since, self._not_before)
         parts: list[CachedSnapshot[None]] = []
@@ -174,7 +174,7 @@ class LiveSnapshots:
             found.asked += 1
         return found
 
-    async def current(self, place: Place, mode: Mode, since: float) -> Snapshot:
+    async def current(self, place: ViewOfNamespace, mode: Mode, since: float) -> Snapshot:
         """The snapshot, compared with a listing that began at ``since`` or later; asks the cluster if need be. Raises
         :exc:`ListingFailed`.
         """
@@ -186,17 +186,17 @@ class LiveSnapshots:
 
     # -- updates of watches
 
-    def known_hash(self, place: Place) -> str | None:
+    def known_hash(self, place: ViewOfNamespace) -> str | None:
         """The cluster's hash of the persistent topics in memory; ``None`` if there are none."""
         part = self._parts.get((place, Mode.PERSISTENT))
         return None if part is None or self.kept.get((place, Mode.PERSISTENT)) is None else part.known_hash
 
-    def asked_at(self, place: Place) -> float:
+    def asked_at(self, place: ViewOfNamespace) -> float:
         """The time when the persistent topics of a place were asked for last."""
         part = self._parts.get((place, Mode.PERSISTENT))
         return _NEVER if part is None else part.asked_at
 
-    async def move(self, place: Place, updates: Sequence[TopicUpdate]) -> bool:
+    async def move(self, place: ViewOfNamespace, updates: Sequence[TopicUpdate]) -> bool:
         """Apply updates of a watch; false if they do not fit the snapshot in memory, which then stays as it is."""
         key = place, Mode.PERSISTENT
         part = self._parts.get(key)
@@ -251,7 +251,7 @@ class LiveSnapshots:
     # -- one listing of both domains
 
     def _joined(
-        self, place: Place, other: CachedSnapshot[None], own: CachedSnapshot[None]
+        self, place: ViewOfNamespace, other: CachedSnapshot[None], own: CachedSnapshot[None]
     ) -> CachedSnapshot[None] | None:
         """The kept listing of all topics, if it is made of these two; if one has no topics, the other one."""
         if not len(other.snapshot.listing):
@@ -265,7 +265,7 @@ class LiveSnapshots:
             found = self.kept.get((place, Mode.ALL))
         return found
 
-    def _join(self, place: Place, other: Snapshot, own: Snapshot) -> Snapshot:
+    def _join(self, place: ViewOfNamespace, other: Snapshot, own: Snapshot) -> Snapshot:
         if not len(other.listing):
             return own
         if not len(own.listing):
@@ -279,7 +279,7 @@ class LiveSnapshots:
 
     # -- comparing with the store
 
-    async def _part_since(self, place: Place, domain: Mode, since: float) -> Snapshot:
+    async def _part_since(self, place: ViewOfNamespace, domain: Mode, since: float) -> Snapshot:
         key = place, domain
         since = max(since, self._not_before)
         while True:
@@ -289,7 +289,7 @@ class LiveSnapshots:
                 return kept.snapshot
             run = part.run
             if run is None:
-                run = part.run = Run()
+                run = part.run = ListingRun()
                 run.task = self._loop.create_task(self._compare(key, part, run))
                 run.task.add_done_callback(_looked_at)
             assert run.task is not None
@@ -303,10 +303,10 @@ class LiveSnapshots:
             if run.began >= since:
                 return snapshot
 
-    def _part(self, key: PartKey) -> Part:
+    def _part(self, key: PartKey) -> DomainState:
         part = self._parts.get(key)
         if part is None:
-            part = self._parts[key] = Part()
+            part = self._parts[key] = DomainState()
             if len(self._parts) > _MOST:
                 for other, each in self._parts.items():
                     if each.run is None and other != key:
@@ -317,7 +317,7 @@ class LiveSnapshots:
             self._parts.move_to_end(key)
         return part
 
-    async def _compare(self, key: PartKey, part: Part, run: Run) -> Snapshot:
+    async def _compare(self, key: PartKey, part: DomainState, run: ListingRun) -> Snapshot:
         """List the cluster, with the known hash."""
         (namespace, view), domain = key
         held: list[Permit] = []
@@ -376,7 +376,9 @@ class LiveSnapshots:
             for permit in held:
                 permit.release()
 
-    def _led_past(self, key: PartKey, part: Part, run: Run, topics_hash: str | None) -> Snapshot | None:
+    def _led_past(
+        self, key: PartKey, part: DomainState, run: ListingRun, topics_hash: str | None
+    ) -> Snapshot | None:
         """The kept snapshot, if the watch has led past the listing with this hash since it began."""
         kept = self.kept.get(key)
         if kept is None or topics_hash is None or topics_hash not in (part.passed or ()):
@@ -386,7 +388,7 @@ class LiveSnapshots:
         return kept.snapshot
 
     async def _replaced(
-        self, key: PartKey, part: Part, run: Run, listed: StoreListing, held: list[Permit]
+        self, key: PartKey, part: DomainState, run: ListingRun, listed: StoreListing, held: list[Permit]
     ) -> Snapshot:
         """Keep what the store lists now in place of the former snapshot."""
         (namespace, _), domain = key
@@ -446,7 +448,7 @@ class LiveSnapshots:
         if self._stored is not None:
             self._stored.changed(key)
 
-    async def _read(self, key: PartKey, part: Part) -> CachedSnapshot[None] | None:
+    async def _read(self, key: PartKey, part: DomainState) -> CachedSnapshot[None] | None:
         """Keep the stored snapshot of a part, if there is room. It is of an earlier moment: nobody gets it before it is
         compared.
         """

@@ -19,7 +19,7 @@ import structlog
 from broker_core.errors import ListingFailed
 from broker_core.names import Mode
 from broker_core.upstream.snapshots.live_snapshots import LiveSnapshots
-from broker_core.upstream.snapshots.snapshot_log import Place
+from broker_core.upstream.snapshots.snapshot_log import ViewOfNamespace
 from broker_core.upstream.snapshots.topic_store import TopicStore, TopicUpdate
 
 __all__ = ["NamespaceWatches"]
@@ -44,7 +44,9 @@ _log = structlog.get_logger(__name__)
 class _Watch:
     """The watch of one place, from :meth:`run` until it ends. The store calls :meth:`began` and :meth:`update`."""
 
-    def __init__(self, store: TopicStore, live: LiveSnapshots, place: Place, counts: Counter[str]) -> None:
+    def __init__(
+        self, store: TopicStore, live: LiveSnapshots, place: ViewOfNamespace, counts: Counter[str]
+    ) -> None:
         self._store = store
         self._live = live
         self._place = place
@@ -127,12 +129,14 @@ class _Watch:
 class NamespaceWatches:
     """The watches of one store's snapshots. Made and used on one event loop."""
 
-    def __init__(self, store: TopicStore, live: LiveSnapshots, is_followed: Callable[[Place], bool]) -> None:
+    def __init__(
+        self, store: TopicStore, live: LiveSnapshots, is_followed: Callable[[ViewOfNamespace], bool]
+    ) -> None:
         self._store = store
         self._live = live
         self._is_followed = is_followed
-        self._watches: dict[Place, tuple[_Watch, asyncio.Task[None]]] = {}
-        self._given_up: dict[Place, float] = {}
+        self._watches: dict[ViewOfNamespace, tuple[_Watch, asyncio.Task[None]]] = {}
+        self._given_up: dict[ViewOfNamespace, float] = {}
         self._sweeping: asyncio.Task[None] | None = None
         #: Events of watches: applied updates, misfits, lost sessions.
         self.counts: Counter[str] = Counter({"updates": 0, "misfits": 0, "lost": 0})
@@ -142,11 +146,11 @@ class NamespaceWatches:
         """The number of namespaces whose changes the cluster reports now."""
         return sum(watch.is_open for watch, _ in self._watches.values())
 
-    def is_open(self, place: Place) -> bool:
+    def is_open(self, place: ViewOfNamespace) -> bool:
         """Whether the cluster reports changes of a place now."""
         return place in self._watches and self._watches[place][0].is_open
 
-    def ensure(self, place: Place) -> None:
+    def ensure(self, place: ViewOfNamespace) -> None:
         """Watch a place that has a snapshot, unless it is watched, or watching is known to be of no use."""
         if place in self._watches or len(self._watches) >= _MOST:
             return
@@ -168,7 +172,7 @@ class NamespaceWatches:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _ended(self, place: Place, task: asyncio.Task[None]) -> None:
+    def _ended(self, place: ViewOfNamespace, task: asyncio.Task[None]) -> None:
         del self._watches[place]
         if task.cancelled():
             return

@@ -32,7 +32,7 @@ from broker_core.plugin_api import (
 from broker_core.snapshots import result_of
 from broker_core.upstream.snapshots.live_snapshots import LiveSnapshots
 from broker_core.upstream.snapshots.namespace_watch import NamespaceWatches
-from broker_core.upstream.snapshots.snapshot_log import Place, SnapshotLog
+from broker_core.upstream.snapshots.snapshot_log import SnapshotLog, ViewOfNamespace
 from broker_core.upstream.snapshots.topic_store import TopicStore
 
 __all__ = ["ONE_BROKER", "SnapshotLister"]
@@ -112,7 +112,7 @@ class SnapshotLister:
         self._listed_on: WeakKeyDictionary[object, set[tuple[NamespaceName, Mode]]] = WeakKeyDictionary()
         self._verdicts: BoundedCache[_Right, float] = BoundedCache(_VERDICTS)
         self._asking: dict[_Right, asyncio.Task[None]] = {}
-        self._followed: dict[tuple[Place, Mode], tuple[asyncio.Task[None], set[object]]] = {}
+        self._followed: dict[tuple[ViewOfNamespace, Mode], tuple[asyncio.Task[None], set[object]]] = {}
         self._loop = asyncio.get_running_loop()
         #: The number of verdicts that the cluster was asked for.
         self.verdicts = 0
@@ -129,7 +129,7 @@ class SnapshotLister:
             return None
         since = self._since(request)
         try:
-            place = Place(request.namespace, self.store.view_of(request.asker))
+            place = ViewOfNamespace(request.namespace, self.store.view_of(request.asker))
         except ListingFailed:
             return None  # asking the long way says it
         if not self._is_allowed(_right(request.asker, request.namespace)):
@@ -153,7 +153,7 @@ class SnapshotLister:
                 request = replace(request, properties={})
             return await self._direct.list_topics(request)
         since = self._since(request)
-        place = Place(request.namespace, self.store.view_of(request.asker))
+        place = ViewOfNamespace(request.namespace, self.store.view_of(request.asker))
         await self.allow(request.asker, request.namespace)
         snapshot = await self.snapshots.current(place, request.mode, since)
         self._listed(request)
@@ -166,7 +166,7 @@ class SnapshotLister:
         called.
         """
         try:
-            key = Place(namespace, self.store.view_of(asker)), mode
+            key = ViewOfNamespace(namespace, self.store.view_of(asker)), mode
         except ListingFailed:
             return _nothing  # whoever follows asks, and hears of it
         task, followers = self._followed.get(key) or (None, set())
@@ -187,7 +187,7 @@ class SnapshotLister:
     def tells(self, namespace: NamespaceName, mode: Mode, asker: Asker) -> bool:
         """Whether the client's snapshot is young enough, and so is the cluster's verdict that it may have it."""
         try:
-            place = Place(namespace, self.store.view_of(asker))
+            place = ViewOfNamespace(namespace, self.store.view_of(asker))
         except ListingFailed:
             return False
         age = self.snapshots.age(place, mode)
@@ -196,21 +196,21 @@ class SnapshotLister:
     def period(self, namespace: NamespaceName, mode: Mode, asker: Asker) -> float | None:
         """``max_age`` if no watch at the cluster reports all changes: a watch reports persistent topics only."""
         with suppress(ListingFailed):
-            place = Place(namespace, self.store.view_of(asker))
+            place = ViewOfNamespace(namespace, self.store.view_of(asker))
             if mode is Mode.PERSISTENT and self.watches.is_open(place):
                 return None
         return self._max_age
 
-    def _has_followers(self, place: Place) -> bool:
+    def _has_followers(self, place: ViewOfNamespace) -> bool:
         return any((place, mode) in self._followed for mode in Mode)
 
-    async def _make_current(self, place: Place, mode: Mode = Mode.ALL) -> None:
+    async def _make_current(self, place: ViewOfNamespace, mode: Mode = Mode.ALL) -> None:
         """Get a young enough snapshot, and a watch of the cluster for its changes. Raises :exc:`ListingFailed`."""
         await self.snapshots.current(place, mode, self.snapshots.clock() - self._max_age)
         if mode is not Mode.NON_PERSISTENT:
             self.watches.ensure(place)
 
-    async def _keep_current(self, place: Place, mode: Mode) -> None:
+    async def _keep_current(self, place: ViewOfNamespace, mode: Mode) -> None:
         while True:
             try:
                 await self._make_current(place, mode)
@@ -228,9 +228,9 @@ class SnapshotLister:
             view = self.store.view_of(request.asker)
         except ListingFailed:  # its client has gone meanwhile
             return ListerNotes(None, warnings)
-        age = self.snapshots.age(Place(request.namespace, view), request.mode)
+        age = self.snapshots.age(ViewOfNamespace(request.namespace, view), request.mode)
         whom = "role" if self.store.has_verdicts else "all" if view is None else "principal"
-        place = Place(request.namespace, view)
+        place = ViewOfNamespace(request.namespace, view)
         how = "watched" if self.watches.is_open(place) else "compared"
         return ListerNotes(
             {"age_s": None if age is None else round(age, 3), "of": whom, "kept": how}, warnings
@@ -286,7 +286,7 @@ class SnapshotLister:
     def log_of(self, asker: Asker) -> SnapshotLog:
         """The change log of the cluster's listing for this client. Raises :exc:`ListingFailed`."""
 
-        def is_current(place: Place) -> bool:
+        def is_current(place: ViewOfNamespace) -> bool:
             since = self.snapshots.clock() - self._max_age
             return self.snapshots.now(place, Mode.ALL, since) is not None
 

@@ -24,7 +24,7 @@ from broker_core.listing import Listing, topic_names
 from broker_core.names import NOTHING, NamespaceName, TopicName
 from broker_core.upstream.snapshots.topic_store import SHARED, View
 
-__all__ = ["MOST_STEP", "MoveLogs", "Place", "SnapshotLog"]
+__all__ = ["MOST_STEP", "MoveLogs", "SnapshotLog", "ViewOfNamespace"]
 
 #: The most changed names that are kept of one step, and of all steps, and the most places with a log.
 MOST_STEP: Final = 10_000
@@ -34,7 +34,7 @@ _MOST_PLACES: Final = 1000
 _FEW: Final = 20
 
 
-class Place(NamedTuple):
+class ViewOfNamespace(NamedTuple):
     """A namespace as one view lists it."""
 
     namespace: NamespaceName
@@ -63,15 +63,15 @@ class MoveLogs:
     """The logs of the places that somebody follows; for one event loop. No two of their versions have one number."""
 
     def __init__(self) -> None:
-        self._logs: OrderedDict[Place, _MoveLog] = OrderedDict()
+        self._logs: OrderedDict[ViewOfNamespace, _MoveLog] = OrderedDict()
         self._numbers = itertools.count(1)
         self._names = 0
 
-    def follows(self, place: Place) -> bool:
+    def follows(self, place: ViewOfNamespace) -> bool:
         """Whether anybody wants the changes of a place."""
         return place in self._logs
 
-    def open(self, place: Place) -> _MoveLog:
+    def open(self, place: ViewOfNamespace) -> _MoveLog:
         """The log of a place, which begins now if there is none."""
         log = self._logs.get(place)
         if log is None:
@@ -82,7 +82,7 @@ class MoveLogs:
         self._logs.move_to_end(place)
         return log
 
-    def restart(self, place: Place) -> None:
+    def restart(self, place: ViewOfNamespace) -> None:
         """Begin the log of a place again: a step is unknown."""
         log = self._logs.get(place)
         if log is not None:
@@ -90,7 +90,7 @@ class MoveLogs:
             log.restart(next(self._numbers))
 
     async def moved(
-        self, place: Place, listing: Listing, removed: Sequence[str], added: Sequence[str]
+        self, place: ViewOfNamespace, listing: Listing, removed: Sequence[str], added: Sequence[str]
     ) -> None:
         """Note that these names went and came, and that the topics of one domain of a place are ``listing`` now. Call
         it once listings show them, so that a version never has a change that a later listing lacks.
@@ -134,8 +134,8 @@ class SnapshotLog:
         log_id: str,
         view: View,
         *,
-        current: Callable[[Place], Awaitable[None]],
-        is_current: Callable[[Place], bool],
+        current: Callable[[ViewOfNamespace], Awaitable[None]],
+        is_current: Callable[[ViewOfNamespace], bool],
         name: str = "upstream",
     ) -> None:
         self.name: Final = name
@@ -152,19 +152,19 @@ class SnapshotLog:
 
     def version_now(self, namespace: NamespaceName) -> CatalogVersion | None:
         """The state of a namespace, if its snapshots are in memory and young enough."""
-        place = Place(namespace, self._view)
+        place = ViewOfNamespace(namespace, self._view)
         return self._version(self._logs.open(place)) if self._is_current(place) else None
 
     async def version(self, namespace: NamespaceName) -> CatalogVersion:
         """The state of a namespace, no older than a listing may be. Raises :exc:`ListingFailed`."""
-        place = Place(namespace, self._view)
+        place = ViewOfNamespace(namespace, self._view)
         await self._current(place)
         return self._version(self._logs.open(place))
 
     async def changes(self, namespace: NamespaceName, since: CatalogVersion) -> Changes | Gap:
         """The changes after a version. Raises :exc:`ListingFailed`."""
         version = await self.version(namespace)
-        log = self._logs.open(Place(namespace, self._view))
+        log = self._logs.open(ViewOfNamespace(namespace, self._view))
         if since.catalog_id != self._id:
             return Gap(since, version, "that version is of another server or client, or of before the start")
         if not log.floor <= since.number <= log.number:

@@ -17,18 +17,18 @@ from broker_core.names import Mode
 from broker_core.snapshots import (
     LEAST_TOPICS,
     CachedSnapshot,
-    Manifest,
     Snapshot,
+    SnapshotManifest,
     SnapshotWriter,
     Stored,
     StoredSnapshots,
 )
-from broker_core.upstream.snapshots.snapshot_log import Place
+from broker_core.upstream.snapshots.snapshot_log import ViewOfNamespace
 
-__all__ = ["Part", "PartKey", "Run", "StoredParts"]
+__all__ = ["DomainState", "ListingRun", "PartKey", "StoredParts"]
 
 #: One domain of a place.
-PartKey: TypeAlias = tuple[Place, Mode]
+PartKey: TypeAlias = tuple[ViewOfNamespace, Mode]
 #: The snapshot of a part in memory, and the cluster's hash of it.
 _InMemory: TypeAlias = tuple[CachedSnapshot[None], str]
 
@@ -36,7 +36,7 @@ _DIGEST: Final = 16
 _NEVER: Final = float("-inf")
 
 
-class Run:
+class ListingRun:
     """One listing of the cluster; ``began`` is its start on the loop's clock: infinite until then."""
 
     __slots__ = ("began", "task")
@@ -46,7 +46,7 @@ class Run:
         self.task: asyncio.Task[Snapshot] | None = None
 
 
-class Part:
+class DomainState:
     """The state of one domain of a place."""
 
     __slots__ = (
@@ -69,7 +69,7 @@ class Part:
         #: The store's own hash of it.
         self.known_hash: str | None = None
         self.last_began = _NEVER
-        self.run: Run | None = None
+        self.run: ListingRun | None = None
         self.asked_at = _NEVER
         #: Held while it is replaced or moved.
         self.moving = asyncio.Lock()
@@ -98,18 +98,18 @@ class StoredParts:
         self._keys = keys
         self._writer: SnapshotWriter[PartKey] = SnapshotWriter(stored, self._current, self._every)
 
-    async def find(self, key: PartKey) -> Manifest | None:
+    async def find(self, key: PartKey) -> SnapshotManifest | None:
         """The manifest of a stored part, if there is one. No topics are read yet."""
         (namespace, view), domain = key
         return await asyncio.to_thread(
             self._stored.find, namespace, domain, self._cluster, _digest(repr(view))
         )
 
-    async def read(self, manifest: Manifest) -> Listing | None:
+    async def read(self, manifest: SnapshotManifest) -> Listing | None:
         """The topics that had the hash ``manifest.stamp`` at the cluster; ``None`` if they are not all there."""
         return await asyncio.to_thread(self._read, manifest)
 
-    def _read(self, manifest: Manifest) -> Listing | None:
+    def _read(self, manifest: SnapshotManifest) -> Listing | None:
         chunks = self._stored.read(manifest)
         if chunks is None:
             return None

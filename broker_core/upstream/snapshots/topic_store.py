@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 from broker_core.access import Asker
 from broker_core.names import Mode, NamespaceName
 
-__all__ = ["SHARED", "StoreListing", "TopicStore", "TopicUpdate", "View", "Watcher"]
+__all__ = ["SHARED", "StoreListing", "TopicStore", "TopicUpdate", "UpdateReceiver", "View"]
 
 #: A principal of listings: equal views have one listing. Its type is the store's own.
 View = Hashable
@@ -38,7 +38,7 @@ class TopicUpdate:
     topics_hash: str
 
 
-class Watcher(Protocol):
+class UpdateReceiver(Protocol):
     """The receiver of a watch's updates; called on the event loop."""
 
     @property
@@ -79,7 +79,7 @@ class TopicStore(Protocol):
         ``admit`` is awaited with the size of a large answer before that is read; its errors are raised here.
         """
 
-    async def watch(self, view: View, namespace: NamespaceName, watcher: Watcher) -> bool:
+    async def watch(self, view: View, namespace: NamespaceName, watcher: UpdateReceiver) -> bool:
         """Report changes of persistent topics until the session ends; false if the store offers no watches."""
 
     async def allow(self, asker: Asker, namespace: NamespaceName) -> None:

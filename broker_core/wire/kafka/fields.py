@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from broker_core.wire.kafka.reader import ZERO_ID, MalformedMessage, Reader
-from broker_core.wire.kafka.struct_codec import Codec, Part, struct_codec
+from broker_core.wire.kafka.struct_codec import Codec, FieldCodec, struct_codec
 from broker_core.wire.kafka.writer import Encoded, EncodedRows, Numbered, Writer
 
 __all__ = [
@@ -334,6 +334,6 @@ def _exact_text(reader: Reader) -> str | None:
         raise MalformedMessage(str(invalid)) from invalid
 
 
-def _part(each: Field, version: int, flexible: bool) -> Part:
+def _part(each: Field, version: int, flexible: bool) -> FieldCodec:
     nullable = version in Versions.parse(each.nullable)
-    return Part(each.name, each.start, each.kind.codec(version, flexible=flexible, nullable=nullable))
+    return FieldCodec(each.name, each.start, each.kind.codec(version, flexible=flexible, nullable=nullable))

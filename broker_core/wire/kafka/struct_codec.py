@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from broker_core.wire.kafka.reader import Reader
 from broker_core.wire.kafka.writer import Writer
 
-__all__ = ["Codec", "Part", "struct_codec"]
+__all__ = ["Codec", "FieldCodec", "struct_codec"]
 
 
 class Codec(NamedTuple):
@@ -28,7 +28,7 @@ class Codec(NamedTuple):
     packed: str = ""
 
 
-class Part(NamedTuple):
+class FieldCodec(NamedTuple):
     """A field of a struct in one version; ``start`` is its default."""
 
     name: str
@@ -40,7 +40,11 @@ _MUTABLE: Final = (list, dict)
 
 
 def struct_codec(
-    plain: Sequence[Part], tagged: Mapping[int, Part], absent: Mapping[str, Any], *, flexible: bool
+    plain: Sequence[FieldCodec],
+    tagged: Mapping[int, FieldCodec],
+    absent: Mapping[str, Any],
+    *,
+    flexible: bool,
 ) -> Codec:
     """A struct's codec. ``absent`` are the fields that the version lacks: their defaults are read and never written.
 
@@ -111,7 +115,9 @@ def _reading(together: struct.Struct) -> Callable[[Reader], tuple[Any, ...]]:
     return read
 
 
-def _writing(together: struct.Struct, parts: Sequence[Part]) -> Callable[[Writer, Callable[..., Any]], None]:
+def _writing(
+    together: struct.Struct, parts: Sequence[FieldCodec]
+) -> Callable[[Writer, Callable[..., Any]], None]:
     items = [(part.name, part.start) for part in parts]
     pack = together.pack
 
@@ -121,7 +127,7 @@ def _writing(together: struct.Struct, parts: Sequence[Part]) -> Callable[[Writer
     return write
 
 
-def _writing_one(part: Part) -> Callable[[Writer, Callable[..., Any]], None]:
+def _writing_one(part: FieldCodec) -> Callable[[Writer, Callable[..., Any]], None]:
     name, start, (_, write_one, _) = part
 
     def write(writer: Writer, get: Callable[..., Any]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker_core.catalog.snapshots.name_changes import NameChanges, read_name_changes
+from broker_core.catalog.snapshots.name_changes import LoggedNames, read_name_changes
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.change_log import CatalogVersion, Gap
 from broker_core.listing.changes.listing_splice import Changed
@@ -18,7 +18,7 @@ def topic(local: str, domain: str = "persistent") -> TopicName:
 
 
 def net(*rows: tuple[int, str, str, str, str | None, str | None], mode: Mode = Mode.ALL) -> Changed:
-    return NameChanges(NAMESPACE, SINCE, NOW, rows).changed(mode, ("team",))
+    return LoggedNames(NAMESPACE, SINCE, NOW, rows).changed(mode, ("team",))
 
 
 def test_of_what_came_and_went_nothing_is_left() -> None:
@@ -52,7 +52,7 @@ def test_a_name_that_two_topics_are_listed_by_is_put_in_once() -> None:
 
 
 def test_they_are_counted_by_mode() -> None:
-    changes = NameChanges(
+    changes = LoggedNames(
         NAMESPACE, SINCE, NOW, [(0, "a", "", "0-2", None, None), (1, "b", "*", "0", None, None)]
     )
     assert (len(changes), changes.count(), changes.count(Mode.PERSISTENT)) == (2, 5, 3)
@@ -71,8 +71,8 @@ def test_they_are_read_from_the_log(catalog: SqliteCatalog) -> None:
         plain = read_name_changes(connection, NAMESPACE, since, most=1, properties=False)
         changes = read_name_changes(connection, NAMESPACE, since, most=1, properties=True)
         assert isinstance(read_name_changes(connection, NAMESPACE, since, most=0, properties=False), Gap)
-    assert isinstance(plain, NameChanges)
-    assert isinstance(changes, NameChanges)
+    assert isinstance(plain, LoggedNames)
+    assert isinstance(changes, LoggedNames)
     assert plain.rows == [(1, "b", "", "0-1", None, None)]
     assert changes.rows == [(1, "b", "", "0-1", None, '{"team":"red"}')]
     assert changes.version == catalog.version(NAMESPACE)

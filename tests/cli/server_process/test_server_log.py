@@ -16,12 +16,12 @@ import pytest
 import structlog
 
 from broker_core.cli.server_process.server_log import configure_logs, server_log, silence_logs
-from broker_core.logs import LogFileError, Renderer, RepeatedLines, dropped_lines
+from broker_core.logs import LogFileError, LogRenderer, RepeatedLines, dropped_lines
 
 
 def json_lines(level: Any = "info") -> list[str]:
     lines: list[str] = []
-    configure_logs(level, Renderer(human=False), RepeatedLines(), lines.append)
+    configure_logs(level, LogRenderer(human=False), RepeatedLines(), lines.append)
     return lines
 
 
@@ -48,7 +48,7 @@ def test_our_lines_and_those_of_libraries() -> None:
 
 def test_lines_for_a_person() -> None:
     lines: list[str] = []
-    configure_logs("debug", Renderer(human=True), RepeatedLines(), lines.append)
+    configure_logs("debug", LogRenderer(human=True), RepeatedLines(), lines.append)
     structlog.get_logger("x").debug("listing failed", namespace="a/b")
     (line,) = lines
     assert "listing failed" in line

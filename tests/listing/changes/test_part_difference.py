@@ -12,7 +12,7 @@ from broker_core.listing.changes import part_difference as part_difference_modul
 from broker_core.listing.changes.part_difference import bytes_to_compare, part_difference
 from broker_core.listing.listing import Listing, Selection, data_of, part_of, selection_of
 from broker_core.listing.listing_data import ListingData, Pieces
-from broker_core.listing.listing_part import Part
+from broker_core.listing.listing_part import ListingPart
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import compile_pattern
 from tests.support.chunks import tiny_chunks
@@ -82,7 +82,7 @@ def test_of_many_small_changes_it_is_that_of_the_sets_of_names(
         sets = [set(each.all().names.to_pylist()) for each in (after, before)]
         monkeypatch.setattr(part_difference_module, "_by_rows", None)
         data, former_data = data_of(after), data_of(before)
-        whole = Part(0, data.size), Part(0, former_data.size)
+        whole = ListingPart(0, data.size), ListingPart(0, former_data.size)
         came, went = part_difference(data, whole[0], former_data, whole[1])
         assert (len(came), len(went)) == (len(sets[0] - sets[1]), len(sets[1] - sets[0]))
 

@@ -19,7 +19,7 @@ from broker_core.listing.changes.listing_splice import Changed, splice
 from broker_core.listing.changes.selection_splice import own_chunks
 from broker_core.listing.listing import data_of, part_of
 from broker_core.listing.listing import listing_of as own_listing_of
-from broker_core.listing.listing_part import Part
+from broker_core.listing.listing_part import ListingPart
 from broker_core.patterns import TopicsPattern, compile_pattern
 from tests.support.chunks import tiny_chunks
 from tests.support.mapped import mapped_listing
@@ -263,7 +263,7 @@ def test_small_pieces_are_joined_and_whole_chunks_shared() -> None:
         assert not {*own} & {*data.chunks}
         assert len(own) < len(data.chunks) // 4
         one = data_of(whole.range(0, sizes[0]).on_its_own().listing)
-        assert own_chunks(one, Part(0, one.size)) == [*one.chunks], "but of one it is"
+        assert own_chunks(one, ListingPart(0, one.size)) == [*one.chunks], "but of one it is"
 
 
 def test_answers_that_get_the_same_changes_share_the_chunks_that_changed() -> None:

@@ -18,7 +18,7 @@ from broker_core.listing.chunks.chunk import Chunk
 from broker_core.listing.chunks.chunk_rows import ChunkRows
 from broker_core.listing.chunks.chunk_size import ChunkSize
 from broker_core.listing.listing_data import ListingData
-from broker_core.listing.listing_part import Part
+from broker_core.listing.listing_part import ListingPart
 from broker_core.listing.properties.select_by_properties import (
     is_quick_to_select,
     remembered_selection,
@@ -60,7 +60,7 @@ def listing_of(topics: Topics) -> ListingData:
     )
 
 
-def names_in(data: ListingData, part: Part) -> set[str]:
+def names_in(data: ListingData, part: ListingPart) -> set[str]:
     names = data.names(part.pieces_in(data)).to_pylist()
     assert len(set(names)) == len(names) == len(part)
     return {name.rpartition("/")[2] for name in names}

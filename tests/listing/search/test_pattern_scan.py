@@ -15,7 +15,7 @@ from numpy.testing import assert_array_equal
 from numpy.typing import NDArray
 
 from broker_core.listing.listing import Listing, data_of, part_of
-from broker_core.listing.listing_part import Part
+from broker_core.listing.listing_part import ListingPart
 from broker_core.listing.search import pattern_scan
 from broker_core.listing.search.chunk_search import ChunkSearch, RowsSearch
 from broker_core.listing.search.pattern_scan import PatternScan, quick_to_match
@@ -61,7 +61,9 @@ def expected(listing: Listing) -> Callable[[str], NDArray[np.int64]]:
     return cache(lambda text: brute(listing, compile_pattern(text)))
 
 
-def search(listing: Listing, pattern: TopicsPattern, within: Part | None = None) -> NDArray[np.integer]:
+def search(
+    listing: Listing, pattern: TopicsPattern, within: ListingPart | None = None
+) -> NDArray[np.integer]:
     scan = PatternScan(data_of(listing), pattern, within)
     while (work := scan.take()) is not None:
         work()

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from broker_core.listing.topic_table import Place, TopicChange, TopicRow, TopicTable
+from broker_core.listing.topic_table import Place, TableChange, TopicRow, TopicTable
 from broker_core.listing.topic_table.topic_table_changes import MOST
 
 
@@ -59,10 +59,10 @@ def test_changes_of_names_that_are_not_shown_are_counted() -> None:
     topics = table(["a", "b c"])
     moved = topics.moved(
         [
-            TopicChange(b"b c", None, bytes(16), True),
-            TopicChange(b"d e", 1, bytes(16), False),
-            TopicChange(b"d e", 2, bytes(16), True),
-            TopicChange(b"f g", 1, bytes(16), False),
+            TableChange(b"b c", None, bytes(16), True),
+            TableChange(b"d e", 1, bytes(16), False),
+            TableChange(b"d e", 2, bytes(16), True),
+            TableChange(b"f g", 1, bytes(16), False),
         ]
     )
     assert (names_of(moved), moved.left_out) == (["a"], 2)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from broker_core.listing.topic_table import (
     RenderedChunk,
-    TopicChange,
+    TableChange,
     TopicChunk,
     TopicTable,
     topic_table_changes,
@@ -50,7 +50,7 @@ def test_a_moved_table_is_the_one_that_is_made_anew(before: list, changed: list)
             chunk.rendered("text", text_of)
         changes = []
         for name, count, topic_id in changed:
-            changes.append(TopicChange(name.encode(), count, topic_id, name in model))
+            changes.append(TableChange(name.encode(), count, topic_id, name in model))
             if count is None:
                 model.pop(name, None)
             else:
@@ -73,7 +73,7 @@ def test_a_changed_chunk_keeps_what_was_rendered_and_renders_what_is_new() -> No
 
     before = table.chunks[0].rendered("text", render)
     rendered.clear()
-    moved = table.moved([TopicChange(b"new", 3, bytes(16), False)])
+    moved = table.moved([TableChange(b"new", 3, bytes(16), False)])
     assert rendered == [1]
     known = moved.chunks[0].known("text")
     assert known is not None
@@ -84,7 +84,7 @@ def test_a_changed_chunk_keeps_what_was_rendered_and_renders_what_is_new() -> No
 
 def test_chunks_without_a_change_are_shared() -> None:
     table = table_of({f"t{number:05d}": (1, bytes(16)) for number in range(4 * MOST)})
-    moved = table.moved([TopicChange(b"t00001", 3, bytes(16), True)])
+    moved = table.moved([TableChange(b"t00001", 3, bytes(16), True)])
     assert moved.chunks[1:] == table.chunks[1:]
     assert moved.chunks[0] is not table.chunks[0]
     assert [row[:2] for row in rows_of(moved)[:2]] == [("t00000", 1), ("t00001", 3)]
@@ -93,13 +93,13 @@ def test_chunks_without_a_change_are_shared() -> None:
 
 def test_small_neighbours_are_joined() -> None:
     table = table_of({f"t{number:05d}": (1, bytes(16)) for number in range(2 * MOST)})
-    gone = [TopicChange(f"t{number:05d}".encode(), None, bytes(16), True) for number in range(3, 2 * MOST)]
+    gone = [TableChange(f"t{number:05d}".encode(), None, bytes(16), True) for number in range(3, 2 * MOST)]
     assert [len(chunk) for chunk in table.moved(gone).chunks] == [3]
     assert (
         table.moved(
             [
                 *gone,
-                *(TopicChange(row.encode(), None, bytes(16), True) for row in ("t00000", "t00001", "t00002")),
+                *(TableChange(row.encode(), None, bytes(16), True) for row in ("t00000", "t00001", "t00002")),
             ]
         ).size
         == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from broker_core.servers.connection.command_handler import (
     Closing,
     CommandHandler,
-    FrameSplitter,
+    CommandSplitter,
     Job,
     OutgoingAnswer,
 )
@@ -18,7 +18,7 @@ from tests.support.pulsar_handlers import talk
 async def test_pulsars_handler_splitter_and_jobs_are_what_a_connection_wants() -> None:
     t = talk(MemoryLister(["persistent://t/n/a"]))
     handler: CommandHandler = t.handler
-    splitter: FrameSplitter = handler.splitter()
+    splitter: CommandSplitter = handler.splitter()
     t.connect()
     (command,) = splitter.feed(commands.get_topics(1, "t/n"))
     job = handler.handle(command)

@@ -15,7 +15,7 @@ from broker_core.errors import ListingFailed
 from broker_core.listing.listing import Selection
 from broker_core.names import NamespaceName, TopicName
 from broker_core.plugin_api.listing_request import ListingRequest
-from broker_core.service import Change, ListingFeeds, Watcher
+from broker_core.service import AnswerChange, ListingFeeds, Watcher
 from broker_core.service.following import difference_pieces, watcher
 from broker_core.settings import Settings
 from tests.support.eventually import eventually
@@ -26,7 +26,7 @@ NAMESPACE = NamespaceName("a", "b")
 class Texts:
     """Updates as the names that come, those that go behind a minus, and the hash."""
 
-    def changed(self, change: Change) -> tuple[bytes, ...] | None:
+    def changed(self, change: AnswerChange) -> tuple[bytes, ...] | None:
         if len(change.added) + len(change.removed) > 5:
             return None
         gone = [f"-{name}" for name in change.removed.names.to_pylist()]

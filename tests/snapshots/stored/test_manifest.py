@@ -14,9 +14,9 @@ from broker_core.listing.hashes.topics_hash import crc_text, extend_crc
 from broker_core.names import Mode, NamespaceName
 from broker_core.snapshots.stored.column_file import FileReference
 from broker_core.snapshots.stored.file_errors import RefusedFile
-from broker_core.snapshots.stored.manifest import FORMAT, Manifest, manifest_name
+from broker_core.snapshots.stored.manifest import FORMAT, SnapshotManifest, manifest_name
 
-MANIFEST = Manifest(
+MANIFEST = SnapshotManifest(
     rules="1",
     catalog_id="id",
     namespace="tenant/ns",
@@ -34,7 +34,7 @@ MANIFEST = Manifest(
 
 
 def test_it_comes_back() -> None:
-    assert Manifest.from_bytes(MANIFEST.to_bytes()) == MANIFEST
+    assert SnapshotManifest.from_bytes(MANIFEST.to_bytes()) == MANIFEST
     assert (MANIFEST.rows, MANIFEST.size) == (3, 15)
     assert MANIFEST.catalog_version == CatalogVersion("id", 7, "ab")
     assert MANIFEST.catalog_version.stamp == "ab"
@@ -60,7 +60,7 @@ def test_whatever_is_changed_in_it_is_found(data: st.DataObject) -> None:
     else:
         other = content[:at]
     with pytest.raises(RefusedFile):
-        Manifest.from_bytes(other)
+        SnapshotManifest.from_bytes(other)
 
 
 def signed(text: bytes) -> bytes:
@@ -91,20 +91,20 @@ def signed(text: bytes) -> bytes:
 )
 def test_one_that_lies_with_a_right_checksum_is_refused(change: dict[str, Any]) -> None:
     values = json.loads(MANIFEST.model_dump_json())
-    assert Manifest.from_bytes(signed(json.dumps(values).encode())) == MANIFEST
+    assert SnapshotManifest.from_bytes(signed(json.dumps(values).encode())) == MANIFEST
     with pytest.raises(RefusedFile, match="it is wrong"):
-        Manifest.from_bytes(signed(json.dumps(values | change).encode()))
+        SnapshotManifest.from_bytes(signed(json.dumps(values | change).encode()))
 
 
 @pytest.mark.parametrize("text", [b"", b"[" * 100_000, b"null", b"\xff", b"{}"])
 def test_one_that_is_no_manifest_at_all_is_refused(text: bytes) -> None:
     with pytest.raises(RefusedFile):
-        Manifest.from_bytes(signed(text))
+        SnapshotManifest.from_bytes(signed(text))
     with pytest.raises(RefusedFile):
-        Manifest.from_bytes(text)
+        SnapshotManifest.from_bytes(text)
 
 
 def test_one_of_another_format_is_refused() -> None:
     other = MANIFEST.to_bytes().replace(b"snapshot 1 ", b"snapshot 2 ")
     with pytest.raises(RefusedFile, match="another format"):
-        Manifest.from_bytes(other)
+        SnapshotManifest.from_bytes(other)

@@ -9,7 +9,7 @@ import pytest
 
 from broker_core.names import Mode, NamespaceName
 from broker_core.snapshots.stored.column_file import ColumnFile, FileReference
-from broker_core.snapshots.stored.manifest import Manifest, manifest_name
+from broker_core.snapshots.stored.manifest import SnapshotManifest, manifest_name
 from broker_core.snapshots.stored.snapshot_folder import SnapshotFolder
 from broker_core.snapshots.stored.sweep import stored_manifests, sweep
 
@@ -28,7 +28,7 @@ def put_columns(folder: SnapshotFolder, text: bytes) -> FileReference:
 def put(folder: SnapshotFolder, name: str, *texts: bytes, used: float = 0) -> str:
     """A manifest of a namespace with these files."""
     namespace = NamespaceName("t", name)
-    manifest = Manifest(
+    manifest = SnapshotManifest(
         rules="", catalog_id="id", namespace=str(namespace), mode="ALL", version=1, stamp="s", property_keys=(),
         nbytes=1, asked=0, files=tuple(put_columns(folder, text) for text in texts),
     )  # fmt: skip

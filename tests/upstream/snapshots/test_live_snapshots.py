@@ -15,13 +15,13 @@ from broker_core.memory.permits import Permits
 from broker_core.names import Mode, NamespaceName
 from broker_core.settings import LimitsSettings
 from broker_core.upstream.snapshots import LiveSnapshots
-from broker_core.upstream.snapshots.snapshot_log import Place
+from broker_core.upstream.snapshots.snapshot_log import ViewOfNamespace
 from tests.support.chunks import tiny_chunks
 from tests.support.clock import time_passes
 from tests.support.eventually import eventually
 from tests.support.memory_store import NAMES, NAMESPACE, OTHERS, MemoryStore
 
-PLACE = Place(NAMESPACE, None)
+PLACE = ViewOfNamespace(NAMESPACE, None)
 
 
 class Scene:
@@ -36,7 +36,7 @@ class Scene:
         return asyncio.get_running_loop().time()
 
     async def names(
-        self, mode: Mode = Mode.PERSISTENT, *, age: float = 60.0, place: Place = PLACE
+        self, mode: Mode = Mode.PERSISTENT, *, age: float = 60.0, place: ViewOfNamespace = PLACE
     ) -> set[str]:
         snapshot = await self.live.current(place, mode, self.now - age)
         return set(snapshot.listing.names.to_pylist())
@@ -159,23 +159,23 @@ async def test_a_topic_of_another_namespace_is_an_error(scene: Scene) -> None:
 
 
 async def test_views_share_nothing(scene: Scene) -> None:
-    await scene.names(place=Place(NAMESPACE, "one"))
+    await scene.names(place=ViewOfNamespace(NAMESPACE, "one"))
     scene.store.names[Mode.PERSISTENT] = NAMES[:1]
-    assert await scene.names(place=Place(NAMESPACE, "two")) == set(NAMES[:1])
-    assert await scene.names(place=Place(NAMESPACE, "one")) == set(NAMES)
+    assert await scene.names(place=ViewOfNamespace(NAMESPACE, "two")) == set(NAMES[:1])
+    assert await scene.names(place=ViewOfNamespace(NAMESPACE, "one")) == set(NAMES)
 
 
 async def test_the_least_used_makes_room() -> None:
     scene = Scene(1_200_000)
     try:
         for view in "abcdef":
-            await scene.names(place=Place(NAMESPACE, view))
+            await scene.names(place=ViewOfNamespace(NAMESPACE, view))
         assert 0 < len(scene.live) < 6
         assert scene.permits.snapshots.acquired <= 1_200_000
-        assert scene.live.now(Place(NAMESPACE, "f"), Mode.PERSISTENT, 0) is not None
-        assert scene.live.now(Place(NAMESPACE, "a"), Mode.PERSISTENT, 0) is None
+        assert scene.live.now(ViewOfNamespace(NAMESPACE, "f"), Mode.PERSISTENT, 0) is not None
+        assert scene.live.now(ViewOfNamespace(NAMESPACE, "a"), Mode.PERSISTENT, 0) is None
         scene.store.asked.clear()
-        assert await scene.names(place=Place(NAMESPACE, "a")) == set(NAMES)
+        assert await scene.names(place=ViewOfNamespace(NAMESPACE, "a")) == set(NAMES)
         assert scene.store.asked == [("a", Mode.PERSISTENT, None)], (
             "nothing is known of what is not in memory"
         )
@@ -193,6 +193,6 @@ async def test_what_does_not_fit_is_given_and_not_kept() -> None:
             await scene.names()
         held.release()
         scene.store.names[Mode.PERSISTENT] = NAMES[:200]
-        assert len(await scene.names(place=Place(NAMESPACE, "small"))) == 200
+        assert len(await scene.names(place=ViewOfNamespace(NAMESPACE, "small"))) == 200
     finally:
         await scene.live.close()

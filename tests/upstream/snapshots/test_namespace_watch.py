@@ -22,14 +22,14 @@ from broker_core.settings import UpstreamSettings, UpstreamSnapshotsSettings
 from broker_core.upstream.pulsar import UpstreamCluster, UpstreamOptions
 from broker_core.upstream.snapshots import LiveSnapshots, StoreListing, TopicUpdate, View, live_snapshots
 from broker_core.upstream.snapshots.namespace_watch import NamespaceWatches
-from broker_core.upstream.snapshots.snapshot_log import Place
+from broker_core.upstream.snapshots.snapshot_log import ViewOfNamespace
 from tests.support.eventually import eventually
 from tests.support.fake_cluster import FakeCluster
 from tests.support.memory_store import NAMES, NAMESPACE, MemoryStore
 from tests.support.tcp_proxy import TcpProxy
 from tests.support.vectors import VECTORS
 
-PLACE = Place(NAMESPACE, None)
+PLACE = ViewOfNamespace(NAMESPACE, None)
 
 
 def recorded() -> tuple[list[str], list[TopicUpdate]]:
@@ -53,7 +53,7 @@ async def replayed(updates: Sequence[TopicUpdate], *, together: int) -> tuple[bo
     store = MemoryStore(NamespaceName("public", "watch"))
     store.names[Mode.PERSISTENT] = list(first)
     live = LiveSnapshots(store, Permits(), lambda _namespace: None)
-    place = Place(NamespaceName("public", "watch"), None)
+    place = ViewOfNamespace(NamespaceName("public", "watch"), None)
     await live.current(place, Mode.PERSISTENT, 0.0)
     fits = True
     for start in range(0, len(updates), together):

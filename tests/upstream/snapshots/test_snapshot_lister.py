@@ -17,7 +17,7 @@ from broker_core.names import Mode
 from broker_core.patterns import compile_pattern
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.upstream.snapshots import ONE_BROKER, LiveSnapshots, SnapshotLister
-from broker_core.upstream.snapshots.snapshot_log import Place
+from broker_core.upstream.snapshots.snapshot_log import ViewOfNamespace
 from tests.support.clock import time_passes
 from tests.support.eventually import eventually
 from tests.support.memory_lister import MemoryLister
@@ -173,7 +173,9 @@ async def test_properties_do_not_matter_unless_it_is_said(scene: Scene) -> None:
 
 async def test_what_is_followed_is_compared_in_time(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     leave, again = (scene.lister.follow(NAMESPACE, Mode.PERSISTENT, Asker()) for _ in range(2))
-    await eventually(lambda: scene.lister.snapshots.age(Place(NAMESPACE, None), Mode.PERSISTENT) is not None)
+    await eventually(
+        lambda: scene.lister.snapshots.age(ViewOfNamespace(NAMESPACE, None), Mode.PERSISTENT) is not None
+    )
     scene.store.names[Mode.PERSISTENT] = NAMES[1:]
     time_passes(monkeypatch, 61)
     await eventually(lambda: scene.changed == [NAMESPACE])

@@ -20,7 +20,7 @@ from broker_core.upstream.snapshots import (
     TopicUpdate,
     snapshot_log,
 )
-from broker_core.upstream.snapshots.snapshot_log import Place
+from broker_core.upstream.snapshots.snapshot_log import ViewOfNamespace
 from tests.support.clock import time_passes
 from tests.support.memory_lister import MemoryLister
 from tests.support.memory_store import NAMESPACE, OTHERS, MemoryStore
@@ -43,7 +43,7 @@ class Scene:
         self.store.names[Mode.PERSISTENT] = [name for name in names if name not in gone] + new
         told = topics_hash(self.store.names[Mode.PERSISTENT])
         view = self.store.view_of(Asker("one"))
-        assert await self.live.move(Place(NAMESPACE, view), [TopicUpdate(new, gone, told)])
+        assert await self.live.move(ViewOfNamespace(NAMESPACE, view), [TopicUpdate(new, gone, told)])
 
     async def since(self, version: CatalogVersion) -> Changes:
         found = await self.log.changes(NAMESPACE, version)

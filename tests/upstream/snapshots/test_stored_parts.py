@@ -22,12 +22,12 @@ from broker_core.snapshots.stored import stored_snapshots
 from broker_core.snapshots.stored.snapshot_folder import SnapshotFolder
 from broker_core.upstream.snapshots import LiveSnapshots, TopicUpdate, View
 from broker_core.upstream.snapshots import stored_parts as module
-from broker_core.upstream.snapshots.snapshot_log import Place
+from broker_core.upstream.snapshots.snapshot_log import ViewOfNamespace
 from tests.snapshots.stored.damages import DAMAGES
 from tests.support.chunks import tiny_chunks
 from tests.support.memory_store import NAMES, NAMESPACE, OTHERS, MemoryStore
 
-PLACE = Place(NAMESPACE, None)
+PLACE = ViewOfNamespace(NAMESPACE, None)
 HASH = topics_hash(NAMES)
 
 
@@ -59,7 +59,7 @@ class Gateway:
         )
 
     async def names(
-        self, mode: Mode = Mode.PERSISTENT, *, age: float = 60.0, place: Place = PLACE
+        self, mode: Mode = Mode.PERSISTENT, *, age: float = 60.0, place: ViewOfNamespace = PLACE
     ) -> list[str]:
         snapshot = await self.live.current(place, mode, self.live.clock() - age)
         return sorted(snapshot.listing.names.to_pylist())
@@ -163,7 +163,7 @@ async def test_nothing_is_anothers(folder: Path) -> None:
     views: list[View] = ["shared", ("alice", None), ("alice", "bob"), ("alice, None", None), ("bob", "alice")]
     for number, view in enumerate(views):
         async with started(folder) as gateway:
-            place = Place(NAMESPACE, view)
+            place = ViewOfNamespace(NAMESPACE, view)
             own = [f"persistent://t/n/{number}-{index}" for index in range(20)]
             gateway.store.names[Mode.PERSISTENT] = own
             assert await gateway.names(place=place) == sorted(own)

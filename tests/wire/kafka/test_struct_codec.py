@@ -3,14 +3,19 @@ from __future__ import annotations
 import pytest
 
 from broker_core.wire.kafka.reader import MalformedMessage, Reader
-from broker_core.wire.kafka.struct_codec import Codec, Part, struct_codec
+from broker_core.wire.kafka.struct_codec import Codec, FieldCodec, struct_codec
 from broker_core.wire.kafka.writer import Writer
 
 SMALL = Codec(Reader.int8, Writer.int8, "b")
 LARGE = Codec(Reader.int32, Writer.int32, "i")
 TEXT = Codec(Reader.compact_string, Writer.compact_string)
-PLAIN = [Part("a", 0, SMALL), Part("b", -1, LARGE), Part("c", "", TEXT), Part("d", 7, SMALL)]
-TAGGED = {3: Part("t", 0, LARGE)}
+PLAIN = [
+    FieldCodec("a", 0, SMALL),
+    FieldCodec("b", -1, LARGE),
+    FieldCodec("c", "", TEXT),
+    FieldCodec("d", 7, SMALL),
+]
+TAGGED = {3: FieldCodec("t", 0, LARGE)}
 
 
 def codec() -> Codec:

@@ -10,12 +10,12 @@ from __future__ import annotations
 from broker_core.servers.http.admin import listings, lookups, namespaces, topics
 from broker_core.servers.http.admin.paths import ADMIN, LOOKUP, first_values
 from broker_core.servers.http.admin.reason_errors import reason_response
-from broker_core.servers.http.api import Admit, Api, ApiServices
+from broker_core.servers.http.api import Admit, ApiServices, HttpApi
 
 __all__ = ["admin_apis"]
 
 
-def admin_apis(services: ApiServices, admit: Admit) -> list[Api]:
+def admin_apis(services: ApiServices, admit: Admit) -> list[HttpApi]:
     """The interface of a server, as one API for each of its two paths. ``admit`` gives the asker."""
     operations = [
         *namespaces.operations(),
@@ -24,7 +24,7 @@ def admin_apis(services: ApiServices, admit: Admit) -> list[Api]:
         *topics.operations(),
     ]
     return [
-        Api(
+        HttpApi(
             prefix,
             [operation for operation in operations if operation.path.startswith(prefix)],
             services,

@@ -21,7 +21,7 @@ from broker_core.servers.http.admin.property_parameter import read_properties
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.body_writer import RenderedBody, write_body
 from broker_core.servers.http.api.listing_outcome import namespace_of, sending
-from broker_core.servers.http.api.operation import Operation
+from broker_core.servers.http.api.operation import HttpOperation
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.topics.whole_listing import answer_to
 from broker_core.servers.http.json_responses import json_response
@@ -36,7 +36,7 @@ _QUOTES: Final = 3
 _BUNDLES: Final = frozenset({"", "0x00000000_0xffffffff"})
 
 
-def operations() -> list[Operation]:
+def operations() -> list[HttpOperation]:
     """The operations of this file."""
     path = f"{ADMIN}namespaces/{{tenant}}/{{namespace}}/topics"
     found = [declared("GET", path, _of_mode, question=_question_text)]

@@ -17,7 +17,7 @@ from broker_core.servers.http.admin.paths import ADMIN, LOOKUP, declared
 from broker_core.servers.http.admin.schema_json import schema_json
 from broker_core.servers.http.admin.topic_path import topic_of_path
 from broker_core.servers.http.api.api_request import ApiRequest
-from broker_core.servers.http.api.operation import Operation
+from broker_core.servers.http.api.operation import HttpOperation
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.json_responses import json_response
 from broker_core.service import LookupQuestions, TopicAsker, client_count
@@ -27,7 +27,7 @@ __all__ = ["described", "operations"]
 _WANTS: Final = frozenset({"partitions", "properties"})
 
 
-def operations() -> list[Operation]:
+def operations() -> list[HttpOperation]:
     """The operations of this file."""
     found = []
     for domain in DOMAINS:

@@ -18,7 +18,7 @@ from broker_core.servers.http.admin.policies import POLICIES
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.bounded_answer import HeldAnswer
 from broker_core.servers.http.api.namespaces.list_namespaces import every_namespace
-from broker_core.servers.http.api.operation import Body, Operation
+from broker_core.servers.http.api.operation import Body, HttpOperation
 from broker_core.servers.http.api.problem_details import RequestRefused, refused
 from broker_core.servers.http.api.services import ApiServices, needs_changes
 from broker_core.servers.http.json_responses import json_response
@@ -33,7 +33,7 @@ _COPIES: Final = 4
 _POLICIES: Final = Body({"application/json": {"type": "object"}}, 256 * 1024, required=False)
 
 
-def operations() -> list[Operation]:
+def operations() -> list[HttpOperation]:
     """The operations of this file."""
     namespace = f"{ADMIN}namespaces/{{tenant}}/{{namespace}}"
     return [

@@ -14,7 +14,7 @@ from aiohttp import web
 from broker_core.errors import Cause, InvalidName
 from broker_core.names import NamespaceName
 from broker_core.pipeline import QuestionText
-from broker_core.servers.http.api.operation import Body, Handler, Operation, Parameter, Right
+from broker_core.servers.http.api.operation import Body, Handler, HttpOperation, Parameter, Right
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.service import Action
 
@@ -32,13 +32,13 @@ def declared(
     body: Body | None = None,
     question: Callable[[web.Request], QuestionText] | None = None,
     changes: Action | None = None,
-) -> Operation:
+) -> HttpOperation:
     """An operation whose handler asks for the rights; ``question`` is the question of a listing."""
     operation_id = "pulsarLookup" if path.startswith(LOOKUP) else "pulsarAdmin"  # a label of metrics
     parts = tuple(
         Parameter(name, "", within="path") for name in ("topic", "version") if f"{{{name}}}" in path
     )
-    return Operation(
+    return HttpOperation(
         method,
         path,
         operation_id,
@@ -53,7 +53,7 @@ def declared(
     )
 
 
-def first_values(request: web.Request, operation: Operation) -> Mapping[str, Any]:
+def first_values(request: web.Request, operation: HttpOperation) -> Mapping[str, Any]:
     """The parameters of a query by name: the first of each, as a broker takes them, and none is unknown.
 
     Raises the errors 400 for a query that is not in UTF-8, and 412 for a path with a bad namespace.

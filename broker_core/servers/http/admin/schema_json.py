@@ -7,7 +7,7 @@ import struct
 from typing import Any, Final
 
 from broker_core.compact_json import ascii_json
-from broker_core.service import TopicSchema
+from broker_core.service import BrokerSchema
 
 __all__ = ["schema_json"]
 
@@ -20,7 +20,7 @@ _TYPES: Final = (
 _SIZE: Final = struct.Struct(">I")
 
 
-def schema_json(schema: TopicSchema) -> dict[str, Any]:
+def schema_json(schema: BrokerSchema) -> dict[str, Any]:
     """The schema as plain values. Raises :exc:`ValueError` for one that is none."""
     if not 0 <= schema.kind < len(_TYPES):
         raise ValueError(f"the type {schema.kind} of the schema is unknown")

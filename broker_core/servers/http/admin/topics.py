@@ -33,7 +33,7 @@ from broker_core.servers.http.admin.lookups import described
 from broker_core.servers.http.admin.paths import ADMIN, declared
 from broker_core.servers.http.admin.topic_path import topic_of_path
 from broker_core.servers.http.api.api_request import ApiRequest
-from broker_core.servers.http.api.operation import Body, Operation
+from broker_core.servers.http.api.operation import Body, HttpOperation
 from broker_core.servers.http.api.problem_details import RequestRefused, refused
 from broker_core.servers.http.api.services import needs_changes
 from broker_core.servers.http.json_responses import json_response
@@ -50,9 +50,9 @@ _Wanted: TypeAlias = Callable[[ApiRequest, TopicName], Awaitable[Decide]]
 _Refusals: TypeAlias = Mapping[type[CatalogError], Callable[[TopicName, Any], RequestRefused]]
 
 
-def operations() -> list[Operation]:
+def operations() -> list[HttpOperation]:
     """The operations of this file."""
-    found: list[Operation] = []
+    found: list[HttpOperation] = []
     for domain in DOMAINS:
         topic = f"{ADMIN}{domain}/{{tenant}}/{{namespace}}/{{topic}}"
 

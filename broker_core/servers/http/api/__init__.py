@@ -16,10 +16,10 @@ from broker_core.servers.http.api import (
 )
 from broker_core.servers.http.api.access import kafka_acls, kafka_users
 from broker_core.servers.http.api.admission import ApiAdmission
-from broker_core.servers.http.api.api import Admit, Api
+from broker_core.servers.http.api.api import Admit, HttpApi
 from broker_core.servers.http.api.http_metrics import HttpMetrics
 from broker_core.servers.http.api.openapi import openapi_operation
-from broker_core.servers.http.api.operation import Operation
+from broker_core.servers.http.api.operation import HttpOperation
 from broker_core.servers.http.api.screens import ScreenObject
 from broker_core.servers.http.api.services import ApiServices, Checked
 from broker_core.servers.http.api.topics import property_values
@@ -28,10 +28,10 @@ from broker_core.servers.http.api.writes import change_topic, import_topics
 
 __all__ = [
     "Admit",
-    "Api",
     "ApiAdmission",
     "ApiServices",
     "Checked",
+    "HttpApi",
     "HttpMetrics",
     "ScreenObject",
     "WebPages",
@@ -39,9 +39,9 @@ __all__ = [
 ]
 
 
-def v1_api(services: ApiServices, admit: Admit, version: str, shown: Sequence[ScreenObject] = ()) -> Api:
+def v1_api(services: ApiServices, admit: Admit, version: str, shown: Sequence[ScreenObject] = ()) -> HttpApi:
     """The API of a server of this version. ``admit`` authenticates clients; ``shown`` are the screens of plugins."""
-    operations: list[Operation] = [
+    operations: list[HttpOperation] = [
         *topics.operations(services),
         *property_values.operations(services),
         *change_topic.operations(services),
@@ -57,4 +57,4 @@ def v1_api(services: ApiServices, admit: Admit, version: str, shown: Sequence[Sc
         *kafka_acls.operations(),
     ]
     document = openapi_operation(operations, version)
-    return Api("/v1/", [*operations, document], services, admit)
+    return HttpApi("/v1/", [*operations, document], services, admit)

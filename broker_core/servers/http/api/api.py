@@ -14,7 +14,7 @@ from broker_core.access import Asker
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.bounded_answer import written_under_permits
 from broker_core.servers.http.api.listing_outcome import report_refusal
-from broker_core.servers.http.api.operation import Operation, Right
+from broker_core.servers.http.api.operation import HttpOperation, Right
 from broker_core.servers.http.api.parameters import read_parameters
 from broker_core.servers.http.api.problem_details import Problem, problem_of, problem_response
 from broker_core.servers.http.api.request_body import awaits_leave, check_body, check_expectation
@@ -23,7 +23,7 @@ from broker_core.servers.http.http_access import Needs
 from broker_core.servers.http.served_connection import client_of
 from broker_core.service import Attempt, AuditRow, Outcome, QuotaTurn
 
-__all__ = ["Admit", "Api"]
+__all__ = ["Admit", "HttpApi"]
 
 #: Returns the asker, or raises the error 401 or 403: called with a request and the needed right.
 Admit = Callable[[web.Request, Needs], Awaitable[Asker]]
@@ -38,7 +38,7 @@ _NEEDS: Final = {
 }
 
 
-class Api:
+class HttpApi:
     """Operations below one path (``prefix``), with errors of one form.
 
     ``admit`` gives the asker, ``read`` the values of parameters.
@@ -47,12 +47,12 @@ class Api:
     def __init__(
         self,
         prefix: str,
-        operations: Iterable[Operation],
+        operations: Iterable[HttpOperation],
         services: ApiServices,
         admit: Admit,
         *,
         form: Callable[[Problem], web.Response] = problem_response,
-        read: Callable[[web.Request, Operation], Mapping[str, Any]] = read_parameters,
+        read: Callable[[web.Request, HttpOperation], Mapping[str, Any]] = read_parameters,
     ) -> None:
         self.prefix = prefix
         self.operations = tuple(operations)
@@ -73,7 +73,7 @@ class Api:
         """The response for an error outside the operations, such as an unknown path."""
         return self._form(problem_of(error, request))
 
-    def _handler(self, operation: Operation) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    def _handler(self, operation: HttpOperation) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         async def handle(request: web.Request) -> web.StreamResponse:
             started = time.perf_counter()
             metrics = self._services.http_metrics
@@ -110,7 +110,7 @@ class Api:
         return handle
 
     async def _answer(
-        self, operation: Operation, request: web.Request, attempt: Attempt
+        self, operation: HttpOperation, request: web.Request, attempt: Attempt
     ) -> web.StreamResponse:
         tracing = self._services.pipeline.sinks.tracing
         if tracing is None:
@@ -119,7 +119,7 @@ class Api:
             return await self._operate(operation, request, attempt)
 
     async def _operate(
-        self, operation: Operation, request: web.Request, attempt: Attempt
+        self, operation: HttpOperation, request: web.Request, attempt: Attempt
     ) -> web.StreamResponse:
         admit = partial(self._admit, request, _NEEDS.get(operation.needs, Needs.CREDENTIALS))
         asker = await admit()
@@ -139,7 +139,7 @@ class Api:
     async def _operate_for(
         self,
         asker: Asker,
-        operation: Operation,
+        operation: HttpOperation,
         request: web.Request,
         admit: Callable[[], Awaitable[Asker]],
         attempt: Attempt,

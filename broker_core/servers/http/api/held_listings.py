@@ -13,7 +13,7 @@ from broker_core.guards import HeldListing
 from broker_core.names import NamespaceName
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import JsonObject, time_text
-from broker_core.servers.http.api.operation import Operation, Reply, Right
+from broker_core.servers.http.api.operation import HttpOperation, Reply, Right
 from broker_core.servers.http.api.services import ApiServices
 from broker_core.service import right_to
 
@@ -51,10 +51,10 @@ _EXAMPLE: Final = {
 _MOST: Final = 1000
 
 
-def operations(_services: ApiServices) -> list[Operation]:
+def operations(_services: ApiServices) -> list[HttpOperation]:
     """The operations of this module."""
     return [
-        Operation(
+        HttpOperation(
             "GET",
             "/v1/held-listings",
             "listHeldListings",
@@ -70,7 +70,7 @@ def operations(_services: ApiServices) -> list[Operation]:
             },
             tag="server",
         ),
-        Operation(
+        HttpOperation(
             "POST",
             "/v1/namespaces/{tenant}/{namespace}/held-listings/accept",
             "acceptHeldListings",

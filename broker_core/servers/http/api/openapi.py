@@ -12,7 +12,7 @@ from broker_core.compact_json import ascii_json
 from broker_core.names import MAX_NAMESPACE
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import schema_of
-from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right
+from broker_core.servers.http.api.operation import HttpOperation, Parameter, Reply, Right
 from broker_core.servers.http.api.problem_details import PROBLEM_JSON, ProblemObject
 
 __all__ = ["openapi_document", "openapi_operation"]
@@ -86,7 +86,7 @@ _SCHEMES: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
 }
 
 
-def openapi_operation(operations: Iterable[Operation], version: str) -> Operation:
+def openapi_operation(operations: Iterable[HttpOperation], version: str) -> HttpOperation:
     """The operation that serves the document of these operations and itself."""
 
     @lru_cache(1)
@@ -100,7 +100,7 @@ def openapi_operation(operations: Iterable[Operation], version: str) -> Operatio
         text = text_for(services.methods, anonymous=anonymous)
         return web.Response(text=text, content_type="application/json", headers={"Cache-Control": "no-cache"})
 
-    operation = Operation(
+    operation = HttpOperation(
         "GET",
         _PATH,
         "openapi",
@@ -114,7 +114,7 @@ def openapi_operation(operations: Iterable[Operation], version: str) -> Operatio
 
 
 def openapi_document(
-    operations: Iterable[Operation], version: str, methods: Collection[str], *, anonymous: bool = False
+    operations: Iterable[HttpOperation], version: str, methods: Collection[str], *, anonymous: bool = False
 ) -> dict[str, Any]:
     """The document as plain values.
 
@@ -162,7 +162,7 @@ def _error(status: int) -> dict[str, Any]:
     return described
 
 
-def _errors_of(operation: Operation, *, authenticates: bool) -> list[int]:
+def _errors_of(operation: HttpOperation, *, authenticates: bool) -> list[int]:
     """The common errors that an operation may have."""
     left_out = set()
     if not authenticates:
@@ -174,7 +174,7 @@ def _errors_of(operation: Operation, *, authenticates: bool) -> list[int]:
     return [status for status in _ERRORS if status not in left_out]
 
 
-def _operation(operation: Operation, *, authenticates: bool) -> dict[str, Any]:
+def _operation(operation: HttpOperation, *, authenticates: bool) -> dict[str, Any]:
     described: dict[str, Any] = {
         "operationId": operation.operation_id,
         "summary": operation.summary,

@@ -17,7 +17,7 @@ from broker_core.servers.http.api.json_object import JsonObject
 from broker_core.servers.http.api.request_body import Body, Schema
 from broker_core.service import Action
 
-__all__ = ["CHANGE_PROBLEMS", "Body", "Handler", "Operation", "Parameter", "Reply", "Right", "Schema"]
+__all__ = ["CHANGE_PROBLEMS", "Body", "Handler", "HttpOperation", "Parameter", "Reply", "Right", "Schema"]
 
 Handler: TypeAlias = Callable[[ApiRequest], Awaitable[web.StreamResponse]]
 
@@ -93,7 +93,7 @@ CHANGE_PROBLEMS: Final[Mapping[int, Reply]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class HttpOperation:
     """One method of one path. ``path`` is written as in OpenAPI: ``/v1/namespaces/{tenant}/{namespace}``.
 
     The tenant and the namespace of a path need no declaration; ``responses`` are the successes by status, and the

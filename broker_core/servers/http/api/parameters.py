@@ -12,7 +12,7 @@ from aiohttp import web
 from broker_core.errors import Cause
 from broker_core.names import Mode
 from broker_core.redaction import quoted
-from broker_core.servers.http.api.operation import Operation, Parameter
+from broker_core.servers.http.api.operation import HttpOperation, Parameter
 from broker_core.servers.http.api.problem_details import RequestRefused, refused
 
 __all__ = [
@@ -35,7 +35,7 @@ __all__ = [
 MOST_ITEMS: Final = 10_000
 
 
-def read_parameters(request: web.Request, operation: Operation) -> dict[str, Any]:
+def read_parameters(request: web.Request, operation: HttpOperation) -> dict[str, Any]:
     """The value of each declared parameter by name. Raises the error 400 for undeclared parameters and wrong values."""
     check_path(request)
     given = read_query(request)

@@ -10,7 +10,7 @@ from pydantic import Field
 from broker_core.access import Asker
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import JsonObject
-from broker_core.servers.http.api.operation import Operation, Reply, Right
+from broker_core.servers.http.api.operation import HttpOperation, Reply, Right
 from broker_core.servers.http.api.services import ApiServices
 
 __all__ = ["ScreenObject", "operations"]
@@ -45,7 +45,7 @@ _EXAMPLE: Final = {
 }
 
 
-def operations(services: ApiServices, screens: list[ScreenObject]) -> list[Operation]:
+def operations(services: ApiServices, screens: list[ScreenObject]) -> list[HttpOperation]:
     """The operation of this module."""
 
     async def show(request: ApiRequest) -> web.StreamResponse:
@@ -56,7 +56,7 @@ def operations(services: ApiServices, screens: list[ScreenObject]) -> list[Opera
         return _Screens(items=items).response()
 
     return [
-        Operation(
+        HttpOperation(
             "GET",
             "/v1/screens",
             "listScreens",

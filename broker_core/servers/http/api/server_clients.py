@@ -13,7 +13,7 @@ from broker_core.access import OPERATOR, Client, ClientFilter
 from broker_core.errors import Cause
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.bounded_answer import shown_first
-from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right, Schema
+from broker_core.servers.http.api.operation import HttpOperation, Parameter, Reply, Right, Schema
 from broker_core.servers.http.api.parameters import limit_parameter, one_of
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import ApiServices
@@ -129,10 +129,10 @@ _WHICH: Final = (
 )
 
 
-def operations(_services: ApiServices) -> list[Operation]:
+def operations(_services: ApiServices) -> list[HttpOperation]:
     """The operations of this module."""
     return [
-        Operation(
+        HttpOperation(
             "GET",
             "/v1/server/clients",
             "listClients",
@@ -159,7 +159,7 @@ def operations(_services: ApiServices) -> list[Operation]:
                 limit_parameter("The clients that are shown at the most."),
             ),
         ),
-        Operation(
+        HttpOperation(
             "POST",
             "/v1/server/clients/disconnect",
             "disconnectClients",

@@ -17,7 +17,7 @@ from broker_core.servers.http.allowed_questions import AllowedQuestions
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.bounded_answer import shown_first
 from broker_core.servers.http.api.json_object import JsonObject, time_text
-from broker_core.servers.http.api.operation import Handler, Operation, Parameter, Reply, Right
+from broker_core.servers.http.api.operation import Handler, HttpOperation, Parameter, Reply, Right
 from broker_core.servers.http.api.parameters import MOST_ITEMS, limit_parameter, one_of
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import ApiServices
@@ -228,7 +228,7 @@ _EXAMPLES: Final[Mapping[str, Any]] = {
 }
 
 
-def operations(_services: ApiServices) -> list[Operation]:
+def operations(_services: ApiServices) -> list[HttpOperation]:
     """The operations of this module. All need ``monitor`` in all namespaces."""
 
     def operation(
@@ -238,8 +238,8 @@ def operations(_services: ApiServices) -> list[Operation]:
         content: type[JsonObject],
         *parameters: Parameter,
         problems: Mapping[int, Reply] | None = None,
-    ) -> Operation:
-        return Operation(
+    ) -> HttpOperation:
+        return HttpOperation(
             "GET",
             f"/v1/server/{name}",
             f"showServer{name.capitalize()}",

@@ -21,14 +21,14 @@ from broker_core.servers.http.api.http_metrics import HttpMetrics
 from broker_core.servers.http.api.problem_details import RequestRefused, refused
 from broker_core.servers.http.api.stream_places import StreamPlaces
 from broker_core.servers.http.api.web_pages import WebPages
-from broker_core.service import Catalog, Changes, Find, ListingFeeds, LookupQuestions, Quotas
+from broker_core.service import Find, ListingFeeds, LookupQuestions, Quotas, TopicCatalog, TopicEditor
 from broker_core.settings import HttpSettings, Settings
 from broker_core.upstream.pulsar import KnownNamespaces
 
 __all__ = ["ApiServices", "Checked", "holds", "needs_catalog", "needs_changes", "takes_changes"]
 
 
-class Cluster(Protocol):
+class ClusterDetails(Protocol):
     """The further data of a cluster besides topics; a failure is a :exc:`~broker_core.errors.ListingFailed`."""
 
     @property
@@ -59,14 +59,14 @@ class ApiServices:
     find: Find
     live: LiveSettings
     brokers: LookupQuestions | None = None
-    catalog: Catalog | None = None
+    catalog: TopicCatalog | None = None
     change_log: CatalogLogReader | None = None
-    changes: Changes | None = None
+    changes: TopicEditor | None = None
     authenticator: Authenticator | None = None
     admission: ApiAdmission = field(default_factory=ApiAdmission)
     answers: LargeAnswers = field(default_factory=LargeAnswers)
     #: The cluster behind this server.
-    cluster: Cluster | None = None
+    cluster: ClusterDetails | None = None
     #: The questions that streams follow, if any are served.
     feeds: ListingFeeds | None = None
     streams: StreamPlaces = field(default_factory=StreamPlaces)
@@ -109,14 +109,14 @@ class ApiServices:
         return self.settings.http or HttpSettings()
 
 
-def needs_catalog(services: ApiServices) -> Catalog:
+def needs_catalog(services: ApiServices) -> TopicCatalog:
     """The embedded catalogue, for an operation that is for it alone. Raises the error 501 before a cluster."""
     if services.catalog is None:
         raise _no_catalog()
     return services.catalog
 
 
-def needs_changes(services: ApiServices, namespace: NamespaceName | None = None) -> Changes:
+def needs_changes(services: ApiServices, namespace: NamespaceName | None = None) -> TopicEditor:
     """The changes of topics, of a namespace. Raises the error 501 if Pulsar's brokers hold them."""
     changes = services.changes
     if changes is None or (namespace is not None and not holds(services, namespace)):

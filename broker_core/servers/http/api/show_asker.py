@@ -13,7 +13,7 @@ from broker_core.names import MAX_NAMESPACE, NamespaceName
 from broker_core.redaction import quoted
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import JsonObject, time_text
-from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right
+from broker_core.servers.http.api.operation import HttpOperation, Parameter, Reply, Right
 from broker_core.servers.http.api.services import ApiServices, takes_changes
 from broker_core.servers.http.http_access import CREDENTIALS_END
 
@@ -89,14 +89,14 @@ def _namespace(text: str) -> NamespaceName:
         raise ValueError(f"must be tenant/namespace, not {quoted(text)}") from None
 
 
-def operations(services: ApiServices, version: str) -> list[Operation]:
+def operations(services: ApiServices, version: str) -> list[HttpOperation]:
     """The operation of this module; ``version`` is the server's."""
 
     async def show(request: ApiRequest) -> web.StreamResponse:
         return _shown(services, request, version).response()
 
     return [
-        Operation(
+        HttpOperation(
             "GET",
             "/v1/me",
             "showAsker",

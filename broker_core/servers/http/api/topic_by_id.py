@@ -16,7 +16,7 @@ from broker_core.immutable import copied
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.etag import IF_MATCH, KNOWN, check_conditions
 from broker_core.servers.http.api.namespaces.show_topic import SHOWN_REPLIES, asked_by, shown
-from broker_core.servers.http.api.operation import CHANGE_PROBLEMS, Operation, Parameter, Reply, Right
+from broker_core.servers.http.api.operation import CHANGE_PROBLEMS, HttpOperation, Parameter, Reply, Right
 from broker_core.servers.http.api.problem_details import RequestRefused, refused
 from broker_core.servers.http.api.services import ApiServices, needs_catalog, needs_changes
 from broker_core.servers.http.api.topic_object import TOPIC_ID_PATTERN
@@ -46,10 +46,10 @@ _TOPIC_ID: Final = Parameter(
 _UNKNOWN: Final = Reply("There is none of this id for this client.")
 
 
-def operations(_services: ApiServices) -> list[Operation]:
+def operations(_services: ApiServices) -> list[HttpOperation]:
     """The operations of this module."""
     return [
-        Operation(
+        HttpOperation(
             "GET",
             _PATH,
             "showTopicById",
@@ -60,7 +60,7 @@ def operations(_services: ApiServices) -> list[Operation]:
             description="A name that is made anew is another topic: the former id stays unknown.",
             parameters=(_TOPIC_ID, KNOWN),
         ),
-        Operation(
+        HttpOperation(
             "DELETE",
             _PATH,
             "deleteTopicById",

@@ -23,7 +23,7 @@ from broker_core.names import PERSISTENT
 from broker_core.servers.kafka.large_requests import SLICE, in_slices
 from broker_core.servers.kafka.requests.call import KafkaCall
 from broker_core.servers.kafka.requests.config_resources import (
-    ConfigResource,
+    ConfigResourceType,
     is_known,
     not_this_broker,
     unauthorized,
@@ -91,11 +91,11 @@ def _wrong(call: KafkaCall, row: Fields) -> RowError | None:
     if nulls:
         return RowError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(nulls)}")
     kind, name = row["resource_type"], row["resource_name"]
-    if kind == ConfigResource.TOPIC:
+    if kind == ConfigResourceType.TOPIC:
         return None
     if not is_known(kind):
         return RowError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {kind}")
-    if kind == ConfigResource.BROKER and name:
+    if kind == ConfigResourceType.BROKER and name:
         wrong = not_this_broker(name, call.node.node_id, is_called="Node", instead_of=",")
         if wrong is not None:
             return wrong
@@ -228,8 +228,8 @@ def _results(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
     before = f"{PERSISTENT}://{call.namespace}/"
     for asked, row in zip(call.body["resources"], fields["responses"], strict=True):
         kind, name = asked["resource_type"], asked["resource_name"]
-        named = next((each.name for each in ConfigResource if each == kind), str(kind))
-        target = before + name if kind == ConfigResource.TOPIC else f"{named}:{name}"
+        named = next((each.name for each in ConfigResourceType if each == kind), str(kind))
+        target = before + name if kind == ConfigResourceType.TOPIC else f"{named}:{name}"
         yield row_of(target, row.get("error_code", 0), {"configs": len(asked["configs"])})
 
 

@@ -27,8 +27,8 @@ from broker_core.servers.kafka.requests.call import KafkaCall
 from broker_core.servers.kafka.requests.handler_row import HandlerRow, audited, row_of
 from broker_core.servers.kafka.row_error import MOST_CHANGES, TOO_LARGE, ChangeRefused, RowError, error_of
 from broker_core.servers.kafka.topics.created_rows import CreatedRows, encoded_rows
-from broker_core.servers.kafka.topics.new_topic import NewTopic, check_partitions, new_topic
-from broker_core.service import AuditRow, Changes
+from broker_core.servers.kafka.topics.new_topic import TopicToCreate, check_partitions, new_topic
+from broker_core.service import AuditRow, TopicEditor
 from broker_core.wire.kafka import CREATE_TOPICS, ErrorCode, Fields
 
 __all__ = ["CREATE_TOPICS_ROW", "collision"]
@@ -55,7 +55,7 @@ async def _rows(call: KafkaCall) -> Sequence[bytes | Fields]:
         raise ChangeRefused(TOO_LARGE)
     rows: list[bytes | Fields] = [_refused(name, error) for name, error in refused.items()]
     rows += [_refused(name, each) for name, each in planned.items() if isinstance(each, RowError)]
-    rows += await _made(call, changes, [each for each in planned.values() if isinstance(each, NewTopic)])
+    rows += await _made(call, changes, [each for each in planned.values() if isinstance(each, TopicToCreate)])
     return rows
 
 
@@ -100,12 +100,16 @@ async def _not_allowed(call: KafkaCall, asked: Sequence[Fields]) -> dict[str, Ro
     return refused | await call.denied(left)
 
 
-def _records(planned: Mapping[str, NewTopic | RowError]) -> int:
-    return sum(each.records for each in planned.values() if isinstance(each, NewTopic))
+def _records(planned: Mapping[str, TopicToCreate | RowError]) -> int:
+    return sum(each.records for each in planned.values() if isinstance(each, TopicToCreate))
 
 
 async def _taken(
-    call: KafkaCall, changes: Changes, planned: Mapping[str, NewTopic | RowError], *, everything: bool
+    call: KafkaCall,
+    changes: TopicEditor,
+    planned: Mapping[str, TopicToCreate | RowError],
+    *,
+    everything: bool,
 ) -> dict[str, RowError]:
     """The errors of names that exist, or collide with a topic: among refused names, or among all.
 
@@ -115,7 +119,11 @@ async def _taken(
     names = [
         name
         for name, each in planned.items()
-        if (everything if isinstance(each, NewTopic) else each.code is not ErrorCode.INVALID_TOPIC_EXCEPTION)
+        if (
+            everything
+            if isinstance(each, TopicToCreate)
+            else each.code is not ErrorCode.INVALID_TOPIC_EXCEPTION
+        )
     ]
     if not names:
         return {}
@@ -137,14 +145,16 @@ async def _collisions(call: KafkaCall, others: Mapping[str, str]) -> dict[str, R
     return {name: collision(name, other if other in shown else None) for name, other in others.items()}
 
 
-async def _made(call: KafkaCall, changes: Changes, topics: Sequence[NewTopic]) -> Sequence[bytes | Fields]:
+async def _made(
+    call: KafkaCall, changes: TopicEditor, topics: Sequence[TopicToCreate]
+) -> Sequence[bytes | Fields]:
     """The rows of topics that can be made, once they are."""
     created = CreatedRows(call.version)
     identified = list(zip(topics, topic_ids_of_a_request(len(topics)), strict=True))
     if call.body["validate_only"]:
         return [_success(call, created, topic, topic_id) for topic, topic_id in identified]
     rows: list[bytes | Fields] = []
-    edits: list[tuple[NewTopic, Edit]] = []
+    edits: list[tuple[TopicToCreate, Edit]] = []
     for topic, topic_id in identified:
         try:
             decide = creation(
@@ -173,7 +183,7 @@ async def _made(call: KafkaCall, changes: Changes, topics: Sequence[NewTopic]) -
     return rows
 
 
-def _success(call: KafkaCall, created: CreatedRows, topic: NewTopic, topic_id: uuid.UUID) -> bytes:
+def _success(call: KafkaCall, created: CreatedRows, topic: TopicToCreate, topic_id: uuid.UUID) -> bytes:
     name = topic.name.local
     if call.version < _WITH_CONFIGS:
         return created.row(name, topic_id, {}, ())

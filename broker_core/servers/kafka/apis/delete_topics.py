@@ -14,7 +14,7 @@ from broker_core.servers.kafka.requests.call import KafkaCall
 from broker_core.servers.kafka.requests.handler_row import HandlerRow, audited, row_of
 from broker_core.servers.kafka.row_error import MESSAGES, ChangeRefused, RowError, error_of, error_row
 from broker_core.servers.kafka.topics.named_topics import NamedTopic
-from broker_core.service import AuditRow, Changes, right_to
+from broker_core.service import AuditRow, TopicEditor, right_to
 from broker_core.wire.kafka import DELETE_TOPICS, ZERO_ID, ErrorCode, Fields
 
 __all__ = ["DELETE_TOPICS_ROW"]
@@ -71,7 +71,7 @@ def _sorted_out(asked: Sequence[Fields]) -> tuple[list[Fields], list[str], list[
 class _Topics:
     """The topics of one request that may be deleted. ``refused_ids`` were given wrongly."""
 
-    def __init__(self, call: KafkaCall, changes: Changes, refused_ids: Container[uuid.UUID]) -> None:
+    def __init__(self, call: KafkaCall, changes: TopicEditor, refused_ids: Container[uuid.UUID]) -> None:
         self._call = call
         self._changes = changes
         self._refused_ids = refused_ids

@@ -10,7 +10,7 @@ from broker_core.kafka import why_illegal
 from broker_core.kafka.acls import Operation
 from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.requests.config_resources import (
-    ConfigResource,
+    ConfigResourceType,
     is_known,
     not_this_broker,
     unauthorized,
@@ -65,7 +65,9 @@ def _names(asked: Sequence[Fields]) -> list[str] | None:
     if not all(is_known(row["resource_type"]) for row in asked):
         return None
     return list(
-        dict.fromkeys(row["resource_name"] for row in asked if row["resource_type"] == ConfigResource.TOPIC)
+        dict.fromkeys(
+            row["resource_name"] for row in asked if row["resource_type"] == ConfigResourceType.TOPIC
+        )
     )
 
 
@@ -74,7 +76,7 @@ def _size_of_row(call: KafkaCall, asked: Sequence[Fields], topics: Mapping[str |
     with_configs = (
         row
         for row in asked
-        if row["resource_type"] != ConfigResource.TOPIC or not topics[row["resource_name"]].error
+        if row["resource_type"] != ConfigResourceType.TOPIC or not topics[row["resource_name"]].error
     )
     row = next(with_configs, asked[0])
     one, two = (_held_bytes(_encoded(call, rows, topics)) for rows in ([row], [row, row]))
@@ -94,7 +96,7 @@ def _encoded(call: KafkaCall, asked: Sequence[Fields], topics: Mapping[str | Non
     error = 0
     brokers: dict[tuple[object, ...], Fields] = {}  # a client may ask for the one that there is many times
     for each in asked:
-        if each["resource_type"] == ConfigResource.TOPIC:
+        if each["resource_type"] == ConfigResourceType.TOPIC:
             row = _topic(call, each, topics)
         else:
             same = (each["resource_type"], each["resource_name"], _keys(each))
@@ -131,12 +133,12 @@ def _other(call: KafkaCall, asked: Fields) -> Fields:
     denied = unauthorized(call, kind, name, Operation.DESCRIBE_CONFIGS)
     if denied is not None:
         return _row(asked, denied)
-    if kind not in (ConfigResource.BROKER, ConfigResource.BROKER_LOGGER):
-        what = "Group name" if kind == ConfigResource.GROUP else "Client metrics subscription name"
+    if kind not in (ConfigResourceType.BROKER, ConfigResourceType.BROKER_LOGGER):
+        what = "Group name" if kind == ConfigResourceType.GROUP else "Client metrics subscription name"
         if not name:
             return _row(asked, RowError(ErrorCode.INVALID_REQUEST, f"{what} must not be empty"))
         return _row(asked)
-    is_broker = kind == ConfigResource.BROKER
+    is_broker = kind == ConfigResourceType.BROKER
     if not name and not is_broker:
         return _row(asked, RowError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty"))
     if name:

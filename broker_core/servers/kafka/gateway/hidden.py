@@ -20,7 +20,7 @@ from broker_core.kafka import is_legal
 from broker_core.kafka.acls import PatternType, ResourceType
 from broker_core.memory import SMALL_ANSWER
 from broker_core.servers.kafka.pages.page_rows import refusal_of
-from broker_core.servers.kafka.pages.page_shapes import Level, Shape, arrays_of
+from broker_core.servers.kafka.pages.page_shapes import Level, PageShape, arrays_of
 from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.requests.handler_row import AnswerLater
 from broker_core.servers.kafka.row_error import FAILURES, RowError, code_of
@@ -230,7 +230,7 @@ def _topic_of_resource(row: Fields) -> str | None:
     return name if row.get("pattern_type", PatternType.LITERAL) == PatternType.LITERAL else None
 
 
-def _refusals(api: Api, shape: Shape, body: Fields, asked: Mapping[Any, ErrorCode]) -> Fields:
+def _refusals(api: Api, shape: PageShape, body: Fields, asked: Mapping[Any, ErrorCode]) -> Fields:
     if api is OFFSET_FETCH:
         return _without_offsets(shape, body)
     found: dict[str, list[Fields]] = {}
@@ -243,7 +243,7 @@ def _refusals(api: Api, shape: Shape, body: Fields, asked: Mapping[Any, ErrorCod
     return found
 
 
-def _without_offsets(shape: Shape, body: Fields) -> Fields:
+def _without_offsets(shape: PageShape, body: Fields) -> Fields:
     """Rows of topics for which no group has committed anything; of unknown ids, as nodes answer them."""
     rest = _NO_OFFSET | ({"error_code": ErrorCode.UNKNOWN_TOPIC_ID} if shape.nameless else {})
 
@@ -283,7 +283,7 @@ def _as_asked(fields: Fields, refused: Fields, turns: Iterable[bool]) -> Fields:
     return fields | {"topics": [row for row in found if row is not None]}
 
 
-async def _shown(call: KafkaCall, shape: Shape, fields: Fields, asked: Iterable[Any]) -> Fields:
+async def _shown(call: KafkaCall, shape: PageShape, fields: Fields, asked: Iterable[Any]) -> Fields:
     """An answer without hidden topics, of which none is among the asked ones."""
     names = set(_topics_of(shape.answered, fields)).difference(asked)
     gone = await _keys_of(call, names)

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 from broker_core.servers.kafka.pages.kept_answers import WholeAnswer
 from broker_core.wire.kafka import ZERO_ID, Fields
 
-__all__ = ["AnswerPage", "Key", "Place", "Run", "without_page"]
+__all__ = ["AnswerPage", "Key", "UnitPlace", "UnitRun", "without_page"]
 
 #: The values of the fields of a cursor, in the cursor's order.
 Key: TypeAlias = tuple[Any, ...]
@@ -22,7 +22,7 @@ def without_page(body: Fields) -> Fields:
     return {**body, **{name: None for name in ("response_pagination_limit", "cursor") if name in body}}
 
 
-class Place(NamedTuple):
+class UnitPlace(NamedTuple):
     """The place of a unit; ``topic_id`` is the id of the topic that it names, zero if it names none or the id is
     unknown.
     """
@@ -31,7 +31,7 @@ class Place(NamedTuple):
     topic_id: uuid.UUID = ZERO_ID
 
 
-class Run(Protocol):
+class UnitRun(Protocol):
     """Units of an answer that are neighbours: ``size`` of them.
 
     Rows of one unit are one run and others of size 0. A run of size 0 that ``stops`` begins the next page if this one
@@ -44,7 +44,7 @@ class Run(Protocol):
     def take(self, count: int) -> None:
         """Put the first ``count`` units on the page; a run of size 0 as a whole."""
 
-    def place(self, count: int) -> Place:
+    def place(self, count: int) -> UnitPlace:
         """The place of the unit after the first ``count``."""
 
 
@@ -75,7 +75,7 @@ class AnswerPage:
         fields: tuple[str, ...],
         beginning: Key,
         limit: int,
-        start: Place | None = None,
+        start: UnitPlace | None = None,
         *,
         as_kafka: bool = False,
     ) -> None:
@@ -87,7 +87,7 @@ class AnswerPage:
         self.left = limit
         self.start = start
         #: The start of the next page; ``None`` after the last one.
-        self.following: Place | None = None
+        self.following: UnitPlace | None = None
         #: Whether all topics of a namespace were asked for, and the page's are there.
         self.is_filled = False
         self.topic_ids: dict[str, uuid.UUID] = {}
@@ -105,7 +105,7 @@ class AnswerPage:
             self.topic_ids[name] = topic_id
             self.names[topic_id] = name
 
-    def fill(self, runs: Iterable[Run]) -> None:
+    def fill(self, runs: Iterable[UnitRun]) -> None:
         """Take runs, which are in order and begin at the start, until the page is full."""
         self.following = None
         left = self.limit

@@ -6,8 +6,8 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from broker_core.servers.kafka.pages.answer_page import AnswerPage, Place
-from broker_core.servers.kafka.pages.page_shapes import Level, Shape
+from broker_core.servers.kafka.pages.answer_page import AnswerPage, UnitPlace
+from broker_core.servers.kafka.pages.page_shapes import Level, PageShape
 from broker_core.wire.kafka import ZERO_ID, Api, ErrorCode, Fields, Numbered, Order
 
 __all__ = ["Item", "Taken", "item_runs", "items_of", "message_of", "refusal_of"]
@@ -24,14 +24,14 @@ class Item(NamedTuple):
     """
 
     order: Order
-    place: Place
+    place: UnitPlace
     path: tuple[Any, ...]
     numbered: Numbered | None = None
     is_row: bool = False
 
 
 def items_of(
-    shape: Shape,
+    shape: PageShape,
     levels: Sequence[Level],
     message: Fields,
     page: AnswerPage,
@@ -42,7 +42,7 @@ def items_of(
 
     def of(keys: Mapping[str, Any], topic_id: uuid.UUID, path: tuple[Any, ...], **more: Any) -> Item:
         key = tuple(keys[each] for each in shape.fields)
-        return Item(shape.order_of(key, topic_id, fields), Place(key, topic_id), path, **more)
+        return Item(shape.order_of(key, topic_id, fields), UnitPlace(key, topic_id), path, **more)
 
     def walk(
         keys: Mapping[str, Any], topic_id: uuid.UUID, parent: Any, depth: int, path: tuple[Any, ...]
@@ -121,14 +121,14 @@ class _ItemRun:
         )
         self._taken.append((self._item, numbers))
 
-    def place(self, count: int) -> Place:
+    def place(self, count: int) -> UnitPlace:
         place = self._item.place
         number = self._first + count
         return place._replace(key=(*place.key[:-1], number)) if number else place
 
 
 def item_runs(
-    shape: Shape, items: Iterable[Item], start: Place | None, taken: list[Taken], last: list[Taken]
+    shape: PageShape, items: Iterable[Item], start: UnitPlace | None, taken: list[Taken], last: list[Taken]
 ) -> Iterator[_ItemRun]:
     """The items from a start on. Items that come after all others by Kafka's own rules go to ``last``."""
     begin: Order = () if start is None else shape.order_of(start.key, start.topic_id)
@@ -159,7 +159,7 @@ def item_runs(
         yield _ItemRun(item, taken, 0 if is_more or shape.as_kafka else 1, stops=not is_more)
 
 
-def refusal_of(api: Api, shape: Shape, body: Fields, error: ErrorCode, message: str) -> Fields:
+def refusal_of(api: Api, shape: PageShape, body: Fields, error: ErrorCode, message: str) -> Fields:
     """The answer to a request that is refused."""
     at = shape.answered if shape.refused is None else shape.answered[: shape.refused + 1]
     path = ".".join(level.array for level in at)

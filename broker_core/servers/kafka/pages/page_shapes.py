@@ -32,7 +32,7 @@ from broker_core.wire.kafka import (
     ordered,
 )
 
-__all__ = ["LOG_DIR", "Level", "Shape", "arrays_of", "shape_of"]
+__all__ = ["LOG_DIR", "Level", "PageShape", "arrays_of", "shape_of"]
 
 #: The one directory of topics that clients are shown.
 LOG_DIR: Final = "/broker-core"
@@ -53,7 +53,7 @@ class Level:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class PageShape:
     """``fields`` are the cursor's. ``asked`` are the arrays of the request with the wanted names, each in the elements
     of the one before, and ``answered`` the arrays of the answer; units are the elements of the last one.
 
@@ -119,11 +119,11 @@ _STATES: Final = (
 )
 
 #: By API the shapes of its versions, each with the first one that has it.
-_SHAPES: Final[Mapping[Api, Sequence[tuple[int, Shape]]]] = {
+_SHAPES: Final[Mapping[Api, Sequence[tuple[int, PageShape]]]] = {
     METADATA: [
         (
             9,
-            Shape(
+            PageShape(
                 _PARTITION,
                 _levels(_TOPICS, _PARTITIONS),
                 _levels(_TOPICS),
@@ -132,21 +132,21 @@ _SHAPES: Final[Mapping[Api, Sequence[tuple[int, Shape]]]] = {
                 by_id="topic_id",
             ),
         ),
-        (13, Shape(_PARTITION, _levels(_TOPICS, _PARTITIONS), _levels(_TOPICS), by_id="topic_id")),
+        (13, PageShape(_PARTITION, _levels(_TOPICS, _PARTITIONS), _levels(_TOPICS), by_id="topic_id")),
     ],
     DESCRIBE_TOPIC_PARTITIONS: [
-        (0, Shape(_PARTITION, _levels(_TOPICS, _PARTITIONS), _levels(_TOPICS), 0, as_kafka=True)),
+        (0, PageShape(_PARTITION, _levels(_TOPICS, _PARTITIONS), _levels(_TOPICS), 0, as_kafka=True)),
     ],
     LIST_OFFSETS: [
-        (6, Shape(_PARTITION, _levels(_TOPICS, _PARTITIONS), _levels(_TOPICS, _PARTITIONS), 1)),
+        (6, PageShape(_PARTITION, _levels(_TOPICS, _PARTITIONS), _levels(_TOPICS, _PARTITIONS), 1)),
     ],
     LIST_PARTITION_REASSIGNMENTS: [
-        (0, Shape(_PARTITION, _levels(_TOPICS, _PARTITIONS), _levels(_TOPICS, _INDEXES), sparse=True)),
+        (0, PageShape(_PARTITION, _levels(_TOPICS, _PARTITIONS), _levels(_TOPICS, _INDEXES), sparse=True)),
     ],
     DESCRIBE_LOG_DIRS: [
         (
             first,
-            Shape(
+            PageShape(
                 (*_PARTITION, "log_dir"),
                 _levels(("results", {"log_dir": "log_dir"}), _TOPICS, _PARTITIONS),
                 _levels(("topics", {"topic_name": "topic"}), ("partitions", {"partition_index": ""})),
@@ -160,7 +160,7 @@ _SHAPES: Final[Mapping[Api, Sequence[tuple[int, Shape]]]] = {
     OFFSET_FETCH: [
         (
             6,
-            Shape(
+            PageShape(
                 ("group_id", *_PARTITION),
                 _levels(_TOPICS, _PARTITIONS),
                 _levels(_TOPICS, _INDEXES),
@@ -169,7 +169,7 @@ _SHAPES: Final[Mapping[Api, Sequence[tuple[int, Shape]]]] = {
         ),
         (
             8,
-            Shape(
+            PageShape(
                 ("group_id", *_PARTITION),
                 _levels(_GROUPS, _TOPICS, _PARTITIONS),
                 _levels(_GROUPS, _TOPICS, _INDEXES),
@@ -179,7 +179,7 @@ _SHAPES: Final[Mapping[Api, Sequence[tuple[int, Shape]]]] = {
         # From 10 on topics are asked for by their ids, and still in the order of their names.
         (
             10,
-            Shape(
+            PageShape(
                 ("group_id", *_PARTITION),
                 _levels(_GROUPS, _TOPICS, _PARTITIONS),
                 _levels(_GROUPS),
@@ -191,7 +191,7 @@ _SHAPES: Final[Mapping[Api, Sequence[tuple[int, Shape]]]] = {
     DESCRIBE_PRODUCERS: [
         (
             0,
-            Shape(
+            PageShape(
                 (*_PARTITION, "producer_id"),
                 _levels(_TOPICS, _PARTITIONS, ("active_producers", {"producer_id": "producer_id"})),
                 _levels(_TOPICS, _INDEXES),
@@ -199,11 +199,11 @@ _SHAPES: Final[Mapping[Api, Sequence[tuple[int, Shape]]]] = {
             ),
         ),
     ],
-    LIST_TRANSACTIONS: [(0, Shape(_TRANSACTION, _levels(_STATES)))],
+    LIST_TRANSACTIONS: [(0, PageShape(_TRANSACTION, _levels(_STATES)))],
     DESCRIBE_TRANSACTIONS: [
         (
             0,
-            Shape(
+            PageShape(
                 _TRANSACTION,
                 _levels(_STATES),
                 _levels(("transactional_ids", {"transactional_id": ""})),
@@ -211,18 +211,18 @@ _SHAPES: Final[Mapping[Api, Sequence[tuple[int, Shape]]]] = {
             ),
         ),
     ],
-    LIST_GROUPS: [(3, Shape(("group_id",), _levels(_GROUPS)))],
+    LIST_GROUPS: [(3, PageShape(("group_id",), _levels(_GROUPS)))],
     DESCRIBE_GROUPS: [
-        (5, Shape(_MEMBER, _levels(_GROUPS, _MEMBERS), _levels(("groups", {"group_id": ""})), 0)),
+        (5, PageShape(_MEMBER, _levels(_GROUPS, _MEMBERS), _levels(("groups", {"group_id": ""})), 0)),
     ],
     CONSUMER_GROUP_DESCRIBE: [
-        (0, Shape(_MEMBER, _levels(_GROUPS, _MEMBERS), _levels(("group_ids", {"group_id": ""})), 0)),
+        (0, PageShape(_MEMBER, _levels(_GROUPS, _MEMBERS), _levels(("group_ids", {"group_id": ""})), 0)),
     ],
-    DESCRIBE_ACLS: [(2, Shape(_RESOURCE, _levels(("resources", _RESOURCES))))],
+    DESCRIBE_ACLS: [(2, PageShape(_RESOURCE, _levels(("resources", _RESOURCES))))],
     DESCRIBE_CONFIGS: [
         (
             4,
-            Shape(
+            PageShape(
                 _RESOURCE,
                 _levels(("results", _RESOURCES)),
                 _levels(("resources", _RESOURCES)),
@@ -234,11 +234,11 @@ _SHAPES: Final[Mapping[Api, Sequence[tuple[int, Shape]]]] = {
 }
 
 
-def shape_of(api: Api, version: int) -> Shape | None:
+def shape_of(api: Api, version: int) -> PageShape | None:
     """The pages of a version of an API; ``None`` if it has none."""
     return next((shape for first, shape in reversed(_SHAPES.get(api, ())) if first <= version), None)
 
 
-def arrays_of(api: Api, version: int) -> Shape:
+def arrays_of(api: Api, version: int) -> PageShape:
     """The arrays of a version of an API that has pages in some; before the first such version, that version's."""
     return shape_of(api, version) or _SHAPES[api][0][1]

@@ -13,8 +13,8 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from broker_core.servers.kafka.pages.answer_page import Place
-from broker_core.servers.kafka.pages.page_shapes import Shape, arrays_of
+from broker_core.servers.kafka.pages.answer_page import UnitPlace
+from broker_core.servers.kafka.pages.page_shapes import PageShape, arrays_of
 from broker_core.wire.kafka import Api, Buffer, Encoded, RawPath, RawRows, has_rows
 
 __all__ = ["FEW_PIECES", "KEPT", "RawUnits", "asked_path", "asked_shape", "raw_path"]
@@ -47,13 +47,13 @@ def raw_path(api: Api, version: int) -> RawPath | None:
 
 
 @lru_cache(maxsize=256)
-def asked_shape(api: Api, version: int) -> Shape | None:
+def asked_shape(api: Api, version: int) -> PageShape | None:
     """The names in a request as the units of a shape of their own; ``None`` if it names nothing."""
     shape = arrays_of(api, version)
     if not shape.asked or shape.of_body or shape.as_kafka:
         return None
     keys = tuple(key for level in shape.asked for key in level.keys)
-    return Shape(keys, shape.asked)
+    return PageShape(keys, shape.asked)
 
 
 @lru_cache(maxsize=256)
@@ -73,7 +73,9 @@ def asked_path(api: Api, version: int) -> RawPath | None:
 class RawUnits:
     """The units of the rows of an answer, in order. :meth:`encoded` makes the page of ``taken`` ones."""
 
-    def __init__(self, shape: Shape, rows: RawRows, columns: dict[str, _Array], slots: list[_Array]) -> None:
+    def __init__(
+        self, shape: PageShape, rows: RawRows, columns: dict[str, _Array], slots: list[_Array]
+    ) -> None:
         keys = [-columns[each] if each == "producer_id" else columns[each] for each in shape.order]
         #: Whether they are in the order of the answer.
         self._is_sorted = _is_sorted(keys)
@@ -89,7 +91,7 @@ class RawUnits:
         self._slots = slots
 
     @classmethod
-    def of(cls, shape: Shape, rows: RawRows) -> RawUnits | None:
+    def of(cls, shape: PageShape, rows: RawRows) -> RawUnits | None:
         """The units of rows; ``None`` for unusual rows."""
         nested = [key for level in shape.answered for key in level.keys]
         is_other = tuple(nested) != shape.order and (len(shape.answered) > 1 and len(rows) != 1)
@@ -139,7 +141,7 @@ class RawUnits:
         """Whether the first field of a cursor has this value in some unit."""
         return value.isascii() and bool((self._columns[self._shape.fields[0]] == value.encode()).any())
 
-    def before(self, start: Place, *, open_rows: bool = False) -> int | None:
+    def before(self, start: UnitPlace, *, open_rows: bool = False) -> int | None:
         """The number of units before a place; ``None`` for an unusual place.
 
         ``open_rows``: empty rows stand for any units in them.
@@ -161,11 +163,11 @@ class RawUnits:
             low, high = (low + int(np.searchsorted(column, value, side)) for side in ("left", "right"))
         return low
 
-    def place(self, unit: int) -> Place:
+    def place(self, unit: int) -> UnitPlace:
         """The place of a unit."""
         columns = (self._columns[each] for each in self._shape.fields)
         values = (column[unit].item() for column in columns)
-        return Place(tuple(value.decode() if isinstance(value, bytes) else value for value in values))
+        return UnitPlace(tuple(value.decode() if isinstance(value, bytes) else value for value in values))
 
     def encoded(self, low: int, high: int) -> Encoded:
         """The rows with the units from ``low`` to ``high``, without the last."""

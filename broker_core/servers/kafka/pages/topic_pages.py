@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from broker_core.listing import TopicChunk
-from broker_core.servers.kafka.pages.answer_page import AnswerPage, Key, Place
+from broker_core.servers.kafka.pages.answer_page import AnswerPage, Key, UnitPlace
 from broker_core.service import VisibleTopics
 from broker_core.wire.kafka import ZERO_ID, Buffer, Encoded
 from broker_core.wire.kafka.topic_fragments import Family, with_operations
@@ -82,12 +82,12 @@ class _ChunkRun:
     def _part(self, number: int, first: int, end: int) -> None:
         self._topics.part(self._chunk, int(self._rows[number]), first, end)
 
-    def place(self, count: int) -> Place:
+    def place(self, count: int) -> UnitPlace:
         number = int(np.searchsorted(self._ends, count, side="right"))
         before = int(self._ends[number - 1]) if number else -self._first
         topic = self._chunk.row(int(self._rows[number]))
         key = (topic.name.decode(), count - before, *self._topics.rest)
-        return Place(key, uuid.UUID(bytes=topic.topic_id))
+        return UnitPlace(key, uuid.UUID(bytes=topic.topic_id))
 
 
 def topics_of_page(
@@ -101,7 +101,7 @@ def topics_of_page(
 
 
 def _runs(page: AnswerPage, visible: VisibleTopics, topics: _Topics) -> Iterator[_ChunkRun]:
-    start = page.start or Place(page.beginning)
+    start = page.start or UnitPlace(page.beginning)
     name = start.key[0].encode("utf-8", "replace")
     first_chunk, first_row = visible.table.from_name(name)
     for number in range(first_chunk, len(visible.table.chunks)):
@@ -122,7 +122,7 @@ def _runs(page: AnswerPage, visible: VisibleTopics, topics: _Topics) -> Iterator
             yield _ChunkRun(topics, chunk, rows, first)
 
 
-def _first_of(start: Place, chunk: TopicChunk, row: int) -> int:
+def _first_of(start: UnitPlace, chunk: TopicChunk, row: int) -> int:
     """The partition that the first topic begins with: 0 if it was recreated since the page before."""
     first: int = start.key[1]
     if start.topic_id == ZERO_ID or chunk.row(row).topic_id in (ZERO_ID.bytes, start.topic_id.bytes):

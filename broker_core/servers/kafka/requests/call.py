@@ -20,7 +20,7 @@ from broker_core.servers.kafka.row_error import (
     error_of,
 )
 from broker_core.servers.kafka.services import KafkaServices, ShownNode
-from broker_core.service import Attempt, Changes, QuotaTurn
+from broker_core.service import Attempt, QuotaTurn, TopicEditor
 from broker_core.upstream.kafka import CLUSTER_PLUGIN
 from broker_core.wire.kafka import Fields, RequestHeader
 
@@ -100,7 +100,7 @@ class KafkaCall(Caller):
             return True
         return self.services.pipeline.authorization.may_list(self.asker, topic)
 
-    def changes(self, count: int = 0) -> Changes:
+    def changes(self, count: int = 0) -> TopicEditor:
         """The maker of changes, for ``count`` topics; raises :exc:`~.row_error.ChangeRefused` for the whole request."""
         if self.services.changes is None:
             raise ChangeRefused(READ_ONLY)

@@ -11,12 +11,12 @@ from broker_core.servers.kafka.requests.call import KafkaCall
 from broker_core.servers.kafka.row_error import RowError, error_row
 from broker_core.wire.kafka import ErrorCode
 
-__all__ = ["ConfigResource", "broker_id", "is_known", "not_this_broker", "unauthorized"]
+__all__ = ["ConfigResourceType", "broker_id", "is_known", "not_this_broker", "unauthorized"]
 
 _INTEGER: Final = re.compile(r"[+-]?\d{1,10}")
 
 
-class ConfigResource(IntEnum):
+class ConfigResourceType(IntEnum):
     """The type of a resource, by its number in requests."""
 
     TOPIC = 2
@@ -28,7 +28,7 @@ class ConfigResource(IntEnum):
 
 def is_known(kind: int) -> bool:
     """Whether there is such a type."""
-    return kind in list(ConfigResource)
+    return kind in list(ConfigResourceType)
 
 
 def broker_id(name: str) -> int | None:
@@ -51,7 +51,7 @@ def not_this_broker(name: str, node_id: int, *, is_called: str, instead_of: str)
 
 def unauthorized(call: KafkaCall, kind: int, name: str, operation: Operation) -> RowError | None:
     """The error of a client that may not do this with the configs of a resource that is no topic."""
-    if kind == ConfigResource.GROUP:
+    if kind == ConfigResourceType.GROUP:
         allowed = call.services.authorizer.allows(call, operation, ResourceType.GROUP, name)
         return None if allowed else error_row(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     allowed = call.services.authorizer.allows(call, operation, ResourceType.CLUSTER, CLUSTER_NAME)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import chain
 from typing import Any, Final
 
-from broker_core.servers.kafka.pages.answer_page import AnswerPage, Place
+from broker_core.servers.kafka.pages.answer_page import AnswerPage, UnitPlace
 from broker_core.servers.kafka.pages.page_rows import Item, Taken, item_runs, items_of, message_of
-from broker_core.servers.kafka.pages.page_shapes import Shape
+from broker_core.servers.kafka.pages.page_shapes import PageShape
 from broker_core.servers.kafka.pages.raw_units import RawUnits
 from broker_core.servers.kafka.requests.call import KafkaCall
 from broker_core.wire.kafka import Encoded, Fields, RawRows
@@ -26,7 +26,7 @@ def size_of(rows: Any) -> int:
     return sum(1 + (len(row) if isinstance(row, list) else 0) for row in rows)
 
 
-async def units_of(call: KafkaCall, shape: Shape, rows: RawRows, *, few: bool = False) -> RawUnits | None:
+async def units_of(call: KafkaCall, shape: PageShape, rows: RawRows, *, few: bool = False) -> RawUnits | None:
     """The units of rows that stay bytes; ``None`` for unusual rows, and unless ``few``, for rows so few that decoding
     is quicker than columns.
     """
@@ -43,7 +43,7 @@ class PageParts:
     Rows that a node of a cluster answered stay bytes, unless they are unusual.
     """
 
-    def __init__(self, call: KafkaCall, shape: Shape, page: AnswerPage) -> None:
+    def __init__(self, call: KafkaCall, shape: PageShape, page: AnswerPage) -> None:
         self._call = call
         self._shape = shape
         self._page = page
@@ -132,12 +132,12 @@ class PageParts:
             items = [each for each in items if each.order < end]
         self._items = items
 
-    def _cut(self, fields: Fields) -> Place | None:
+    def _cut(self, fields: Fields) -> UnitPlace | None:
         """The place where a node has cut its answer, if it is asked for pages of its own
         (:meth:`~.page.AnswerPage.for_node`).
         """
         cursor = fields.get("next_cursor")
-        return Place(tuple(cursor[each] for each in self._shape.fields)) if cursor else None
+        return UnitPlace(tuple(cursor[each] for each in self._shape.fields)) if cursor else None
 
 
 class UnitRange:
@@ -154,7 +154,7 @@ class UnitRange:
     def take(self, count: int) -> None:
         self.count = count
 
-    def place(self, count: int) -> Place:
+    def place(self, count: int) -> UnitPlace:
         return self._units.place(self._low + count)
 
     def encoded(self) -> Encoded:

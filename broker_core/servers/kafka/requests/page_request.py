@@ -11,10 +11,10 @@ from itertools import chain, groupby
 from typing import Any, Final, Protocol
 
 from broker_core.memory import PermitError
-from broker_core.servers.kafka.pages.answer_page import AnswerPage, Key, Place
+from broker_core.servers.kafka.pages.answer_page import AnswerPage, Key, UnitPlace
 from broker_core.servers.kafka.pages.kept_answers import KeptRequest
 from broker_core.servers.kafka.pages.page_rows import Item, item_runs, items_of, message_of
-from broker_core.servers.kafka.pages.page_shapes import Shape
+from broker_core.servers.kafka.pages.page_shapes import PageShape
 from broker_core.servers.kafka.pages.raw_units import KEPT, RawUnits, asked_shape
 from broker_core.servers.kafka.requests.call import KafkaCall
 from broker_core.servers.kafka.requests.page_parts import UnitRange, size_of, units_of
@@ -47,7 +47,7 @@ class PageRequest(Protocol):
         """The request for a part."""
 
 
-async def page_request(call: KafkaCall, api: Api, shape: Shape, page: AnswerPage) -> PageRequest:
+async def page_request(call: KafkaCall, api: Api, shape: PageShape, page: AnswerPage) -> PageRequest:
     """The names in a request; none if it asks for all, or for topics by their ids."""
     rows = call.body[shape.asked[0].array] if shape.asked else None
     front = call.services.front
@@ -72,7 +72,7 @@ async def page_request(call: KafkaCall, api: Api, shape: Shape, page: AnswerPage
     return _Decoded(call, shape, page, items)
 
 
-def are_by_id(shape: Shape, rows: Any) -> bool:
+def are_by_id(shape: PageShape, rows: Any) -> bool:
     """Whether a request asks for some topic by its id."""
     if isinstance(rows, RawRows) and shape.by_id in rows.levels[0].fields:
         return not rows.are_zero(shape.by_id, len(ZERO_ID.bytes))
@@ -94,7 +94,7 @@ def _keep(call: KafkaCall, page: AnswerPage, rows: RawRows, units: RawUnits, *, 
 
 
 class _Decoded:
-    def __init__(self, call: KafkaCall, shape: Shape, page: AnswerPage, items: Sequence[Item]) -> None:
+    def __init__(self, call: KafkaCall, shape: PageShape, page: AnswerPage, items: Sequence[Item]) -> None:
         self._call = call
         self._shape = shape
         self._page = page
@@ -160,9 +160,9 @@ class _Bytes:
         self,
         call: KafkaCall,
         api: Api,
-        shape: Shape,
+        shape: PageShape,
         page: AnswerPage,
-        own: Shape,
+        own: PageShape,
         units: RawUnits,
         *,
         is_open: bool,
@@ -231,7 +231,7 @@ def _order(item: Item) -> Any:
     return item.order
 
 
-def _own_place(shape: Shape, own: Shape, place: Place) -> Place:
+def _own_place(shape: PageShape, own: PageShape, place: UnitPlace) -> UnitPlace:
     """A place by the fields of the request alone."""
     values = dict(zip(shape.fields, place.key, strict=True))
-    return Place(tuple(values[each] for each in own.fields))
+    return UnitPlace(tuple(values[each] for each in own.fields))

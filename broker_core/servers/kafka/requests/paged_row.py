@@ -14,9 +14,9 @@ from typing import Any, Final, cast
 from broker_core.client import ClientError
 from broker_core.errors import ListingFailed
 from broker_core.listing import utf16_key
-from broker_core.servers.kafka.pages.answer_page import AnswerPage, Place, without_page
+from broker_core.servers.kafka.pages.answer_page import AnswerPage, UnitPlace, without_page
 from broker_core.servers.kafka.pages.page_rows import refusal_of
-from broker_core.servers.kafka.pages.page_shapes import LOG_DIR, Shape, shape_of
+from broker_core.servers.kafka.pages.page_shapes import LOG_DIR, PageShape, shape_of
 from broker_core.servers.kafka.pages.raw_units import RawUnits
 from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.requests.handler_row import HandlerRow
@@ -68,7 +68,7 @@ async def _in_each_directory(row: HandlerRow, call: KafkaCall, fields: Fields) -
     return {"results": [{**failed, "log_dir": each["log_dir"]} for each in answer["results"]]}
 
 
-def _shape(call: KafkaCall, row: HandlerRow) -> Shape | None:
+def _shape(call: KafkaCall, row: HandlerRow) -> PageShape | None:
     """The pages of a request that asks for one."""
     shape = shape_of(row.api, call.version)
     if shape is None or shape.as_kafka:
@@ -77,7 +77,7 @@ def _shape(call: KafkaCall, row: HandlerRow) -> Shape | None:
     return None if body["response_pagination_limit"] is None and body["cursor"] is None else shape
 
 
-def _page(call: KafkaCall, shape: Shape) -> AnswerPage:
+def _page(call: KafkaCall, shape: PageShape) -> AnswerPage:
     """The page that a request asks for. Raises :exc:`_Refused`."""
     settings, cursor = call.services.options.kafka, call.body["cursor"]
     most = settings.max_request_pagination_size_limit
@@ -95,7 +95,7 @@ def _page(call: KafkaCall, shape: Shape) -> AnswerPage:
         key = tuple(cursor[each] for each in shape.fields)
         if any(isinstance(value, int) and value < 0 for value in key):
             raise _Refused("its cursor has a negative number")
-        start = Place(key, cursor.get("topic_id", ZERO_ID))
+        start = UnitPlace(key, cursor.get("topic_id", ZERO_ID))
     limit = most if wanted is None else max(1, min(wanted, most))
     beginning = shape.beginning
     if shape.of_body:
@@ -106,7 +106,7 @@ def _page(call: KafkaCall, shape: Shape) -> AnswerPage:
 class _Paging:
     """One request for a page."""
 
-    def __init__(self, row: HandlerRow, call: KafkaCall, shape: Shape, page: AnswerPage) -> None:
+    def __init__(self, row: HandlerRow, call: KafkaCall, shape: PageShape, page: AnswerPage) -> None:
         self._row = row
         self._call = replace(call, page=page)
         self._shape = shape
@@ -221,7 +221,7 @@ class _Paging:
         front.answers.clear()
         return True
 
-    def _first_of(self, start: Place) -> Place:
+    def _first_of(self, start: UnitPlace) -> UnitPlace:
         """The place of the first unit of the topic of a place."""
         at = self._shape.fields.index(_TOPIC) + 1
         return start._replace(key=(*start.key[:at], *self._shape.beginning[at:]))
@@ -240,7 +240,7 @@ class _Paging:
             if name not in gone:  # its place would say that it is there
                 self._page.note(name, topic_id)
 
-    async def _with_id(self, place: Place, topics: ClusterTopics) -> Place:
+    async def _with_id(self, place: UnitPlace, topics: ClusterTopics) -> UnitPlace:
         """A place with the id of its topic: the one that the page began with, or the snapshot's if it is shown."""
         start, at = self._page.start, self._shape.fields.index(_TOPIC)
         name = place.key[at]
@@ -275,7 +275,7 @@ class _Paging:
         return True
 
 
-def _is_refused(shape: Shape, fields: Fields) -> bool:
+def _is_refused(shape: PageShape, fields: Fields) -> bool:
     """Whether an answer is the one directory with the error of a refused request: it is before all cursors, and without
     it the page would be the empty end of a pass.
     """

@@ -12,13 +12,13 @@ from broker_core.servers.kafka.row_error import ChangeRefused, RowError
 from broker_core.settings import KafkaSettings
 from broker_core.wire.kafka import ErrorCode, Fields
 
-__all__ = ["NewTopic", "check_partitions", "new_name", "new_topic", "wrong_replicas"]
+__all__ = ["TopicToCreate", "check_partitions", "new_name", "new_topic", "wrong_replicas"]
 
 #: Partitions of all topics of a request.
 _MOST_PARTITIONS: Final = 10_000
 
 
-class NewTopic(NamedTuple):
+class TopicToCreate(NamedTuple):
     """A new topic: ``replicas`` is the number in the answer, ``replication`` the number that the client wanted."""
 
     name: TopicName
@@ -64,7 +64,7 @@ def new_name(local: str, namespace: NamespaceName) -> TopicName | RowError:
 
 def new_topic(
     row: Fields, namespace: NamespaceName, kafka: KafkaSettings, node_id: int
-) -> NewTopic | RowError:
+) -> TopicToCreate | RowError:
     """The topic of a row of CreateTopics, or the first thing that is wrong with it."""
     name = new_name(row["name"], namespace)
     if isinstance(name, RowError):
@@ -96,7 +96,7 @@ def _configs(
 
 def _counted(
     row: Fields, name: TopicName, configs: Mapping[str, str], kafka: KafkaSettings
-) -> NewTopic | RowError:
+) -> TopicToCreate | RowError:
     asked, partitions = row["replication_factor"], row["num_partitions"]
     if asked < -1 or asked == 0:
         return RowError(
@@ -116,10 +116,12 @@ def _counted(
             "directories cordoned.",
         )
     count = kafka.num_partitions if partitions == -1 else partitions
-    return NewTopic(name, count, replicas, None if asked == -1 else asked, configs)
+    return TopicToCreate(name, count, replicas, None if asked == -1 else asked, configs)
 
 
-def _assigned(row: Fields, name: TopicName, configs: Mapping[str, str], node_id: int) -> NewTopic | RowError:
+def _assigned(
+    row: Fields, name: TopicName, configs: Mapping[str, str], node_id: int
+) -> TopicToCreate | RowError:
     """A topic whose partitions are assigned to brokers, all of them to the only one."""
     for field, told in (("replication_factor", "replication factor"), ("num_partitions", "numPartitions")):
         if row[field] != -1:
@@ -138,7 +140,7 @@ def _assigned(row: Fields, name: TopicName, configs: Mapping[str, str], node_id:
             return wrong
     if indices != set(range(len(indices))):
         return _misassigned("partitions should be a consecutive 0-based integer sequence")
-    return NewTopic(name, len(indices), 1, None, configs)
+    return TopicToCreate(name, len(indices), 1, None, configs)
 
 
 def wrong_replicas(brokers: Sequence[int], node_id: int) -> RowError | None:

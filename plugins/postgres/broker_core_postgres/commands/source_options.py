@@ -21,10 +21,10 @@ from broker_core_postgres.fill.sync import (
     PARALLEL,
     TIMEOUT,
     AdminAddress,
-    AdminClient,
     CatalogSource,
     ClusterSource,
     MirrorSource,
+    PulsarAdmin,
     Retry,
     Scope,
 )
@@ -228,7 +228,7 @@ async def open_source(given: SourceOptions) -> AsyncIterator[MirrorSource]:
     if not timeout:
         raise FillingFailed("--timeout must be longer than nothing")
     retry = Retry(tries=given.tries)
-    async with AdminClient(given.address(), parallel=given.parallel, timeout=timeout, retry=retry) as admin:
+    async with PulsarAdmin(given.address(), parallel=given.parallel, timeout=timeout, retry=retry) as admin:
         yield ClusterSource(admin, properties=not given.no_properties, parallel=given.parallel)
 
 

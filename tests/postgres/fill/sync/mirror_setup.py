@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from broker_core_postgres.fill.sync.admin_client import AdminAddress, AdminClient
 from broker_core_postgres.fill.sync.cluster_source import ClusterSource
+from broker_core_postgres.fill.sync.pulsar_admin import AdminAddress, PulsarAdmin
 from broker_core_postgres.fill.sync.retry import Retry
 from tests.support.admin_server import AdminServer
 
@@ -18,7 +18,7 @@ __all__ = ["listed", "source_of"]
 @asynccontextmanager
 async def source_of(server: AdminServer, **options: Any) -> AsyncIterator[ClusterSource]:
     """The cluster as a source, with short waits between tries."""
-    async with AdminClient(AdminAddress(server.url), retry=Retry(tries=2, first=0.001)) as admin:
+    async with PulsarAdmin(AdminAddress(server.url), retry=Retry(tries=2, first=0.001)) as admin:
         yield ClusterSource(admin, **options)
 
 

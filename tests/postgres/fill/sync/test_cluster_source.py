@@ -6,9 +6,9 @@ import pytest
 
 from broker_core.names import DOMAINS, NON_PERSISTENT, PERSISTENT, NamespaceName
 from broker_core_postgres.fill.filling_failed import FillingFailed
-from broker_core_postgres.fill.sync.admin_client import AdminAddress, AdminClient, AdminRefused
 from broker_core_postgres.fill.sync.cluster_source import ClusterSource
 from broker_core_postgres.fill.sync.mirror_source import NamesOfDomain
+from broker_core_postgres.fill.sync.pulsar_admin import AdminAddress, AdminRefused, PulsarAdmin
 from broker_core_postgres.fill.sync.retry import Retry, TransientFailure
 from broker_core_postgres.fill.sync.scope import EVERYTHING, Scope
 from tests.support.admin_server import AdminServer, Fault
@@ -24,8 +24,8 @@ async def server() -> AsyncIterator[AdminServer]:
 
 
 @pytest.fixture
-async def admin(server: AdminServer) -> AsyncIterator[AdminClient]:
-    async with AdminClient(AdminAddress(server.url), retry=Retry(tries=2, first=0.001), parallel=4) as admin:
+async def admin(server: AdminServer) -> AsyncIterator[PulsarAdmin]:
+    async with PulsarAdmin(AdminAddress(server.url), retry=Retry(tries=2, first=0.001), parallel=4) as admin:
         yield admin
 
 
@@ -36,7 +36,7 @@ def told(part: NamesOfDomain) -> dict[str, tuple[str, str | None]]:
     }
 
 
-async def test_partitions_have_the_properties_of_their_topic(server: AdminServer, admin: AdminClient) -> None:
+async def test_partitions_have_the_properties_of_their_topic(server: AdminServer, admin: PulsarAdmin) -> None:
     names = ["plain", "x-partition-0", "x-partition-1", "odd-partition-7", "p-partition-01"]
     server.namespace("public/default", names)
     server.partitioned["public/default", PERSISTENT] = ["x", "never-used"]
@@ -66,7 +66,7 @@ async def test_partitions_have_the_properties_of_their_topic(server: AdminServer
 
 
 async def test_of_non_persistent_topics_only_partitioned_ones_have_properties(
-    server: AdminServer, admin: AdminClient
+    server: AdminServer, admin: PulsarAdmin
 ) -> None:
     server.namespace("public/default", ["a", "x-partition-0"], domain=NON_PERSISTENT)
     server.partitioned["public/default", NON_PERSISTENT] = ["x"]
@@ -76,7 +76,7 @@ async def test_of_non_persistent_topics_only_partitioned_ones_have_properties(
     assert "non-persistent/public/default/a/properties" not in server.requests
 
 
-async def test_topics_without_properties_are_no_fault(server: AdminServer, admin: AdminClient) -> None:
+async def test_topics_without_properties_are_no_fault(server: AdminServer, admin: PulsarAdmin) -> None:
     """As pulsar-admin, producers and consumers make topics: without properties."""
     system = [
         "__change_events-partition-0",
@@ -93,7 +93,7 @@ async def test_topics_without_properties_are_no_fault(server: AdminServer, admin
         assert {name: text for name, (_, text) in told(part).items()} == dict.fromkeys(names, "{}")
 
 
-async def test_properties_may_be_left_alone(server: AdminServer, admin: AdminClient) -> None:
+async def test_properties_may_be_left_alone(server: AdminServer, admin: PulsarAdmin) -> None:
     server.namespace("public/default", ["a", "a"])
     topics = await ClusterSource(admin, properties=False).read_namespace(NAMESPACE)
     assert told(topics.parts[0]) == {"a": ("a", None)}
@@ -102,7 +102,7 @@ async def test_properties_may_be_left_alone(server: AdminServer, admin: AdminCli
 
 
 async def test_properties_that_nobody_can_ask_for_are_left_and_told(
-    server: AdminServer, admin: AdminClient
+    server: AdminServer, admin: PulsarAdmin
 ) -> None:
     names = ["gone", "odd", "wrong", "nul", "good"]
     server.namespace("public/default", names)
@@ -124,7 +124,7 @@ async def test_properties_that_nobody_can_ask_for_are_left_and_told(
 
 @pytest.mark.parametrize("status", [401, 403, 500])
 async def test_a_fault_that_is_not_one_topics_own_fails_the_namespace(
-    server: AdminServer, admin: AdminClient, status: int
+    server: AdminServer, admin: PulsarAdmin, status: int
 ) -> None:
     server.namespace("public/default", [f"topic-{number}" for number in range(20)])
     server.fail("persistent/public/default/topic-7/properties", Fault(status), always=True)
@@ -132,7 +132,7 @@ async def test_a_fault_that_is_not_one_topics_own_fails_the_namespace(
         await ClusterSource(admin).read_namespace(NAMESPACE)
 
 
-async def test_a_namespace_that_went_meanwhile_has_no_topics(server: AdminServer, admin: AdminClient) -> None:
+async def test_a_namespace_that_went_meanwhile_has_no_topics(server: AdminServer, admin: PulsarAdmin) -> None:
     gone = NamespaceName("public", "gone")
     assert len(await ClusterSource(admin).read_namespace(gone)) == 0
     # The tenant still lists the namespace: the 404 is not believed.
@@ -141,7 +141,7 @@ async def test_a_namespace_that_went_meanwhile_has_no_topics(server: AdminServer
         await ClusterSource(admin).read_namespace(NAMESPACE)
 
 
-async def test_the_inventory_is_that_of_the_scope(server: AdminServer, admin: AdminClient) -> None:
+async def test_the_inventory_is_that_of_the_scope(server: AdminServer, admin: PulsarAdmin) -> None:
     for name in ("a/b", "a/c", "team/b"):
         server.namespace(name)
     source = ClusterSource(admin)
@@ -157,7 +157,7 @@ async def test_the_inventory_is_that_of_the_scope(server: AdminServer, admin: Ad
     assert server.requests == ["tenants", "namespaces/a"]
 
 
-async def test_a_tenant_that_cannot_be_read_is_told(server: AdminServer, admin: AdminClient) -> None:
+async def test_a_tenant_that_cannot_be_read_is_told(server: AdminServer, admin: PulsarAdmin) -> None:
     server.namespace("secret/one")
     server.fail("namespaces/secret", Fault(403, '{"reason": "no"}'), always=True)
     inventory = await ClusterSource(admin).inventory(EVERYTHING)
@@ -168,14 +168,14 @@ async def test_a_tenant_that_cannot_be_read_is_told(server: AdminServer, admin: 
         await ClusterSource(admin).inventory(EVERYTHING)
 
 
-async def test_who_is_not_let_in_reads_nothing(server: AdminServer, admin: AdminClient) -> None:
+async def test_who_is_not_let_in_reads_nothing(server: AdminServer, admin: PulsarAdmin) -> None:
     server.namespace("other/one")
     server.fail("namespaces/other", Fault(401), always=True)
     with pytest.raises(AdminRefused, match="401"):
         await ClusterSource(admin).inventory(EVERYTHING)
 
 
-async def test_a_cluster_without_tenants_is_none(server: AdminServer, admin: AdminClient) -> None:
+async def test_a_cluster_without_tenants_is_none(server: AdminServer, admin: PulsarAdmin) -> None:
     server.answers["tenants"] = []
     with pytest.raises(FillingFailed, match="no tenants at all"):
         await ClusterSource(admin).inventory(EVERYTHING)

@@ -8,11 +8,11 @@ import struct
 import pytest
 
 from broker_core.servers.http.admin.schema_json import schema_json
-from broker_core.service import TopicSchema
+from broker_core.service import BrokerSchema
 
 
-def _schema(kind: int, data: bytes) -> TopicSchema:
-    return TopicSchema(kind, data, 3, {"made": "by hand"})
+def _schema(kind: int, data: bytes) -> BrokerSchema:
+    return BrokerSchema(kind, data, 3, {"made": "by hand"})
 
 
 def test_a_schema() -> None:

@@ -19,7 +19,7 @@ from broker_core.listing.rendered.block_size import BLOCK, BlockSize
 from broker_core.servers.http.api import body_writer, topics
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.body_writer import RenderedBody, write_body
-from broker_core.servers.http.api.operation import Operation, Reply, Right
+from broker_core.servers.http.api.operation import HttpOperation, Reply, Right
 from broker_core.servers.http.api.services import ApiServices
 from tests.support.api_serving import ApiServed, api_served
 from tests.support.eventually import eventually
@@ -53,8 +53,10 @@ class Bodies:
         self.used = 0.0
         self.failure: Exception = RuntimeError("a piece that cannot be made")
 
-    def operations(self, _services: ApiServices) -> list[Operation]:
-        return [Operation("GET", "/v1/body", "body", "x", Right.CREDENTIALS, self.answer, {200: Reply("x")})]
+    def operations(self, _services: ApiServices) -> list[HttpOperation]:
+        return [
+            HttpOperation("GET", "/v1/body", "body", "x", Right.CREDENTIALS, self.answer, {200: Reply("x")})
+        ]
 
     async def answer(self, request: ApiRequest) -> web.StreamResponse:
         block = BlockSize()

@@ -7,7 +7,7 @@ from aiohttp import web
 
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.openapi import openapi_document
-from broker_core.servers.http.api.operation import Body, Operation, Right
+from broker_core.servers.http.api.operation import Body, HttpOperation, Right
 from tests.support.api_serving import ApiServed, api_served
 from tests.support.htpasswd import write_htpasswd
 
@@ -65,10 +65,10 @@ def test_errors_are_those_that_an_operation_can_have() -> None:
     async def handler(request: ApiRequest) -> web.StreamResponse:
         raise NotImplementedError
 
-    def operation(needs: Right, body: Body | None) -> Operation:
-        return Operation("POST", "/v1/x", "x", "X.", needs, handler, {}, body=body)
+    def operation(needs: Right, body: Body | None) -> HttpOperation:
+        return HttpOperation("POST", "/v1/x", "x", "X.", needs, handler, {}, body=body)
 
-    def errors(one: Operation) -> set[str]:
+    def errors(one: HttpOperation) -> set[str]:
         (described,) = openapi_document([one], "1", ("token",), anonymous=True)["paths"]["/v1/x"].values()
         return set(described["responses"])
 

@@ -5,15 +5,15 @@ from aiohttp import web
 
 from broker_core.access.access import ACTIONS
 from broker_core.servers.http.api.api_request import ApiRequest
-from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right
+from broker_core.servers.http.api.operation import HttpOperation, Parameter, Reply, Right
 
 
 async def _answer(_request: ApiRequest) -> web.StreamResponse:
     return web.Response()
 
 
-def declared(path: str, needs: Right = Right.CREDENTIALS, *parameters: Parameter) -> Operation:
-    return Operation("GET", path, "x", "x", needs, _answer, {200: Reply("x")}, parameters=parameters)
+def declared(path: str, needs: Right = Right.CREDENTIALS, *parameters: Parameter) -> HttpOperation:
+    return HttpOperation("GET", path, "x", "x", needs, _answer, {200: Reply("x")}, parameters=parameters)
 
 
 def test_what_a_path_names_is_declared() -> None:
@@ -39,5 +39,5 @@ def test_rights_are_actions_of_gates() -> None:
 def test_what_changes_something_declares_what() -> None:
     arguments = ("/v1/x", "x", "x", Right.CREDENTIALS, _answer, {200: Reply("x")})
     with pytest.raises(ValueError, match="what it changes is not declared"):
-        Operation("DELETE", *arguments)
-    assert Operation("DELETE", *arguments, changes="delete_topic").changes == "delete_topic"
+        HttpOperation("DELETE", *arguments)
+    assert HttpOperation("DELETE", *arguments, changes="delete_topic").changes == "delete_topic"

@@ -8,7 +8,7 @@ from aiohttp.test_utils import make_mocked_request
 from multidict import CIMultiDict
 
 from broker_core.names import Mode
-from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right
+from broker_core.servers.http.api.operation import HttpOperation, Parameter, Reply, Right
 from broker_core.servers.http.api.parameters import (
     MODE,
     PATTERN,
@@ -25,7 +25,7 @@ async def _never(_request: Any) -> web.Response:
     raise AssertionError
 
 
-OPERATION = Operation(
+OPERATION = HttpOperation(
     "GET",
     "/x",
     "x",

@@ -11,7 +11,7 @@ import pytest
 
 from broker_core.broker import Broker
 from broker_core.client.kafka import NewTopic
-from broker_core.servers.kafka.pages.page_shapes import Shape
+from broker_core.servers.kafka.pages.page_shapes import PageShape
 from broker_core.servers.kafka.pages.raw_units import RawUnits
 from broker_core.servers.kafka.requests import page_parts
 from broker_core.upstream.kafka import KafkaCluster
@@ -167,7 +167,7 @@ async def test_a_large_request_is_read_once_for_all_its_pages(
     looked_at: list[int] = []
     of = RawUnits.of
 
-    def counting(shape: Shape, rows: RawRows) -> RawUnits | None:
+    def counting(shape: PageShape, rows: RawRows) -> RawUnits | None:
         looked_at.append(len(rows))
         return of(shape, rows)
 

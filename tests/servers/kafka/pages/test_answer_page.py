@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import uuid
 
-from broker_core.servers.kafka.pages.answer_page import AnswerPage, Place
+from broker_core.servers.kafka.pages.answer_page import AnswerPage, UnitPlace
 from broker_core.wire.kafka import ZERO_ID
 
 
@@ -18,8 +18,8 @@ class Units:
     def take(self, count: int) -> None:
         self.taken = count
 
-    def place(self, count: int) -> Place:
-        return Place((self.name, count), uuid.UUID(int=9))
+    def place(self, count: int) -> UnitPlace:
+        return UnitPlace((self.name, count), uuid.UUID(int=9))
 
 
 def filled(limit: int, *runs: Units) -> tuple[list[int | None], object]:

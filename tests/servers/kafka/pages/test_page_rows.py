@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker_core.servers.kafka.pages.answer_page import AnswerPage, Place
+from broker_core.servers.kafka.pages.answer_page import AnswerPage, UnitPlace
 from broker_core.servers.kafka.pages.page_rows import Taken, item_runs, items_of, message_of, refusal_of
-from broker_core.servers.kafka.pages.page_shapes import Shape, shape_of
+from broker_core.servers.kafka.pages.page_shapes import PageShape, shape_of
 from broker_core.wire.kafka import (
     DESCRIBE_GROUPS,
     DESCRIBE_PRODUCERS,
@@ -18,7 +18,7 @@ from broker_core.wire.kafka import (
 )
 
 
-def shape(api: Api, version: int) -> Shape:
+def shape(api: Api, version: int) -> PageShape:
     found = shape_of(api, version)
     assert found is not None
     return found
@@ -27,7 +27,7 @@ def shape(api: Api, version: int) -> Shape:
 def paged(api: Api, version: int, answer: Fields, limit: int, start: Any = None) -> tuple[Fields, Any]:
     """A page of an answer, and the start of the next: what a cluster with groups and producers would have."""
     kind = shape(api, version)
-    page = AnswerPage(kind.fields, kind.beginning, limit, None if start is None else Place(start))
+    page = AnswerPage(kind.fields, kind.beginning, limit, None if start is None else UnitPlace(start))
     taken: list[Taken] = []
     page.fill(item_runs(kind, items_of(kind, kind.answered, answer, page), page.start, taken, taken))
     return message_of(answer, kind.answered, taken), None if page.following is None else page.following.key

@@ -8,9 +8,9 @@ from typing import Any, Final
 import pytest
 
 from broker_core.servers.kafka.pages import raw_units
-from broker_core.servers.kafka.pages.answer_page import AnswerPage, Place
+from broker_core.servers.kafka.pages.answer_page import AnswerPage, UnitPlace
 from broker_core.servers.kafka.pages.page_rows import Taken, item_runs, items_of, message_of
-from broker_core.servers.kafka.pages.page_shapes import Shape, shape_of
+from broker_core.servers.kafka.pages.page_shapes import PageShape, shape_of
 from broker_core.servers.kafka.pages.raw_units import RawUnits, raw_path
 from broker_core.wire.kafka import (
     CONSUMER_GROUP_DESCRIBE,
@@ -81,7 +81,7 @@ def _answer(api: Api, version: int, chance: random.Random) -> bytes:
     return b"".join(response_frame(api, version, 7, value))[4:]
 
 
-def _decoded(shape: Shape, fields: Fields, limit: int, start: Place | None) -> tuple[Fields, Place | None]:
+def _decoded(shape: PageShape, fields: Fields, limit: int, start: UnitPlace | None) -> tuple[Fields, UnitPlace | None]:
     page = AnswerPage(shape.fields, shape.beginning, limit, start)
     taken: list[Taken] = []
     page.fill(item_runs(shape, items_of(shape, shape.answered, fields, page), start, taken, taken))
@@ -124,7 +124,7 @@ def test_pages_of_bytes_are_those_of_decoded_rows(
         if units is None:
             continue
         ordinary += 1
-        start: Place | None = None
+        start: UnitPlace | None = None
         for limit in (1, 2, 7, 7, 100):
             low = 0 if start is None else units.before(start)
             assert low is not None

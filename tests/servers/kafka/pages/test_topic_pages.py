@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker_core.listing.topic_table import TopicChunk, TopicTable
-from broker_core.servers.kafka.pages.answer_page import AnswerPage, Place
+from broker_core.servers.kafka.pages.answer_page import AnswerPage, UnitPlace
 from broker_core.servers.kafka.pages.topic_pages import topics_of_page
 from broker_core.service import VisibleTopics
 from broker_core.wire.kafka import DESCRIBE_TOPIC_PARTITIONS, Fields, read_response, response_frame
@@ -39,7 +39,7 @@ def visible(hidden: set[str]) -> VisibleTopics:
 def ask(
     topics: VisibleTopics, start: Cursor, budget: int, operations: Any = None
 ) -> tuple[list[Fields], Cursor | None]:
-    page = AnswerPage(("topic_name", "partition_index"), ("", 0), budget, Place(start), as_kafka=True)
+    page = AnswerPage(("topic_name", "partition_index"), ("", 0), budget, UnitPlace(start), as_kafka=True)
     found = topics_of_page(page, topics, described_family(1), operations or (lambda _: None))
     assert page.is_filled
     frame = b"".join(response_frame(DESCRIBE_TOPIC_PARTITIONS, 0, 1, {"topics": found}))

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker_core.servers.kafka.pages.answer_page import AnswerPage, Place
+from broker_core.servers.kafka.pages.answer_page import AnswerPage, UnitPlace
 from broker_core.servers.kafka.pages.page_shapes import shape_of
 from broker_core.servers.kafka.pages.raw_units import raw_path
 from broker_core.servers.kafka.requests.page_parts import PageParts
@@ -29,7 +29,7 @@ def _raw(names: list[str]) -> Fields:
 async def test_parts_of_bytes_and_of_decoded_rows_are_one_page(odd: str) -> None:
     shape = shape_of(LIST_GROUPS, 5)
     assert shape is not None
-    page = AnswerPage(shape.fields, shape.beginning, 5, Place(("b",)))
+    page = AnswerPage(shape.fields, shape.beginning, 5, UnitPlace(("b",)))
     parts = PageParts(call_of(LIST_GROUPS, 5), shape, page)
     await parts.add(_raw(["c", "a", "b"]))
     # What is an error as a whole is told with each part.
@@ -37,7 +37,7 @@ async def test_parts_of_bytes_and_of_decoded_rows_are_one_page(odd: str) -> None
     assert page.following is None
     await parts.add(_raw(["h", "g"]))
     message = await parts.message()
-    assert page.following == Place(("g",))
+    assert page.following == UnitPlace(("g",))
     assert isinstance(message["groups"], Encoded) is False
     framed = b"".join(response_frame(LIST_GROUPS, 5, 7, message))[4:]
     rows = read_response(LIST_GROUPS, 5, framed)[1]["groups"]
@@ -52,7 +52,7 @@ async def test_rows_of_parts_stay_bytes() -> None:
     await parts.add(_raw(["b", "a"]))
     await parts.add(_raw(["d", "c"]))
     message = await parts.message()
-    assert page.following == Place(("d",))
+    assert page.following == UnitPlace(("d",))
     assert isinstance(message["groups"], Encoded)
     framed = b"".join(response_frame(LIST_GROUPS, 5, 7, message))[4:]
     rows = read_response(LIST_GROUPS, 5, framed)[1]["groups"]

@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from broker_core.servers.kafka.pages.answer_page import AnswerPage, Place
+from broker_core.servers.kafka.pages.answer_page import AnswerPage, UnitPlace
 from broker_core.servers.kafka.pages.page_shapes import shape_of
 from broker_core.servers.kafka.pages.raw_units import asked_path
 from broker_core.servers.kafka.requests.page_request import page_request
@@ -82,7 +82,7 @@ async def test_nodes_are_asked_the_same(case: tuple[Api, int, Fields, tuple[obje
     assert shape is not None
     assert path is not None
     for limit in (1, 3, 1000):
-        for start in (None, Place(key)):
+        for start in (None, UnitPlace(key)):
             writer = Writer()
             api.write_request(writer, body, version)
             decoded = api.read_request(Reader(writer.joined()), version)
@@ -125,8 +125,8 @@ class _Units:
     def take(self, count: int) -> None:
         assert count
 
-    def place(self, count: int) -> Place:
-        return Place((str(count), "", 0))
+    def place(self, count: int) -> UnitPlace:
+        return UnitPlace((str(count), "", 0))
 
 
 @pytest.mark.parametrize("each", [1, 5, 300])

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from broker_core.servers.kafka.row_error import ChangeRefused, RowError
-from broker_core.servers.kafka.topics.new_topic import NewTopic, check_partitions, new_topic
+from broker_core.servers.kafka.topics.new_topic import TopicToCreate, check_partitions, new_topic
 from broker_core.settings import KafkaSettings
 from broker_core.wire.kafka import Fields
 from tests.support.kafka_topics import NAMESPACE
@@ -22,13 +22,13 @@ def _row(name: str = "a", partitions: int = 1, replicas: int = 1, **fields: Any)
     }
 
 
-def _of(row: Fields, **kafka: Any) -> NewTopic | RowError:
+def _of(row: Fields, **kafka: Any) -> TopicToCreate | RowError:
     return new_topic(row, NAMESPACE, KafkaSettings(**kafka), 1)
 
 
-def _topic(row: Fields, **kafka: Any) -> NewTopic:
+def _topic(row: Fields, **kafka: Any) -> TopicToCreate:
     topic = _of(row, **kafka)
-    assert isinstance(topic, NewTopic)
+    assert isinstance(topic, TopicToCreate)
     return topic
 
 

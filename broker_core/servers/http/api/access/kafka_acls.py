@@ -34,7 +34,7 @@ from broker_core.servers.http.api.access.super_operation import (
 )
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import JsonObject, Text
-from broker_core.servers.http.api.operation import Body, Operation, Parameter, Reply
+from broker_core.servers.http.api.operation import Body, HttpOperation, Parameter, Reply
 from broker_core.servers.http.api.parameters import MOST_ITEMS, cursor_of, one_of
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.request_body import RequestObject
@@ -147,7 +147,7 @@ _FILTER: Final = (
 )
 
 
-def operations() -> list[Operation]:
+def operations() -> list[HttpOperation]:
     """The operations of this module."""
     acls = {_JSON: _Acls}
     return [

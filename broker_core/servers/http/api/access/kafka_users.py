@@ -22,14 +22,14 @@ from broker_core.servers.http.api.access.super_operation import (
 )
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import JsonObject, Text
-from broker_core.servers.http.api.operation import Body, Operation, Parameter, Reply
+from broker_core.servers.http.api.operation import Body, HttpOperation, Parameter, Reply
 from broker_core.servers.http.api.parameters import cursor_of, one_of
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.request_body import RequestObject
 from broker_core.service import (
     LONGEST_PASSWORD,
     SHORTEST_PASSWORD,
-    Catalog,
+    TopicCatalog,
     check_password,
     check_user,
     store_user,
@@ -99,7 +99,7 @@ _MECHANISM: Final = Parameter(
 )
 
 
-def operations() -> list[Operation]:
+def operations() -> list[HttpOperation]:
     """The operations of this module."""
     user = {_JSON: _User}
     return [
@@ -219,12 +219,12 @@ def _by_name(rows: Sequence[ScramRow]) -> dict[str, _User]:
     return {name: _User(name=name, credentials=credentials) for name, credentials in found.items()}
 
 
-def _rows_of(catalog: Catalog, name: str) -> list[ScramRow]:
+def _rows_of(catalog: TopicCatalog, name: str) -> list[ScramRow]:
     rows = (catalog.kafka_user(name, mechanism) for mechanism in HASHES)
     return [row for row in rows if row is not None]
 
 
-async def _shown(catalog: Catalog, name: str) -> _User:
+async def _shown(catalog: TopicCatalog, name: str) -> _User:
     found = _by_name(await asyncio.to_thread(_rows_of, catalog, name))
     if name not in found:
         raise _no_user(name, tuple(HASHES))

@@ -15,7 +15,7 @@ from aiohttp import web
 from broker_core.compact_json import ascii_json
 from broker_core.listing import Selection, names_json_items
 from broker_core.servers.http.api.problem_details import problem_of, problem_response
-from broker_core.service import Change
+from broker_core.service import AnswerChange
 
 __all__ = [
     "EVENTS",
@@ -43,7 +43,7 @@ _MOST: Final = 512 * 1024
 class EventRenderer:
     """Changes as chunks of the body of a stream, which all streams are written."""
 
-    def changed(self, change: Change) -> tuple[bytes, ...] | None:
+    def changed(self, change: AnswerChange) -> tuple[bytes, ...] | None:
         """The events of a change; ``None`` if all topics are sent anew."""
         if change.added.fields_size + change.removed.fields_size > _MOST:
             return None

@@ -12,13 +12,13 @@ from broker_core.servers.http.api.namespaces import (
     topic_history,
     why_not_listed,
 )
-from broker_core.servers.http.api.operation import Operation
+from broker_core.servers.http.api.operation import HttpOperation
 from broker_core.servers.http.api.services import ApiServices
 
 __all__ = ["operations"]
 
 
-def operations(services: ApiServices) -> list[Operation]:
+def operations(services: ApiServices) -> list[HttpOperation]:
     """The operations of this package."""
     return [
         *list_namespaces.operations(services),

@@ -12,7 +12,7 @@ from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.bounded_answer import shown_first
 from broker_core.servers.http.api.json_object import JsonObject, whole
 from broker_core.servers.http.api.namespaces.asked_as import AskedQuestion, body_of, read_asked
-from broker_core.servers.http.api.operation import Operation, Reply, Right
+from broker_core.servers.http.api.operation import HttpOperation, Reply, Right
 from broker_core.servers.http.api.pattern_problems import refused_parts_shown
 from broker_core.servers.http.api.services import ApiServices
 
@@ -80,10 +80,10 @@ _EXAMPLE: Final = {
 }
 
 
-def operations(services: ApiServices) -> list[Operation]:
+def operations(services: ApiServices) -> list[HttpOperation]:
     """The operation of this module."""
     return [
-        Operation(
+        HttpOperation(
             "POST",
             "/v1/namespaces/{tenant}/{namespace}/explain",
             "explainListing",

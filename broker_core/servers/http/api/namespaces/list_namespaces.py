@@ -23,7 +23,7 @@ from broker_core.plugins import RefusedByPlugin
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import JsonObject
 from broker_core.servers.http.api.namespaces.plugin_views import plain_ones, sources_of
-from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right
+from broker_core.servers.http.api.operation import HttpOperation, Parameter, Reply, Right
 from broker_core.servers.http.api.parameters import cursor_of, cursor_parameter, flag, limit_parameter
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import ApiServices, needs_catalog
@@ -151,7 +151,7 @@ _COUNT: Final = Parameter(
 )
 
 
-def operations(services: ApiServices) -> list[Operation]:
+def operations(services: ApiServices) -> list[HttpOperation]:
     """The operation of this module."""
 
     async def list_namespaces(request: ApiRequest) -> web.StreamResponse:
@@ -163,7 +163,7 @@ def operations(services: ApiServices) -> list[Operation]:
         return await _page(request, _sources(services, needs_catalog(services).counts), {})
 
     return [
-        Operation(
+        HttpOperation(
             "GET",
             "/v1/namespaces",
             "listNamespaces",

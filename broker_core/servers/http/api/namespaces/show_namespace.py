@@ -19,7 +19,7 @@ from broker_core.servers.http.api.namespaces.list_namespaces import (
     mode_counts,
 )
 from broker_core.servers.http.api.namespaces.plugin_views import is_plain, source_of
-from broker_core.servers.http.api.operation import Operation, Reply, Right
+from broker_core.servers.http.api.operation import HttpOperation, Reply, Right
 from broker_core.servers.http.api.services import ApiServices
 
 __all__ = ["operations"]
@@ -38,7 +38,7 @@ _EXAMPLE = {
 }
 
 
-def operations(services: ApiServices) -> list[Operation]:
+def operations(services: ApiServices) -> list[HttpOperation]:
     """The operation of this module."""
     counts = None if services.catalog is None else services.catalog.counts
 
@@ -48,7 +48,7 @@ def operations(services: ApiServices) -> list[Operation]:
         return await _of_listing(request)
 
     return [
-        Operation(
+        HttpOperation(
             "GET",
             "/v1/namespaces/{tenant}/{namespace}",
             "showNamespace",

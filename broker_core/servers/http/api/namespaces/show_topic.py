@@ -16,7 +16,7 @@ from broker_core.names import TopicName
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.etag import KNOWN, EntityTags, topic_etag
 from broker_core.servers.http.api.json_object import time_text
-from broker_core.servers.http.api.operation import Operation, Reply, Right
+from broker_core.servers.http.api.operation import HttpOperation, Reply, Right
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import ApiServices
 from broker_core.servers.http.api.topic_object import TOPIC_EXAMPLE, ShownTopic, TopicObject
@@ -38,10 +38,10 @@ SHOWN_REPLIES: Final = {
 }
 
 
-def operations(_services: ApiServices) -> list[Operation]:
+def operations(_services: ApiServices) -> list[HttpOperation]:
     """The operation of this module."""
     return [
-        Operation(
+        HttpOperation(
             "GET",
             TOPIC_PATH,
             "showTopic",

@@ -19,7 +19,7 @@ from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.bounded_answer import MOST_BYTES, HeldAnswer, filled, json_of
 from broker_core.servers.http.api.json_object import JsonObject, time_text
 from broker_core.servers.http.api.namespaces.plugin_views import exact_log
-from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right
+from broker_core.servers.http.api.operation import HttpOperation, Parameter, Reply, Right
 from broker_core.servers.http.api.parameters import limit_parameter, number_parameter
 from broker_core.servers.http.api.problem_details import RequestRefused, refused
 from broker_core.servers.http.api.services import ApiServices
@@ -103,7 +103,7 @@ _EXAMPLE: Final = {
 }
 
 
-def operations(services: ApiServices) -> list[Operation]:
+def operations(services: ApiServices) -> list[HttpOperation]:
     """The operation of this module."""
     watch = ChangeWatch(services.pipeline.changes, services.change_log)
 
@@ -111,7 +111,7 @@ def operations(services: ApiServices) -> list[Operation]:
         return await _answer(request, watch)
 
     return [
-        Operation(
+        HttpOperation(
             "GET",
             "/v1/namespaces/{tenant}/{namespace}/changes",
             "listChanges",

@@ -20,7 +20,7 @@ from broker_core.kafka.configs import (
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import JsonObject
 from broker_core.servers.http.api.namespaces.show_topic import found_topic
-from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right
+from broker_core.servers.http.api.operation import HttpOperation, Parameter, Reply, Right
 from broker_core.servers.http.api.parameters import flag
 from broker_core.servers.http.api.services import ApiServices
 from broker_core.servers.http.api.topic_path import TOPIC, TOPIC_PATH
@@ -74,10 +74,10 @@ _EXAMPLE: Final = {
 }
 
 
-def operations(_services: ApiServices) -> list[Operation]:
+def operations(_services: ApiServices) -> list[HttpOperation]:
     """The operation of this module."""
     return [
-        Operation(
+        HttpOperation(
             "GET",
             f"{TOPIC_PATH}/configs",
             "showTopicConfigs",

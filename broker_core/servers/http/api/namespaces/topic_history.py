@@ -17,8 +17,7 @@ from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.bounded_answer import MAKING, MOST_BYTES, HeldAnswer, filled, within_bytes
 from broker_core.servers.http.api.json_object import JsonObject, time_text
 from broker_core.servers.http.api.namespaces.show_topic import asked_by
-from broker_core.servers.http.api.operation import Operation as ApiOperation
-from broker_core.servers.http.api.operation import Reply, Right
+from broker_core.servers.http.api.operation import HttpOperation, Reply, Right
 from broker_core.servers.http.api.parameters import limit_parameter
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import ApiServices, needs_catalog
@@ -94,10 +93,10 @@ _MASKED: Final = (
 )
 
 
-def operations(_services: ApiServices) -> list[ApiOperation]:
+def operations(_services: ApiServices) -> list[HttpOperation]:
     """The operation of this module."""
     return [
-        ApiOperation(
+        HttpOperation(
             "GET",
             f"{TOPIC_PATH}/history",
             "showTopicHistory",

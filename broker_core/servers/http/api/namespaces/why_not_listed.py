@@ -13,11 +13,11 @@ from broker_core.names import TopicName
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import JsonObject
 from broker_core.servers.http.api.namespaces.asked_as import AskedQuestion, body_of, read_asked
-from broker_core.servers.http.api.operation import Operation, Reply, Right
+from broker_core.servers.http.api.operation import HttpOperation, Reply, Right
 from broker_core.servers.http.api.pattern_problems import refused_parts_shown
 from broker_core.servers.http.api.services import ApiServices, takes_changes
 from broker_core.servers.http.api.topic_path import TOPIC, TOPIC_PATH, path_of, topic_of
-from broker_core.service import TopicChange, right_to, why_listed
+from broker_core.service import NeededChange, right_to, why_listed
 
 __all__ = ["operations"]
 
@@ -93,10 +93,10 @@ _EXAMPLE: Final = {
 }
 
 
-def operations(services: ApiServices) -> list[Operation]:
+def operations(services: ApiServices) -> list[HttpOperation]:
     """The operation of this module."""
     return [
-        Operation(
+        HttpOperation(
             "POST",
             f"{TOPIC_PATH}:why",
             "whyListed",
@@ -150,7 +150,7 @@ async def _may_change(request: ApiRequest, topic: TopicName) -> bool:
     return True
 
 
-def _change(topic: TopicName, change: TopicChange) -> _Change:
+def _change(topic: TopicName, change: NeededChange) -> _Change:
     """The request for a change of a topic."""
     body: dict[str, int | dict[str, str]] = {}
     if change.partitions is not None:

@@ -17,7 +17,7 @@ from broker_core.servers.http.api.json_object import JsonObject, schema_of
 from broker_core.servers.http.api.listing_outcome import namespace_of
 from broker_core.servers.http.api.listing_warnings import UNFILTERED, WARNINGS
 from broker_core.servers.http.api.negotiation import VARY, chosen_type
-from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right, Schema
+from broker_core.servers.http.api.operation import HttpOperation, Parameter, Reply, Right, Schema
 from broker_core.servers.http.api.parameters import MODE, PATTERN, PROPERTY
 from broker_core.servers.http.api.pattern_problems import refused_parts_shown
 from broker_core.servers.http.api.services import ApiServices
@@ -96,10 +96,10 @@ _LAST_EVENT_ID: Final = Parameter(
 )
 
 
-def operations(_services: ApiServices) -> list[Operation]:
+def operations(_services: ApiServices) -> list[HttpOperation]:
     """The operations of this package."""
     return [
-        Operation(
+        HttpOperation(
             "GET",
             "/v1/namespaces/{tenant}/{namespace}/topics",
             "listTopics",

@@ -17,7 +17,7 @@ from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.bounded_answer import MAKING, HeldAnswer, filled, within_bytes
 from broker_core.servers.http.api.json_object import JsonObject
 from broker_core.servers.http.api.listing_warnings import UNFILTERED
-from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right
+from broker_core.servers.http.api.operation import HttpOperation, Parameter, Reply, Right
 from broker_core.servers.http.api.parameters import MODE, PATTERN, PROPERTY, limit_parameter
 from broker_core.servers.http.api.pattern_problems import refused_parts_shown
 from broker_core.servers.http.api.problem_details import refused
@@ -65,11 +65,11 @@ _EXAMPLE: Final = {
 }
 
 
-def operations(_services: ApiServices) -> list[Operation]:
+def operations(_services: ApiServices) -> list[HttpOperation]:
     """The operations of this module."""
     which = "Of the topics that `GET .../topics` lists, by `pattern`, `mode`, `property` and `unfiltered` as there."
     return [
-        Operation(
+        HttpOperation(
             "GET",
             "/v1/namespaces/{tenant}/{namespace}/properties",
             "listProperties",
@@ -92,7 +92,7 @@ def operations(_services: ApiServices) -> list[Operation]:
             tag="namespaces",
             parameters=(PATTERN, MODE, PROPERTY, UNFILTERED),
         ),
-        Operation(
+        HttpOperation(
             "GET",
             "/v1/namespaces/{tenant}/{namespace}/properties/{key}",
             "listPropertyValues",

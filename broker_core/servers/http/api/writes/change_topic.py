@@ -24,12 +24,12 @@ from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.etag import IF_MATCH, IF_NONE_MATCH, check_conditions, topic_etag
 from broker_core.servers.http.api.json_object import whole
 from broker_core.servers.http.api.namespaces.show_topic import asked_by
-from broker_core.servers.http.api.operation import CHANGE_PROBLEMS, Body, Operation, Reply, Right
+from broker_core.servers.http.api.operation import CHANGE_PROBLEMS, Body, HttpOperation, Reply, Right
 from broker_core.servers.http.api.request_body import RequestObject
 from broker_core.servers.http.api.services import ApiServices, needs_changes
 from broker_core.servers.http.api.topic_object import TOPIC_EXAMPLE, TopicObject, WrittenTopic
 from broker_core.servers.http.api.topic_path import TOPIC, TOPIC_PATH, path_of, topic_of
-from broker_core.service import Changes, version_text
+from broker_core.service import TopicEditor, version_text
 
 __all__ = ["NAMESPACE_VERSION", "operations"]
 
@@ -106,11 +106,11 @@ _REFUSALS: Final = {
 _ETAG: Final = "Another topic, or another state of it, is not touched with `If-Match`."
 
 
-def operations(_services: ApiServices) -> list[Operation]:
+def operations(_services: ApiServices) -> list[HttpOperation]:
     """The operations of this module."""
     topic = {"application/json": WrittenTopic}
     return [
-        Operation(
+        HttpOperation(
             "PUT",
             TOPIC_PATH,
             "putTopic",
@@ -137,7 +137,7 @@ def operations(_services: ApiServices) -> list[Operation]:
             tag="writes",
             changes="put_topic",
         ),
-        Operation(
+        HttpOperation(
             "PATCH",
             TOPIC_PATH,
             "patchTopic",
@@ -161,7 +161,7 @@ def operations(_services: ApiServices) -> list[Operation]:
             tag="writes",
             changes="change_topic",
         ),
-        Operation(
+        HttpOperation(
             "DELETE",
             TOPIC_PATH,
             "deleteTopic",
@@ -222,7 +222,7 @@ def _asked_for(request: ApiRequest) -> TopicName:
     return topic
 
 
-def _changes_of(request: ApiRequest, topic: TopicName) -> Changes:
+def _changes_of(request: ApiRequest, topic: TopicName) -> TopicEditor:
     return needs_changes(request.services, topic.namespace)
 
 

@@ -15,7 +15,7 @@ from broker_core.servers.http.api.json_object import JsonObject, schema_of
 from broker_core.servers.http.api.operation import (
     CHANGE_PROBLEMS,
     Body,
-    Operation,
+    HttpOperation,
     Parameter,
     Reply,
     Right,
@@ -102,10 +102,10 @@ _MOST: Final = number_parameter(
 )
 
 
-def operations(_services: ApiServices) -> list[Operation]:
+def operations(_services: ApiServices) -> list[HttpOperation]:
     """The operations of this module."""
     return [
-        Operation(
+        HttpOperation(
             "POST",
             "/v1/namespaces/{tenant}/{namespace}/topics:import",
             "importTopics",

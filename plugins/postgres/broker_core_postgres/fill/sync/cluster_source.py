@@ -16,9 +16,9 @@ from broker_core.catalog import CatalogError
 from broker_core.names import DOMAINS, NON_PERSISTENT, NamespaceName, TopicName
 from broker_core_postgres.fill.filling_failed import FillingFailed
 from broker_core_postgres.fill.storage_limits import storable_properties
-from broker_core_postgres.fill.sync.admin_client import PARALLEL, AdminClient, AdminRefused, UnusableAnswer
 from broker_core_postgres.fill.sync.for_each import for_each
 from broker_core_postgres.fill.sync.mirror_source import Inventory, NamesOfDomain, NamespaceTopics
+from broker_core_postgres.fill.sync.pulsar_admin import PARALLEL, AdminRefused, PulsarAdmin, UnusableAnswer
 from broker_core_postgres.fill.sync.scope import Scope
 
 __all__ = ["ClusterSource"]
@@ -43,7 +43,7 @@ class ClusterSource:
 
     def __init__(
         self,
-        admin: AdminClient,
+        admin: PulsarAdmin,
         *,
         properties: bool = True,
         parallel: int = PARALLEL,

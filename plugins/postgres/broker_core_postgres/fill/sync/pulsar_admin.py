@@ -28,7 +28,7 @@ from broker_core_postgres.fill.sync.retry import Retry, TransientFailure
 if TYPE_CHECKING:
     import aiohttp
 
-__all__ = ["PARALLEL", "TIMEOUT", "AdminAddress", "AdminClient", "AdminRefused", "UnusableAnswer"]
+__all__ = ["PARALLEL", "TIMEOUT", "AdminAddress", "AdminRefused", "PulsarAdmin", "UnusableAnswer"]
 
 #: Defaults: parallel requests, and seconds for each of them.
 PARALLEL: Final = 16
@@ -85,7 +85,7 @@ class AdminAddress:
         return f"{parsed.origin()}{quote(path, safe='/')}/admin/v2"
 
 
-class AdminClient:
+class PulsarAdmin:
     """Reads from one cluster; an asynchronous context manager.
 
     At most ``parallel`` requests run at once, each for ``timeout`` seconds at most. ``most_bytes`` bounds an answer.

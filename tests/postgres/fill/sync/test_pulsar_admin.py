@@ -8,10 +8,10 @@ import pytest
 
 from broker_core.names import NON_PERSISTENT, PERSISTENT, NamespaceName, TopicName
 from broker_core_postgres.fill.filling_failed import FillingFailed
-from broker_core_postgres.fill.sync.admin_client import (
+from broker_core_postgres.fill.sync.pulsar_admin import (
     AdminAddress,
-    AdminClient,
     AdminRefused,
+    PulsarAdmin,
     UnusableAnswer,
 )
 from broker_core_postgres.fill.sync.retry import Retry, TransientFailure
@@ -44,9 +44,9 @@ async def server() -> AsyncIterator[AdminServer]:
         yield server
 
 
-def client(server: AdminServer, **options: object) -> AdminClient:
+def client(server: AdminServer, **options: object) -> PulsarAdmin:
     address = AdminAddress(server.url, token=options.pop("token", None))  # type: ignore[arg-type]
-    return AdminClient(address, **({"retry": QUICK} | options))  # type: ignore[arg-type]
+    return PulsarAdmin(address, **({"retry": QUICK} | options))  # type: ignore[arg-type]
 
 
 async def test_it_reads_what_there_is(server: AdminServer) -> None:
@@ -174,7 +174,7 @@ async def test_no_answer_in_time_is_an_error(server: AdminServer) -> None:
 async def test_nobody_there_is_an_error() -> None:
     async with AdminServer() as gone:
         url = gone.url
-    async with AdminClient(AdminAddress(url), retry=QUICK) as admin:
+    async with PulsarAdmin(AdminAddress(url), retry=QUICK) as admin:
         with pytest.raises(TransientFailure, match=f"GET {url}/admin/v2/tenants"):
             await admin.tenants()
 
