@@ -46,7 +46,7 @@ class ListenError(BrokerCoreError):
     """An address cannot be listened on; the message names the setting."""
 
 
-class Server(live_parts.Limited, Protocol):
+class ProtocolServer(live_parts.Limited, Protocol):
     """The server of one protocol, with the addresses of one table of the settings."""
 
     async def start(self, host: str, port: int) -> tuple[str, int]:
@@ -88,7 +88,7 @@ class Broker:
         self._stack = AsyncExitStack()
         self._core: Core | None = None
         self._http_servers: HttpServers | None = None
-        self._servers: dict[str, Server] = {}  # by the names of their tables
+        self._servers: dict[str, ProtocolServer] = {}  # by the names of their tables
         self._addresses: dict[str, tuple[str, int]] = {}  # by the settings
         self._clients = Clients()
 
@@ -197,7 +197,7 @@ class Broker:
         live_parts.follow_kafka(self.live, server, admission, has_users=core.catalog is not None)
         return server
 
-    async def _listen(self, name: str, server: Server) -> None:
+    async def _listen(self, name: str, server: ProtocolServer) -> None:
         """Listen at the addresses of the table ``name``. Raises :exc:`ListenError`."""
         table = getattr(self.settings, name)
         starts = [(f"{name}.listen", table.listen, server.start)]

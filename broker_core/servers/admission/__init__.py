@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from broker_core.servers.admission.acceptor import Acceptor
-from broker_core.servers.admission.connection_limits import ConnectionLimits, Place
+from broker_core.servers.admission.connection_limits import ConnectionLimits, ConnectionPlace
 from broker_core.servers.admission.file_budget import FileBudget, raise_file_limit
 from broker_core.servers.admission.request_slots import RequestSlots
 from broker_core.servers.admission.server_load import ServerLoad
@@ -11,8 +11,8 @@ from broker_core.servers.admission.server_load import ServerLoad
 __all__ = [
     "Acceptor",
     "ConnectionLimits",
+    "ConnectionPlace",
     "FileBudget",
-    "Place",
     "RequestSlots",
     "ServerLoad",
     "raise_file_limit",

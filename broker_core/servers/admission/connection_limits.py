@@ -9,7 +9,7 @@ from typing import Final
 
 from broker_core.access import same_address
 
-__all__ = ["ConnectionLimits", "Place"]
+__all__ = ["ConnectionLimits", "ConnectionPlace"]
 
 #: Seconds without a request after which a connection gives way. With fewer, clients that all ask would close each
 #: other's connections between two requests.
@@ -22,7 +22,7 @@ def _is_busy() -> None:
     return None
 
 
-class Place:
+class ConnectionPlace:
     """The place of one connection, until it is given back.
 
     ``idle`` gives the seconds for which nothing has been under way on the connection, ``None`` if something is; ``end``
@@ -65,17 +65,17 @@ class ConnectionLimits:
         self.per_address = per_address
         self._idle = idle
         self._full = full
-        self._places: OrderedDict[Place, None] = (
+        self._places: OrderedDict[ConnectionPlace, None] = (
             OrderedDict()
         )  # the one used last at the end, as far as is known
-        self._by_address: dict[str, dict[Place, None]] = {}
+        self._by_address: dict[str, dict[ConnectionPlace, None]] = {}
 
     @property
     def taken(self) -> int:
         """The number of connections that have a place."""
         return len(self._places)
 
-    def take(self, host: str) -> Place | str:
+    def take(self, host: str) -> ConnectionPlace | str:
         """A place for a connection from ``host``; else which bound there is in the way."""
         address = same_address(host)
         of_address = self._by_address.get(address, {})
@@ -83,18 +83,18 @@ class ConnectionLimits:
             return "address"
         if self.limit is not None and not self._has_room(self._places, self.limit):
             return self._full
-        place = Place(self, address)
+        place = ConnectionPlace(self, address)
         self._places[place] = None
         self._by_address.setdefault(address, {})[place] = None
         return place
 
-    def used(self, place: Place) -> None:
+    def used(self, place: ConnectionPlace) -> None:
         """Put a place behind the others."""
         for places in (self._places, self._by_address.get(place.address, {})):
             if place in places:
                 _put_last(places, place)
 
-    def give_back(self, place: Place) -> None:
+    def give_back(self, place: ConnectionPlace) -> None:
         """Forget a place; once is enough."""
         if place in self._places:
             del self._places[place]
@@ -103,7 +103,7 @@ class ConnectionLimits:
             if not of_address:
                 del self._by_address[place.address]
 
-    def _has_room(self, places: MutableMapping[Place, None], limit: int) -> bool:
+    def _has_room(self, places: MutableMapping[ConnectionPlace, None], limit: int) -> bool:
         """Whether there are fewer places than this, after an idle connection was closed if need be."""
         if len(places) != limit:
             return len(places) < limit
@@ -117,6 +117,6 @@ class ConnectionLimits:
         return False
 
 
-def _put_last(places: MutableMapping[Place, None], place: Place) -> None:
+def _put_last(places: MutableMapping[ConnectionPlace, None], place: ConnectionPlace) -> None:
     del places[place]
     places[place] = None

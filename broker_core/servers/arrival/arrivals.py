@@ -16,7 +16,7 @@ import structlog
 from broker_core.access import Peer
 from broker_core.metrics import Metrics
 from broker_core.quantities import ListenAddress
-from broker_core.servers.admission import Acceptor, ConnectionLimits, Place
+from broker_core.servers.admission import Acceptor, ConnectionLimits, ConnectionPlace
 from broker_core.servers.arrival.preamble_sources import PreambleSources
 from broker_core.servers.arrival.refused_arrival import RefusedArrival
 from broker_core.servers.arrival.server_certificate import is_trusted
@@ -33,7 +33,7 @@ _AT_ONCE: Final = 16
 _UNIX: Final = ListenAddress("", 0)
 
 #: Makes the protocol of a client that has a place. The protocol gives it back when the connection is over.
-MakeProtocol: TypeAlias = Callable[[Peer, Place], asyncio.Protocol]
+MakeProtocol: TypeAlias = Callable[[Peer, ConnectionPlace], asyncio.Protocol]
 
 
 class Refusals(Protocol):
@@ -163,7 +163,7 @@ class Arrivals:
     ) -> None:
         """Give a client a place, or refuse it."""
         taken = "files" if self._is_near_file_limit(sock) else self.places.take(address.host)
-        if isinstance(taken, Place):
+        if isinstance(taken, ConnectionPlace):
             opening = self._open(tls, sock, address, lambda peer: protocol(peer, taken), taken.give_back)
             if tls is not None:  # idle until its handshake is done
                 loop = asyncio.get_running_loop()

@@ -18,7 +18,7 @@ from broker_core.access import Client, Clients, UnderWay
 from broker_core.memory import Permits
 from broker_core.metrics import Metrics
 from broker_core.quantities import ListenAddress
-from broker_core.servers.admission import Place, ServerLoad
+from broker_core.servers.admission import ConnectionPlace, ServerLoad
 from broker_core.servers.connection.answer_writer import AnswerWriter
 from broker_core.servers.connection.awaited_replies import AwaitedReplies
 from broker_core.servers.connection.command_handler import Awaited, Closing, CommandHandler, Job, Unasked
@@ -70,7 +70,7 @@ class ClientConnection(asyncio.Protocol):
         self,
         context: ConnectionContext,
         handler: Callable[[Client, Unasked], CommandHandler],
-        place: Place,
+        place: ConnectionPlace,
         *,
         address: str = "",
         opened: Callable[[ClientConnection], None],

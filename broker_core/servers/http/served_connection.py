@@ -20,7 +20,7 @@ from aiohttp import hdrs, web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from broker_core.access import Client, Clients, Peer
-from broker_core.servers.admission import Place
+from broker_core.servers.admission import ConnectionPlace
 
 __all__ = ["MakeConnection", "ServedConnection", "client_of", "connections_of", "peer_of"]
 
@@ -33,7 +33,7 @@ _TIMEOUT: Final = 15.0
 
 _NOBODY: Final = Peer("", "http")
 
-MakeConnection = Callable[[Peer, Place], "ServedConnection"]
+MakeConnection = Callable[[Peer, ConnectionPlace], "ServedConnection"]
 
 
 class ServedConnection(web.RequestHandler):
@@ -59,7 +59,7 @@ class ServedConnection(web.RequestHandler):
         self,
         server: web.Server,
         peer: Peer,
-        place: Place,
+        place: ConnectionPlace,
         *,
         clients: Clients,
         closed: Callable[[str], object],

@@ -9,7 +9,7 @@ from functools import partial
 from broker_core.access import Client, Clients, Peer
 from broker_core.errors import BrokerCoreError
 from broker_core.quantities import ListenAddress
-from broker_core.servers.admission import Place
+from broker_core.servers.admission import ConnectionPlace
 from broker_core.servers.arrival import TlsEntrance
 from broker_core.servers.connection import ClientConnection, ConnectionServer, Unasked
 from broker_core.servers.kafka.apis import HANDLERS
@@ -87,7 +87,7 @@ class KafkaServer(ConnectionServer):
         node_id = self._services.options.kafka.node_id
         node = ShownNode(node_id, host, port)
 
-        def connection(peer: Peer, place: Place) -> ClientConnection:
+        def connection(peer: Peer, place: ConnectionPlace) -> ClientConnection:
             return self._connection(node, peer, place)
 
         address = await self._arrivals.listen(host, port, connection, tls)
@@ -116,7 +116,7 @@ class KafkaServer(ConnectionServer):
         self._services.authorizer.close()
         self._services.large_requests.close()
 
-    def _connection(self, node: ShownNode, peer: Peer, place: Place) -> ClientConnection:
+    def _connection(self, node: ShownNode, peer: Peer, place: ConnectionPlace) -> ClientConnection:
         handlers = HANDLERS if self._services.front is None else GATEWAY_HANDLERS
         clock = asyncio.get_running_loop().time
 

@@ -9,7 +9,7 @@ from broker_core.access import Asker, Client, Clients, Peer
 from broker_core.memory import Permits
 from broker_core.metrics import Metrics
 from broker_core.pipeline import Pipeline
-from broker_core.servers.admission import Place
+from broker_core.servers.admission import ConnectionPlace
 from broker_core.servers.arrival import TlsEntrance
 from broker_core.servers.connection import ClientConnection, ConnectionServer, Unasked
 from broker_core.servers.pulsar.client_watchers import Watching
@@ -98,7 +98,7 @@ class PulsarServer(ConnectionServer):
         assert self._tls is not None
         return await self._arrivals.listen(host, port, self._connection, self._tls)
 
-    def _connection(self, peer: Peer, place: Place) -> ClientConnection:
+    def _connection(self, peer: Peer, place: ConnectionPlace) -> ClientConnection:
         clock = asyncio.get_running_loop().time
 
         def handler(client: Client, unasked: Unasked) -> PulsarCommandHandler:

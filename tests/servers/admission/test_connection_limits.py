@@ -2,12 +2,12 @@ from __future__ import annotations
 
 from functools import partial
 
-from broker_core.servers.admission.connection_limits import ConnectionLimits, Place
+from broker_core.servers.admission.connection_limits import ConnectionLimits, ConnectionPlace
 
 
-def taken(places: ConnectionLimits, host: str) -> Place:
+def taken(places: ConnectionLimits, host: str) -> ConnectionPlace:
     place = places.take(host)
-    assert isinstance(place, Place)
+    assert isinstance(place, ConnectionPlace)
     return place
 
 
@@ -63,7 +63,7 @@ def test_an_idle_connection_gives_its_place_to_another() -> None:
     for name, place in connections.items():
         place.idle = partial(idle.get, name)
         place.end = partial(ended.append, name)
-    assert [type(places.take("new")) for _ in range(3)] == [Place, Place, str]
+    assert [type(places.take("new")) for _ in range(3)] == [ConnectionPlace, ConnectionPlace, str]
     assert ended == ["c", "d"]
     connections["c"].give_back()  # it hears of its end
     assert places.taken == 4
@@ -91,4 +91,4 @@ def test_a_place_is_found_behind_more_busy_connections_than_are_looked_at() -> N
     here = [taken(places, "a") for _ in range(2000)]
     here[-1].idle = lambda: 60.0
     asked = [places.take("b") for _ in range(8)]
-    assert [isinstance(each, Place) for each in asked] == [False] * 7 + [True]
+    assert [isinstance(each, ConnectionPlace) for each in asked] == [False] * 7 + [True]

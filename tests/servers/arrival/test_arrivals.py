@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from broker_core.access.peer import Peer
 from broker_core.metrics.metrics import Metrics
-from broker_core.servers.admission import ConnectionLimits, Place
+from broker_core.servers.admission import ConnectionLimits, ConnectionPlace
 from broker_core.servers.arrival import PreambleSources
 from broker_core.servers.arrival.arrivals import Arrivals
 from tests.support.eventually import eventually
@@ -23,7 +23,7 @@ HERE = (ip_network("127.0.0.0/8"),)
 class Known(asyncio.Protocol):
     """A protocol that notes its peer."""
 
-    def __init__(self, peer: Peer, place: Place) -> None:
+    def __init__(self, peer: Peer, place: ConnectionPlace) -> None:
         self._peer = peer
         self._place = place
 

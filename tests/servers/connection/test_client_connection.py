@@ -16,7 +16,7 @@ from broker_core.access.clients import Client
 from broker_core.memory.permit_budget import PermitBudget
 from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
-from broker_core.servers.admission import ConnectionLimits, Place, ServerLoad
+from broker_core.servers.admission import ConnectionLimits, ConnectionPlace, ServerLoad
 from broker_core.servers.connection.client_connection import ClientConnection, ConnectionContext
 from broker_core.servers.connection.command_handler import Awaited, Closing, OutgoingAnswer, Unasked
 from broker_core.settings import PulsarSettings
@@ -145,7 +145,7 @@ class Peer:
 
     def connection(self) -> ClientConnection:
         place = self.places.take("")
-        assert isinstance(place, Place)
+        assert isinstance(place, ConnectionPlace)
         return ClientConnection(
             self.context, self.handler, place, opened=self.opened.append, closed=self.closed.append
         )
