@@ -152,7 +152,7 @@ class Broker:
                 admission=admission,
                 tls=entrances.get("pulsar"),
                 feeds=core.feeds,
-                asked_patterns=core.lookups.asked,
+                client_patterns=core.lookups.patterns,
                 clients=self._clients,
             )
             if settings.kafka is not None:

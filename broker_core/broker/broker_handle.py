@@ -68,7 +68,7 @@ class BrokerHandle:
 
     def questions(self, limit: int | None = None) -> list[QuestionCount]:
         """The most frequent requests with their counts, the most frequent first; bounded, without the askers."""
-        return self._pipeline.questions.most_asked(limit)
+        return self._pipeline.questions.most_frequent(limit)
 
     def report_problems(self, problems: Collection[str] | str) -> None:
         """Report this plugin's current problems, which replace the former ones; an empty collection: all is well.

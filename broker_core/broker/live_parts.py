@@ -193,12 +193,12 @@ class ReplaceableCluster(Protocol):
 
 
 def follow_upstream(
-    live: LiveSettings, table: str, behind: ReplaceableCluster, pipeline: Pipeline, feeds: ListingFeeds
+    live: LiveSettings, table: str, cluster: ReplaceableCluster, pipeline: Pipeline, feeds: ListingFeeds
 ) -> None:
     """Apply changes of the addresses and credentials in a cluster's table: former listings are not used again."""
 
     async def prepare(settings: Settings) -> Callable[[], None]:
-        replace = await behind.prepare(settings)
+        replace = await cluster.prepare(settings)
 
         def put_in_force() -> None:
             if replace is not None:

@@ -99,8 +99,8 @@ class Gateway:
             stored=self._stored,
         )
         #: How many requests each cluster has now, and the event that is set once it has none.
-        self._asked: dict[UpstreamCluster, int] = {self.cluster: 0}
-        self._unasked: dict[UpstreamCluster, asyncio.Event] = {}
+        self._requests: dict[UpstreamCluster, int] = {self.cluster: 0}
+        self._idle: dict[UpstreamCluster, asyncio.Event] = {}
         self._changing: set[asyncio.Task[None]] = set()
         show_upstream(metrics, lambda: self.cluster)
 
@@ -113,7 +113,7 @@ class Gateway:
         for task in self._changing:
             task.cancel()
         await asyncio.gather(*self._changing, return_exceptions=True)
-        for cluster in list(self._asked):
+        for cluster in list(self._requests):
             await cluster.stop()
 
     # -- other settings
@@ -152,41 +152,41 @@ class Gateway:
             stored=self._stored,
             former=former,
         )
-        self._asked[self.cluster] = 0
+        self._requests[self.cluster] = 0
         for address in answering:
             self.cluster.health.succeeded(address)
         for work in (self.cluster.start(0), self._end(former)):
             task = asyncio.get_running_loop().create_task(work)
             self._changing.add(task)
             task.add_done_callback(self._changing.discard)
-            task.add_done_callback(_tell)
+            task.add_done_callback(_log_failure)
 
     async def _end(self, former: UpstreamCluster) -> None:
         """Close a cluster once its requests are answered."""
         await former.retire()
-        unasked = self._unasked[former] = asyncio.Event()
+        idle = self._idle[former] = asyncio.Event()
         try:
-            if self._asked[former]:
+            if self._requests[former]:
                 async with asyncio.timeout(_DRAIN):
-                    await unasked.wait()
+                    await idle.wait()
         except TimeoutError:
-            _log.warning("requests to the former brokers are given up", requests=self._asked[former])
-        del self._unasked[former]
+            _log.warning("requests to the former brokers are given up", requests=self._requests[former])
+        del self._idle[former]
         await former.stop()
-        del self._asked[former]
+        del self._requests[former]
 
     @asynccontextmanager
     async def in_use(self) -> AsyncIterator[UpstreamCluster]:
         """The current cluster, which is not closed meanwhile."""
         cluster = self.cluster
-        self._asked[cluster] += 1
+        self._requests[cluster] += 1
         try:
             yield cluster
         finally:
-            if cluster in self._asked:  # or it was given up
-                self._asked[cluster] -= 1
-                if not self._asked[cluster] and cluster in self._unasked:
-                    self._unasked[cluster].set()
+            if cluster in self._requests:  # or it was given up
+                self._requests[cluster] -= 1
+                if not self._requests[cluster] and cluster in self._idle:
+                    self._idle[cluster].set()
 
     def _identify(self, settings: Settings) -> bool:
         return self._always_identifies or settings.authentication.is_on
@@ -203,7 +203,7 @@ class Gateway:
 
     def fit(self) -> None:
         """Drop listings that there is no room for any more."""
-        for cluster in self._asked:
+        for cluster in self._requests:
             if cluster.snapshots is not None:
                 cluster.snapshots.snapshots.fit()
 
@@ -325,7 +325,7 @@ def _client_version(upstream: UpstreamSettings) -> str:
     return f"{default_client_version()}+{gateway_mark(upstream.service_url)}"
 
 
-def _tell(task: asyncio.Task[None]) -> None:
+def _log_failure(task: asyncio.Task[None]) -> None:
     """Log an error of a task: brokers may turn out to be unusable only when they answer at last."""
     if not task.cancelled() and (failed := task.exception()) is not None:
         _log.error("the brokers cannot be used", reason=str(failed))

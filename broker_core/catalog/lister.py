@@ -152,7 +152,7 @@ class CatalogLister(LookedAt):
         read = 0
         try:
             async with asyncio.timeout(within):
-                for key, size in await warm.most_asked(self._watch.catalog_id):
+                for key, size in await warm.most_frequent(self._watch.catalog_id):
                     if size <= self._kept.room:
                         with suppress(CatalogError, PermitError):  # the next request for it gets the error
                             await self._snapshot(key)
@@ -290,7 +290,9 @@ class CatalogLister(LookedAt):
         is_same = any(
             each.catalog_id == version.catalog_id and each.number <= version.number for each in before
         )
-        self._guard.check(namespace, question, count, told=sys.maxsize if is_same else 0, versions=(version,))
+        self._guard.check(
+            namespace, question, count, deletions=sys.maxsize if is_same else 0, versions=(version,)
+        )
 
     # -- knowing what is current
 

@@ -104,9 +104,9 @@ class WarmStart:
 
     # -- on the event loop
 
-    async def most_asked(self, catalog_id: str) -> list[tuple[SnapshotKey, int]]:
+    async def most_frequent(self, catalog_id: str) -> list[tuple[SnapshotKey, int]]:
         """The stored namespaces, the most requested first, with the bytes that they take in memory."""
-        manifests = await asyncio.to_thread(self._stored.most_asked, catalog_id)
+        manifests = await asyncio.to_thread(self._stored.most_frequent, catalog_id)
         return [(manifest.key, manifest.nbytes) for manifest in manifests]
 
     def changed(self, snapshot: Snapshot) -> None:

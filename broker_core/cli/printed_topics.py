@@ -68,9 +68,9 @@ def require_reader(form: Form) -> None:
 
 def print_topics(listed: PrintedListing, form: Form, namespace: NamespaceName, mode: Mode) -> None:
     """Print an answer."""
-    asked = {"namespace": str(namespace), "mode": mode.name}
+    question = {"namespace": str(namespace), "mode": mode.name}
     if listed.details is not None:
-        _print_details(listed, listed.details, form, asked)
+        _print_details(listed, listed.details, form, question)
         return
     few = isinstance(listed.names, list) and len(listed.names) <= FEW
     if form == "table":
@@ -84,9 +84,9 @@ def print_topics(listed: PrintedListing, form: Form, namespace: NamespaceName, m
         print_pieces(names_arrow(listed.column))
     elif form == "json":
         if few or sys.stdout.isatty():
-            print_json(asked | {"topics": list(_strings(listed.names))} | listed.facts)
+            print_json(question | {"topics": list(_strings(listed.names))} | listed.facts)
         else:
-            print_pieces(_json(asked, listed))
+            print_pieces(_json(question, listed))
     elif form == "ndjson":
         trailer = compact_json(listed.facts)
         if few or sys.stdout.isatty():
@@ -102,7 +102,7 @@ def print_topics(listed: PrintedListing, form: Form, namespace: NamespaceName, m
         print_pieces(_text(listed.column))
 
 
-def _print_details(listed: PrintedListing, table: pa.Table, form: Form, asked: dict[str, Any]) -> None:
+def _print_details(listed: PrintedListing, table: pa.Table, form: Form, question: dict[str, Any]) -> None:
     rows = (row for batch in table.to_batches() for row in batch.to_pylist(maps_as_pydicts="strict"))
     if form == "table":
         cells = ([_cell(value) for value in row.values()] for row in rows)
@@ -110,7 +110,7 @@ def _print_details(listed: PrintedListing, table: pa.Table, form: Form, asked: d
     elif form == "csv":
         print_lines(_csv(table.column_names, ([_csv_cell(value) for value in row.values()] for row in rows)))
     elif form == "json":
-        print_json(asked | {"topics": list(rows)} | listed.facts)
+        print_json(question | {"topics": list(rows)} | listed.facts)
     elif form == "ndjson":
         print_lines(compact_json(row) for row in chain(rows, [listed.facts]))
     else:
@@ -182,10 +182,10 @@ def _line_feed() -> BrokerCoreError:
     )
 
 
-def _json(asked: dict[str, Any], listed: PrintedListing) -> Iterator[bytes | memoryview]:
+def _json(question: dict[str, Any], listed: PrintedListing) -> Iterator[bytes | memoryview]:
     from broker_core.listing import names_json_items
 
-    yield f'{compact_json(asked)[:-1]},"topics":['.encode()
+    yield f'{compact_json(question)[:-1]},"topics":['.encode()
     yield from names_json_items(listed.column)
     yield f"],{compact_json(listed.facts)[1:]}\n".encode()
 

@@ -179,7 +179,7 @@ class ApiClient:
         names: int = 0,
     ) -> dict[str, Any]:
         """How a listing comes about, with its first ``names``."""
-        asked = _asked(pattern, mode, properties, as_) | {"names": names}
+        asked = _question_body(pattern, mode, properties, as_) | {"names": names}
         return await self._ask(f"{_path(namespace)}/explain", asked)
 
     async def why(
@@ -192,7 +192,7 @@ class ApiClient:
         as_: Mapping[str, str | None] | None = None,
     ) -> dict[str, Any]:
         """Whether a topic is in a listing, which step removes it, and what would make it pass."""
-        return await self._ask(f"{_topic_path(topic)}:why", _asked(pattern, mode, properties, as_))
+        return await self._ask(f"{_topic_path(topic)}:why", _question_body(pattern, mode, properties, as_))
 
     async def topic(self, topic: Topic) -> dict[str, Any]:
         """The details of one topic."""
@@ -264,7 +264,7 @@ def _question(pattern: str | None, mode: Mode, properties: Mapping[str, str] | N
     return {"pattern": pattern, "mode": mode.name.lower(), "property": pairs}
 
 
-def _asked(
+def _question_body(
     pattern: str | None,
     mode: Mode,
     properties: Mapping[str, str] | None,

@@ -198,8 +198,8 @@ class PatternDiscovery:
             if self._watch is None:
                 self._watch = _Watch(self, self._watches, self._on_watching)
         elif self._on_watching is not None:
-            told, self._on_watching = self._on_watching, None
-            told(False)
+            message, self._on_watching = self._on_watching, None
+            message(False)
 
     async def _until_due(self) -> None:
         loop = asyncio.get_running_loop()
@@ -210,8 +210,8 @@ class PatternDiscovery:
                     await self._wake.wait()
             except TimeoutError:
                 pass
-        told = self._hash is not None and self._watch is not None and bool(self._watch.updates)
-        if not told or loop.time() >= self._due_at:
+        message = self._hash is not None and self._watch is not None and bool(self._watch.updates)
+        if not message or loop.time() >= self._due_at:
             # It stays due until it was answered: a cancelled question is asked again at once.
             self._due_at = 0.0
         self._wake.clear()
@@ -249,15 +249,15 @@ class PatternDiscovery:
         watch = self._watch
         assert watch is not None
         updates = watch.updates
-        told = list(updates)
+        message = list(updates)
         # An answer may have had some of them already.
-        had = max((row for row, each in enumerate(told, 1) if each.topics_hash == self._hash), default=0)
+        had = max((row for row, each in enumerate(message, 1) if each.topics_hash == self._hash), default=0)
         if len(self._known.names) > _INLINE:
-            outcome = await asyncio.to_thread(_updated, self._known, self.namespace, told, had)
+            outcome = await asyncio.to_thread(_updated, self._known, self.namespace, message, had)
         else:
-            outcome = _updated(self._known, self.namespace, told, had)
+            outcome = _updated(self._known, self.namespace, message, had)
         if watch.updates is updates:
-            watch.updates = deque(list(updates)[len(told) :])
+            watch.updates = deque(list(updates)[len(message) :])
             if watch.updates:
                 self._wake.set()
         if outcome is None:
@@ -265,7 +265,7 @@ class PatternDiscovery:
             return None
         watch.misfits = 0
         self._known, added, removed = outcome
-        self._hash = told[-1].topics_hash
+        self._hash = message[-1].topics_hash
         if not len(added) and not len(removed):
             return None
         return TopicsChange(TopicListing(added), TopicListing(removed))
@@ -321,12 +321,12 @@ class _Watch:
         if topics_hash != self.known_hash and not self.updates:
             self._discovery.refresh()
 
-    def update(self, told: CommandWatchTopicUpdate) -> None:
+    def update(self, message: CommandWatchTopicUpdate) -> None:
         """Note that topics came or went."""
         if len(self.updates) >= _WAITING:
             self.updates = deque()
             self._discovery.refresh()
-        self.updates.append(told)
+        self.updates.append(message)
         self._discovery._wake.set()  # noqa: SLF001
 
     def does_not_fit(self) -> None:

@@ -119,14 +119,14 @@ class ShrinkGuard:
         question: str,
         count: int,
         *,
-        told: int = 0,
+        deletions: int = 0,
         versions: Sequence[CatalogVersion] = (),
     ) -> None:
         """Check a store's answer of ``count`` topics to a question, whose text has the principal.
 
-        ``told`` is the number of deletions since the last answer that the store reported one by one, and ``versions``
-        the states of change logs from which further ones are reported. Raises :exc:`ListingFailed` if it lost too much
-        since the last answer.
+        ``deletions`` is the number of deletions since the last answer that the store reported one by one, and
+        ``versions`` the states of change logs from which further ones are reported. Raises :exc:`ListingFailed` if it
+        lost too much since the last answer.
         """
         limits = self.limits_of(namespace)
         if not limits.enabled:
@@ -138,7 +138,7 @@ class ShrinkGuard:
             # Once for each question, and not for one that comes much later.
             del self._remembered[key]
             last = None
-        if last is None or not _is_lost(last.count - told, count, limits):
+        if last is None or not _is_lost(last.count - deletions, count, limits):
             self._remember(key, count, now, limits, versions)
             return
         since = last.held_since or now

@@ -96,7 +96,7 @@ class BoundedCache(Generic[K, V]):
                 if self._size > self.limit:
                     self._make_room(0, dropped)
         if dropped:
-            self._tell(dropped)
+            self._notify(dropped)
         return fits
 
     def put_first(self, key: K, value: V, size: int = 0) -> V:
@@ -115,7 +115,7 @@ class BoundedCache(Generic[K, V]):
         with self._lock:
             entry = self._entries.get(key)
             self._take(key, dropped)
-        self._tell(dropped)
+        self._notify(dropped)
         return None if entry is None else entry[0]
 
     def make_room(self, size: int) -> bool:
@@ -123,7 +123,7 @@ class BoundedCache(Generic[K, V]):
         dropped: list[tuple[K, V]] = []
         with self._lock:
             has_room = self._make_room(size, dropped)
-        self._tell(dropped)
+        self._notify(dropped)
         return has_room
 
     def claim(self, size: int) -> bool:
@@ -136,7 +136,7 @@ class BoundedCache(Generic[K, V]):
             has_room = size <= self.limit and self._make_room(size, dropped)
             if has_room:
                 self._size += size
-        self._tell(dropped)
+        self._notify(dropped)
         return has_room
 
     def give_back(self, size: int) -> None:
@@ -155,7 +155,7 @@ class BoundedCache(Generic[K, V]):
         with self._lock:
             for key in list(self._entries):
                 self._take(key, dropped)
-        self._tell(dropped)
+        self._notify(dropped)
 
     def close(self) -> None:
         """Forget all, and keep nothing from now on."""
@@ -187,7 +187,7 @@ class BoundedCache(Generic[K, V]):
         for size in self._owners.ended():
             self._size -= size
 
-    def _tell(self, dropped: list[tuple[K, V]]) -> None:
+    def _notify(self, dropped: list[tuple[K, V]]) -> None:
         if self._on_drop is not None:
             for key, value in dropped:
                 self._on_drop(key, value)

@@ -52,7 +52,7 @@ class _NamespaceSizes:
         """Whether one more request without an estimate has to wait for the others."""
         return self.peak is None and self.running >= self.may_run
 
-    def asked_for_too_much(self) -> None:
+    def raise_too_large(self) -> None:
         if self.peak is not None:
             self.peak = self.peak * 3 // 4
 
@@ -177,7 +177,7 @@ class Estimate:
         if self._estimates.peak(self._key) is None:
             (
                 self._namespace if self._namespace.peak is not None else self._estimates.everywhere
-            ).asked_for_too_much()
+            ).raise_too_large()
 
     def failed(self) -> None:
         """Note that the request was not answered; no effect if it has ended already."""

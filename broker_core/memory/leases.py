@@ -42,7 +42,7 @@ class Leases:
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._permits: Owners[Releasable] = Owners(self._ended)
-        self._is_told = False  # the loop will settle
+        self._is_scheduled = False  # the loop will settle
 
     def __contains__(self, owner: object) -> bool:
         return self.held(owner) is not None
@@ -73,7 +73,7 @@ class Leases:
 
     def settle(self) -> None:
         """Release the permits of all objects that have ended."""
-        self._is_told = False  # first: objects that end from here on schedule the next call
+        self._is_scheduled = False  # first: objects that end from here on schedule the next call
         size = 0
         for permit in self._permits.ended():
             size += permit.count
@@ -83,8 +83,8 @@ class Leases:
 
     def _ended(self) -> None:
         try:
-            if self._loop is not None and not self._is_told:  # a large listing has hundreds of owners
-                self._is_told = True
+            if self._loop is not None and not self._is_scheduled:  # a large listing has hundreds of owners
+                self._is_scheduled = True
                 self._loop.call_soon_threadsafe(self.settle)
         except RuntimeError:  # the loop is closed: no demand waits for permits
-            self._is_told = False
+            self._is_scheduled = False

@@ -27,15 +27,15 @@ class _Numbered(weakref.ref[object]):
 class Owners(Generic[P]):
     """One value for each object that is alive. Used by one thread at a time; objects may be freed in any thread.
 
-    ``told`` is called when an object has ended, in whatever thread: it must do no more than make a note of it.
+    ``on_end`` is called when an object has ended, in whatever thread: it must do no more than make a note of it.
     """
 
-    __slots__ = ("_ended", "_held", "_note_end", "_told")
+    __slots__ = ("_ended", "_held", "_note_end", "_on_end")
 
-    def __init__(self, told: Callable[[], None] | None = None) -> None:
+    def __init__(self, on_end: Callable[[], None] | None = None) -> None:
         self._held: dict[int, tuple[_Numbered, P]] = {}
         self._ended: deque[int] = deque()
-        self._told = told
+        self._on_end = on_end
         self._note_end = self._has_ended  # one bound method for all
 
     def get(self, owner: object) -> P | None:
@@ -65,5 +65,5 @@ class Owners(Generic[P]):
 
     def _has_ended(self, reference: _Numbered) -> None:
         self._ended.append(reference.number)
-        if self._told is not None:
-            self._told()
+        if self._on_end is not None:
+            self._on_end()

@@ -103,7 +103,7 @@ class QuestionCounter:
             del self._counts[key]
             self._bytes -= _text_bytes(key)
 
-    def most_asked(self, limit: int | None = None) -> list[QuestionCount]:
+    def most_frequent(self, limit: int | None = None) -> list[QuestionCount]:
         """The questions, the most frequent first."""
         ordered = sorted(self._counts.items(), key=lambda item: (-item[1][0], -item[1][2]))[:limit]
         return [

@@ -35,7 +35,7 @@ class PluginRegistryOfMetrics(CollectorRegistry):
         self.plugin = plugin
         self.prefix = metric_prefix(plugin)
         self._collectors: dict[Collector, None] = {}
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
 
     def register(self, collector: Collector) -> None:
         """Scrape ``collector`` from now on. Raises :exc:`ValueError` for a name that is not the plugin's."""
@@ -62,20 +62,20 @@ class PluginRegistryOfMetrics(CollectorRegistry):
             try:
                 found = list(collector.collect())
             except Exception as error:  # noqa: BLE001 - a plugin's fault, which must not end the scrape
-                self._tell(f"failed: {type(error).__name__}: {error}", repr(type(error)))
+                self._warn_once(f"failed: {type(error).__name__}: {error}", repr(type(error)))
                 continue
             for metric in found:
                 if metric.name.startswith(self.prefix):
                     yield metric
                 else:
-                    self._tell(
+                    self._warn_once(
                         f"has a metric {metric.name!r}, which does not begin with {self.prefix!r}",
                         metric.name,
                     )
 
-    def _tell(self, problem: str, kind: str) -> None:
-        if kind not in self._told and len(self._told) < 100:
-            self._told.add(kind)
+    def _warn_once(self, problem: str, kind: str) -> None:
+        if kind not in self._warned and len(self._warned) < 100:
+            self._warned.add(kind)
             _log.warning("metrics of a plugin are left out", plugin=self.plugin, problem=problem)
 
 

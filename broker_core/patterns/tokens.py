@@ -112,20 +112,21 @@ def tokens(text: str, *, nested_classes: bool = False) -> Iterator[PatternToken]
             yield PatternToken(TokenKind.LITERAL, char, start, position)
 
 
-def _literal(text: str, start: int, stop: int, behind: int) -> Iterator[PatternToken]:
-    r"""``text[start:stop]`` as it is; its last character as a token of its own if a repetition follows at ``behind``.
+def _literal(text: str, start: int, stop: int, repeated_at: int) -> Iterator[PatternToken]:
+    r"""``text[start:stop]`` as it is; its last character as a token of its own if a repetition begins at
+    ``repeated_at``.
 
     An empty ``\Q\E`` in between is nothing, to RE2 too.
     """
     if stop - start > 1:
-        ahead = behind
+        ahead = repeated_at
         while text.startswith("\\Q\\E", ahead):
             ahead += 4
         if text.startswith(("*", "+", "?", "{"), ahead):
             yield PatternToken(TokenKind.LITERAL, text[start : stop - 1], start, stop - 1)
             start = stop - 1
     if start < stop:
-        yield PatternToken(TokenKind.LITERAL, text[start:stop], start, behind)
+        yield PatternToken(TokenKind.LITERAL, text[start:stop], start, repeated_at)
 
 
 def _parenthesis(text: str, start: int) -> PatternToken:

@@ -45,7 +45,7 @@ from broker_core.pipeline.remembered.masked_answers import MaskedAnswers
 from broker_core.pipeline.reports.denial_lines import log_denial
 from broker_core.pipeline.reports.event_sinks import EventSinks
 from broker_core.pipeline.reports.finished_listings import Ended, FinishedListings
-from broker_core.pipeline.reports.listing_spans import answered, asked, refused
+from broker_core.pipeline.reports.listing_spans import answered, question_attributes, refused
 from broker_core.pipeline.request.held_permit import HeldPermit
 from broker_core.pipeline.request.listing_in_progress import ListingInProgress
 from broker_core.pipeline.request.pipeline_options import PipelineOptions
@@ -313,7 +313,9 @@ class Pipeline:
         tracing = self.sinks.tracing
         if tracing is None:
             return await self._answer_in_time(request, trace, topics_pattern, tentative=tentative)
-        with tracing.listing(asked(QuestionText.of(request, topics_pattern), request.asker)) as span:
+        with tracing.listing(
+            question_attributes(QuestionText.of(request, topics_pattern), request.asker)
+        ) as span:
             try:
                 answer = await self._answer_in_time(request, trace, topics_pattern, tentative=tentative)
             except ListingFailed as failure:

@@ -39,7 +39,7 @@ class _Request(ListingRequest):
 
     def __getattribute__(self, name: str) -> Any:
         if name != "properties":  # its values report their reads themselves
-            _tell(self, word_of(name))
+            _record(self, word_of(name))
         return object.__getattribute__(self, name)
 
 
@@ -47,11 +47,11 @@ class _Asker(Asker):
     __slots__ = ("_note",)
 
     def __getattribute__(self, name: str) -> Any:
-        _tell(self, word_of(f"asker.{name}"))
+        _record(self, word_of(f"asker.{name}"))
         return object.__getattribute__(self, name)
 
 
-def _tell(value: object, word: str | None) -> None:
+def _record(value: object, word: str | None) -> None:
     if word is not None:
         try:
             note: Note = object.__getattribute__(value, "_note")

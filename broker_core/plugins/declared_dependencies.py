@@ -28,7 +28,7 @@ class DeclaredDependencies:
     def __init__(self, plugins: Iterable[LoadedPlugin]) -> None:
         self._declared = {plugin.name: plugin.depends_on for plugin in plugins}
         self._added: dict[str, set[str]] = {name: set() for name in self._declared}
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
 
     def of(self, plugin: str) -> frozenset[str]:
         """The known dependencies of the plugin's answers."""
@@ -53,7 +53,7 @@ class DeclaredDependencies:
                 word=word,
             )
 
-    def asked(
+    def request_for(
         self, request: ListingRequest, plugin: str, services: RequestServices | None = None
     ) -> ListingRequest:
         """The request for the plugin; it records fields that the plugin reads if it may read undeclared ones."""

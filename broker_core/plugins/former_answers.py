@@ -23,7 +23,7 @@ class FormerAnswer:
 class LastAnswerKeeper(Protocol):
     """Keeper of the last answers to one request, for plugins whose ``on_failure`` is ``stale``."""
 
-    def answered(self, plugin: LoadedPlugin, accepted: Any, asked_at: float) -> None:
+    def answered(self, plugin: LoadedPlugin, accepted: Any, requested_at: float) -> None:
         """Keep the accepted answer of a plugin, which was asked at that time; ``None`` is a pass through."""
 
     def refused(self, plugin: LoadedPlugin) -> None:

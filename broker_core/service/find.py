@@ -94,12 +94,12 @@ class _Search:
 
     def __init__(
         self,
-        asked: TopicAsker,
+        question: TopicAsker,
         topics: Sequence[TopicName],
         known: list[Known | None] | None = None,
         ids: Sequence[uuid.UUID] | None = None,
     ) -> None:
-        self.asked = asked
+        self.question = question
         self.topics = topics
         self.known = known or [None] * len(topics)
         self.ids = ids
@@ -140,32 +140,32 @@ class Find:
         self._by_name: Final = (acls, rights, existence, masks)
         self._by_id: Final = (existence, masks, acls, rights)
 
-    async def by_name(self, asked: TopicAsker, topics: Sequence[TopicName]) -> list[Found]:
+    async def by_name(self, question: TopicAsker, topics: Sequence[TopicName]) -> list[Found]:
         """Topics of one namespace and domain, in their order; each may be a partition's name."""
         with one_line_of_denials():
-            return await self._by_names(asked, topics)
+            return await self._by_names(question, topics)
 
-    async def _by_names(self, asked: TopicAsker, topics: Sequence[TopicName]) -> list[Found]:
+    async def _by_names(self, question: TopicAsker, topics: Sequence[TopicName]) -> list[Found]:
         rows: list[Found] = []
         for low in range(0, len(topics), _READ):
             await loop_turn().time()
             some = topics[low : low + _READ]
             read = await self._plain_rows(some)
             if read is None:
-                rows += await self._searched(_Search(asked, some), self._by_name)
+                rows += await self._searched(_Search(question, some), self._by_name)
                 continue
             for start in range(0, len(some), _SLICE):
                 await loop_turn().time()
                 end = start + _SLICE
-                rows += map(partial(_plain_by_name, asked), some[start:end], read[start:end])
+                rows += map(partial(_plain_by_name, question), some[start:end], read[start:end])
         return rows
 
-    async def by_id(self, asked: TopicAsker, ids: Sequence[uuid.UUID]) -> list[Found]:
+    async def by_id(self, question: TopicAsker, ids: Sequence[uuid.UUID]) -> list[Found]:
         """Topics by their ids, in their order."""
         listed: Mapping[uuid.UUID, tuple[TopicName, Known]] | None = None
-        if asked.namespace is not None and self._is_listed_by_others(asked.namespace):
+        if question.namespace is not None and self._is_listed_by_others(question.namespace):
             try:
-                listed = await self._listed_ids(asked, asked.namespace, ids)
+                listed = await self._listed_ids(question, question.namespace, ids)
             except ListingFailed as failure:
                 return [Found(None, failure=failure)] * len(ids)
         rows: list[Found] = []
@@ -173,14 +173,14 @@ class Find:
             some = ids[low : low + _READ]
             found = [Found(None)] * len(some)
             try:
-                known = await self._of_ids(asked, some, listed)
+                known = await self._of_ids(question, some, listed)
             except ListingFailed as failure:
                 found, known = [Found(None, failure=failure)] * len(some), {}
             # A search is about one namespace and domain.
             places = list(known)
-            for group in [places] if asked.namespace is not None else [[place] for place in places]:
+            for group in [places] if question.namespace is not None else [[place] for place in places]:
                 search = _Search(
-                    asked,
+                    question,
                     [known[place][0] for place in group],
                     [known[place][1] for place in group],
                     [some[place] for place in group],
@@ -192,13 +192,13 @@ class Find:
         return rows
 
     def now(
-        self, asked: TopicAsker, names: Sequence[TopicName], ids: Sequence[uuid.UUID]
+        self, question: TopicAsker, names: Sequence[TopicName], ids: Sequence[uuid.UUID]
     ) -> list[Found] | None:
         """The result of :meth:`by_name`, or of :meth:`by_id` for ids, for a few topics of the question's namespace.
 
         ``None`` if that takes waiting.
         """
-        namespace = asked.namespace
+        namespace = question.namespace
         if (
             self._catalog is None
             or namespace is None
@@ -209,16 +209,16 @@ class Find:
             return None
         if ids:
             records = self._catalog.topics_by_id_now(ids)
-            return None if records is None else [_plain_by_id(asked, record) for record in records]
+            return None if records is None else [_plain_by_id(question, record) for record in records]
         rows = self._catalog.found_now(names)
-        return None if rows is None else list(map(partial(_plain_by_name, asked), names, rows))
+        return None if rows is None else list(map(partial(_plain_by_name, question), names, rows))
 
-    async def partitions(self, asked: TopicAsker, topic: TopicName) -> int | None:
+    async def partitions(self, question: TopicAsker, topic: TopicName) -> int | None:
         """The number of partitions of a topic for clients, 0 for one without; ``None`` for a missing topic.
 
         Raises :exc:`~broker_core.errors.ListingFailed`.
         """
-        (found,) = await self.by_name(asked, [topic])
+        (found,) = await self.by_name(question, [topic])
         if found.failure is not None:
             raise found.failure
         return client_count(topic, found.partitions) if found.exists else None
@@ -231,15 +231,15 @@ class Find:
                 await step(search)
         return search.found()
 
-    async def there(self, asked: TopicAsker, topic: TopicName) -> Known:
+    async def there(self, question: TopicAsker, topic: TopicName) -> Known:
         """The state of a topic for any asker, before rights and masks. Raises :exc:`ListingFailed`."""
-        (known,) = await self._known(_Search(asked, [topic]), [topic])
+        (known,) = await self._known(_Search(question, [topic]), [topic])
         return known
 
     # -- the steps of both orders
 
     async def _ask_acls(self, search: _Search) -> None:
-        allowed = search.asked.allowed
+        allowed = search.question.allowed
         if allowed is None:
             return
         failures = {}
@@ -252,40 +252,40 @@ class Find:
 
     async def _ask_rights(self, search: _Search) -> None:
         """Ask rules and gates."""
-        if not self._pipeline.has_guards or search.asked.action is None:
+        if not self._pipeline.has_guards or search.question.action is None:
             return
-        asked, failures = search.asked, dict[int, ListingFailed]()
-        for place in search.open[:1] if asked.of_namespace else search.open:
+        question, failures = search.question, dict[int, ListingFailed]()
+        for place in search.open[:1] if question.of_namespace else search.open:
             topic = search.topics[place]
-            about = None if asked.of_namespace else topic
+            about = None if question.of_namespace else topic
             try:
                 await self._pipeline.authorize(
-                    Access(search.asked.action, topic.namespace, about, asked.asker),
-                    asked.deadline,
-                    rules=asked.rules,
+                    Access(search.question.action, topic.namespace, about, question.asker),
+                    question.deadline,
+                    rules=question.rules,
                 )
             except ListingFailed as failure:
-                failures |= dict.fromkeys(search.open if asked.of_namespace else (place,), failure)
+                failures |= dict.fromkeys(search.open if question.of_namespace else (place,), failure)
         search.fail(failures)
-        if asked.of_namespace:
+        if question.of_namespace:
             search.fail(dict(self._refused_by_rules(search)))
 
     def _refused_by_rules(self, search: _Search) -> Iterator[tuple[int, ListingFailed]]:
         """The topics that rules refuse one by one, if gates were asked about the namespace."""
-        asked = search.asked
-        assert asked.action is not None
+        question = search.question
+        assert question.action is not None
         for place in search.open:
             topic = search.topics[place]
             try:
                 self._pipeline.ask_rules(
-                    Access(asked.action, topic.namespace, topic, asked.asker), asked.rules
+                    Access(question.action, topic.namespace, topic, question.asker), question.rules
                 )
             except ListingFailed as failure:
                 yield place, failure
 
     async def _look(self, search: _Search) -> None:
         """Look whether the topics exist."""
-        topics, can_have = search.topics, search.asked.can_have
+        topics, can_have = search.topics, search.question.can_have
         if can_have is not None:
             search.open = [place for place in search.open if can_have(topics[place])]
         places = [place for place in search.open if search.known[place] is None]
@@ -307,7 +307,7 @@ class Find:
         if not self._dispatcher.masks(first.namespace):
             return
         known = [(search.topics[place], search.known[place]) for place in search.open]
-        request = self._request(search.asked, first.namespace, first.domain)
+        request = self._request(search.question, first.namespace, first.domain)
         try:
             shown = await self.plugins.shown(request, [(topic, each) for topic, each in known if each])
         except ListingFailed as failure:
@@ -343,9 +343,9 @@ class Find:
                 rows = await self._catalog.found(topics)
         return rows
 
-    def _request(self, asked: TopicAsker, namespace: NamespaceName, domain: str) -> ListingRequest:
+    def _request(self, question: TopicAsker, namespace: NamespaceName, domain: str) -> ListingRequest:
         return self._pipeline.topic_questions.request(
-            namespace, domain, asked.asker, asked.wants, asked.deadline
+            namespace, domain, question.asker, question.wants, question.deadline
         )
 
     def _is_listed_by_others(self, namespace: NamespaceName) -> bool:
@@ -353,16 +353,16 @@ class Find:
 
     async def _known(self, search: _Search, topics: Sequence[TopicName]) -> list[Known]:
         """The state of topics from plugins that list them, else from the catalogue, or the brokers."""
-        asked, namespace = search.asked, topics[0].namespace
+        question, namespace = search.question, topics[0].namespace
         told: Mapping[TopicName, Known] = {}
         if self._dispatcher.describe_hook.plugins(namespace):
-            request = self._request(asked, namespace, topics[0].domain)
-            listed, told = await self.plugins.found(request, topics, asked.memo)
+            request = self._request(question, namespace, topics[0].domain)
+            listed, told = await self.plugins.found(request, topics, question.memo)
             if listed is not None:
                 return [listed[topic] for topic in topics]
         if self._catalog is None:
-            request = self._request(asked, namespace, topics[0].domain)
-            by_brokers = await self.plugins.of_default_lister(request, topics, asked.memo)
+            request = self._request(question, namespace, topics[0].domain)
+            by_brokers = await self.plugins.of_default_lister(request, topics, question.memo)
             found = [by_brokers[topic] for topic in topics]
         else:
             rows = await self._rows(topics)
@@ -373,7 +373,7 @@ class Find:
 
     async def _of_ids(
         self,
-        asked: TopicAsker,
+        question: TopicAsker,
         ids: Sequence[uuid.UUID],
         listed: Mapping[uuid.UUID, tuple[TopicName, Known]] | None,
     ) -> dict[int, tuple[TopicName, Known | None]]:
@@ -387,19 +387,19 @@ class Find:
                 records = await self._catalog.topics_by_id(ids)
         found: dict[int, tuple[TopicName, Known | None]] = {}
         for place, record in enumerate(records):
-            if record is not None and _is_of(asked, record.name):
+            if record is not None and _is_of(question, record.name):
                 said = self._dispatcher.describe_hook.plugins(record.name.namespace)
                 known = None if said else Known(record.partitions, True, None, _NOTHING, record)
                 found[place] = record.name, known
         return found
 
     async def _listed_ids(
-        self, asked: TopicAsker, namespace: NamespaceName, ids: Sequence[uuid.UUID]
+        self, question: TopicAsker, namespace: NamespaceName, ids: Sequence[uuid.UUID]
     ) -> Mapping[uuid.UUID, tuple[TopicName, Known]]:
         """The topics of ids, if plugins or brokers list the namespace: they may give ids with a listing alone."""
-        wants = asked.wants | {"partitions", "topic_id"}
+        wants = question.wants | {"partitions", "topic_id"}
         questions = self._pipeline.topic_questions
-        request = questions.request(namespace, PERSISTENT, asked.asker, wants, asked.deadline)
+        request = questions.request(namespace, PERSISTENT, question.asker, wants, question.deadline)
         async with questions.budget.until(request.deadline):
             return await questions.detailed(
                 request, partial(_with_ids, ids, self._dispatcher.masks(namespace))
@@ -416,31 +416,31 @@ def client_count(topic: TopicName, partitions: int) -> int:
     return partitions
 
 
-def _plain_by_name(asked: TopicAsker, topic: TopicName, row: tuple[TopicRecord | None, int]) -> Found:
+def _plain_by_name(question: TopicAsker, topic: TopicName, row: tuple[TopicRecord | None, int]) -> Found:
     """Decide by name, if neither rules and gates nor masks are asked."""
-    if asked.allowed is not None and not asked.allowed(topic):
+    if question.allowed is not None and not question.allowed(topic):
         return Found(topic, False, 0, None, REFUSED_BY_ACLS)
     record, partitions = row
-    if record is None or (asked.can_have is not None and not asked.can_have(topic)):
+    if record is None or (question.can_have is not None and not question.can_have(topic)):
         return Found(topic)
     return Found(topic, True, partitions, record)
 
 
-def _plain_by_id(asked: TopicAsker, record: TopicRecord | None) -> Found:
+def _plain_by_id(question: TopicAsker, record: TopicRecord | None) -> Found:
     """Decide by id, if neither rules and gates nor masks are asked."""
-    if record is None or not _is_of(asked, record.name):
+    if record is None or not _is_of(question, record.name):
         return Found(None)
     topic = record.name
-    if asked.can_have is not None and not asked.can_have(topic):
+    if question.can_have is not None and not question.can_have(topic):
         return Found(None)
-    if asked.allowed is not None and not asked.allowed(topic):
+    if question.allowed is not None and not question.allowed(topic):
         return Found(topic, False, 0, None, REFUSED_BY_ACLS)
     return Found(topic, True, record.partitions, record)
 
 
-def _is_of(asked: TopicAsker, topic: TopicName) -> bool:
+def _is_of(question: TopicAsker, topic: TopicName) -> bool:
     """Whether ids of this topic's kind are looked for."""
-    only = asked.namespace
+    only = question.namespace
     return only is None or (topic.namespace == only and topic.domain == PERSISTENT)
 
 
@@ -448,8 +448,8 @@ def _with_ids(
     ids: Sequence[uuid.UUID], masked: bool, selection: Selection, details: Details
 ) -> dict[uuid.UUID, tuple[TopicName, Known]]:
     """The topics of a listing that have one of these ids; with their listed names, if ``masked``."""
-    asked = pa.array({each.bytes for each in ids if each.int}, pa.binary(16))
-    rows = details.batch.filter(pc.is_in(details.column("topic_id"), value_set=asked))
+    question = pa.array({each.bytes for each in ids if each.int}, pa.binary(16))
+    rows = details.batch.filter(pc.is_in(details.column("topic_id"), value_set=question))
     found = {}
     for row in Details(rows).to_pylist():
         names = topic_names(selection, row[TOPIC]) if masked else None

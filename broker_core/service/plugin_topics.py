@@ -222,7 +222,7 @@ class PluginTopics:
         """The state of topics by plugins, or by the default lister; ``None`` if all plugins pass, or there are none."""
         if plugins == ():
             return None
-        accepted = await self._asked(request, topics, plugins, memo)
+        accepted = await self._answer_of(request, topics, plugins, memo)
         if accepted is None:
             return None
         assert accepted.selection is not None  # the request has no hash
@@ -234,7 +234,7 @@ class PluginTopics:
             found[topic] = await self._in_listing(accepted.selection, topic, request, rows)
         return found
 
-    async def _asked(
+    async def _answer_of(
         self,
         request: ListingRequest,
         topics: Sequence[TopicName],

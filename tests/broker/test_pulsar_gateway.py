@@ -451,7 +451,7 @@ async def test_reloads_in_a_row_leave_no_cluster_behind(changing: Changing) -> N
                 cluster, names = ((two, NEW), (one, OLD))[number % 2]
                 assert (await changing.reload(_url(cluster))).failed == {}
                 assert await changing.names() == names
-            await eventually(lambda: len(behind._asked) == 1)
+            await eventually(lambda: len(behind._requests) == 1)
             assert len(behind.cluster.places.evictors) == 3
             await eventually(lambda: all(peer.task is None or peer.task.done() for peer in two.server.peers))
         assert behind.cluster.places.taken == 0

@@ -203,7 +203,7 @@ async def test_deletions_of_a_change_log_are_told(tmp_path: Path) -> None:
     own = guard(file=file)
     await own.start()
     assert own.versions_before(ONE, "q", 40) == before, "over a restart"
-    own.check(ONE, "q", 40, told=60, versions=(CatalogVersion("log", 63),))
+    own.check(ONE, "q", 40, deletions=60, versions=(CatalogVersion("log", 63),))
     with pytest.raises(ListingFailed, match="36 of 40"):
-        own.check(ONE, "q", 4, told=5)
+        own.check(ONE, "q", 4, deletions=5)
     await own.stop()

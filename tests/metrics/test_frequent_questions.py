@@ -26,13 +26,13 @@ def test_questions_are_counted_most_asked_first() -> None:
     ask(counter, None, 2)
     ask(counter, "often", region="eu", team="a")
     ask(counter, "often", team="a", region="eu")
-    assert [(each.topics_pattern, each.properties, each.count) for each in counter.most_asked()] == [
+    assert [(each.topics_pattern, each.properties, each.count) for each in counter.most_frequent()] == [
         ("often", (), 3),
         (None, (), 2),
         ("often", (("region", "eu"), ("team", "a")), 2),
         ("rare", (), 1),
     ]
-    first = counter.most_asked(1)[0]
+    first = counter.most_frequent(1)[0]
     assert (first.namespace, first.mode, first.error, first.seconds) == ("t/n", Mode.PERSISTENT, 0, 1.5)
 
 
@@ -41,24 +41,24 @@ def test_modes_and_namespaces_are_different_questions() -> None:
     for namespace in ("t/a", "t/b"):
         for mode in Mode:
             counter.record(namespace, mode, None, {}, 0)
-    assert len(counter.most_asked()) == 6
+    assert len(counter.most_frequent()) == 6
 
 
 def test_of_equal_counts_the_dearer_comes_first() -> None:
     counter = QuestionCounter()
     counter.record("t/n", Mode.ALL, "cheap", {}, 0.1)
     counter.record("t/n", Mode.ALL, "dear", {}, 9.0)
-    assert [each.topics_pattern for each in counter.most_asked()] == ["dear", "cheap"]
+    assert [each.topics_pattern for each in counter.most_frequent()] == ["dear", "cheap"]
 
 
 def test_memory_is_bounded_by_number_and_by_text() -> None:
     counter = QuestionCounter(capacity=8, max_text=20)
     ask(counter, "x" * 21)
     ask(counter, "x" * 15, region="0123456")
-    assert counter.most_asked() == []
+    assert counter.most_frequent() == []
     for number in range(1000):
         ask(counter, f"question-{number}")
-    assert len(counter.most_asked()) <= 8
+    assert len(counter.most_frequent()) <= 8
 
 
 def test_hostile_text_cannot_fill_the_memory() -> None:
@@ -69,7 +69,7 @@ def test_hostile_text_cannot_fill_the_memory() -> None:
         counter.record(
             "t/" + "n" * 200, Mode.ALL, f"{number:06}" + "\U0001f600" * 900, {"k" * 50: f"{number}"}, 1e-3
         )
-    found = counter.most_asked()
+    found = counter.most_frequent()
     texts = [each.topics_pattern for each in found if each.topics_pattern]
     assert sum(getsizeof(text) for text in texts) < counter._bytes <= counter.max_bytes
     assert found[0].topics_pattern == "often"
@@ -83,10 +83,10 @@ def test_what_is_counted_of_the_text_is_let_go_with_it() -> None:
     one = counter._bytes
     for number in range(100):
         ask(counter, f"{number % 10}")
-    assert counter._bytes == one * len(counter.most_asked())
+    assert counter._bytes == one * len(counter.most_frequent())
     tiny = QuestionCounter(max_bytes=10)
     ask(tiny, "a")
-    assert (tiny._bytes, tiny.most_asked()) == (0, [])
+    assert (tiny._bytes, tiny.most_frequent()) == (0, [])
 
 
 def test_a_line_is_a_line_of_a_file_of_patterns() -> None:
@@ -94,7 +94,7 @@ def test_a_line_is_a_line_of_a_file_of_patterns() -> None:
     counter = QuestionCounter(clock=lambda: next(times))
     ask(counter, 't/n/\u2028\n"[\u00e4-\u00fc]', 2, region="eu")
     counter.record("t/n", Mode.NON_PERSISTENT, None, {}, 0.25)
-    lines = list(question_lines(counter.most_asked()))
+    lines = list(question_lines(counter.most_frequent()))
     assert all(line.endswith("\n") and line.count("\n") == 1 and line.isascii() for line in lines)
     assert [json.loads(line) for line in lines] == [
         {
@@ -128,7 +128,7 @@ def test_a_count_is_right_but_for_its_error(capacity: int, asked: list[int]) -> 
     for number in asked:
         ask(counter, str(number))
     true = Counter(str(number) for number in asked)
-    found = counter.most_asked()
+    found = counter.most_frequent()
     assert len(found) <= capacity
     for each in found:
         assert each.topics_pattern is not None

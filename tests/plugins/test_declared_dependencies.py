@@ -33,14 +33,14 @@ def test_who_does_not_declare_the_principal_and_reads_it_is_told_once() -> None:
     of = words("properties")
     request = asked(asker=Asker("alice", "bob"))
     with capture_logs() as logs:
-        told = of.asked(request, "p")
+        told = of.request_for(request, "p")
         assert told.topics_pattern is None
         assert of.of("p") == {"properties"}, "nothing of the asker was read"
         assert told.asker.original_principal == "bob"
-        assert of.asked(request, "p").asker.role == "alice"
+        assert of.request_for(request, "p").asker.role == "alice"
     assert [each["word"] for each in logs] == ["principal"]
     assert of.of("p") == {"properties", "principal"}
-    assert of.asked(request, "p") is request
+    assert of.request_for(request, "p") is request
 
 
 def test_who_declares_the_client_and_reads_the_address_is_told_once() -> None:
@@ -48,11 +48,11 @@ def test_who_declares_the_client_and_reads_the_address_is_told_once() -> None:
     request = asked(asker=Asker(remote_address="192.0.2.7:1"))
     with capture_logs() as logs:
         for _ in range(2):
-            told = of.asked(request, "p")
+            told = of.request_for(request, "p")
             assert told.asker.client_version == ""
             assert told.asker.host == "192.0.2.7"
     assert [each["word"] for each in logs] == ["address"]
     assert of.of("p") == {"client", "principal", "address"}
-    assert of.asked(request, "p") is request
-    assert words("client", "principal", "address").asked(request, "p") is request
-    assert words("pattern", "principal").asked(request, "p") is request
+    assert of.request_for(request, "p") is request
+    assert words("client", "principal", "address").request_for(request, "p") is request
+    assert words("pattern", "principal").request_for(request, "p") is request

@@ -104,9 +104,9 @@ async def test_a_listing_that_changes_while_it_is_read_is_replaced(
         assert names(await topics.of(caller())) == ["a"]
         monkeypatch.setattr(Pipeline, "answer_now", answer_now)
         monkeypatch.setattr(type(tables), "of", of)
-        counted = m.pipeline.questions.most_asked()[0].count
+        counted = m.pipeline.questions.most_frequent()[0].count
         assert names(await topics.of(caller())) == ["a"]
-        assert m.pipeline.questions.most_asked()[0].count == counted + 1  # once, as it was asked
+        assert m.pipeline.questions.most_frequent()[0].count == counted + 1  # once, as it was asked
     assert [answer.replaced for answer in answers] == [True, False]
 
 

@@ -25,7 +25,7 @@ class Served:
         endpoints = Endpoints(
             self.registry,
             lambda: self.readiness,
-            questions=self.questions.most_asked,
+            questions=self.questions.most_frequent,
             plugins=lambda: self.plugins,
         )
         self.server = HttpServer(endpoints, **options)

@@ -122,13 +122,13 @@ class NamespaceCounts:
 
         They are read once as long as nothing is committed, since their rows are all over the file.
         """
-        asked = (after, most, meant)
+        wanted = (after, most, meant)
         with self._lock:
             state = self._state_of_file()
             if state != self._read_in:
                 self._read.clear()
                 self._read_in = state
-            elif (known := self._read.get(asked)) is not None:
+            elif (known := self._read.get(wanted)) is not None:
                 return known
         clause, values = meant.clause(after)
         with self._catalog.reading() as connection:
@@ -139,7 +139,7 @@ class NamespaceCounts:
             if state is not None and state == self._read_in:
                 if sum(map(len, self._read.values())) + len(found) > _KEPT:
                     self._read.clear()
-                self._read[asked] = found
+                self._read[wanted] = found
         return found
 
     def _state_of_file(self) -> int | None:
@@ -164,17 +164,17 @@ class NamespaceCounts:
         states: Mapping[str, NamespaceState] = MappingProxyType({}),
     ) -> list[NamespaceCount]:
         """The counts of namespaces, in their order: the current ones, or those in the given ``states``."""
-        asked = {str(namespace): namespace for namespace in namespaces}
+        wanted = {str(namespace): namespace for namespace in namespaces}
         with self._lock:
-            kept = {name: pair for name in asked if (pair := self._kept.get(name)) is not None}
+            kept = {name: pair for name in wanted if (pair := self._kept.get(name)) is not None}
         found = {name: count for name, (state, count) in kept.items() if state == states.get(name)}
-        if len(found) < len(asked):
-            rest = {name: namespace for name, namespace in asked.items() if name not in found}
+        if len(found) < len(wanted):
+            rest = {name: namespace for name, namespace in wanted.items() if name not in found}
             found |= self._counted_again(rest, kept)
-        return [found[name] for name in asked]
+        return [found[name] for name in wanted]
 
     def _counted_again(
-        self, asked: Mapping[str, NamespaceName], kept: Mapping[str, tuple[NamespaceState, NamespaceCount]]
+        self, wanted: Mapping[str, NamespaceName], kept: Mapping[str, tuple[NamespaceState, NamespaceCount]]
     ) -> dict[str, NamespaceCount]:
         """Counts of the current versions: kept, or moved by the change log, or else counted."""
         as_it_was: dict[str, NamespaceCount] = {}
@@ -182,9 +182,9 @@ class NamespaceCounts:
         missing: dict[NamespaceName, NamespaceState] = {}
         with self._catalog.reading() as connection:
             never = read_catalog_id(connection), 0, 0, ""
-            rows = connection.execute(_STATES, (compact_json([*asked]),))
+            rows = connection.execute(_STATES, (compact_json([*wanted]),))
             states: dict[str, NamespaceState] = {row[0]: row for row in rows}
-            for name, namespace in asked.items():
+            for name, namespace in wanted.items():
                 state = states.setdefault(name, (name, *never))
                 before, count = kept.get(name, (None, None))
                 if count is None:

@@ -46,14 +46,14 @@ class WriteNotices:
             os.close(self._file)
             self._file = -1
 
-    def next(self, key: object, tell: Callable[[], None]) -> bool:
-        """Call ``tell`` once, at the next write after this call; false if writes are not reported.
+    def next(self, key: object, notify: Callable[[], None]) -> bool:
+        """Call ``notify`` once, at the next write after this call; false if writes are not reported.
 
         A later call with the same ``key`` is in the place of an earlier one.
         """
         if self._is_closed or not self._watches():
             return False
-        self._waiting[key] = tell
+        self._waiting[key] = notify
         self._listen(asyncio.get_running_loop())
         return True
 
@@ -96,5 +96,5 @@ class WriteNotices:
         self._listen(
             None
         )  # until somebody wants the next one: a busy file would wake the loop at each of its writes
-        for tell in waiting.values():
-            tell()
+        for notify in waiting.values():
+            notify()

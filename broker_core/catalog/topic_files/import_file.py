@@ -245,8 +245,8 @@ def _tick(progress: Progress, topics: int, failed: list[BaseException]) -> bool:
     return False
 
 
-def _begin(connection: sqlite3.Connection, patience: float, tell: Callable[[], object]) -> None:
-    """Begin to write, once no other process does; ``tell`` is called now and then while waiting, and at the end."""
+def _begin(connection: sqlite3.Connection, patience: float, notify: Callable[[], object]) -> None:
+    """Begin to write, once no other process does; ``notify`` is called now and then while waiting, and at the end."""
     end = time.monotonic() + patience
     while True:
         left = end - time.monotonic()
@@ -256,7 +256,7 @@ def _begin(connection: sqlite3.Connection, patience: float, tell: Callable[[], o
         except sqlite3.OperationalError as error:
             if left <= 0 or not error.sqlite_errorname.startswith("SQLITE_BUSY"):
                 raise
-        tell()
+        notify()
         if connection.in_transaction:
             return
 

@@ -20,7 +20,7 @@ from broker_core.names import NamespaceName
 if TYPE_CHECKING:
     from broker_core.plugin_api import ListingRequest
 
-__all__ = ["NamespaceArgument", "asked"]
+__all__ = ["NamespaceArgument", "listing_request"]
 
 NamespaceArgument: TypeAlias = Annotated[
     NamespaceName,
@@ -28,7 +28,7 @@ NamespaceArgument: TypeAlias = Annotated[
 ]
 
 
-def asked(
+def listing_request(
     namespace: NamespaceName, pattern: str | None, mode: str, properties: list[str] | None
 ) -> ListingRequest:
     """The listing request of the options.
@@ -48,7 +48,7 @@ def asked(
 
 option_group(
     "broker_core.plugin_api.listing_request.ListingRequest",  # which needs Arrow and RE2
-    asked,
+    listing_request,
     namespace=(NamespaceArgument, ...),
     pattern=(PatternOption, None),
     mode=(ModeOption, "persistent"),

@@ -52,12 +52,12 @@ class SettingsCheck:
         started = time.time()
         try:
             async with asyncio.timeout(_PATIENCE):
-                return Checked(await self._asked(), started)
+                return Checked(await self._checks(), started)
         except (OSError, ValueError, TypeError, TimeoutError) as error:
             why = "it takes too long" if isinstance(error, TimeoutError) else type(error).__name__
             return Checked([Check.error("check", f"the command `check` has no result: {why}")], started)
 
-    async def _asked(self) -> list[Check]:
+    async def _checks(self) -> list[Check]:
         process = await asyncio.create_subprocess_exec(
             *self._command,
             stdin=asyncio.subprocess.DEVNULL,

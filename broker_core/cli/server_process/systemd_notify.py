@@ -38,23 +38,23 @@ class ServiceManager:
 
     def ready(self, status: str) -> None:
         """Report that the start, or a reload, is done."""
-        self._tell(READY="1", STATUS=status)
+        self._notify(READY="1", STATUS=status)
 
     def reloading(self) -> None:
         """Report that a reload begins; :meth:`ready` ends it."""
-        self._tell(RELOADING="1", MONOTONIC_USEC=str(time.monotonic_ns() // 1000))
+        self._notify(RELOADING="1", MONOTONIC_USEC=str(time.monotonic_ns() // 1000))
 
     def stopping(self, status: str) -> None:
         """Report that the end begins."""
-        self._tell(STOPPING="1", STATUS=status)
+        self._notify(STOPPING="1", STATUS=status)
 
     async def keep_alive(self) -> None:
         """Report, until cancelled, that the event loop runs; for a watchdog."""
         while self.interval is not None:
-            self._tell(WATCHDOG="1")
+            self._notify(WATCHDOG="1")
             await asyncio.sleep(self.interval)
 
-    def _tell(self, **state: str) -> None:
+    def _notify(self, **state: str) -> None:
         if self._address is None:
             return
         # A line feed would begin another assignment.

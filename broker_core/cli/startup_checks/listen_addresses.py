@@ -149,14 +149,14 @@ def _speaks_pulsar(address: ListenAddress) -> bool:
     from broker_core.client import ClientError, HandshakeRefused, LookupSession
     from broker_core.errors import ServerError
 
-    async def asked() -> str:
+    async def version_there() -> str:
         async with LookupSession(
             f"pulsar://{address.from_here}", connect_timeout=PATIENCE, operation_timeout=PATIENCE
         ) as client:
             return str(client.server.server_version)
 
     try:
-        server: str = asyncio.run(asked())
+        server: str = asyncio.run(version_there())
     except HandshakeRefused as refused:
         return refused.code is ServerError.AuthenticationError  # it does not say more to strangers
     except (ClientError, OSError, ValueError):

@@ -103,7 +103,7 @@ class WatchReceiver(Protocol):
     def began(self, topics_hash: str, /) -> None:
         """Note that the watch is open, and the topics have this hash; updates may have come before."""
 
-    def update(self, told: CommandWatchTopicUpdate, /) -> None:
+    def update(self, message: CommandWatchTopicUpdate, /) -> None:
         """Note that topics came or went."""
 
 

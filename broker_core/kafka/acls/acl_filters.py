@@ -112,6 +112,6 @@ def mistake_in(binding: AclBinding) -> str | None:
     return f"ResourceType {binding.resource_type.name} only supports operations [{names}]"
 
 
-def _is(asked: _Kind, found: _Kind) -> bool:
+def _is(wanted: _Kind, found: _Kind) -> bool:
     """Whether a filter's value matches; ``ANY`` is 1 in all enumerations."""
-    return asked == 1 or asked is found
+    return wanted == 1 or wanted is found

@@ -31,12 +31,12 @@ class TextCrc(NamedTuple):
 class JoinedCrcs:
     """The CRCs of consecutive texts. Immutable."""
 
-    __slots__ = ("_behind", "_moved", "size")
+    __slots__ = ("_following", "_moved", "size")
 
-    def __init__(self, moved: _Array, behind: _Array, size: int) -> None:
-        """``moved`` are the CRCs (uint32), each shifted past the number of bytes ``behind`` it (int64)."""
+    def __init__(self, moved: _Array, following: _Array, size: int) -> None:
+        """``moved`` are the CRCs (uint32), each shifted past the number of bytes ``following`` it (int64)."""
         self._moved = moved
-        self._behind = behind
+        self._following = following
         #: Bytes of all texts.
         self.size = size
 
@@ -52,27 +52,27 @@ class JoinedCrcs:
 
     def replaced(self, first: int, end: int, crcs: Sequence[int], sizes: Sequence[int]) -> JoinedCrcs:
         """The CRCs with other texts, any number of them, in place of the texts number ``first`` to ``end``."""
-        start = self._behind.item(first - 1) if first else self.size
-        stop = self._behind.item(end - 1) if end else self.size
-        moved, behind, begin = _moved(crcs, sizes, stop)
+        start = self._following.item(first - 1) if first else self.size
+        stop = self._following.item(end - 1) if end else self.size
+        moved, following, begin = _moved(crcs, sizes, stop)
         grown = begin - start
         return JoinedCrcs(
             np.concatenate([shifted_alike(self._moved[:first], grown), moved, self._moved[end:]]),
-            np.concatenate([self._behind[:first] + grown, behind, self._behind[end:]]),
+            np.concatenate([self._following[:first] + grown, following, self._following[end:]]),
             self.size + grown,
         )
 
 
-def _moved(crcs: Sequence[int], sizes: Sequence[int], behind: int) -> tuple[_Array, _Array, int]:
-    """Each CRC shifted past all texts after it, how many bytes these have, and how many all have with ``behind``."""
+def _moved(crcs: Sequence[int], sizes: Sequence[int], following: int) -> tuple[_Array, _Array, int]:
+    """Each CRC shifted past all texts after it, how many bytes these have, and how many all have with ``following``."""
     if len(crcs) <= _FEW:
-        distances = [*accumulate(reversed(sizes), initial=behind)]
+        distances = [*accumulate(reversed(sizes), initial=following)]
         total = distances.pop()
         distances.reverse()
         few = [shifted_one(crc, distance) for crc, distance in zip(crcs, distances, strict=True)]
         return np.array(few, np.uint32), np.array(distances, np.int64), total
     ends = np.cumsum(np.array(sizes, np.int64))
-    total = behind + ends.item(-1)
+    total = following + ends.item(-1)
     every = total - ends
     return shifted(np.array(crcs, np.uint32), every), every, total
 

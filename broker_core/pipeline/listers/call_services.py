@@ -87,7 +87,7 @@ class CallServices:
         return self.held
 
     @property
-    def asked(self) -> bool:
+    def rest_requested(self) -> bool:
         """Whether the plugin has asked for the rest."""
         return self.calls.count > 0
 
@@ -132,7 +132,7 @@ class CallServices:
         """See :meth:`ListingRequest.key`."""
         _check(pattern, properties)
         request = self.request
-        asked = _RestQuestion(
+        rest_requested = _RestQuestion(
             request.namespace,
             request.mode,
             request.topics_pattern if isinstance(pattern, Same) else pattern,
@@ -140,7 +140,7 @@ class CallServices:
             request.asker,
         )
         # The rest's answer is filtered by the pattern, whatever it depends on.
-        return key_of(asked, {*self.words(), "pattern"}, self.plugin, self.mark())
+        return key_of(rest_requested, {*self.words(), "pattern"}, self.plugin, self.mark())
 
     def pausing(self, pausing: Pausing) -> RequestServices:
         """The services of one call: its waits for them are not its time."""

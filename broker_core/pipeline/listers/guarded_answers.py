@@ -69,10 +69,10 @@ class GuardedAnswers:
         words = self._dispatcher.dependencies.of(accepted.lister)
         text = question_text(request, words | {"pattern"} if accepted.claimed else words)
         question, count = f"{text}, by {accepted.lister}", len(selection)
-        told = 0
+        deletions = 0
         for since in self._guard.versions_before(namespace, question, count):
-            told = max(told, await self._deletions(accepted.lister, namespace, request.mode, since))
-        self._guard.check(namespace, question, count, told=told, versions=versions)
+            deletions = max(deletions, await self._deletions(accepted.lister, namespace, request.mode, since))
+        self._guard.check(namespace, question, count, deletions=deletions, versions=versions)
 
     async def _deletions(
         self, plugin: str, namespace: NamespaceName, mode: Mode, since: CatalogVersion

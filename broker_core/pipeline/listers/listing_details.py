@@ -107,7 +107,7 @@ class ListingDetails:
         found = list(given)
         missing = frozenset(wants - known)
         if missing and len(topics):
-            found += await self._asked(progress, accepted, topics, missing)
+            found += await self._described(progress, accepted, topics, missing)
         if cut_at is not None and "partitions" in wants and len(topics) and topics[-1].as_py() == cut_at.base:
             if not any("partitions" in details.columns for details in found):
                 raise bad_topics(
@@ -119,7 +119,7 @@ class ListingDetails:
         await progress.held.grow(size)
         return await self._workers.call(asker, partial(_merged, topics, counts, found, wants), quick=quick)
 
-    async def _asked(
+    async def _described(
         self,
         progress: ListingInProgress,
         accepted: AcceptedAnswer,

@@ -44,11 +44,11 @@ class MaskSlices:
         """
         versions = await self._dispatcher.mask_hook.versions(progress.request, progress.versions)
         if versions is None or held:
-            return await self._asked(progress, selection, held)
+            return await self._masked(progress, selection, held)
         kept = self._kept.to(progress.request, selection, versions)
         visible = kept.find()
         if visible is None:
-            visible = await self._asked(progress, selection, held)
+            visible = await self._masked(progress, selection, held)
             # Again after the work: a change meanwhile must not be kept under the version of before.
             masking = self._dispatcher.mask_hook.plugins(progress.request.namespace)
             if await self._dispatcher.version_hook.all_still(progress.request, masking, versions):
@@ -63,7 +63,7 @@ class MaskSlices:
             ]
         return visible
 
-    async def _asked(self, progress: ListingInProgress, selection: Selection, held: int) -> Selection:
+    async def _masked(self, progress: ListingInProgress, selection: Selection, held: int) -> Selection:
         """The topics of a selection that the masks leave."""
         trace, asker = progress.trace, progress.request.asker
         small = are_few(len(selection))

@@ -76,31 +76,31 @@ class LastGoodAnswersToQuestion:
         self._request = request
         self._pattern = pattern
 
-    def answered(self, plugin: LoadedPlugin, accepted: AcceptedAnswer | None, asked_at: float) -> None:
+    def answered(self, plugin: LoadedPlugin, accepted: AcceptedAnswer | None, requested_at: float) -> None:
         """Remember a plugin's answer; ``None`` is a pass through. A page is not remembered."""
         if accepted is not None and not accepted.whole:
             return
         key = self._key(plugin)
         if accepted is not None and accepted.selection is None:
             assert accepted.topics_hash is not None
-            self._unchanged(key, accepted.topics_hash, filtered=accepted.filtered, asked_at=asked_at)
+            self._unchanged(key, accepted.topics_hash, filtered=accepted.filtered, requested_at=requested_at)
             return
         last: _Last | None = self._store.get((_LISTED, key))
         selection = None if accepted is None else accepted.selection
         if last is not None:
-            if last.true_at > asked_at:
+            if last.true_at > requested_at:
                 return  # a later question was answered sooner
             if last.selection is selection or _same(last.selection, selection):
-                last.true_at = asked_at
+                last.true_at = requested_at
                 if accepted is not None:
                     last.filtered, last.claimed = accepted.filtered, accepted.claimed
                     last.pattern = self._request.topics_pattern
                 return
         raw = self._request.topics_pattern
         new = (
-            _Last(None, False, False, None, asked_at)
+            _Last(None, False, False, None, requested_at)
             if accepted is None
-            else _Last(selection, accepted.filtered, accepted.claimed, raw, asked_at)
+            else _Last(selection, accepted.filtered, accepted.claimed, raw, requested_at)
         )
         text = key.text + (2 * len(raw) if new.claimed and raw is not None else 0)
         listing = None if selection is None else selection.listing
@@ -144,17 +144,17 @@ class LastGoodAnswersToQuestion:
         accepted = AcceptedAnswer(plugin.name, last.selection, last.filtered, None, last.claimed, stale=age)
         return FormerAnswer("success", accepted, age)
 
-    def _unchanged(self, key: AnswerKey, topics_hash: str, *, filtered: bool, asked_at: float) -> None:
+    def _unchanged(self, key: AnswerKey, topics_hash: str, *, filtered: bool, requested_at: float) -> None:
         last: _Last | None = self._store.get((_LISTED, key))
         if last is not None and self._hash_of(last) == topics_hash:
-            last.true_at = max(last.true_at, asked_at)
+            last.true_at = max(last.true_at, requested_at)
             return
         place = self._hash_key(key)
         known: _LastHash | None = self._store.get(place)
-        if known is not None and known.true_at > asked_at:
+        if known is not None and known.true_at > requested_at:
             return
         text = key.text + 2 * len(self._request.topics_pattern or "")
-        self._store.put(place, self._namespace, _LastHash(topics_hash, filtered, asked_at), None, text)
+        self._store.put(place, self._namespace, _LastHash(topics_hash, filtered, requested_at), None, text)
 
     def _hash_of(self, last: _Last) -> str | None:
         """The hash of the answer from remembered names, if it takes no work to know."""

@@ -90,7 +90,7 @@ class AccessLines:
                 asker.client_version,
                 asker.transport,
             ),
-            _asked(_begin(question.namespace), question.mode, _begin(question.pattern)),
+            _question_words(_begin(question.namespace), question.mode, _begin(question.pattern)),
         ]
         if keys := self._log.properties:
             pairs = {key: shown(value) for key, value in question.properties if key in keys}
@@ -120,7 +120,7 @@ def _who(role: str | None, principal: str | None, address: str, client_version: 
 
 
 @lru_cache(2048)
-def _asked(namespace: str | None, mode: str | None, pattern: str | None) -> str:
+def _question_words(namespace: str | None, mode: str | None, pattern: str | None) -> str:
     return json_fields(
         {
             "namespace": None if namespace is None else shown(namespace),

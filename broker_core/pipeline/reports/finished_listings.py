@@ -18,7 +18,7 @@ from broker_core.pipeline.answers.question_text import QuestionText
 from broker_core.pipeline.answers.reusable_answer import ReusableAnswer
 from broker_core.pipeline.reports.access_lines import AccessLines
 from broker_core.pipeline.reports.event_sinks import EventSinks
-from broker_core.pipeline.reports.listing_spans import answered, asked, refused
+from broker_core.pipeline.reports.listing_spans import answered, question_attributes, refused
 from broker_core.pipeline.request.pipeline_options import PipelineOptions
 from broker_core.plugin_api import ListingOutcome, ListingRequest
 from broker_core.plugins import Dispatcher
@@ -136,7 +136,9 @@ class FinishedListings:
             )
             self._notify_observers(request, event)
         if self._tracing is not None and trace is None:
-            values = asked(QuestionText.of(request), request.asker) | answered(answer, answer.lister)
+            values = question_attributes(QuestionText.of(request), request.asker) | answered(
+                answer, answer.lister
+            )
             self._tracing.listed(values, seconds)
 
     def served_again(self, reusable: ReusableAnswer, asker: Asker, lister: str, started: float) -> Ended:
@@ -158,7 +160,7 @@ class FinishedListings:
             self._warn(asker, question, reusable.warnings)
         self._count(asker, question, _NONE, seconds)
         if self._tracing is not None:
-            values = asked(QuestionText.of(question), asker) | answered(reusable, lister)
+            values = question_attributes(QuestionText.of(question), asker) | answered(reusable, lister)
             self._tracing.listed(values, seconds)
         if self._lines is None:
             return _nothing
@@ -235,7 +237,9 @@ class FinishedListings:
         if self._lines is not None:
             self._lines.refused(question, asker, failure, *times)
         if self._tracing is not None and not traced:
-            self._tracing.listed(asked(question, asker) | refused(failure), seconds, failure.reason)
+            self._tracing.listed(
+                question_attributes(question, asker) | refused(failure), seconds, failure.reason
+            )
 
     def failed(
         self, request: ListingRequest, error: Exception, started: float, trace: Trace | None = None

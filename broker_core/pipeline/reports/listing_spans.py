@@ -13,10 +13,10 @@ from broker_core.pipeline.answers.question_text import QuestionText
 if TYPE_CHECKING:
     from broker_core.pipeline.answers.reusable_answer import ReusableAnswer
 
-__all__ = ["answered", "asked", "refused"]
+__all__ = ["answered", "question_attributes", "refused"]
 
 
-def asked(question: QuestionText, asker: Asker) -> dict[str, Any]:
+def question_attributes(question: QuestionText, asker: Asker) -> dict[str, Any]:
     """The asker and its question, as attributes of a span."""
     return {
         "role": asker.role,

@@ -395,10 +395,10 @@ class FairThreads:
             self._forget(job)
         assert self._loop is not None
         with suppress(RuntimeError):  # the loop is closed: no caller waits
-            self._loop.call_soon_threadsafe(_tell, job)
+            self._loop.call_soon_threadsafe(_hand_over, job)
 
 
-def _tell(job: _Job) -> None:
+def _hand_over(job: _Job) -> None:
     """Give the result to all waiting callers; on the event loop."""
     while job.waiting:
         future, _ = job.waiting.popitem()

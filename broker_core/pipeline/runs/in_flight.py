@@ -60,7 +60,7 @@ class NextRuns(Generic[P, T]):
             before = self._running.get(key)
             run = _SharedRun()
             (self._running if before is None else self._next)[key] = run
-            run.task = asyncio.get_running_loop().create_task(self._asked(key, run, before, question))
+            run.task = asyncio.get_running_loop().create_task(self._result_of_run(key, run, before, question))
             run.task.add_done_callback(_looked_at)
         start = run.size
         run.parts.append(part)
@@ -78,7 +78,7 @@ class NextRuns(Generic[P, T]):
         if tasks:
             await asyncio.wait(tasks)
 
-    async def _asked(
+    async def _result_of_run(
         self,
         key: Hashable,
         run: _SharedRun[P, T],

@@ -32,7 +32,7 @@ __all__ = [
     "ListerHook",
     "MakeServices",
     "ServicesOfOneCall",
-    "not_asked",
+    "skipped_steps",
 ]
 
 LIST: Final = "broker_core_list_topics"
@@ -65,7 +65,7 @@ class ServicesOfOneCall(RequestServices, Protocol):
     """The broker's services for one call of a plugin."""
 
     @property
-    def asked(self) -> bool:
+    def rest_requested(self) -> bool:
         """Whether the plugin has asked the rest of the chain."""
 
     def close(self) -> None:
@@ -152,7 +152,7 @@ class ListerHook:
                             making.made(kept=keeping and keeps.keep(name, version, accepted))
             except RestFailed as failure:
                 steps.append(ChainStep(name, "error", clock() - started, failure.detail))
-                failure.steps = (*steps, *not_asked(chain.listers[position + 1 :]))
+                failure.steps = (*steps, *skipped_steps(chain.listers[position + 1 :]))
                 raise
             except PluginFailed as failure:
                 steps.append(ChainStep(name, "error", clock() - started, failure.detail))
@@ -164,7 +164,7 @@ class ListerHook:
                 if on_failure == "stale" and memory is not None:
                     recalled = memory.recalled(caller.plugin, request.topics_hash, clock())
                 if recalled is None:
-                    failure.steps = (*steps, *not_asked(chain.listers[position + 1 :]))
+                    failure.steps = (*steps, *skipped_steps(chain.listers[position + 1 :]))
                     raise
                 caller.statistics.stale += 1
                 steps[-1] = replace(steps[-1], answer=recalled.word, stale=recalled.age)
@@ -182,13 +182,13 @@ class ListerHook:
                 if memory is not None:
                     memory.refused(caller.plugin)
                 refusal = refusal_of(name, answer)
-                refusal.steps = (*steps, *not_asked(chain.listers[position + 1 :]))
+                refusal.steps = (*steps, *skipped_steps(chain.listers[position + 1 :]))
                 try:
                     raise refusal
                 finally:
                     del refusal  # in its own traceback
             if word != "pass_through":
-                steps += not_asked(chain.listers[position + 1 :])
+                steps += skipped_steps(chain.listers[position + 1 :])
                 return ChainResult(answer, name, tuple(steps), accepted)
         return ChainResult(None, None, tuple(steps))
 
@@ -202,12 +202,12 @@ class ListerHook:
         """One plugin's answer, the word for it, the accepted result, and whether the topics are the plugin's own."""
         try:
             answer, word, accepted = await caller.call(
-                self._dependencies.asked(request, caller.name, call), checked_answer, accepting
+                self._dependencies.request_for(request, caller.name, call), checked_answer, accepting
             )
         finally:
             if call is not None:
                 call.close()
-        return answer, word, accepted, word != "refused" and (call is None or not call.asked)
+        return answer, word, accepted, word != "refused" and (call is None or not call.rest_requested)
 
 
 def accepting_of(accept: Accept, plugin: LoadedPlugin, answer: TopicListingResult) -> Awaitable[Any]:
@@ -219,6 +219,6 @@ async def _nothing() -> None:
     return None
 
 
-def not_asked(listers: Sequence[tuple[str, HookCaller | None]]) -> list[ChainStep]:
+def skipped_steps(listers: Sequence[tuple[str, HookCaller | None]]) -> list[ChainStep]:
     """The steps of listers that were not asked."""
     return [ChainStep(name, "not_asked") for name, _ in listers]

@@ -54,12 +54,12 @@ class MaskHook:
         """All dependencies of the masks of this namespace."""
         return frozenset().union(*(self._dependencies.of(name) for name in self.plugins(namespace)))
 
-    async def versions(self, request: ListingRequest, told: ToldVersions) -> tuple[str, ...] | None:
+    async def versions(self, request: ListingRequest, known: ToldVersions) -> tuple[str, ...] | None:
         """The versions of all masks of this namespace; ``None`` if one of them gives none.
 
         Raises :exc:`PluginFailed` for any failure, as :meth:`visible` does.
         """
-        return await self._versions.of_all(request, self.plugins(request.namespace), told)
+        return await self._versions.of_all(request, self.plugins(request.namespace), known)
 
     async def visible(
         self,
@@ -88,7 +88,7 @@ class MaskHook:
                 request = copied(request, properties=watch.properties)
             started = clock()
             try:
-                asked = self._dependencies.asked(request, caller.name)
+                asked = self._dependencies.request_for(request, caller.name)
                 own, _, _ = await caller.call(asked, partial(_check, length), topics=topics)
             except PluginFailed as failure:
                 failure.steps = (ChainStep(caller.name, "error", clock() - started, failure.detail),)

@@ -33,17 +33,17 @@ class VersionHook:
         """Whether the plugin gives versions."""
         return _VERSION in self._callers[plugin]
 
-    async def of(self, request: ListingRequest, plugin: str, told: ToldVersions) -> str | None:
-        """The version of the plugin; ``None`` if it gives none. ``told`` has the versions known for this request.
+    async def of(self, request: ListingRequest, plugin: str, known: ToldVersions) -> str | None:
+        """The version of the plugin; ``None`` if it gives none. ``known`` has the versions known for this request.
 
         Raises :exc:`~broker_core.plugins.failures.PluginFailed`.
         """
         caller = self._callers[plugin].get(_VERSION)
         if caller is None:
             return None
-        if plugin not in told:
-            told[plugin], _, _ = await caller.call(self._words.asked(request, plugin), check_version)
-        return told[plugin]
+        if plugin not in known:
+            known[plugin], _, _ = await caller.call(self._words.request_for(request, plugin), check_version)
+        return known[plugin]
 
     async def still(
         self, request: ListingRequest, plugin: str, version: str, answer: TopicListingResult | None = None
@@ -70,12 +70,12 @@ class VersionHook:
         return True
 
     async def of_all(
-        self, request: ListingRequest, plugins: Iterable[str], told: ToldVersions
+        self, request: ListingRequest, plugins: Iterable[str], known: ToldVersions
     ) -> tuple[str, ...] | None:
         """The versions of the plugins; ``None`` if one of them gives none."""
         found = []
         for plugin in plugins:
-            version = await self.of(request, plugin, told)
+            version = await self.of(request, plugin, known)
             if version is None:
                 return None
             found.append(version)

@@ -352,10 +352,10 @@ class ClientConnection(asyncio.Protocol):
         job.release()
         self._unasked(refusal)
 
-    async def _answer(self, job: Job, asked: UnderWay | None) -> None:
+    async def _answer(self, job: Job, entry: UnderWay | None) -> None:
         client = self._client
-        if asked is not None:
-            client.under_way[job] = asked
+        if entry is not None:
+            client.under_way[job] = entry
         try:
             answer = await job.answer()
             client.sent(answer.size)

@@ -39,7 +39,7 @@ class LastFrame:
         self._received = 0
         self._loop = asyncio.get_running_loop()
         # Not now: the connection may be in the midst of a call from a transport.
-        self._timer: asyncio.Handle = self._loop.call_soon(self._tell)
+        self._timer: asyncio.Handle = self._loop.call_soon(self._send_frame)
 
     def received(self, size: int) -> None:
         """Count bytes that came and are not read; too many end the connection."""
@@ -61,7 +61,7 @@ class LastFrame:
         """The connection is over."""
         self._timer.cancel()
 
-    def _tell(self) -> None:
+    def _send_frame(self) -> None:
         if self._transport.is_closing():
             return
         self._send(self._frame)

@@ -102,7 +102,7 @@ class HttpServers:
         endpoints = Endpoints(
             metrics.registry,
             self._readiness,
-            questions=pipeline.questions.most_asked if settings.questions else None,
+            questions=pipeline.questions.most_frequent if settings.questions else None,
             allowed=AllowedQuestions(pipeline),
             plugins=pipeline.dispatcher.describe_without_errors,
             access=access,
@@ -135,7 +135,7 @@ class HttpServers:
         endpoints = Endpoints(
             self._services.metrics.registry,
             self._readiness,
-            questions=pipeline.questions.most_asked,
+            questions=pipeline.questions.most_frequent,
             plugins=pipeline.dispatcher.describe_without_errors,
             reloads=reloads,
         )

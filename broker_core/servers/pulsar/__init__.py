@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from broker_core.servers.pulsar.catalog_lookups import CatalogLookups
-from broker_core.servers.pulsar.pattern_lookups import AskedPatterns, OwnAddress, PatternLookups
+from broker_core.servers.pulsar.pattern_lookups import ClientPatterns, OwnAddress, PatternLookups
 from broker_core.servers.pulsar.pulsar_options import PulsarOptions
 from broker_core.servers.pulsar.relayed_lookups import RelayedLookups
 from broker_core.servers.pulsar.server import PulsarServer
 
 __all__ = [
-    "AskedPatterns",
     "CatalogLookups",
+    "ClientPatterns",
     "OwnAddress",
     "PatternLookups",
     "PulsarOptions",

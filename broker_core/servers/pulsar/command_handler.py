@@ -31,7 +31,7 @@ from broker_core.servers.pulsar.handshake import Handshake
 from broker_core.servers.pulsar.listing_command import question_text, read_listing_request
 from broker_core.servers.pulsar.listing_job import OWN_CLIENTS, ListingClient, ListingJob, SmallListingJob
 from broker_core.servers.pulsar.lookup_job import LookupJob, namespace_of_lookup
-from broker_core.servers.pulsar.pattern_lookups import AskedPatterns
+from broker_core.servers.pulsar.pattern_lookups import ClientPatterns
 from broker_core.servers.pulsar.pulsar_options import PulsarOptions
 from broker_core.servers.pulsar.small_answers import SmallAnswers, question_of
 from broker_core.servers.pulsar.watch_job import WatchJob
@@ -87,7 +87,7 @@ class PulsarServices:
     small_answers: SmallAnswers
     admission: Admission | None = None
     watching: Watching | None = None
-    asked_patterns: AskedPatterns | None = None
+    client_patterns: ClientPatterns | None = None
     quotas: Quotas = field(default_factory=Quotas)
 
     @property
@@ -315,8 +315,8 @@ class PulsarCommandHandler:
         services, client = self._services, self._listing_client
         request_id = question.request_id
         pipeline = client.pipeline
-        if services.asked_patterns is not None and question.topics_pattern:
-            services.asked_patterns.note(asker, question.topics_pattern)
+        if services.client_patterns is not None and question.topics_pattern:
+            services.client_patterns.note(asker, question.topics_pattern)
         at_once = not services.slots.are_taken
         asked = question_of(question) if at_once else None
         if asked is not None:

@@ -22,7 +22,7 @@ from broker_core.service import LookupService
 from broker_core.settings import PulsarSettings, is_wildcard
 from broker_core.wire.pulsar import HEADER_SIZE, BaseCommand, FeatureFlags, commands
 
-__all__ = ["AskedPatterns", "OwnAddress", "PatternLookups"]
+__all__ = ["ClientPatterns", "OwnAddress", "PatternLookups"]
 
 
 #: The most bytes of remembered patterns, and the bytes of each besides its text.
@@ -36,18 +36,18 @@ _NO_TOPIC: Final = frozenset(
 )
 
 
-class AskedPatterns:
+class ClientPatterns:
     """Patterns by principal and host: the pattern of one client may be the name of another's topic."""
 
     def __init__(self) -> None:
-        self._asked: BoundedCache[tuple[str | None, str | None, str, str], bool] = BoundedCache(_LIMIT)
+        self._patterns: BoundedCache[tuple[str | None, str | None, str, str], bool] = BoundedCache(_LIMIT)
         #: Names of topics that look like patterns.
         self._topics: BoundedCache[tuple[str | None, str | None, str, str], bool] = BoundedCache(_LIMIT)
 
     def note(self, asker: Asker, text: str) -> None:
         """Note that a client asked with this pattern."""
         if not _looks_like_a_pattern(text):
-            self._asked.put(_key(asker, text), True, _EACH + 2 * len(text))
+            self._patterns.put(_key(asker, text), True, _EACH + 2 * len(text))
 
     def note_topic(self, asker: Asker, text: str) -> None:
         """Note that a client asked for the partitions of a topic of this name, as it does before it produces or
@@ -56,11 +56,11 @@ class AskedPatterns:
         if _looks_like_a_pattern(text):
             self._topics.put(_key(asker, text), True, _EACH + 2 * len(text))
 
-    def __contains__(self, asked: tuple[Asker, str]) -> bool:
+    def __contains__(self, patterns: tuple[Asker, str]) -> bool:
         """Whether the text is a pattern of this client."""
-        if _looks_like_a_pattern(asked[1]):
-            return _key(*asked) not in self._topics
-        return _key(*asked) in self._asked
+        if _looks_like_a_pattern(patterns[1]):
+            return _key(*patterns) not in self._topics
+        return _key(*patterns) in self._patterns
 
 
 class OwnAddress:
@@ -97,28 +97,28 @@ class OwnAddress:
 
 
 class PatternLookups:
-    """Lookups of patterns, before all other lookups. ``asked`` are patterns that could be names of topics."""
+    """Lookups of patterns, before all other lookups. ``patterns`` are patterns that could be names of topics."""
 
-    def __init__(self, pipeline: Pipeline, behind: LookupService, own: OwnAddress) -> None:
+    def __init__(self, pipeline: Pipeline, lookups: LookupService, own: OwnAddress) -> None:
         self._pipeline = pipeline
-        self._behind = behind
+        self._lookups = lookups
         self.own = own
-        self.asked = AskedPatterns()
+        self.patterns = ClientPatterns()
 
     @property
     def feature_flags(self) -> FeatureFlags:
-        return self._behind.feature_flags
+        return self._lookups.feature_flags
 
     async def answer(self, command: BaseCommand, asker: Asker, keep: Keep | None = None, /) -> bytes:
         """The whole frame that answers the command. Raises :exc:`ListingFailed`."""
         if command.type == BaseCommand.PARTITIONED_METADATA:
-            self.asked.note_topic(asker, command.partitionMetadata.topic)
-        elif command.type == BaseCommand.LOOKUP and (asker, command.lookupTopic.topic) in self.asked:
+            self.patterns.note_topic(asker, command.partitionMetadata.topic)
+        elif command.type == BaseCommand.LOOKUP and (asker, command.lookupTopic.topic) in self.patterns:
             namespace = _namespace_of(command)
             if namespace is not None and not await self._is_topic(command, asker):
                 await self._pipeline.authorize(Access("list", namespace, None, asker))
                 return commands.lookup_response(command.lookupTopic.request_id, *await self.own.urls())
-        return await self._behind.answer(command, asker, keep)
+        return await self._lookups.answer(command, asker, keep)
 
     async def _is_topic(self, command: BaseCommand, asker: Asker) -> bool:
         """Whether a topic of this name may be there, for this client; no topic is made by asking."""
@@ -127,7 +127,7 @@ class PatternLookups:
         question.partitionMetadata.request_id = 0
         question.partitionMetadata.metadata_auto_creation_enabled = False
         try:
-            frame = await self._behind.answer(question, asker)
+            frame = await self._lookups.answer(question, asker)
         except ListingFailed as failure:
             return failure.cause not in {Cause.NAME, Cause.NOT_FOUND, Cause.DENIED}
         answer = commands.decode(frame[HEADER_SIZE:])

@@ -39,7 +39,7 @@ class RefusedConnection(asyncio.Protocol):
     def __init__(self, reason: str, ended: Callable[[RefusedConnection], None]) -> None:
         self._frame = _FRAMES[reason]
         self._ended = ended
-        self._told = False
+        self._is_sent = False
         self._received = 0
         self._transport: asyncio.Transport
         self._timer: asyncio.TimerHandle
@@ -50,7 +50,7 @@ class RefusedConnection(asyncio.Protocol):
         self._timer = asyncio.get_running_loop().call_later(_DEADLINE, self._end)
 
     def data_received(self, data: bytes) -> None:
-        self._tell()
+        self._send_frame()
         self._received += len(data)
         if self._received > _MOST:
             self._transport.abort()
@@ -63,14 +63,14 @@ class RefusedConnection(asyncio.Protocol):
         """Close at once."""
         self._transport.abort()
 
-    def _tell(self) -> None:
-        if not self._told:
-            self._told = True
+    def _send_frame(self) -> None:
+        if not self._is_sent:
+            self._is_sent = True
             self._transport.write(self._frame)
             self._transport.write_eof()
 
     def _end(self) -> None:
-        self._tell()
+        self._send_frame()
         self._transport.abort()
 
 

@@ -86,14 +86,16 @@ class _RelayedLookup:
         """
         described = await self._described()
         if described is not None:
-            return await self._told(command, described)
+            return await self._metadata_answer(command, described)
         if not self._dispatcher.lists(self._topic.namespace):
             return await self._relayed(command)
         answer = await self._relayed(_without_creation(command))
         if commands.decode(answer[HEADER_SIZE:]).partitionMetadataResponse.error != ServerError.TopicNotFound:
             return answer
         listed = await self._listed()
-        return await self._relayed(command) if listed is None else await self._told(command, listed)
+        return (
+            await self._relayed(command) if listed is None else await self._metadata_answer(command, listed)
+        )
 
     async def may_be_seen(self) -> bool:
         """Whether brokers may be asked about a topic by LOOKUP or GET_SCHEMA."""
@@ -136,7 +138,7 @@ class _RelayedLookup:
     async def _is_visible(self, known: Known) -> bool:
         return (await self._plugins.shown(self._request, [(self._topic, known)]))[0]
 
-    async def _told(self, command: BaseCommand, found: Known) -> bytes:
+    async def _metadata_answer(self, command: BaseCommand, found: Known) -> bytes:
         if not await self._is_visible(found):
             return missing(command, self._topic)
         count = client_count(self._topic, found.partitions)

@@ -14,7 +14,7 @@ from broker_core.servers.arrival import TlsEntrance
 from broker_core.servers.connection import ClientConnection, ConnectionServer, Unasked
 from broker_core.servers.pulsar.client_watchers import Watching
 from broker_core.servers.pulsar.command_handler import PulsarCommandHandler, PulsarServices
-from broker_core.servers.pulsar.pattern_lookups import AskedPatterns
+from broker_core.servers.pulsar.pattern_lookups import ClientPatterns
 from broker_core.servers.pulsar.pulsar_options import PulsarOptions
 from broker_core.servers.pulsar.refused_connection import RefusedConnections
 from broker_core.servers.pulsar.small_answers import SmallAnswers
@@ -39,12 +39,12 @@ class PulsarServer(ConnectionServer):
         admission: Admission | None = None,
         tls: TlsEntrance | None = None,
         feeds: ListingFeeds | None = None,
-        asked_patterns: AskedPatterns | None = None,
+        client_patterns: ClientPatterns | None = None,
         clients: Clients | None = None,
     ) -> None:
         """``admission`` authenticates clients; without one that does, nobody has a role. ``identify`` changes the
         identity of a connection once more. ``tls`` is for :meth:`start_tls`. Clients may watch the questions of
-        ``feeds``. ``asked_patterns`` notes their patterns. ``clients`` are the clients of all servers of the broker.
+        ``feeds``. ``client_patterns`` notes their patterns. ``clients`` are the clients of all servers of the broker.
         """
         options = options or PulsarOptions()
         super().__init__(
@@ -72,7 +72,7 @@ class PulsarServer(ConnectionServer):
             SmallAnswers(pipeline),
             admission,
             watching,
-            asked_patterns,
+            client_patterns,
             Quotas() if admission is None else admission.quotas,
         )
         self._options = options

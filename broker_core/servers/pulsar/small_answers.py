@@ -67,7 +67,7 @@ class SmallAnswers:
         self._pipeline = pipeline
         self._kept: BoundedCache[Question, _Encoded] = BoundedCache(_LIMIT)
         pipeline.permits.caches.show_bounded("small answers", self._kept)
-        self._asked_once: set[int] = set()  # the hashes of questions
+        self._seen_once: set[int] = set()  # the hashes of questions
 
     def again(
         self, key: Question, asker: Asker, request_id: int, frame_limit: int | None
@@ -92,7 +92,7 @@ class SmallAnswers:
         ended = self._pipeline.answer_again(kept.reusable, asker)
         if ended is None:
             self._kept.pop(key)
-            self._asked_once.add(hash(key))  # more than once, so that the next answer is kept at once
+            self._seen_once.add(hash(key))  # more than once, so that the next answer is kept at once
             return None
         return kept.frame(request_id), ended
 
@@ -113,7 +113,7 @@ class SmallAnswers:
         namespace, mode, pattern, _ = key
         if selection is not None:
             key = (namespace, mode, pattern, None)
-        if not self._was_asked(key):
+        if not self._is_repeated(key):
             return None
         reusable = ReusableAnswer.of(request, answer)
         if reusable is None:
@@ -128,9 +128,9 @@ class SmallAnswers:
     def _find(self, key: Question) -> _Encoded | None:
         return self._kept.get(key) if key in self._kept else None  # to look needs no lock
 
-    def _was_asked(self, key: Question) -> bool:
+    def _is_repeated(self, key: Question) -> bool:
         """Whether a question was asked before, of late; notes that it was."""
-        asked, mark = self._asked_once, hash(key)
+        asked, mark = self._seen_once, hash(key)
         if mark in asked:
             return True
         if len(asked) >= _ASKED_ONCE:

@@ -196,7 +196,7 @@ class StoredSnapshots:
         self._forget(manifest.name)
         self._folder.remove(manifest.name)
 
-    def most_asked(self, catalog_id: str) -> list[SnapshotManifest]:
+    def most_frequent(self, catalog_id: str) -> list[SnapshotManifest]:
         """The manifests of this catalogue, the most asked namespace first."""
         found = [each for each in stored_manifests(self._folder) if self._is_ours(each, catalog_id)]
         return sorted(found, key=lambda each: (-each.asked, each.nbytes, each.namespace))

@@ -169,9 +169,9 @@ class _Updates:
     def known_hash(self) -> str | None:
         return self._watcher.known_hash
 
-    def update(self, told: CommandWatchTopicUpdate) -> None:
+    def update(self, message: CommandWatchTopicUpdate) -> None:
         self._watcher.update(
-            TopicUpdate(tuple(told.new_topics), tuple(told.deleted_topics), told.topics_hash)
+            TopicUpdate(tuple(message.new_topics), tuple(message.deleted_topics), message.topics_hash)
         )
 
 

@@ -65,7 +65,7 @@ class Connector:
         self._on_ended = on_ended
         self.counts: Counter[str] = Counter(dict.fromkeys(OUTCOMES, 0))
         self._tls = brokers_tls(options.upstream.tls) or ClientTls()
-        self._told: str | None = None
+        self._warned: str | None = None
 
     async def connect(
         self,
@@ -164,9 +164,9 @@ class Connector:
     def _log_tls(self) -> None:
         """Log once that changed files of TLS cannot be used."""
         problem = self._tls.problem
-        if problem is not None and problem != self._told:
+        if problem is not None and problem != self._warned:
             _log.error("upstream.tls: the former files stay in use", reason=problem)
-        self._told = problem
+        self._warned = problem
 
 
 def _outcome(failed: ClientError) -> str:

@@ -168,8 +168,8 @@ class LookupRelay:
         return await self._heap.acquire(size, key=asker.connection)
 
     async def _ask(self, row: LookupCommand, question: BaseCommand, asker: Asker, askers: int) -> _Relayed:
-        self.metrics.asked_for(row, askers)
-        relayed = await self._asked(row, question, asker)
+        self.metrics.count_question(row, askers)
+        relayed = await self._admitted_answer(row, question, asker)
         denial = row.denial(relayed.answer)
         if denial is not None:
             _log.info(
@@ -185,7 +185,7 @@ class LookupRelay:
             weakref.finalize(relayed, relayed.permit.release)
         return relayed
 
-    async def _asked(self, row: LookupCommand, question: BaseCommand, asker: Asker) -> _Relayed:
+    async def _admitted_answer(self, row: LookupCommand, question: BaseCommand, asker: Asker) -> _Relayed:
         held: list[Permit] = []
 
         async def admit(size: int) -> None:
@@ -194,14 +194,14 @@ class LookupRelay:
             held.append(await self._heap.acquire(_FRAMES * size, key=asker.connection))
 
         try:
-            relayed = await self._asked_under(row, question, asker, admit)
+            relayed = await self._answer_of_brokers(row, question, asker, admit)
         except BaseException:
             for permit in held:
                 permit.release()
             raise
         return replace(relayed, permit=held[0]) if held else relayed
 
-    async def _asked_under(
+    async def _answer_of_brokers(
         self, row: LookupCommand, question: BaseCommand, asker: Asker, admit: Admit
     ) -> _Relayed:
         timeout = self._options.lookup_timeout

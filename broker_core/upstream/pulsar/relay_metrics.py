@@ -60,7 +60,7 @@ class RelayMetrics:
         if outcome == "denied":
             self._denied(row.action, "brokers")
 
-    def asked_for(self, row: LookupCommand, askers: int) -> None:
+    def count_question(self, row: LookupCommand, askers: int) -> None:
         """Count the askers of one lookup."""
         if askers > 1:
             self._shared.add(askers - 1, self._names[row.request])

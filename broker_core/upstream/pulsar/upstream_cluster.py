@@ -202,7 +202,7 @@ class UpstreamCluster:
             client = await self.connector.connect(address, role.of_gateway(), is_tls=self.lookups.is_tls)
             await client.close()
 
-        async def asked(address: Address) -> str | None:
+        async def refusal(address: Address) -> str | None:
             try:
                 await self.probe(address)
                 if self._role is not None:
@@ -212,7 +212,7 @@ class UpstreamCluster:
             return None
 
         addresses = self.health.addresses
-        tasks = [asyncio.create_task(asked(address)) for address in addresses]
+        tasks = [asyncio.create_task(refusal(address)) for address in addresses]
         await asyncio.wait(tasks, timeout=wait)
         for task in tasks:
             task.cancel()

@@ -92,18 +92,18 @@ class ClusterNamespaces:
 
     async def _names(self, principal: Principal) -> Sequence[str]:
         loop = asyncio.get_running_loop()
-        told = self._kept.get(principal)
-        if told is not None and loop.time() - told[0] < _FRESH:
-            return told[1]
+        known = self._kept.get(principal)
+        if known is not None and loop.time() - known[0] < _FRESH:
+            return known[1]
         task = self._asking.get(principal)
         if task is None:
             task = self._asking[principal] = loop.create_task(self._ask(principal))
-            task.add_done_callback(lambda done: self._asked(principal, done))
+            task.add_done_callback(lambda done: self._finished(principal, done))
         async with asyncio.timeout(self._options.listing_timeout):
             # Shielded: a client that leaves does not end it for the others.
             return await asyncio.shield(task)
 
-    def _asked(self, principal: Principal, done: asyncio.Task[Sequence[str]]) -> None:
+    def _finished(self, principal: Principal, done: asyncio.Task[Sequence[str]]) -> None:
         del self._asking[principal]
         if not done.cancelled():
             done.exception()  # waiting callers have it; maybe there are none any more

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from broker_core.cli.options.question import UnusableQuestion
-from broker_core.cli.options.question_parameter import asked
+from broker_core.cli.options.question_parameter import listing_request
 from broker_core.errors import InvalidPattern
 from broker_core.names import Mode, NamespaceName
 from tests.cli.conftest import Cli, InstallPlugin
@@ -64,9 +64,9 @@ def test_the_help_has_the_options_of_the_group(cli: Cli, install_plugin: Install
 
 
 def test_a_question_is_checked() -> None:
-    request = asked(NamespaceName("a", "b"), None, "Non-Persistent", None)
+    request = listing_request(NamespaceName("a", "b"), None, "Non-Persistent", None)
     assert (request.mode, request.pattern) == (Mode.NON_PERSISTENT, None)
     with pytest.raises(UnusableQuestion):
-        asked(NamespaceName("a", "b"), None, "", None)
+        listing_request(NamespaceName("a", "b"), None, "", None)
     with pytest.raises(InvalidPattern):
-        asked(NamespaceName("a", "b"), "(", "all", None)
+        listing_request(NamespaceName("a", "b"), "(", "all", None)

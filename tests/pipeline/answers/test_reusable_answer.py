@@ -74,7 +74,7 @@ async def test_each_time_is_counted_as_a_listing() -> None:
         assert m.sample("listing_requests_total", outcome="unchanged", plan="range") == 2
         assert m.sample("listing_seconds_count") == m.sample("listing_names_count") == 6
         assert m.sample("listing_names_sum") == 8
-        (asked,) = m.pipeline.questions.most_asked()
+        (asked,) = m.pipeline.questions.most_frequent()
         assert (asked.namespace, asked.topics_pattern, asked.properties, asked.count) == (
             "t/n",
             "t/n/0.*",

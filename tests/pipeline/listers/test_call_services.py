@@ -69,7 +69,7 @@ async def test_the_fifth_call_is_refused_whoever_made_the_others() -> None:
         _ = called.rest(SAME, SAME)
     assert len(made.asked) == 4
     assert "more than 4 times" in str(made.services.wrong)  # though this caught it
-    assert made.services.asked
+    assert made.services.rest_requested
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ async def test_misuse_is_told_at_once() -> None:
     with pytest.raises(RuntimeError, match="is for async hooks"):
         await asyncio.to_thread(lambda: asyncio.run(elsewhere()))
     assert made.asked == []
-    assert not made.services.asked
+    assert not made.services.rest_requested
 
 
 async def test_what_nobody_waited_for_ends_with_the_call() -> None:

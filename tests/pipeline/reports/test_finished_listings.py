@@ -43,7 +43,7 @@ async def test_questions_are_counted_by_what_selects_and_those_of_browsers_and_e
             assert answer is not None
             answer.release()
         await explain(m.pipeline, request(pattern="t/n/.*", properties={"region": "explained"}))
-        asked = m.pipeline.questions.most_asked()
+        asked = m.pipeline.questions.most_frequent()
         assert [(each.topics_pattern, each.properties, each.count) for each in asked] == [
             ("t/n/.*", (("region", "eu"),), 2),
             ("t/n/.*", (("region", "us"),), 1),
@@ -87,7 +87,7 @@ async def test_a_tentative_answer_is_counted_and_told_when_it_is_released_and_wa
             return now or await m.pipeline.answer(request(), tentative=True)
 
         def counted() -> list[int]:
-            return [each.count for each in m.pipeline.questions.most_asked()]
+            return [each.count for each in m.pipeline.questions.most_frequent()]
 
         replaced = await asked()
         replaced.replaced = True

@@ -16,7 +16,7 @@ from broker_core.plugins import (
     PluginFailed,
     PluginRegistry,
 )
-from broker_core.plugins.hooks.listers import NOBODY, not_asked
+from broker_core.plugins.hooks.listers import NOBODY, skipped_steps
 from tests.support.plugin_chains import PASS, SUCCESS, answers, dispatcher, lists
 from tests.support.plugins import PluginOf, asked
 
@@ -155,4 +155,4 @@ async def test_what_is_no_answer_says_what_to_write(answer: Any, says: str) -> N
 
 def test_nobody_answers_nothing() -> None:
     assert (NOBODY.answer, NOBODY.plugin, NOBODY.steps) == (None, None, ())
-    assert [step.answer for step in not_asked([("a", None), ("b", None)])] == ["not_asked"] * 2
+    assert [step.answer for step in skipped_steps([("a", None), ("b", None)])] == ["not_asked"] * 2

@@ -10,7 +10,7 @@ import pytest
 from broker_core.access.asker import Asker
 from broker_core.broker import Broker
 from broker_core.names import TopicName
-from broker_core.servers.pulsar.pattern_lookups import AskedPatterns, OwnAddress
+from broker_core.servers.pulsar.pattern_lookups import ClientPatterns, OwnAddress
 from broker_core.settings import PulsarSettings, Settings
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand, CommandLookupTopicResponse
@@ -80,7 +80,7 @@ async def test_a_text_without_special_characters_is_a_pattern_once_this_client_a
     async with Broker(settings(tmp_path)) as opened:
         assert (await looked_up(opened, text)).response == CommandLookupTopicResponse.Failed
         assert (await looked_up(opened, text, text)).response == CommandLookupTopicResponse.Connect
-    asked = AskedPatterns()
+    asked = ClientPatterns()
     asked.note(Asker("a", remote_address="h:1"), text)
     assert (Asker("a", remote_address="h:2"), text) in asked
     assert (Asker("b", remote_address="h:1"), text) not in asked

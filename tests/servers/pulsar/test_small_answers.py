@@ -176,7 +176,7 @@ async def test_what_is_kept_is_bounded() -> None:
     assert answers.nbytes <= answers.limit
 
 
-async def test_what_is_asked_once_displaces_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_is_seen_once_displaces_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     t = connected(MemoryLister(FEW))
     monkeypatch.setattr(small_answers, "_ASKED_ONCE", 10)
     kept(t)
@@ -184,7 +184,7 @@ async def test_what_is_asked_once_displaces_nothing(monkeypatch: pytest.MonkeyPa
         frame(t, topics_pattern=f"t/n/{number}")
     small = t.handler._services.small_answers
     assert len(small._kept) == 1
-    assert len(small._asked_once) <= 10
+    assert len(small._seen_once) <= 10
     asked = asked_for(t, monkeypatch)
     assert frame(t) == made_anew()
     assert asked == []

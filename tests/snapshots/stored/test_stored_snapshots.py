@@ -109,7 +109,7 @@ def test_what_is_of_another_catalogue_or_selects_otherwise_is_not_used(
     opened().write(some)
     other = opened(**options)
     assert other.find(NAMESPACE, Mode.PERSISTENT, catalog_id) is None
-    assert other.most_asked(catalog_id) == []
+    assert other.most_frequent(catalog_id) == []
     assert other.counts.read()["refused"] == 0
 
 
@@ -218,7 +218,7 @@ def test_the_most_asked_come_first_and_old_counts_fade(opened: Opened) -> None:
         stored.write(stored_of(LEAST_TOPICS, name, asked=asked))
 
     def order(stored: StoredSnapshots) -> list[tuple[str, int]]:
-        return [(manifest.namespace, manifest.asked) for manifest in stored.most_asked("id")]
+        return [(manifest.namespace, manifest.asked) for manifest in stored.most_frequent("id")]
 
     assert order(opened()) == [("t/b", 100), ("t/c", 7), ("t/a", 5)]
     next_start = opened()
@@ -333,7 +333,7 @@ def test_a_manifest_of_much_that_is_not_there_takes_no_memory(
     opened: Opened, some: Stored, path: Path
 ) -> None:
     opened().write(some)
-    (manifest,) = opened().most_asked("id")
+    (manifest,) = opened().most_frequent("id")
     large = manifest.files[0].model_copy(update={"size": 2**27, "rows": 2**40})
     lies = manifest.model_copy(update={"files": (large,) * 1000})
     (path / manifest.name).write_bytes(lies.to_bytes())

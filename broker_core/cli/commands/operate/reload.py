@@ -52,16 +52,16 @@ def reload_settings(
     settings, wrong = _settings(invocation)
     method = "GET" if dry_run else "POST"
     page = reload_page(invocation.config)
-    told = _read(get(admin_socket(settings), page, timeout=_PATIENCE, method=method))
+    report = _read(get(admin_socket(settings), page, timeout=_PATIENCE, method=method))
     if dry_run:
-        told["names_lost"], told["names_not_counted"] = _names_lost(told)
+        report["names_lost"], report["names_not_counted"] = _names_lost(report)
     if form == "json":
-        print_json(told)
+        print_json(report)
     else:
-        print_lines(_lines(told, dry_run=dry_run))
-    for name, reason in told["failed"].items():
+        print_lines(_lines(report, dry_run=dry_run))
+    for name, reason in report["failed"].items():
         say(f"{name}: {reason}")
-    if told["failed"]:
+    if report["failed"]:
         raise typer.Exit(EXIT_FAILED)
     if wrong:  # of another environment than that of the server
         raise wrong
@@ -80,21 +80,21 @@ def _settings(invocation: Invocation) -> tuple[Settings, SettingsError | None]:
         return Settings.model_validate({"admin": {"socket": socket}}), error
 
 
-def _lines(told: Mapping[str, Any], *, dry_run: bool) -> Iterator[str]:
+def _lines(report: Mapping[str, Any], *, dry_run: bool) -> Iterator[str]:
     for word, changes in (
         ("would change" if dry_run else "changed", "changed"),
         ("needs a restart", "restart"),
     ):
-        for change in told[changes]:
+        for change in report[changes]:
             for difference in _differences(change["before"], change["after"]):
                 yield f"{word}: {change['setting']}: {difference}"
-    for role, lost in told.get("names_lost", {}).items():
+    for role, lost in report.get("names_lost", {}).items():
         yield f"would not be seen any more by {role}: {lost}"
-    if told.get("names_not_counted"):
-        yield f"not all names that roles lose are counted: {told['names_not_counted']}"
-    if told["reloaded"]:
-        yield f"reloaded: {', '.join(told['reloaded'])}"
-    if not (told["failed"] or told["changed"] or told["restart"]):
+    if report.get("names_not_counted"):
+        yield f"not all names that roles lose are counted: {report['names_not_counted']}"
+    if report["reloaded"]:
+        yield f"reloaded: {', '.join(report['reloaded'])}"
+    if not (report["failed"] or report["changed"] or report["restart"]):
         yield "the settings are as the server has them"
 
 
@@ -117,15 +117,15 @@ def _differences(before: Any, after: Any) -> Iterator[str]:
             yield from (f"+{number} {text}" for number, text in enumerate(new, bounds[2] + 1))
 
 
-def _names_lost(told: dict[str, Any]) -> tuple[dict[str, str], str | None]:
+def _names_lost(report: dict[str, Any]) -> tuple[dict[str, str], str | None]:
     """How many names of the server's catalogue each role would lose by the new rules, since some clients then
     unsubscribe; and a note if some names were not counted.
     """
     from broker_core.errors import BrokerCoreError
 
-    rules, catalog = told.pop("rules", []), told.pop("catalog", None)
-    elsewhere, _ = told.pop("elsewhere", ""), told.pop("another_file", "")
-    if not any(change["setting"].startswith("authorization.") for change in told["changed"]):
+    rules, catalog = report.pop("rules", []), report.pop("catalog", None)
+    elsewhere, _ = report.pop("elsewhere", ""), report.pop("another_file", "")
+    if not any(change["setting"].startswith("authorization.") for change in report["changed"]):
         return {}, None
     if catalog is None:
         return {}, elsewhere
@@ -150,7 +150,7 @@ def _names_lost(told: dict[str, Any]) -> tuple[dict[str, str], str | None]:
 
 
 def _read(text: str) -> dict[str, Any]:
-    told = json.loads(text)
-    if not isinstance(told, dict) or not {"failed", "changed", "restart", "reloaded"} <= told.keys():
+    report = json.loads(text)
+    if not isinstance(report, dict) or not {"failed", "changed", "restart", "reloaded"} <= report.keys():
         raise BrokerUnreachable("there is something else than a broker-core of this release")
-    return told
+    return report

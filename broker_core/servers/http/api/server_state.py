@@ -343,7 +343,7 @@ def _check_shown(services: ApiServices) -> None:
 async def _questions(request: ApiRequest) -> web.StreamResponse:
     services = request.services
     _check_shown(services)
-    known = services.pipeline.questions.most_asked()
+    known = services.pipeline.questions.most_frequent()
     found = await AllowedQuestions(services.pipeline)(known, request.asker)
     order = _ORDERS[request.values["order"]]
     first = sorted(found, key=order, reverse=True)[: request.values["limit"]]

@@ -170,12 +170,12 @@ class TopicsListener:
             async for namespace, version in connection.cursor(self._versions_query, prefetch=5000):
                 if self._read_before and self.versions.get(namespace) != version:
                     moved += 1
-                    self._tell(namespace)
+                    self._notify(namespace)
                 if len(found) < _REMEMBERED:
                     found[namespace] = version
         for namespace in self.versions.keys() - found.keys():
             moved += 1
-            self._tell(namespace)
+            self._notify(namespace)
         self.versions = found
         self._read_before = True
         self.caught_up += moved
@@ -199,7 +199,7 @@ class TopicsListener:
                 self.versions[name] = version
             self._changed(namespace)
 
-    def _tell(self, name: str) -> None:
+    def _notify(self, name: str) -> None:
         try:
             namespace = NamespaceName.parse(name)
         except ValueError:  # no valid name: no listing can ask for it

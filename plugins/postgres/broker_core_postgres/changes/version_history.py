@@ -45,8 +45,8 @@ class VersionHistory:
         """
         return f"{catalog_id}:{number}" if epoch == 0 else f"{catalog_id}~{epoch}:{number}"
 
-    def record(self, namespace: NamespaceName, catalog_id: str, number: int, *, asked: float) -> bool:
-        """Record a version that was read from the database; ``asked`` is the loop's clock before the reading.
+    def record(self, namespace: NamespaceName, catalog_id: str, number: int, *, read_at: float) -> bool:
+        """Record a version that was read from the database; ``read_at`` is the loop's clock before the reading.
 
         Returns ``False`` if the version went back, that is, a newer one was known before it was asked for. Answers
         under way must not be kept then. Another catalogue id begins a history of its own.
@@ -57,7 +57,7 @@ class VersionHistory:
             seen is not None
             and seen[0] == catalog_id
             and number < seen[1] - self._max_lag
-            and asked >= seen[2]
+            and read_at >= seen[2]
         )
         if back and seen is not None:
             _log.warning(

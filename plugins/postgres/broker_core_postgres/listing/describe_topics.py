@@ -77,14 +77,14 @@ class PostgresDescriber:
         """
         if self._only_with_properties:
             return None
-        asked: list[Any] = (request.names if request.ids is None else request.ids).to_pylist()  # type: ignore[union-attr]
+        parameters: list[Any] = (request.names if request.ids is None else request.ids).to_pylist()  # type: ignore[union-attr]
         texts = not request.wants.isdisjoint(("properties", "configs"))
         size = _TOPICS_WITH_PROPERTIES if texts else _TOPICS
         found: list[Any] = []
         try:
-            async with request.lease(min(len(asked), size) * _TOPIC_BYTES) as lease:
-                for start in range(0, max(len(asked), 1), size):
-                    rows = await self._read(request, asked[start : start + size])
+            async with request.lease(min(len(parameters), size) * _TOPIC_BYTES) as lease:
+                for start in range(0, max(len(parameters), 1), size):
+                    rows = await self._read(request, parameters[start : start + size])
                     if rows is None:
                         return None
                     # Without a connection: a request that waits for memory must not hold one.
@@ -97,13 +97,13 @@ class PostgresDescriber:
             self._metrics.failure(failure.reason)
             raise
 
-    async def _read(self, request: DescribeRequest, asked: Sequence[Any]) -> list[Any] | None:
+    async def _read(self, request: DescribeRequest, parameters: Sequence[Any]) -> list[Any] | None:
         arguments: tuple[Any, ...]
         if request.ids is not None:
             condition = _BY_ID.format(topic_id=self._source.topic_id)
-            arguments = ([bytes(each).hex() for each in asked],)
+            arguments = ([bytes(each).hex() for each in parameters],)
         else:
-            condition, arguments = _BY_NAME, _split_names(str(request.namespace), asked)
+            condition, arguments = _BY_NAME, _split_names(str(request.namespace), parameters)
         text = self._statement(request, condition)
 
         async def read(connection: Any) -> list[Any]:

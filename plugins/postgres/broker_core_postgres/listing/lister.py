@@ -144,7 +144,7 @@ class PostgresLister:
         await memory.reserve(ReservedMemory.bytes_for_page(expected))
         several: _SeveralPages | None = None
         while True:
-            asked, epoch = asyncio.get_running_loop().time(), self._history.epoch
+            read_at, epoch = asyncio.get_running_loop().time(), self._history.epoch
             try:
                 if several is None:
                     version, assembler = await self._one_page(request, row_conditions, memory)
@@ -159,7 +159,7 @@ class PostgresLister:
                 if assembler is None:
                     return TopicListingResult.pass_through("the namespace was never loaded"), 0
                 topics = await assembler.finish()
-                name = self._remember(question, request, version, topics, assembler, asked, epoch)
+                name = self._remember(question, request, version, topics, assembler, read_at, epoch)
                 filtered = _applied_pattern(request) is not None
                 return TopicListingResult.success(
                     topics, filtered=filtered, version=name, owned=True
@@ -177,11 +177,11 @@ class PostgresLister:
         version: tuple[str, int] | None,
         topics: Selection,
         assembler: ListingAssembler,
-        asked: float,
+        read_at: float,
         epoch: int,
     ) -> str | None:
         """Remember the hash. Returns the version for the broker, ``None`` if the answer must not be kept."""
-        if version is None or not self._history.record(request.namespace, *version, asked=asked):
+        if version is None or not self._history.record(request.namespace, *version, read_at=read_at):
             return None
         name = self._history.version(*version, epoch)
         self.hashes.put(
@@ -197,7 +197,7 @@ class PostgresLister:
 
     async def _read_version(self, request: ListingRequest) -> str | None:
         """The version of the namespace, by one index look-up; ``None`` if it was never loaded, or went back."""
-        asked, epoch = asyncio.get_running_loop().time(), self._history.epoch
+        read_at, epoch = asyncio.get_running_loop().time(), self._history.epoch
         namespace = str(request.namespace)
         statement = version_statement(namespace)
 
@@ -208,7 +208,7 @@ class PostgresLister:
         if row is None:
             return None
         number, catalog_id = row["version"], str(row["catalog_id"])
-        if not self._history.record(request.namespace, catalog_id, number, asked=asked):
+        if not self._history.record(request.namespace, catalog_id, number, read_at=read_at):
             return None
         return self._history.version(catalog_id, number, epoch)
 

@@ -186,7 +186,9 @@ def as_line(difference: Difference, source: str) -> str:
         ids = difference.topic_id
         details.append(f"created anew, id {ids.database} in the database, {ids.source} in the {source}")
     if difference.configs is not None:
-        ours, theirs = (_told(each) for each in (difference.configs.database, difference.configs.source))
+        ours, theirs = (
+            _facts_text(each) for each in (difference.configs.database, difference.configs.source)
+        )
         details.append(f"configs {ours} in the database, {theirs} in the {source}")
     line = f"{difference.kind:9} {difference.topic}" + (f": {'; '.join(details)}" if details else "")
     return printable(line)
@@ -198,7 +200,7 @@ def _names(names: Iterable[str]) -> str:
     return ", ".join(names[:_SHOWN_NAMES]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def _told(facts: KafkaFacts) -> str:
+def _facts_text(facts: KafkaFacts) -> str:
     return _text(facts.configs) + (
         "" if facts.replication is None else f" and {counted(facts.replication, 'replica')}"
     )
