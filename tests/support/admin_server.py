@@ -73,6 +73,11 @@ class AdminServer:
         if always:
             self.always.add(path)
 
+    def let_go(self) -> None:
+        """Answer the requests that hang, and all later ones."""
+        self.hanging.clear()
+        self._ends.set()
+
     async def __aenter__(self) -> Self:
         app = web.Application()
         app.router.add_route("*", "/{tail:.*}", self._answer)

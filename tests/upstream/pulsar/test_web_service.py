@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 import aiohttp
 import pytest
 
+from broker_core.access import Asker
 from broker_core.broker import Broker
 from broker_core.settings import Settings
 from broker_core.upstream.pulsar import web_service
+from broker_core.upstream.pulsar.web_service import ClusterNamespaces
 from tests.support.admin_server import AdminServer, Fault
 from tests.support.api_serving import ApiServed, Said
+from tests.support.eventually import eventually
 from tests.support.fake_cluster import FakeCluster
 
 
@@ -67,12 +70,24 @@ async def test_all_namespaces_of_the_cluster_page_by_page() -> None:
 
 async def test_many_that_ask_at_once_ask_the_cluster_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(web_service, "_FRESH", 0.0)
+    waiting: list[Asker] = []
+    names_for = ClusterNamespaces.names
+
+    async def counted(self: ClusterNamespaces, asker: Asker) -> Sequence[str]:
+        waiting.append(asker)
+        return await names_for(self, asker)
+
+    monkeypatch.setattr(ClusterNamespaces, "names", counted)
     async with AdminServer() as admin:
         admin.namespace("acme/orders")
+        admin.hanging.add("tenants")
         async with gateway(admin.url) as served:
-            found = await asyncio.gather(*(namespaces(served) for _ in range(8)))
+            questions = [asyncio.create_task(namespaces(served)) for _ in range(8)]
+            await eventually(lambda: len(waiting) == len(questions), what="all wait for the cluster")
+            admin.let_go()
+            found = await asyncio.gather(*questions)
             assert {tuple(names(said)) for said in found} == {("acme/orders",)}
-            assert len(admin.requests) <= 2 * 2
+            assert admin.requests == ["tenants", "namespaces/acme"]
             admin.namespace("acme/bills")
             assert names(await namespaces(served)) == ["acme/bills", "acme/orders"]
 
