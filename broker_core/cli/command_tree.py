@@ -16,7 +16,8 @@ from broker_core.cli.version import print_version
 __all__ = ["app", "is_of_the_core", "run"]
 
 _HELP: Final = (
-    "Answers which topics of a namespace match, for whom: a listing service for clients of Pulsar and Kafka."
+    "A listing service for clients of Pulsar and Kafka: it answers which topics of a namespace match, and which of "
+    "them a client may see."
 )
 
 
@@ -24,7 +25,7 @@ class _RootCommands(PluginCommandsGroup):
     deferred = deferred_commands(
         "broker_core.cli.commands",
         {
-            "serve": ("start.serve:serve_clients", "Serve Pulsar clients until SIGTERM or SIGINT."),
+            "serve": ("start.serve:serve_clients", "Serve clients until SIGTERM or SIGINT."),
             "list": (
                 "listings.list:list_topics",
                 "Ask a server for the topics of a namespace, as a consumer with a topics pattern does.",

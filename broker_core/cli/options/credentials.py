@@ -41,7 +41,7 @@ TokenFileOption: TypeAlias = Annotated[
     typer.Option(
         "--token-file",
         metavar="FILE",
-        help="Ask with the token in this file: what a command line says, every user of the machine can read.",
+        help="Send the token in this file: one on the command line could be read by every user of the machine.",
         show_default=False,
     ),
 ]

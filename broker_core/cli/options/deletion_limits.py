@@ -23,7 +23,7 @@ MaxDeletionsOption = Annotated[
 ]
 AllowMassDeletionsOption = Annotated[
     bool,
-    typer.Option("--allow-mass-deletions", help="Delete however many have gone.", show_default=False),
+    typer.Option("--allow-mass-deletions", help="Delete any number of names.", show_default=False),
 ]
 
 

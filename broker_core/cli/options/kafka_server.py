@@ -34,7 +34,7 @@ BootstrapOption: TypeAlias = Annotated[
         "--bootstrap",
         "--bootstrap-server",  # as Kafka's own tools call it
         metavar="HOST:PORT,...",
-        help="The addresses to begin with, instead of the server of the settings.",
+        help="The addresses to connect to first, instead of the server of the settings.",
         show_default=False,
     ),
 ]

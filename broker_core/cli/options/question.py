@@ -102,7 +102,7 @@ OriginalPrincipalOption = Annotated[
 AddressOption = Annotated[
     str,
     typer.Option(
-        "--address", metavar="HOST:PORT", help="The address that is asked from; the port may be left out."
+        "--address", metavar="HOST:PORT", help="The address of the client; the port may be left out."
     ),
 ]
 ClientVersionOption = Annotated[
@@ -110,7 +110,7 @@ ClientVersionOption = Annotated[
     typer.Option(
         "--client-version",
         metavar="TEXT",
-        help="What the client calls itself, such as Pulsar-Java-v4.2.4; without it, this command.",
+        help="The name of the client's software, such as Pulsar-Java-v4.2.4; by default this command's.",
         show_default=False,
     ),
 ]

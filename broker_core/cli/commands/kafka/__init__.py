@@ -38,7 +38,7 @@ class _TopicsCommands(DeferredGroup):
     deferred = deferred_commands(
         "broker_core.cli.commands.kafka",
         {
-            "list": ("topics_list:list_topics", "List the topics that the asker may see."),
+            "list": ("topics_list:list_topics", "List the topics that the user may see."),
             "create": ("topics_create:create_topics", "Create topics."),
             "describe": ("topics_describe:describe_topics", "Show topics with their partitions."),
             "delete": ("topics_delete:delete_topics", "Delete topics, by name or by id."),
@@ -79,7 +79,7 @@ class _GroupsCommands(DeferredGroup):
     deferred = deferred_commands(
         "broker_core.cli.commands.kafka",
         {
-            "list": ("groups_list:list_groups", "List the groups of all nodes that the asker may see."),
+            "list": ("groups_list:list_groups", "List the groups of all nodes that the user may see."),
             "describe": ("groups_describe:describe_groups", "Show groups with their members."),
         },
     )
@@ -100,7 +100,7 @@ class _AclsCommands(DeferredGroup):
     deferred = deferred_commands(
         "broker_core.cli.commands.kafka",
         {
-            "add": ("acls:add_acls", "Allow or deny principals something in a namespace."),
+            "add": ("acls:add_acls", "Allow or deny operations to principals in a namespace."),
             "list": ("acls:list_acls", "List the access control lists of a namespace."),
             "remove": ("acls:remove_acls", "Remove access control lists of a namespace."),
         },

@@ -65,7 +65,7 @@ def add_acls(
     catalog: CatalogOption = None,
     server: GivenKafka,
 ) -> None:
-    """Allow or deny principals something in a namespace.
+    """Allow or deny operations to principals in a namespace.
 
     Every combination of the options is one binding.
     """

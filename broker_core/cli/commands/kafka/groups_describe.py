@@ -27,7 +27,7 @@ async def describe_groups(
     groups: Annotated[list[str], typer.Argument(metavar="GROUP...", help="Groups.", show_default=False)],
     *,
     offsets: Annotated[
-        bool, typer.Option("--offsets", help="Show what each committed.", show_default=False)
+        bool, typer.Option("--offsets", help="Show the committed offsets of each group.", show_default=False)
     ] = False,
     form: Annotated[Literal["table", "json"], typer.Option("--format", help="How to print it.")] = "table",
     server: GivenKafka,

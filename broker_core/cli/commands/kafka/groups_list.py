@@ -40,7 +40,7 @@ async def list_groups(
     ] = "names",
     server: GivenKafka,
 ) -> None:
-    """List the groups of all nodes that the asker may see.
+    """List the groups of all nodes that the user may see.
 
     While the cluster has given up a node that keeps groups, these are missing: it is said, and the exit code is 1.
     """

@@ -61,7 +61,7 @@ async def list_topics(
     ] = "names",
     server: GivenKafka,
 ) -> None:
-    """List the topics that the asker may see.
+    """List the topics that the user may see.
 
     All of them, or those whose name matches.
     """

@@ -60,7 +60,7 @@ def add_user(
 ) -> None:
     """Add a user, or give it a new password.
 
-    The catalogue keeps no password, only what SCRAM verifies one with.
+    The catalogue keeps no password, but only the values by which SCRAM verifies one.
     """
     from broker_core.service import check_user, store_user
 

@@ -86,8 +86,8 @@ def explain_listing(
 ) -> None:
     """Run one listing without a server: what each plugin answered, the plan, sizes, permits, hash.
 
-    It takes the plugins, the catalogue or the brokers of the settings, and asks as the client of the options. A listing
-    that fails is explained too, and the exit is not 0.
+    Uses the plugins, the catalogue or the brokers of the settings, and the client that the options describe. A listing
+    that fails is explained too; the exit code is then not 0.
     """
     import asyncio
 

@@ -86,7 +86,9 @@ def list_topics(
     ] = 30.0,
     watch: Annotated[
         bool,
-        typer.Option("--watch", help="Go on, and print + and - before topics that come and go."),
+        typer.Option(
+            "--watch", help="Keep running, and print + before new topics and - before removed ones."
+        ),
     ] = False,
     period: Annotated[
         float, typer.Option(metavar="SECONDS", help="With --watch, the time between questions.", min=0.1)

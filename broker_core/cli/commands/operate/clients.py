@@ -41,7 +41,7 @@ _AddressOption: TypeAlias = Annotated[
 ]
 _NamespaceOption: TypeAlias = Annotated[
     str | None,
-    typer.Option("--namespace", help="Clients that asked there within a minute; * is any text."),
+    typer.Option("--namespace", help="Clients with a request to it within the last minute; * is any text."),
 ]
 
 app = typer.Typer(name="clients", cls=HelpGroup, pretty_exceptions_enable=False)
@@ -107,7 +107,7 @@ def disconnect_clients(
     namespace: _NamespaceOption = None,
     broker: RunningBroker,
 ) -> None:
-    """Close the connections of clients: say which, by one option at least. Clients may connect again."""
+    """Close the connections of the clients that the options select, at least one. Clients may connect again."""
     from broker_core.cli.printed_output import print_lines
 
     if not _given(role, address, namespace):

@@ -42,8 +42,8 @@ def reload_settings(
 ) -> None:
     """Let the running server read its settings again, as SIGHUP does, or show what that would change.
 
-    What is live changes at once, and nothing under way is lost. What needs a restart is named and left. A file that is
-    wrong changes nothing, and ends this with 1.
+    Live settings change at once, and nothing under way is lost. Settings that need a restart are named and stay as they
+    are. A wrong file changes nothing; the exit code is then 1.
     """
     from broker_core.cli.error_line import say
     from broker_core.cli.exit_codes import EXIT_FAILED

@@ -70,7 +70,7 @@ def accept_held(
     *,
     broker: RunningBroker,
 ) -> None:
-    """Let whatever is listed of a namespace next pass: clients see the topics vanish then, and may unsubscribe."""
+    """Let the next listing of a namespace pass as it is: clients then see the topics vanish, and may unsubscribe."""
     from broker_core.cli.printed_output import print_lines
 
     try:

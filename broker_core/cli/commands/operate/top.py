@@ -60,7 +60,7 @@ def show_top(
     *,
     once: Annotated[bool, typer.Option("--once", help="Print it once, with totals since the start.")] = False,
     interval: Annotated[
-        float, typer.Option("--interval", min=0.5, max=3600, help="Seconds between two looks.")
+        float, typer.Option("--interval", min=0.5, max=3600, help="Seconds between two readings.")
     ] = 2.0,
     form: Annotated[
         Literal["table", "json"], typer.Option("--format", help="How to print it, with --once.")

@@ -42,7 +42,7 @@ def show_plugins(
 ) -> None:
     """Show installed and enabled plugins: the order in which they are asked, their hooks, and what is wrong with them.
 
-    Where a broker runs, by admin.socket or [http] of the settings, how their calls went there too.
+    If a broker runs at admin.socket or [http] of the settings, also how the calls of its plugins went.
     """
     from broker_core.cli.printed_output import print_json, print_lines, print_table
     from broker_core.cli.server_process.server_log import silence_logs

@@ -19,12 +19,12 @@ def write_new_plugin(
         str,
         typer.Argument(
             metavar="NAME",
-            help="What the plugin, its distribution and the new folder are called: acme-topics.",
+            help="The name of the plugin, of its distribution and of the new folder: acme-topics.",
             show_default=False,
         ),
     ],
 ) -> None:
-    """Write a plugin that runs into a new folder ./NAME: hooks, settings, a metric, a command and tests.
+    """Write a working plugin into a new folder ./NAME: hooks, settings, a metric, a command and tests.
 
     It is a distribution of its own, to be installed beside broker-core and changed into what you need.
     """

@@ -82,9 +82,9 @@ def check_settings(
 ) -> None:
     """Look at settings, plugins, files, databases, ports and brokers, and say what is wrong: all of it in one run.
 
-    One line each: `ok`, `warning` or `error`, a name, and what to do. Ends with 1 where there is an error. It changes
-    nothing. It may run beside the server, too: a port that is in use by a broker-core is a warning. It takes the
-    options of serve in the place of the settings that they stand for.
+    Prints a line for each finding: `ok`, `warning` or `error`, a name, and what to do. The exit code is 1 if there is
+    an error. Changes nothing, and may run beside the server: a port that a broker-core uses is a warning. The options
+    are those of serve, and replace its settings.
     """
     from broker_core.cli.printed_output import print_json, print_lines
     from broker_core.cli.server_process.server_log import silence_logs

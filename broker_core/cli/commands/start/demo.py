@@ -28,7 +28,7 @@ def serve_demo(
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Where its settings and topics are kept. By default broker-core-demo in the working directory.",
+            help="The folder of its settings and topics. By default broker-core-demo in the working directory.",
             show_default=False,
         ),
     ] = None,

@@ -54,11 +54,11 @@ def serve_clients(
     http: HttpOption = None,
     catalog: CatalogOption = None,
 ) -> None:
-    """Serve Pulsar clients until SIGTERM or SIGINT.
+    """Serve clients until SIGTERM or SIGINT.
 
-    Standard output has one line, when connections are accepted: `ready pulsar=HOST:PORT http=HOST:PORT`. Logs are on
-    standard error, or in log.file, which SIGHUP opens anew. A signal lets the answers under way end; a second one does
-    not.
+    Prints one line to standard output once it accepts connections: `ready pulsar=HOST:PORT http=HOST:PORT`. Logs go to
+    standard error, or to log.file, which SIGHUP reopens. After a signal, answers under way are finished first; a second
+    signal ends the server at once.
     """
     note_hangups()  # before anything else, which takes a while
     from broker_core.cli.new_catalog import NewCatalog

@@ -26,8 +26,8 @@ class _TokensCommands(DeferredGroup):
                 "make:create_key_pair",
                 "Make a private key, which signs tokens, and its public key, which verifies them.",
             ),
-            "create": ("make:create_token", "Make a token of a role, signed by a key."),
-            "show": ("read:show_token", "Print what a token says, unverified."),
+            "create": ("make:create_token", "Print a new token of a role, signed by a key."),
+            "show": ("read:show_token", "Print the header and the claims of a token, unverified."),
             "validate": ("read:validate_token", "Verify a token by a key, and print its claims."),
         },
     )

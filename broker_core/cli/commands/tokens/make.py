@@ -121,7 +121,7 @@ def create_token(
             "--expiry-time",
             "-e",
             metavar="DURATION",
-            help="How long it is valid: 1h, 3d, 2w, 1y. Without it, for ever.",
+            help="How long the token is valid: 1h, 3d, 2w, 1y. By default it never expires.",
             show_default=False,
         ),
     ] = None,
@@ -137,10 +137,7 @@ def create_token(
     ] = None,
     algorithm: AlgorithmOption = None,
 ) -> None:
-    """Make a token of a role, signed by a key.
-
-    It is printed.
-    """
+    """Print a new token of a role, signed by a key."""
     from broker_core.access import Principal, algorithms_for, signed_token
     from broker_core.access import private_key as parse_private_key
 

@@ -44,10 +44,7 @@ def show_token(
     stdin: StdinOption = False,
     token_file: TokenFileOption = None,
 ) -> None:
-    """Print what a token says, unverified.
-
-    That is its header and its claims.
-    """
+    """Print the header and the claims of a token, unverified."""
     from broker_core.redaction import printable
 
     parts = given_token(token, stdin=stdin, file=token_file).split(".")

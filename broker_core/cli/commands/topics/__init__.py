@@ -24,10 +24,7 @@ class _TopicsCommands(DeferredGroup):
             ),
             "delete": (
                 "delete:delete_topics",
-                (
-                    "Remove topics with all their partitions or, by the name of a partition, that one; all of them or "
-                    "none."
-                ),
+                "Remove topics with all their partitions, or partitions by their own names; all of them or none.",
             ),
             "set-properties": (
                 "set_properties:set_topic_properties",

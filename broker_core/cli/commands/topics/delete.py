@@ -61,7 +61,7 @@ def delete_topics(
     allow_mass_deletions: AllowMassDeletionsOption = False,
     catalog: CatalogOption = None,
 ) -> None:
-    """Remove topics with all their partitions or, by the name of a partition, that one; all of them or none."""
+    """Remove topics with all their partitions, or partitions by their own names; all of them or none."""
     from broker_core.catalog import TopicMissing, delete_matching, delete_of_file
     from broker_core.cli.printed_output import print_lines
     from broker_core.guards import Deletions

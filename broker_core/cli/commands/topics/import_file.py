@@ -61,7 +61,7 @@ def import_file(
     """Add the topics of a file to a namespace: all of them, or none if a line is wrong.
 
     One name a line, local or full, exactly as it stands; or, if the file begins with `{`, one JSON object a line:
-    `{"name": ..., "partitions": 3, "properties": {...}}`. A topic that is there keeps its id and gets the properties;
+    `{"name": ..., "partitions": 3, "properties": {...}}`. An existing topic keeps its id and gets the properties;
     a line of properties without partitions changes nothing else.
     """
     from broker_core.catalog import NotNames, import_topics

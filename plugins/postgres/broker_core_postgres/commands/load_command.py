@@ -53,8 +53,8 @@ def run(
     """Make a namespace hold exactly the topics of a file: all of it, or nothing if a line is wrong.
 
     One name a line, local or full, exactly as it stands; or, if the file begins with `{`, one JSON object a line:
-    `{"name": ..., "partitions": 3, "properties": {...}}`. A topic that is there keeps its id, and its properties unless
-    the file gives some. Where more topics would go than is usual, nothing is written (exit code 1).
+    `{"name": ..., "partitions": 3, "properties": {...}}`. An existing topic keeps its id, and its properties unless
+    the file gives some. If more topics would be deleted than is usual, nothing is written (exit code 1).
     """
 
     async def load() -> LoadReport:

@@ -89,7 +89,7 @@ CaFileOption = Annotated[
     typer.Option(
         "--ca-file",
         metavar="FILE",
-        help="The authorities (PEM) that the cluster's certificate is checked with.",
+        help="The certificates (PEM) of the authorities that the cluster's certificate is checked with.",
         show_default=False,
     ),
 ]
@@ -114,7 +114,7 @@ TriesOption = Annotated[
     typer.Option(
         "--tries",
         metavar="N",
-        help="How often a request is sent that meets 5xx, 429 or no answer, with growing pauses.",
+        help="How often a request is sent in all if it gets 5xx, 429 or no answer; the pauses grow.",
         min=1,
         max=50,
     ),

@@ -32,7 +32,7 @@ def run(
 
     With a `relation` of your own: whether listings can be served from it; all else does not concern it.
 
-    Ends with 1 where listings cannot be served from the database, and says why.
+    If listings cannot be served from the database, it says why, and the exit code is 1.
     """
     settings = plugin_settings("postgres")
     status = asyncio.run(ask_status(settings, dsn))

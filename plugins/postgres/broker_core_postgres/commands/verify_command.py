@@ -35,7 +35,7 @@ def run(
     fix: Annotated[
         bool,
         typer.Option(
-            "--fix", help="Write what differs: the database becomes what is right.", show_default=False
+            "--fix", help="Write what differs: the database then equals the source.", show_default=False
         ),
     ] = False,
     deletions: Deletions,

@@ -81,7 +81,9 @@ def _answer(api: Api, version: int, chance: random.Random) -> bytes:
     return b"".join(response_frame(api, version, 7, value))[4:]
 
 
-def _decoded(shape: PageShape, fields: Fields, limit: int, start: UnitPlace | None) -> tuple[Fields, UnitPlace | None]:
+def _decoded(
+    shape: PageShape, fields: Fields, limit: int, start: UnitPlace | None
+) -> tuple[Fields, UnitPlace | None]:
     page = AnswerPage(shape.fields, shape.beginning, limit, start)
     taken: list[Taken] = []
     page.fill(item_runs(shape, items_of(shape, shape.answered, fields, page), start, taken, taken))
