@@ -38,13 +38,13 @@ from broker_core.catalog.properties import check_properties
 from broker_core.catalog.store.catalog_file import is_alone as is_alone
 from broker_core.catalog.store.catalog_state import CatalogState
 from broker_core.catalog.store.change_log_reader import CatalogLogReader
+from broker_core.catalog.store.change_log_writer import LogBounds
 from broker_core.catalog.store.format_migration import Migration, MigrationAhead, migration_ahead
 from broker_core.catalog.store.kafka_acl_reader import AclVersion as AclVersion
 from broker_core.catalog.store.kafka_acl_reader import KafkaAclReader as KafkaAclReader
 from broker_core.catalog.store.kafka_rows import AclRow as AclRow
 from broker_core.catalog.store.kafka_rows import ScramRow as ScramRow
 from broker_core.catalog.store.log_rows import SpanBound as SpanBound
-from broker_core.catalog.store.namespace_change import LogBounds
 from broker_core.catalog.store.namespace_counts import MeantNames as MeantNames
 from broker_core.catalog.store.namespace_counts import (
     NamespaceCount as NamespaceCount,

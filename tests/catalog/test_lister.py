@@ -14,7 +14,7 @@ from broker_core.catalog import lister as lister_module
 from broker_core.catalog import newest_snapshot
 from broker_core.catalog.lister import CatalogLister
 from broker_core.catalog.snapshots.name_changes import LoggedNames, read_name_changes
-from broker_core.catalog.store.namespace_change import LogBounds
+from broker_core.catalog.store.change_log_writer import LogBounds
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.errors import ListingFailed, ServerError
 from broker_core.listing.listing import Listing, Selection, part_of

@@ -18,7 +18,7 @@ from structlog.testing import capture_logs
 
 from broker_core.catalog import newest_snapshot, warm_start
 from broker_core.catalog.lister import CatalogLister
-from broker_core.catalog.store.namespace_change import LogBounds
+from broker_core.catalog.store.change_log_writer import LogBounds
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_files.import_file import import_topics
 from broker_core.listing.listing import Listing, Selection

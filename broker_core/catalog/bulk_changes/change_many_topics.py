@@ -12,7 +12,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from broker_core.catalog.store.namespace_change import NamespaceChange
+from broker_core.catalog.store.change_log_writer import NamespaceChange
 from broker_core.names import DOMAINS, NamespaceName, with_ends
 from broker_core.patterns import selecting_pattern
 

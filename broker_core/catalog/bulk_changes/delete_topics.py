@@ -8,7 +8,7 @@ from typing import BinaryIO, Final
 
 from broker_core.catalog.bulk_changes.change_many_topics import TopicState, change_topics, topics_matching
 from broker_core.catalog.catalog_errors import TopicMissing
-from broker_core.catalog.store.namespace_change import NamespaceChange
+from broker_core.catalog.store.change_log_writer import NamespaceChange
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_files.topic_file_reader import TopicLines
 from broker_core.guards import Deletions, Loss, Refusal

@@ -21,13 +21,13 @@ from broker_core.catalog.store.catalog_file import (
     is_alone,
     open_catalog_file,
 )
+from broker_core.catalog.store.change_log_writer import LogBounds, NamespaceChange
 from broker_core.catalog.store.format_migration import (
     Migration,
     migrate_file,
     show_as_current,
     shows_as_current,
 )
-from broker_core.catalog.store.namespace_change import LogBounds, NamespaceChange
 from broker_core.names import NamespaceName
 
 __all__ = ["CatalogConnections"]

@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from broker_core.catalog.catalog_errors import CatalogError, TopicMissing
 from broker_core.catalog.properties import check_properties
 from broker_core.catalog.store.catalog_state import CatalogState
+from broker_core.catalog.store.change_log_writer import NamespaceChange
 from broker_core.catalog.store.deleted_topics import DeletedTopic, deleted_topic
 from broker_core.catalog.store.format_migration import bring_forward_for_a_dry_run
 from broker_core.catalog.store.kafka_administration import KafkaAdministration
 from broker_core.catalog.store.log_rows import read_changes, read_version, when
-from broker_core.catalog.store.namespace_change import NamespaceChange
 from broker_core.catalog.store.topic_edits import Edit, Require, edit_each
 from broker_core.catalog.store.topic_rows import (
     found_topics,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from broker_core.catalog.catalog_errors import CatalogError, NameCollides
-from broker_core.catalog.store.namespace_change import NamespaceChange
+from broker_core.catalog.store.change_log_writer import NamespaceChange
 from broker_core.catalog.store.taken_names import taken_names
 from broker_core.catalog.store.topic_rows import TopicWriter, named_topic, own_topic, own_topics
 from broker_core.catalog.topic_decisions import Decide, has_name

@@ -7,8 +7,8 @@ import uuid
 from collections.abc import Iterable, Sequence
 
 from broker_core.catalog.properties import configs_text, properties_of, properties_text
+from broker_core.catalog.store.change_log_writer import LoggedTexts, NamespaceChange
 from broker_core.catalog.store.log_rows import when
-from broker_core.catalog.store.namespace_change import LoggedTexts, NamespaceChange
 from broker_core.catalog.topic_record import TopicRecord
 from broker_core.change_log import Operation
 from broker_core.compact_json import compact_json

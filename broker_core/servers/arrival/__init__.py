@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from broker_core.servers.arrival.arrivals import Arrivals, Refusals
 from broker_core.servers.arrival.listener_tls import tls_entrances as tls_entrances
-from broker_core.servers.arrival.preamble_sources import PreambleSources
 from broker_core.servers.arrival.refused_arrival import RefusedArrival
 from broker_core.servers.arrival.server_certificate import (
     CertificateUnusable,
@@ -15,17 +14,18 @@ from broker_core.servers.arrival.server_certificate import (
 from broker_core.servers.arrival.tls_entrance import TlsEntrance, common_name
 from broker_core.servers.arrival.tls_metrics import TlsMetrics
 from broker_core.servers.arrival.tls_transport import TlsTransport
+from broker_core.servers.arrival.trusted_proxies import TrustedProxies
 
 __all__ = [
     "Arrivals",
     "CertificateUnusable",
-    "PreambleSources",
     "Refusals",
     "RefusedArrival",
     "ServerCertificate",
     "TlsEntrance",
     "TlsMetrics",
     "TlsTransport",
+    "TrustedProxies",
     "certificate_names",
     "common_name",
     "is_trusted",

@@ -17,11 +17,11 @@ from broker_core.access import Peer
 from broker_core.metrics import Metrics
 from broker_core.quantities import ListenAddress
 from broker_core.servers.admission import Acceptor, ConnectionLimits, ConnectionPlace
-from broker_core.servers.arrival.preamble_sources import PreambleSources
 from broker_core.servers.arrival.refused_arrival import RefusedArrival
 from broker_core.servers.arrival.server_certificate import is_trusted
 from broker_core.servers.arrival.tls_entrance import TlsEntrance, common_name
 from broker_core.servers.arrival.tls_transport import TlsTransport
+from broker_core.servers.arrival.trusted_proxies import TrustedProxies
 
 __all__ = ["Arrivals", "MakeProtocol", "Refusals"]
 
@@ -64,7 +64,7 @@ class Arrivals:
         places: ConnectionLimits,
         metrics: Metrics,
         *,
-        proxies: PreambleSources,
+        proxies: TrustedProxies,
         file_ceiling: int | None = None,
         refusals: Refusals | None = None,
         at_once: int = _AT_ONCE,

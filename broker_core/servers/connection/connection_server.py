@@ -9,7 +9,7 @@ from broker_core.access import Client, Clients
 from broker_core.memory import Permits
 from broker_core.metrics import Metrics
 from broker_core.servers.admission import ConnectionLimits, Place, ServerLoad
-from broker_core.servers.arrival import Arrivals, PreambleSources, Refusals
+from broker_core.servers.arrival import Arrivals, Refusals, TrustedProxies
 from broker_core.servers.connection.client_connection import (
     ClientConnection,
     ConnectionContext,
@@ -54,7 +54,7 @@ class ConnectionServer:
             transport,
             ConnectionLimits(connections, limits.connections_per_address),
             metrics,
-            proxies=PreambleSources(haproxy_from),
+            proxies=TrustedProxies(haproxy_from),
             file_ceiling=file_ceiling,
             refusals=refusals,
         )

@@ -15,7 +15,7 @@ from broker_core.access import Asker
 from broker_core.metrics import History
 from broker_core.reloads import Reloads
 from broker_core.servers.admission import FileBudget
-from broker_core.servers.arrival import PreambleSources, TlsEntrance
+from broker_core.servers.arrival import TlsEntrance, TrustedProxies
 from broker_core.servers.http.admin import admin_apis
 from broker_core.servers.http.admin_socket import AdminSocket
 from broker_core.servers.http.allowed_questions import AllowedQuestions
@@ -119,7 +119,7 @@ class HttpServers:
             ],
             connections=files.http + files.api,
             per_address=services.settings.limits.connections_per_address,
-            proxies=PreambleSources(settings.haproxy_from),
+            proxies=TrustedProxies(settings.haproxy_from),
             tls=tls,
             metrics=metrics,
             clients=services.clients,

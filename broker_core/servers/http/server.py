@@ -20,7 +20,7 @@ from broker_core.access import Clients
 from broker_core.errors import Cause
 from broker_core.metrics import Metrics
 from broker_core.servers.admission import ConnectionLimits
-from broker_core.servers.arrival import Arrivals, PreambleSources, TlsEntrance
+from broker_core.servers.arrival import Arrivals, TlsEntrance, TrustedProxies
 from broker_core.servers.http.api import HttpApi
 from broker_core.servers.http.api.problem_details import Problem, problem_of, problem_response, with_headers
 from broker_core.servers.http.endpoints import Endpoints
@@ -61,7 +61,7 @@ class HttpServer:
         of_plugins: Sequence[web.RouteDef] = (),
         connections: int = _CONNECTIONS,
         per_address: int = 0,
-        proxies: PreambleSources | None = None,
+        proxies: TrustedProxies | None = None,
         tls: TlsEntrance | None = None,
         metrics: Metrics | None = None,
         clients: Clients | None = None,
@@ -79,7 +79,7 @@ class HttpServer:
             # A client of HTTP opens another connection by itself, and asks again: each that is idle gives way.
             ConnectionLimits(connections, per_address, idle=0.0, full="http"),
             self._metrics,
-            proxies=PreambleSources(()) if proxies is None else proxies,
+            proxies=TrustedProxies(()) if proxies is None else proxies,
             # A new connection must be heard before so many others have come that its turn is over.
             at_once=1,
         )

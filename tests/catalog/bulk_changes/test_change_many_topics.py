@@ -6,7 +6,7 @@ import pytest
 
 from broker_core.catalog import SqliteCatalog
 from broker_core.catalog.bulk_changes.change_many_topics import TopicState, change_topics, topics_matching
-from broker_core.catalog.store.namespace_change import LogBounds
+from broker_core.catalog.store.change_log_writer import LogBounds
 from broker_core.change_log import Changes, Gap, Operation
 from broker_core.errors import InvalidPattern
 from tests.catalog.filled import NAMESPACE, all_names, bring

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from broker_core.catalog.store.change_log_writer import LogBounds
 from broker_core.catalog.store.log_rows import (
     LogSpan,
     RecentRow,
@@ -17,7 +18,6 @@ from broker_core.catalog.store.log_rows import (
     read_span,
     when,
 )
-from broker_core.catalog.store.namespace_change import LogBounds
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.change_log import CatalogVersion, Changes, Gap
 from broker_core.compact_json import ascii_json

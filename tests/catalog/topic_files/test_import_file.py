@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker_core.catalog.catalog_errors import CatalogBusy, CatalogUnusable, ImportRefused, PairRefused
-from broker_core.catalog.store.namespace_change import LogBounds
+from broker_core.catalog.store.change_log_writer import LogBounds
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_files.import_file import ImportReport, import_topics
 from broker_core.change_log import CatalogVersion, Changes, Gap, Operation

@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from broker_core.access.peer import Peer
 from broker_core.metrics.metrics import Metrics
 from broker_core.servers.admission import ConnectionLimits, ConnectionPlace
-from broker_core.servers.arrival import PreambleSources
+from broker_core.servers.arrival import TrustedProxies
 from broker_core.servers.arrival.arrivals import Arrivals
 from tests.support.eventually import eventually
 
@@ -75,7 +75,7 @@ class Words:
 
 async def _arrivals(*, places: int | None = None, **more: Any) -> tuple[Arrivals, tuple[str, int], Metrics]:
     metrics = Metrics()
-    proxies = PreambleSources(more.pop("networks", ()))
+    proxies = TrustedProxies(more.pop("networks", ()))
     arrivals = Arrivals("any", ConnectionLimits(places), metrics, proxies=proxies, **more)
     return arrivals, await arrivals.listen("127.0.0.1", 0, Known), metrics
 

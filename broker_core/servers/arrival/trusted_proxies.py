@@ -14,13 +14,13 @@ from broker_core.servers.arrival.haproxy_preamble import LARGEST, HaproxyPreambl
 from broker_core.servers.arrival.refused_arrival import RefusedArrival
 from broker_core.servers.arrival.socket_waits import readable
 
-__all__ = ["PreambleSources"]
+__all__ = ["TrustedProxies"]
 
 #: Seconds in which a proxy has to send its preamble: it sends it with the first packet.
 _DEADLINE: Final = 5.0
 
 
-class PreambleSources:
+class TrustedProxies:
     """The networks of trusted proxies."""
 
     def __init__(self, networks: Iterable[IPv4Network | IPv6Network]) -> None:

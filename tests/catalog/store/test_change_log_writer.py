@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker_core.catalog.store.namespace_change import LogBounds
+from broker_core.catalog.store.change_log_writer import LogBounds
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.change_log import CatalogVersion, Changes, Gap, Operation
 from broker_core.names import NamespaceName, TopicName
