@@ -65,7 +65,7 @@ class Refused:
     def __new__(cls, message: str, cause: Cause = Cause.DENIED) -> Self:
         if not isinstance(message, str):
             raise TypeError(
-                f"message must be a string, what the client is told, not {type(message).__name__}"
+                f"message must be a string, the text for the client, not {type(message).__name__}"
             )
         # The characters of a subclass of str, whose own methods may change.
         message = str.__str__(message)

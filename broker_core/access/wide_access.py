@@ -22,7 +22,7 @@ def wide_settings(settings: Settings, *, identifies: bool = False) -> Iterator[t
         if not table.super_roles and not table.rules:
             yield "authorization", "there is no rule and no super role, so everything is denied"
         elif not (identifies or _may_have_roles(settings)):
-            yield "authorization", "without authentication nobody has a role, so everything is denied"
+            yield "authorization", "without authentication no client has a role, so everything is denied"
         yield from _odd_topics(settings)
     for name, served in (("pulsar", settings.pulsar), ("http", settings.http), ("kafka", settings.kafka)):
         for network in () if served is None else served.haproxy_from:

@@ -108,7 +108,7 @@ def follow_authentication(
     def prepare(settings: Settings) -> Callable[[], None]:
         is_on = settings.authentication.is_on or dispatcher.authenticates
         if settings.http is not None and settings.http.protect and not is_on:
-            raise ProtectedFromAll("http.protect needs authentication, or nobody could ask")
+            raise ProtectedFromAll("http.protect needs authentication, or no client could ask")
         others = authenticator.prepare(settings.authentication)
 
         def put_in_force() -> None:

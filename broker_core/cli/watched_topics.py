@@ -40,9 +40,9 @@ async def watch_topics(
 
     def says(is_watching: bool) -> None:
         if is_watching:
-            say("watching: the server tells of each change")
+            say("watching: the server reports each change")
         else:
-            say(f"polling: the server tells of no changes, and is asked every {period:g} s")
+            say(f"polling: the server reports no changes, and is asked every {period:g} s")
 
     def failed(error: Exception) -> None:
         if not discovery.answers and not isinstance(error, OperationTimeout):

@@ -116,7 +116,7 @@ class Metrics:
         )
         self.haproxy_preamble = self.counter(
             "haproxy_preambles",
-            "Connections of proxies by what their preamble tells: client (its address), own (a connection of the "
+            "Connections of proxies by the content of their preamble: client (its address), own (a connection of the "
             "proxy itself), refused (none, or a wrong one).",
             "outcome",
             known=("client", "own", "refused"),

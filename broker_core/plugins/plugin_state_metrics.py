@@ -44,7 +44,7 @@ def show_plugins(metrics: Metrics, plugins: Dispatcher) -> None:
     )
     metrics.read_counter(
         "listing_plugin_loop_seconds",
-        "Seconds for which async hooks of plugins held the event loop; nobody else ran then.",
+        "Seconds for which async hooks of plugins held the event loop; nothing else ran then.",
         lambda: {each: time.seconds for each, time in plugins.loop_times().items()},
         "plugin",
         "hook",

@@ -243,7 +243,7 @@ class _Source:
     def check(self) -> None:
         """Raise if the import is to end."""
         if self._ended():
-            raise _Ended("nobody waits for the import")
+            raise _Ended("no client waits for the import any more")
 
 
 def _allow(source: _Source, ask: Ask, loop: asyncio.AbstractEventLoop, topics: Iterator[TopicName]) -> None:

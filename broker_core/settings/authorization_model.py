@@ -44,7 +44,7 @@ class AuthorizationRule(Table):
     @classmethod
     def _has_names(cls, roles: tuple[str, ...]) -> tuple[str, ...]:
         if "" in roles:
-            raise ValueError("a role is empty, and nobody has such a role")
+            raise ValueError("a role is empty, and no client has such a role")
         return roles
 
     _have_two_parts = field_validator("namespaces")(namespace_patterns)

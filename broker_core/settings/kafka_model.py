@@ -57,7 +57,7 @@ class KafkaTlsSettings(Table):
         description="HOST:PORT to serve clients on over TLS; port 0: a free one.",
     )
     advertised: Advertised = Field(
-        default="", description="HOST:PORT that clients of this listener are told; empty: `listen`."
+        default="", description="HOST:PORT that clients of this listener get as its address; empty: `listen`."
     )
     certificate: NamedFile = Field(description="A PEM file with the certificate of the server and its chain.")
     key: NamedFile = Field(description="A PEM file with the key of the certificate, without a password.")
@@ -99,7 +99,7 @@ class KafkaSettings(Table):
     )
     advertised: Advertised = Field(
         default="",
-        description="HOST:PORT that clients are told; empty: `listen`. Required where that is a wildcard.",
+        description="HOST:PORT that clients get as its address; empty: `listen`. Required if that is a wildcard.",
     )
     namespace: _Namespace = Field(
         default=_NAMESPACE, description="The namespace whose topics Kafka clients see."
@@ -127,7 +127,8 @@ class KafkaSettings(Table):
         "`max_request_pagination_size_limit`.",
     )
     advertise_list_topics: bool = Field(
-        default=True, description="Whether clients are told of the API of KIP-142 (key 20142)."
+        default=True,
+        description="Whether the API of KIP-142 (key 20142) is among those that clients are shown.",
     )
     delete_topic_delay_ms: Annotated[int, Field(ge=0)] = Field(
         default=_FOUR_HOURS, description="Milliseconds for which the id of a deleted topic is remembered."
@@ -149,7 +150,7 @@ class KafkaSettings(Table):
     haproxy_from: tuple[Network, ...] = Field(
         default=(),
         description="Networks of TCP proxies: each connection from there begins with a preamble of HAProxy's PROXY "
-        "protocol, which tells the address of the client.",
+        "protocol, which has the address of the client.",
     )
     tls: KafkaTlsSettings | None = None
     sasl: KafkaSaslSettings = KafkaSaslSettings()

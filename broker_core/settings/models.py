@@ -125,7 +125,7 @@ class PulsarSettings(Table):
     haproxy_from: tuple[Network, ...] = Field(
         default=(),
         description="Networks of TCP proxies: each connection from there begins with a preamble of HAProxy's PROXY "
-        "protocol, which tells the address of the client.",
+        "protocol, which has the address of the client.",
     )
     tls: PulsarTlsSettings | None = None
 
@@ -173,7 +173,7 @@ class HttpSettings(Table):
     haproxy_from: tuple[Network, ...] = Field(
         default=(),
         description="Networks of TCP proxies: each connection from there begins with a preamble of HAProxy's PROXY "
-        "protocol, which tells the address of the client.",
+        "protocol, which has the address of the client.",
     )
     tls: HttpTlsSettings | None = None
 
@@ -378,7 +378,7 @@ class Settings(Table):
         ):
             raise SettingConflict(
                 ("http", "protect"),
-                "it needs authentication, or nobody could ask: set authentication.methods",
+                "it needs authentication, or no client could ask: set authentication.methods",
                 rests_on=(("authentication",), ("plugins",)),
             )
         if self.upstream is not None:

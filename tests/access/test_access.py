@@ -31,7 +31,7 @@ def test_a_refusal_is_a_denial_unless_it_says_otherwise() -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "says"),
     [
-        ((None,), TypeError, "message must be a string, what the client is told, not NoneType"),
+        ((None,), TypeError, "message must be a string, the text for the client, not NoneType"),
         (("",), ValueError, "message must say to the client what is refused"),
         (("no", "DENIED"), TypeError, "cause must be a broker_core.Cause, such as Cause.DENIED, not str"),
     ],

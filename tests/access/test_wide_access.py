@@ -12,7 +12,7 @@ from broker_core.cli.startup_checks.authorization_rules import authorization_che
 from broker_core.settings import Settings
 
 SOME = {"plugins": {"enabled": ["logins"]}}  # that may say who clients are
-NOBODY = "without authentication nobody has a role, so everything is denied"
+NOBODY = "without authentication no client has a role, so everything is denied"
 WIDE = {
     "pulsar": {"listen": "127.0.0.1:0", "haproxy_from": ["10.0.0.0/8", "0.0.0.0/0", "::/0"]},
     "http": {"listen": "127.0.0.1:0", "haproxy_from": ["::/0"]},

@@ -23,7 +23,7 @@ from tests.support.ports import free_port
 
 ORDERS, CLICKS, OTHER = (f"persistent://public/default/{name}" for name in ("orders", "clicks", "other"))
 
-WATCHING = "watching: the server tells of each change"
+WATCHING = "watching: the server reports each change"
 
 
 def settings(folder: Path, port: int) -> Settings:
@@ -76,7 +76,7 @@ def test_topics_come_and_go_over_an_outage_until_ctrl_c(tmp_path: Path) -> None:
                 assert read(process.stdout) == f"+ {ORDERS}"
                 catalog.create(TopicName.parse(CLICKS))
                 assert read(process.stdout) == f"+ {CLICKS}"
-            while "polling: the server tells of no changes, and is asked every 0.1 s" not in (
+            while "polling: the server reports no changes, and is asked every 0.1 s" not in (
                 said := read(process.stderr)
             ):
                 assert said

@@ -240,7 +240,7 @@ def given_bindings(
         *((Permission.DENY, each) for each in denied or ()),
     ]
     if not principals:
-        raise UnusableQuestion("nobody is named: say --allow-principal or --deny-principal")
+        raise UnusableQuestion("no principal is named: give --allow-principal or --deny-principal")
     if not resources:
         raise UnusableQuestion("no resource is named: say --topic, --group, --transactional-id or --cluster")
     for (permission, principal), host, operation, (kind, name) in product(

@@ -65,7 +65,7 @@ class ServiceManager:
                 sock.setblocking(False)
                 sock.sendto(text.encode(), address)
         except OSError as error:
-            _log.warning("the service manager cannot be told", socket=self._address, error=str(error))
+            _log.warning("the service manager cannot be notified", socket=self._address, error=str(error))
 
 
 def _watchdog(variables: Mapping[str, str]) -> float | None:

@@ -58,9 +58,7 @@ def _reload_checks(url: str, config: Path | None) -> Iterator[Check]:
     except (BrokerUnreachable, ValueError, KeyError, TypeError):
         return  # of another release
     if told.get("another_file"):
-        yield Check.warning(
-            "reload", f"the server that runs is not of these settings: {told['another_file']}"
-        )
+        yield Check.warning("reload", f"the running server has other settings: {told['another_file']}")
         return
     # A program that embeds a server has no file to read again: nothing is wrong.
     for name, reason in (problems | ({} if told.get("given") else told["failed"])).items():

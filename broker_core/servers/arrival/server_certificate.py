@@ -126,7 +126,7 @@ class ServerCertificate:
             context.load_cert_chain(self._certificate, self._key, password=_no_password)
         except _Encrypted:
             raise CertificateUnusable(
-                f"{setting}: {self._key} has a password, which nobody can type here"
+                f"{setting}: {self._key} has a password, which cannot be typed in here"
             ) from None
         except ssl.SSLError as error:
             # A key of another kind than the certificate's has "no certificate assigned".

@@ -77,7 +77,7 @@ class HttpAccess:
     ) -> None:
         if protect and not admission.authenticator.enabled:
             raise ProtectedFromAll(
-                "http.protect needs authentication, or nobody could ask: set authentication.methods"
+                "http.protect needs authentication, or no client could ask: set authentication.methods"
             )
         self._admission = admission
         self._authorization = authorization

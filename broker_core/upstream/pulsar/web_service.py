@@ -78,7 +78,7 @@ class ClusterNamespaces:
             if failure.cause is not Cause.DENIED:
                 raise
             raise ListingFailed(
-                f"The cluster tells its namespaces to who may administer its tenants: {failure.message}",
+                f"The cluster lists its namespaces only for roles that may administer its tenants: {failure.message}",
                 cause=Cause.DENIED,
                 reason=failure.reason,
             ) from None

@@ -155,7 +155,9 @@ class PostgresMetrics(Collector):
         yield self._count("listen_ignored", "Notifications that were no hints.", listener.ignored)
         yield self._count("listen_losses", "Connections lost that listened.", listener.losses)
         yield self._count(
-            "listen_caught_up", "Namespaces that had changed while nobody listened.", listener.caught_up
+            "listen_caught_up",
+            "Namespaces that had changed while no connection listened.",
+            listener.caught_up,
         )
 
     def _count(self, name: str, text: str, value: int) -> Metric:

@@ -116,7 +116,7 @@ class PostgresSettings(BaseModel):
         default=5.0, description="The longest time until a connection is made."
     )
     pool_min: Annotated[int, Field(ge=0)] = Field(
-        default=1, description="Connections that are kept open although nobody needs them."
+        default=1, description="Connections that are kept open although no request needs them."
     )
     pool_max: Annotated[int, Field(ge=1)] = Field(
         default=8, description="Connections at most to each server; further listings wait for one."

@@ -99,7 +99,7 @@ def test_without_a_manager_nobody_is_told() -> None:
 def test_a_manager_that_is_gone_or_does_not_listen_is_a_line(tmp_path: Path) -> None:
     with capture_logs() as logs:
         ServiceManager(str(tmp_path / "absent")).ready("x")
-    assert [line["event"] for line in logs] == ["the service manager cannot be told"]
+    assert [line["event"] for line in logs] == ["the service manager cannot be notified"]
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
         sock.bind(str(tmp_path / "full"))
         deaf = ServiceManager(str(tmp_path / "full"))

@@ -42,7 +42,7 @@ def test_each_rule_is_shown_and_one_that_never_applies_is_warned_of() -> None:
 
 def test_rules_deny_everything_where_nobody_can_have_a_role() -> None:
     rules = {"super_roles": ["admin"], "rules": RULES}
-    said = "without authentication nobody has a role, so everything is denied"
+    said = "without authentication no client has a role, so everything is denied"
     assert text(list(authorization_checks(settings(authorization=rules))), "authorization") == said
     kafka = {"sasl": {"mechanisms": ["SCRAM-SHA-256"]}}
     for roles in ({"kafka": kafka}, {"plugins": {"enabled": ["logins"]}}):

@@ -107,7 +107,7 @@ async def test_a_tenant_that_is_gone_meanwhile_is_no_error() -> None:
             "tenants",
             Fault(403, '{"reason": "This operation requires super-user access"}'),
             403,
-            "The cluster tells its namespaces to who may administer its tenants: This operation requires",
+            "The cluster lists its namespaces only for roles that may administer its tenants: This operation requires",
         ),
         ("tenants", Fault(401, '{"reason": "Authentication required"}'), 502, "Authentication required"),
         ("namespaces/acme", Fault(200, "[1, 2]"), 502, "no JSON array of texts"),

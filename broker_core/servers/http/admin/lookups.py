@@ -109,7 +109,7 @@ async def _schema(request: ApiRequest) -> web.StreamResponse:
     try:
         return json_response(200, schema_json(schema))
     except ValueError as error:
-        raise ListingFailed(f"The brokers' schema cannot be told: {error}", cause=Cause.UPSTREAM) from None
+        raise ListingFailed(f"The brokers' schema cannot be shown: {error}", cause=Cause.UPSTREAM) from None
 
 
 async def _brokers(request: ApiRequest, action: str, topic: TopicName) -> LookupQuestions:

@@ -88,7 +88,7 @@ class _Followed(_Asked):
     behind: int = Field(description="Those of both that have not been sent all changes yet.")
     topics: int | None = Field(description="The names that are listed; null before the first answer.")
     period_s: float | None = Field(
-        description="The longest time until a change is told; null: it is told as it comes."
+        description="The longest time until a change is reported; null: it is reported as it comes."
     )
     problem: str | None = Field(
         description="Why there is no answer now, so that clients stay with the topics that they have; null: nothing."

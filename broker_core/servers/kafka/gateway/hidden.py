@@ -111,7 +111,7 @@ async def hidden_ids(
 def _check_decided(found: Iterable[NamedTopic], codes: Collection[ErrorCode] = FAILURES) -> None:
     for row in found:
         if row.error in codes:
-            raise Undecided(f"it cannot be told which topics are hidden: {row.message or row.error.name}")
+            raise Undecided(f"it cannot be decided which topics are hidden: {row.message or row.error.name}")
 
 
 async def hidden_resources(

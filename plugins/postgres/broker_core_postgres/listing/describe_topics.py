@@ -140,7 +140,7 @@ class PostgresDescriber:
         most = max((row["partitions"] for row in rows), default=0)
         if "partitions" in wants and most > _MOST_PARTITIONS:
             raise ListingFailed(
-                f"a topic of {request.namespace} has a partition of the index {most - 1}: clients can be told of "
+                f"a topic of {request.namespace} has a partition of the index {most - 1}: clients can get "
                 f"{_MOST_PARTITIONS} at most",
                 reason="bad_topics",
             )

@@ -200,7 +200,7 @@ async def test_another_file_than_that_of_the_server_is_refused(
         assert not opened
         checked = await asyncio.to_thread(cli, "check", "--config", str(other))
         assert (
-            f"warning reload: the server that runs is not of these settings: the server reads {file}, and not {other}\n"
+            f"warning reload: the running server has other settings: the server reads {file}, and not {other}\n"
             in checked.out
         )
         assert "not in force yet" not in checked.out

@@ -87,7 +87,7 @@ class AskedQuestion(RequestObject):
         default=None,
         alias="as",
         description="The client to ask as: its role, the principal that it is a proxy for, the address that it comes "
-        "from, and what it calls itself. The answer has what that client would be told.",
+        "from, and the name of its software. The answer is the one that this client would get.",
     )
 
     @classmethod
