@@ -338,6 +338,11 @@ async def test_update_up_and_down() -> None:
     five.release()
     eight.release()
     assert permits.available == 4
+    all_that_is_left = permits.try_update(three, 3 + 4)
+    assert all_that_is_left is not None
+    assert permits.available == 0
+    assert permits.try_update(all_that_is_left, 8) is None
+    three = await permits.update(all_that_is_left, 3)
     nothing = await permits.update(three, 0)
     assert (nothing.count, permits.available) == (0, 7)
     two.release()
@@ -656,3 +661,18 @@ async def test_another_size_counts_what_is_held_already_and_lets_go_who_fits_now
     for permit in (held, more):
         permit.release()
     assert permits.available == 50
+
+
+async def test_another_size_has_another_limit_of_the_queue_or_none() -> None:
+    permits = budget(1, queue_limit=1)
+    held = await permits.acquire(1)
+    waiting = [await started(permits.acquire(1))]
+    with pytest.raises(PermitQueueFull):
+        await permits.acquire(1)
+    permits.resize(1, timeout=5.0)
+    waiting += [await started(permits.acquire(1)) for _ in range(3)]
+    assert permits.queue_size == len(waiting)
+    held.release()
+    for each in waiting:
+        (await each).release()
+    assert permits.available == 1

@@ -36,6 +36,9 @@ async def test_a_replica_answers_while_it_keeps_up_and_never_when_it_does_not() 
                 for _ in range(4):
                     assert sorted(await broker.list()) == sorted([*TOPICS, name])
                 assert choices["replica_behind"] > 0
+                assert broker.service.server_pools.replicas[0].in_use == 0, (
+                    "the connection to a replica that is behind is given back"
+                )
                 assert broker.metric("replica_lag_versions", pool="replica_1") == 1
                 before = choices["replica"]
                 await asyncio.to_thread(standby.sql, "SELECT pg_wal_replay_resume()")

@@ -31,5 +31,21 @@ def test_what_is_no_url_is_refused_and_never_quoted(dsn: str, said: str) -> None
     assert _SECRET not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("hosts", "host", "port"),
+    [
+        ("db", "db", None),
+        ("db:5433", "db", "5433"),
+        ("[::1]", "::1", None),
+        ("[::1]:5433", "::1", "5433"),
+        ("a,b:2,[::3]:3", "a,b,::3", ",2,3"),
+        ("%2Fvar%2Frun", "/var/run", None),
+    ],
+)
+def test_hosts_and_ports(hosts: str, host: str, port: str | None) -> None:
+    read = read_connection_string(f"{_URL}{hosts}/x")
+    assert (read["host"], read.get("port")) == (host, port)
+
+
 def test_an_escaped_password_is_read() -> None:
     assert read_connection_string(f"{_URL}me:a%40b%2Fc%3A@db/x")["password"] == "a@b/c:"
