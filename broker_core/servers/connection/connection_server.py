@@ -8,7 +8,7 @@ from ipaddress import IPv4Network, IPv6Network
 from broker_core.access import Client, Clients
 from broker_core.memory import Permits
 from broker_core.metrics import Metrics
-from broker_core.servers.admission import ConnectionLimits, Place, ServerLoad
+from broker_core.servers.admission import ConnectionLimits, ConnectionPlace, ServerLoad
 from broker_core.servers.arrival import Arrivals, Refusals, TrustedProxies
 from broker_core.servers.connection.client_connection import (
     ClientConnection,
@@ -79,7 +79,7 @@ class ConnectionServer:
     def _connected(
         self,
         handler: Callable[[Client, Unasked], CommandHandler],
-        place: Place,
+        place: ConnectionPlace,
         address: str,
         *,
         in_order: bool = False,

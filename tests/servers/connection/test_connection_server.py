@@ -7,7 +7,7 @@ import asyncio
 from broker_core.access import Peer
 from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
-from broker_core.servers.admission import Place
+from broker_core.servers.admission import ConnectionPlace
 from broker_core.servers.connection import ClientConnection, ConnectionServer
 from broker_core.settings import LimitsSettings, PulsarSettings
 from tests.servers.connection.test_client_connection import LineHandler
@@ -32,7 +32,7 @@ class LineServer(ConnectionServer):
     async def start(self) -> tuple[str, int]:
         return await self._arrivals.listen("127.0.0.1", 0, self._line)
 
-    def _line(self, peer: Peer, place: Place) -> ClientConnection:
+    def _line(self, peer: Peer, place: ConnectionPlace) -> ClientConnection:
         return self._connected(LineHandler, place, peer.remote_address)
 
 
