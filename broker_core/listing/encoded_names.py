@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -200,28 +201,27 @@ class EncodedNames:
         All are row numbers of these names, and ascend. Raises :exc:`~broker_core.errors.InvalidListing` for names of
         another namespace or domain, and if the result is not in order, each name once.
         """
+        parts = [part.fields for part in self.parts_with_changes(gone, came, before)]
+        return EncodedNames(self.namespace, self.domain, None, pa.concat_arrays([self.fields[:0], *parts]))
+
+    def parts_with_changes(self, gone: _Array, came: EncodedNames, before: _Array) -> list[EncodedNames]:
+        """The neighbouring parts that :meth:`with_changes` joins; nothing is copied."""
         if (came.namespace, came.domain) != (self.namespace, self.domain):
             raise InvalidListing(f"names of {came.namespace} among those of {self.namespace}")
-        # Neighbours that stay together are copied together.
+        # Neighbours that stay together are one part.
         bounds = np.unique(np.concatenate((np.array([0, len(self)]), gone, gone + 1, before)))
         stays = ~np.isin(bounds[:-1], gone)
-        rows = [
-            (low, 1, self.fields.slice(low, high - low))
-            for low, high in zip(bounds[:-1][stays].tolist(), bounds[1:][stays].tolist(), strict=True)
-        ]
-        places, firsts, counts = np.unique(before, return_index=True, return_counts=True)
-        rows += [
-            (row, 0, came.fields.slice(first, count))
-            for row, first, count in zip(places.tolist(), firsts.tolist(), counts.tolist(), strict=True)
-        ]
-        rows.sort(key=lambda part: part[:2])
-        fields = pa.concat_arrays([part for *_, part in rows]) if rows else self.fields.slice(0, 0)
-        # What stays is in order, so only the neighbours of what came are compared.
-        at = before - np.searchsorted(gone, before) + np.arange(len(came))
-        near = np.unique(np.concatenate((at - 1, at, at + 1)).clip(0, max(0, len(fields) - 1)))
-        if len(at) and not is_ascending(hash_order_key(self._local(fields.take(pa.array(near))))):
+        lows, highs = bounds[:-1][stays], bounds[1:][stays]
+        # Each part is in order, so only its ends are compared with what came.
+        ends = np.unique(np.concatenate((lows, highs - 1)))
+        near = pa.concat_arrays([came.fields, self.fields.take(pa.array(ends))])
+        order = pa.array(np.argsort(np.concatenate((before, ends)), kind="stable"))
+        if len(came) and not is_ascending(hash_order_key(self._local(near.take(order)))):
             raise InvalidListing(f"the changed names of {self.namespace} are not in order, each once")
-        return EncodedNames(self.namespace, self.domain, None, fields)
+        places, firsts, counts = np.unique(before, return_index=True, return_counts=True)
+        own = zip(lows.tolist(), map(self.slice, lows.tolist(), highs.tolist()), strict=True)
+        new = zip(places.tolist(), map(came.slice, firsts.tolist(), (firsts + counts).tolist()), strict=True)
+        return [part for _, part in sorted([*new, *own], key=itemgetter(0))]
 
     def crc(self, picked: Picked) -> tuple[int, int]:
         """CRC32C of the full names of some rows with commas between (``topics_hash`` as a number), and their bytes."""

@@ -155,6 +155,8 @@ def test_changed_names_are_those_of_a_whole_column() -> None:
     whole = EncodedNames.of("a/b", "persistent", ["a", "b", "c", "z", "é", "\uffff"])
     assert changed.names.to_pylist() == whole.names.to_pylist()
     assert changed.fields.equals(whole.fields)
+    parts = names.parts_with_changes(np.array([1, 3]), came, np.array([0, 1, 2]))
+    assert [part.names.to_pylist() for part in parts] == [["a"], ["b"], ["c"], ["z"], ["é"], ["\uffff"]]
     nothing = np.empty(0, np.int64)
     behind = names.with_changes(
         nothing, EncodedNames.of("a/b", "persistent", ["\uffff9"]), np.array([len(names)])

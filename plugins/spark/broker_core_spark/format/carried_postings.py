@@ -202,13 +202,14 @@ def _packed(
     number = np.repeat(np.flatnonzero(again), entries["count"])
     gone = rows < 0
     hashed[number[gone]] = True
-    if keys:
-        number = np.concatenate((number[~gone], np.repeat(numbers, [len(one) for one in found])))
-        rows = np.concatenate((rows[~gone], *found))
-        order = np.argsort(number * len(names) + rows)
-        number, rows = number[order], rows[order]
-    elif gone.any():
+    if gone.any():
         number, rows = number[~gone], rows[~gone]
+    if keys:
+        came = np.repeat(numbers, [len(one) for one in found]) * len(names) + np.concatenate(found)
+        came.sort()
+        places = np.searchsorted(number * len(names) + rows, came)
+        number = np.insert(number, places, came // len(names))
+        rows = np.insert(rows, places, came % len(names))
     counts = np.bincount(number, minlength=len(every))
     left = np.flatnonzero(counts)
     result, counts = every[left], counts[left]

@@ -32,27 +32,25 @@ class NamesWriter(FramedWriter):
         #: The first local name of the first run.
         self.first_local = ""
 
-    def add_run(self, names: EncodedNames) -> None:
-        """Append the names of one namespace and domain, at least one.
+    def add_run(self, *parts: EncodedNames) -> None:
+        """Append the names of one namespace and domain, at least one, in neighbouring parts.
 
         Runs come in the order of all names, none twice. Raises :exc:`ValueError` otherwise.
         """
-        namespace, domain = str(names.namespace), names.domain
-        self._check_run(namespace, domain, len(names))
-        data, offsets = buffer_and_offsets(names.fields)
-        first = int(offsets[0])
-        offsets = offsets - first
-        if int(offsets[-1]) > segment_layout.MOST_FIELD_BYTES:
-            raise ValueError(
-                f"the names of {namespace} in one segment take {int(offsets[-1])} bytes: too many"
-            )
-        size = int(offsets[-1])
-        fields = memoryview(data)[first : first + size]
+        namespace, domain = str(parts[0].namespace), parts[0].domain
+        columns = [buffer_and_offsets(part.fields) for part in parts]
+        sizes = np.concatenate([np.diff(offsets) for _, offsets in columns])
+        self._check_run(namespace, domain, len(sizes))
+        total = int(sizes.sum())
+        if total > segment_layout.MOST_FIELD_BYTES:
+            raise ValueError(f"the names of {namespace} in one segment take {total} bytes: too many")
+        ends = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
+        fields = [memoryview(data)[int(offsets[0]) : int(offsets[-1])] for data, offsets in columns]
         run = {"namespace": namespace, "domain": domain}
-        self.add(run, (len(names), size), [offsets.astype("<u4")], [fields])
+        self.add(run, (len(sizes), total), [ends.astype("<u4")], fields)
         if not self.runs:
-            self.first_local = names.slice(0, 1).names[0].as_py()
-        self.runs.append((namespace, domain, len(names)))
+            self.first_local = parts[0].slice(0, 1).names[0].as_py()
+        self.runs.append((namespace, domain, len(sizes)))
 
     def finish(self) -> FramedFile:
         """The whole file."""

@@ -69,7 +69,7 @@ def word_counts(entries: _Array, names: int) -> _Array:
 
 def rows_of_bits(words: _Array) -> _Array:
     """The row numbers of a bitmap (int64)."""
-    return np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little"))
+    return np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little").view(bool))
 
 
 def unpacked(entry: Any, words: _Array, names: int) -> Matches:

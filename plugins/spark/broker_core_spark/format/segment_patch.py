@@ -108,6 +108,12 @@ class RunPatch:
             return self.came
         return former.with_changes(self.gone, self.came, self.before) if self.changes else former
 
+    def parts(self, former: EncodedNames | None) -> list[EncodedNames]:
+        """The names of :meth:`names` in neighbouring parts, of which nothing is copied."""
+        if former is None or not self.changes:
+            return [self.came if former is None else former]
+        return former.parts_with_changes(self.gone, self.came, self.before)
+
     def hashed(
         self, former: StoredPostings | None, names: EncodedNames
     ) -> tuple[RunPatch, list[StoredPostings]]:
@@ -224,8 +230,8 @@ def patched_segment(
     successor: SegmentEntry,
     former: Mapping[_Place, tuple[EncodedNames, StoredPostings]],
     asked: Mapping[_Place, SelectorKeys],
-) -> tuple[list[tuple[RunPatch, EncodedNames]], FramedFile]:
-    """The runs of a successor, and its postings file, by patches that follow each other.
+) -> tuple[list[tuple[RunPatch, list[EncodedNames]]], FramedFile]:
+    """The runs of a successor with the parts of their names, and its postings file, by patches that follow each other.
 
     ``former`` are the verified runs of the first patch's segment. Raises :exc:`InvalidGeneration` if the patches do not
     make the files of ``successor``.
@@ -234,11 +240,13 @@ def patched_segment(
     try:
         for patch in patches[:-1]:
             former = {
-                run.place: (names, joined_postings(parts)) for run, names, parts in _applied(patch, former)
+                run.place: (run.names(before), joined_postings(parts))
+                for run, before, parts in _applied(patch, former)
             }
         made = list(_applied(patches[-1], former))
-        for _, names, _ in made:
-            writer.add_run(names)
+        names = [(run, run.parts(before)) for run, before, _ in made]
+        for _, own in names:
+            writer.add_run(*own)
         file = writer.finish()
         if (file.name, file.size) != (successor.name, successor.size):
             raise ValueError("the names that it makes have another checksum")
@@ -250,18 +258,18 @@ def patched_segment(
         raise InvalidGeneration(patch_name(successor.files), f"{error!s:.200}") from None
     finally:
         writer.close()
-    return [(run, names) for run, names, _ in made], merged
+    return names, merged
 
 
 def _applied(
     patch: SegmentPatch, former: Mapping[_Place, tuple[EncodedNames, StoredPostings]]
-) -> Iterator[tuple[RunPatch, EncodedNames, list[StoredPostings]]]:
-    """Each run after a patch, and its postings in parts."""
+) -> Iterator[tuple[RunPatch, EncodedNames | None, list[StoredPostings]]]:
+    """Each run of a patch, its names before, and its postings after it, in parts."""
     for record in patch.runs:
         before, postings = former.get((record["namespace"], record["domain"]), (None, None))
-        run = RunPatch.of(record, 0 if before is None else len(before))
-        names = run.names(before)
-        yield run, names, run.postings(postings, len(names))
+        size = 0 if before is None else len(before)
+        run = RunPatch.of(record, size)
+        yield run, before, run.postings(postings, size - len(run.gone) + len(run.came))
 
 
 def entry_keys(entries: _Array) -> list[bytes]:

@@ -9,7 +9,7 @@ column to the other, and their postings stay in the private file that they were 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from random import Random
@@ -102,8 +102,12 @@ class MappedFiles:
 
     def names(self, first: int, count: int) -> pa.LargeBinaryArray:
         """Encoded names from a row of all names on; nothing is copied."""
-        buffers = [None, self.field_offsets, self.fields]
-        return pa.LargeBinaryArray.from_buffers(pa.large_binary(), count, buffers, null_count=0, offset=first)
+        return _names_at(self.fields, self.field_offsets, first, count)
+
+
+def _names_at(fields: pa.Buffer, offsets: pa.Buffer, first: int, count: int) -> pa.LargeBinaryArray:
+    buffers = [None, offsets, fields]
+    return pa.LargeBinaryArray.from_buffers(pa.large_binary(), count, buffers, null_count=0, offset=first)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +146,13 @@ def verify_and_map(
                 runs.check_again(number, known.postings, behind)
                 row = known.first
                 for postings in known.postings:
-                    opening.add(postings, before.names(row, postings.names), entry.name)
+                    opening.add(postings, [before.names(row, postings.names)], entry.name)
                     row += postings.names
                 stored, behind = known.postings, known.last
             else:
-                patched = None if former is None else former.patched(store, entry, directory, runs.keys)
+                patched = (
+                    None if former is None else former.patched(store, entry, directory, runs.keys, opening)
+                )
                 segment: OpenSegment = patched or Segment.open(
                     fetch_verified(store, entry, directory),
                     entry.name,
@@ -158,9 +164,9 @@ def verify_and_map(
                 for at, (run, postings) in enumerate(zip(found, stored, strict=True)):
                     if patched is None:
                         opening.check(run, checks.hashed_bytes * entry.postings.size // total)
+                        opening.add(postings, [run.names.fields], entry.name)
                     else:
                         opening.check_came(run, patched.came[at])
-                    opening.add(postings, run.names.fields, entry.name)
                     behind = last_place(run)
             if behind is not None:
                 opening.segments[entry] = VerifiedSegment(first, behind, stored)
@@ -184,6 +190,7 @@ class _FormerSegments:
         entry: SegmentEntry,
         directory: str | None,
         asked: Mapping[tuple[str, str], SelectorKeys],
+        opening: _FilesToMap,
     ) -> _PatchedSegment | None:
         """A segment made by patches, with the checksums of its files, or ``None`` if they have to be fetched."""
         patches: list[SegmentPatch] = []
@@ -211,7 +218,7 @@ class _FormerSegments:
         with file.file, PrivateFile(directory) as private:
             private.write(file.file.read())
             postings = read_postings(private.mapped(), entry.postings.name)
-        return _PatchedSegment(entry, postings, made, trusted=len(patches) == 1)
+        return _PatchedSegment(entry, postings, made, opening, trusted=len(patches) == 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +231,8 @@ class _PatchedSegment:
 
     entry: SegmentEntry
     postings: Sequence[StoredPostings]
-    made: Sequence[tuple[RunPatch, EncodedNames]]
+    made: Sequence[tuple[RunPatch, Sequence[EncodedNames]]]
+    opening: _FilesToMap
     trusted: bool
 
     @property
@@ -236,8 +244,12 @@ class _PatchedSegment:
         ]
 
     def runs(self) -> Iterator[SegmentRun]:
-        for (patch, names), own in zip(self.made, self.postings, strict=True):
+        """The runs, each with its names where they were added, which joins their parts."""
+        for (patch, parts), own in zip(self.made, self.postings, strict=True):
             files = self.entry.name, self.entry.postings.name
+            self.opening.add(own, [part.fields for part in parts], self.entry.name)
+            fields = self.opening.last_names(own.names)
+            names = EncodedNames.decode(own.namespace, own.domain, fields, checked=True)
             run = SegmentRun(*files, names, own.asked_digest, own.entries, own.words)
             if patch.added is not None or not self.trusted:
                 run.check_entries()
@@ -252,12 +264,14 @@ class _Names:
     field_offsets: PrivateFile
     count: int = 0
 
-    def add(self, names: pa.LargeBinaryArray) -> None:
-        data, offsets = buffer_and_offsets(names)
-        begin, end = int(offsets[0]), int(offsets[-1])
-        self.field_offsets.write((offsets[1:] - begin + self.fields.size).astype("<i8"))
-        self.fields.write(memoryview(data)[begin:end])
-        self.count += len(names)
+    def add(self, parts: Iterable[pa.LargeBinaryArray]) -> None:
+        ends = [np.empty(0, "<i8")]
+        for data, offsets in map(buffer_and_offsets, parts):
+            begin, end = int(offsets[0]), int(offsets[-1])
+            ends.append(offsets[1:] - begin + self.fields.size)
+            self.fields.write(memoryview(data)[begin:end])
+        self.field_offsets.write(np.concatenate(ends))
+        self.count += sum(map(len, ends))
 
 
 @dataclass(slots=True)
@@ -323,8 +337,8 @@ class _FilesToMap:
         selectors = self._selectors.get((run.namespace, run.domain), ())
         rematch_sample(run, selectors, self._random, self._checks.rematched // _OF_PATCHED, came)
 
-    def add(self, postings: StoredPostings, names: pa.LargeBinaryArray, file: str) -> None:
-        """Add the next run, which is verified."""
+    def add(self, postings: StoredPostings, names: Iterable[pa.LargeBinaryArray], file: str) -> None:
+        """Add the next run, whose names are in parts. ``file`` is for errors."""
         if self._open is None or self._open.name != postings.namespace:
             self._close_namespace()
             made = NamespacePostings(self._scratch, self._entries)
@@ -333,6 +347,11 @@ class _FilesToMap:
         self._open.postings.add(postings)
         if self._open.postings.names > _MOST_NAMES:
             raise InvalidGeneration(file, f"{postings.namespace} has more than {_MOST_NAMES} names")
+
+    def last_names(self, count: int) -> pa.LargeBinaryArray:
+        """The last names so far, mapped."""
+        fields, offsets = self._names.fields.mapped(), self._names.field_offsets.mapped()
+        return _names_at(fields, offsets, self.names - count, count)
 
     def _check_hashes(self, run: SegmentRun, left: int) -> None:
         order = list(range(len(run.entries)))
