@@ -172,13 +172,14 @@ def test_segments_and_totals_are_the_same_for_any_ranges_and_groups(
 
 
 @pytest.mark.parametrize("few", [1, 80, 700])
-def test_names_of_several_runs_are_in_order_where_one_has_most(few: int) -> None:
+def test_names_of_several_runs_are_in_order_where_some_that_follow_each_other_have_most(few: int) -> None:
     store: Store = memory()
     staging = StagingArea(store.uri, f"temporary/{few}", ("k",), 1 << 20)
     names = [f"t{number:04}" for number in range(1500)]
     behind = Random(few).sample(names, few)
     runs: list[SortedRun] = []
-    for part in ([name for name in names if name not in behind], behind[::2], behind[1::2] + names[7:8]):
+    most = [name for name in names if name not in behind]
+    for part in (most[900:], behind[::2], most[:300], most[300:900], behind[1::2] + names[7:8]):
         writer = SortedRunWriter(staging)
         runs += [*writer.add("a/b", "persistent", texts(*part), [texts(*part)]), *writer.finish()]
     found = staged_names(staging.open(), {run.path: run.blocks for run in runs}, (b"", b""), 1)

@@ -34,7 +34,8 @@ _ALIKE: Final = 256
 class NameChanges:
     """The staged names of a stretch: all of them, or only the ones with ``keys``, which may have changed.
 
-    ``digest`` is the digest of all staged names, ``before`` of the former ones, if they are known.
+    ``digest`` is the digest of all staged names, if they are in order, each once; ``before`` is that of the former
+    ones. Both are empty or ``None`` if they are not known.
     """
 
     staged: KeyedNames
@@ -113,7 +114,8 @@ class StretchChanges:
         if property_keys:
             staged, repeated = ordered_names(staged, property_keys)
             twice, values = len(repeated), staged.properties
-        found = _difference(former, staged.keys) if is_ascending(staged.keys) else None
+        ordered = changes.digest or is_ascending(staged.keys)
+        found = _difference(former, staged.keys) if ordered else None
         if found is not None:
             gone, rows, before = found
             return cls(starts[:-1], len(runs), gone, staged.take(rows), before, twice, values)

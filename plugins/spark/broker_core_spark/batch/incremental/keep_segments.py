@@ -173,7 +173,11 @@ def keep_share(
         staged = staged_names(store, record["blocks"], within, len(keys))
         if not record["compared"]:
             return NameChanges(staged, changed)
-        return NameChanges(staged, digest=staged.digest() if is_ascending(staged.keys) else "", before=before)
+        digest = staged.digest()
+        # Names with the digest of the former ones are in order as they were.
+        if digest != before and not is_ascending(staged.keys):
+            digest = ""
+        return NameChanges(staged, digest=digest, before=before)
 
     try:
         return carry_segments(

@@ -286,8 +286,8 @@ def staged_names(
 ) -> KeyedNames:
     """The names of these blocks of runs ``within`` two keys (the second empty: no end).
 
-    They are in order if one run has most of them, as with an ordered table of which a few rows come late. Else they are
-    run by run.
+    They are in order if runs that follow each other have most of them, as with an ordered table of which a few rows
+    come late. Else they are run by run.
     """
     low, high = within
     parts: list[KeyedNames] = []
@@ -304,8 +304,17 @@ def staged_names(
             last = bisect_left(range(len(rows)), high, key=lambda row, keys=keys: key_at(keys, row))  # type: ignore[misc]
         if first < last:
             parts.append(rows.slice(first, last))
-    parts.sort(key=len)
-    few, most = joined_names(parts[:-1], properties), joined_names(parts[-1:], properties)
+    parts.sort(key=len, reverse=True)
+    chain: list[KeyedNames] = parts[:1]
+    others: list[KeyedNames] = []
+    for part in parts[1:]:
+        if key_at(chain[-1].keys, -1) < key_at(part.keys, 0):
+            chain.append(part)
+        elif key_at(part.keys, -1) < key_at(chain[0].keys, 0):
+            chain.insert(0, part)
+        else:
+            others.append(part)
+    few, most = joined_names(others, properties), joined_names(chain, properties)
     if len(few) * _FEW > len(most):
         return joined_names(parts, properties)
     few = few.take(EncodedNames.sorted_rows(few.keys))
