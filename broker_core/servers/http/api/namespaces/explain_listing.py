@@ -11,7 +11,11 @@ from broker_core.pipeline import explain
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.bounded_answer import shown_first
 from broker_core.servers.http.api.json_object import JsonObject, whole
-from broker_core.servers.http.api.namespaces.asked_as import AskedQuestion, body_of, read_asked
+from broker_core.servers.http.api.namespaces.question_as_client import (
+    QuestionAsClient,
+    body_of,
+    read_question,
+)
 from broker_core.servers.http.api.operation import HttpOperation, Reply, Right
 from broker_core.servers.http.api.pattern_problems import refused_parts_shown
 from broker_core.servers.http.api.services import ApiServices
@@ -19,7 +23,7 @@ from broker_core.servers.http.api.services import ApiServices
 __all__ = ["operations"]
 
 
-class _Question(AskedQuestion):
+class _Question(QuestionAsClient):
     names: Annotated[int, Field(ge=0, le=1000), BeforeValidator(whole)] = Field(
         default=0, description="How many of the names are shown, the first ones: 1 MiB of them at the most."
     )
@@ -102,7 +106,7 @@ def operations(services: ApiServices) -> list[HttpOperation]:
 async def _explain(request: ApiRequest) -> web.StreamResponse:
     asked = _Question.read(await request.json())
     async with refused_parts_shown(request, asked.pattern):
-        question = await read_asked(request, asked)
+        question = await read_question(request, asked)
     report = _without_errors(await explain(request.services.pipeline, question, names=asked.names))
     names = report.pop("names", None)
     if names is None:

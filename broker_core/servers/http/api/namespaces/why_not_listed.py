@@ -12,7 +12,11 @@ from broker_core.errors import ListingFailed
 from broker_core.names import TopicName
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import JsonObject
-from broker_core.servers.http.api.namespaces.asked_as import AskedQuestion, body_of, read_asked
+from broker_core.servers.http.api.namespaces.question_as_client import (
+    QuestionAsClient,
+    body_of,
+    read_question,
+)
 from broker_core.servers.http.api.operation import HttpOperation, Reply, Right
 from broker_core.servers.http.api.pattern_problems import refused_parts_shown
 from broker_core.servers.http.api.services import ApiServices, takes_changes
@@ -108,16 +112,16 @@ def operations(services: ApiServices) -> list[HttpOperation]:
             "log.",
             tag="server",
             parameters=(TOPIC,),
-            body=body_of(services, AskedQuestion, _BODY),
+            body=body_of(services, QuestionAsClient, _BODY),
         )
     ]
 
 
 async def _why(request: ApiRequest) -> web.StreamResponse:
     topic = topic_of(request)
-    asked = AskedQuestion.read(await request.json())
+    asked = QuestionAsClient.read(await request.json())
     async with refused_parts_shown(request, asked.pattern):
-        question = await read_asked(request, asked, topic)
+        question = await read_question(request, asked, topic)
     services = request.services
     why = await why_listed(services.pipeline, services.find, question, topic)
     may_change = any(each.change for each in why.steps) and await _may_change(request, topic.partitioned_name)

@@ -1,4 +1,4 @@
-"""A question that somebody with the right ``admin`` asks as somebody else: ``explain`` and ``:why``."""
+"""A question that a client with the right ``admin`` asks as another client: ``explain`` and ``:why``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from broker_core.servers.http.api.request_body import RequestObject
 from broker_core.servers.http.api.services import ApiServices
 from broker_core.service import fields_text
 
-__all__ = ["AskedQuestion", "body_of", "read_asked"]
+__all__ = ["QuestionAsClient", "body_of", "read_question"]
 
 #: Bytes of a body besides those that its properties may have, each character written as six.
 _MOST_PATTERN: Final = 64 * 1024
@@ -47,7 +47,7 @@ def _mode(value: Any) -> Mode:
     return Mode.parse(value)
 
 
-class AskedQuestion(RequestObject):
+class QuestionAsClient(RequestObject):
     """A question, and the client that it is asked as."""
 
     prefix = "the body: "
@@ -96,7 +96,7 @@ class AskedQuestion(RequestObject):
         return f"unknown member {min(names)!r:.100}; known: {', '.join(known)}"
 
 
-def body_of(services: ApiServices, model: type[AskedQuestion], example: object) -> Body:
+def body_of(services: ApiServices, model: type[QuestionAsClient], example: object) -> Body:
     """The body of an operation that takes a question of ``model``."""
     limits = services.settings.limits
     most = _MOST_PATTERN + 6 * limits.property_bytes + 8 * limits.properties
@@ -108,8 +108,8 @@ def body_of(services: ApiServices, model: type[AskedQuestion], example: object) 
     )
 
 
-async def read_asked(
-    request: ApiRequest, asked: AskedQuestion, topic: TopicName | None = None
+async def read_question(
+    request: ApiRequest, asked: QuestionAsClient, topic: TopicName | None = None
 ) -> ListingRequest:
     """The question with its pattern compiled, as another asker if it names one; ``topic`` is the topic in question.
 
