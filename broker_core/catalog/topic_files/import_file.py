@@ -21,7 +21,6 @@ from broker_core.catalog.store.format_migration import bring_forward_for_a_dry_r
 from broker_core.catalog.store.log_rows import read_version
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_files.import_staging import Staged, stage_file
-from broker_core.catalog.topic_files.topic_beside_partitions import is_pair
 from broker_core.change_log import CatalogVersion
 from broker_core.guards import Deletions, Loss, Refusal
 from broker_core.names import DOMAINS, ListedNames, NamespaceName, TopicName, merge_listed, new_topic_ids
@@ -374,3 +373,14 @@ def _checkpoint(connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     except sqlite3.OperationalError:  # there is a reader or writer; a later connection moves the log
         pass
+
+
+def is_pair(listed: str) -> bool:
+    """Whether the compact form lists a topic ``x`` beside a partition ``x-partition-0``.
+
+    A function of the SQL of imports. No broker makes such a pair; a catalogue has one row for both, so both have the
+    same properties. If they are given different ones, the pair is refused: one of the two names would be missing in
+    selections by property. A pair with the same properties, or without any, is accepted, since some clusters list one
+    (made by old releases), and it is listed and selected correctly.
+    """
+    return listed.startswith("*,")

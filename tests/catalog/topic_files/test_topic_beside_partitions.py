@@ -7,7 +7,7 @@ import pytest
 
 from broker_core.catalog import SqliteCatalog
 from broker_core.catalog.catalog_errors import PairRefused, PartitionRefused, TopicExists
-from broker_core.catalog.topic_files.topic_beside_partitions import is_pair
+from broker_core.catalog.topic_files.import_file import is_pair
 from broker_core.names import NamespaceName, TopicName
 from broker_core.names.listed_names import ListedNames
 from broker_core.testing import serve
