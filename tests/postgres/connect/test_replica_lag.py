@@ -36,6 +36,7 @@ async def test_a_replica_answers_while_it_keeps_up_and_never_when_it_does_not() 
                 for _ in range(4):
                     assert sorted(await broker.list()) == sorted([*TOPICS, name])
                 assert choices["replica_behind"] > 0
+                assert choices["replica_failed"] > 0, "nobody listens at the other one's port"
                 assert broker.service.server_pools.replicas[0].in_use == 0, (
                     "the connection to a replica that is behind is given back"
                 )
