@@ -104,9 +104,9 @@ class PluginTopics:
         domain.
         """
         async with self._questions.budget.until(request.deadline):
-            told: Found = {}
-            listed = await self._listed_by_some(request, topics, memo, told, by_hook, answered)
-        return None if listed is None else _described(listed, told), told
+            descriptions: Found = {}
+            listed = await self._listed_by_some(request, topics, memo, descriptions, by_hook, answered)
+        return None if listed is None else _described(listed, descriptions), descriptions
 
     async def of_default_lister(
         self, request: ListingRequest, topics: Sequence[TopicName], memo: Memo
@@ -165,7 +165,7 @@ class PluginTopics:
         request: ListingRequest,
         topics: Sequence[TopicName],
         memo: Memo,
-        told: Found,
+        descriptions: Found,
         by_hook: bool | None,
         answered: set[str] | None,
     ) -> Found | None:
@@ -187,7 +187,7 @@ class PluginTopics:
                             return found
                     for topic, known in described.items():
                         if known.exists:
-                            told.setdefault(topic, known)
+                            descriptions.setdefault(topic, known)
                     continue
             if not (by_hook or plugin.name in (answered or ())) and plugin.lists:
                 listers.append(plugin.name)
@@ -280,8 +280,12 @@ def partition_names(topic: TopicName, low: int, high: int) -> pa.LargeStringArra
     return pc.binary_join_element_wise(prefix, numbers, pa.scalar("", pa.large_string()))
 
 
-def _described(found: Found, told: Found) -> Found:
-    return {topic: known.described(told.get(topic)) for topic, known in found.items()} if told else found
+def _described(found: Found, descriptions: Found) -> Found:
+    return (
+        {topic: known.described(descriptions.get(topic)) for topic, known in found.items()}
+        if descriptions
+        else found
+    )
 
 
 def _rows(details: Details, topics: Sequence[TopicName]) -> dict[str, Mapping[str, Any]]:

@@ -7,7 +7,7 @@ import pytest
 from broker_core_postgres.fill.staging_table import StagingTable, copy_rows
 from tests.support.postgres_server import Database
 
-_ROWS = """SELECT domain, topic, local_name, properties::text, part, told
+_ROWS = """SELECT domain, topic, local_name, properties::text, part, stated
     FROM pg_temp.broker_core_staged ORDER BY part, local_name"""
 
 
@@ -42,7 +42,7 @@ async def test_names_and_properties_come_through_copy_as_they_are(empty_database
             blocks(
                 copy_rows("a/b", "persistent", HOSTILE),
                 copy_rows(
-                    "a/b", "non-persistent", HOSTILE, ["t\t\\" for _ in HOSTILE], texts, part=1, told=False
+                    "a/b", "non-persistent", HOSTILE, ["t\t\\" for _ in HOSTILE], texts, part=1, stated=False
                 ),
                 copy_rows("a/b", "persistent", []),
             )
@@ -51,9 +51,9 @@ async def test_names_and_properties_come_through_copy_as_they_are(empty_database
         key = {name: name.encode() for name in HOSTILE}
         names = sorted(HOSTILE, key=key.__getitem__)
         assert rows[: len(names)] == [("persistent", None, name, None, 0, True) for name in names]
-        told = dict(zip(HOSTILE, texts, strict=True))
+        stated = dict(zip(HOSTILE, texts, strict=True))
         assert rows[len(names) :] == [
-            ("non-persistent", "t\t\\", name, told[name], 1, False) for name in names
+            ("non-persistent", "t\t\\", name, stated[name], 1, False) for name in names
         ]
         await staging.drop()
     finally:
@@ -69,10 +69,10 @@ async def test_what_parts_say_about_a_topic_is_merged(empty_database: Database) 
             both = ["x-partition-0", "x-partition-1"]
             await staging.copy(
                 blocks(
-                    copy_rows("a/b", "persistent", ["x", "y"], None, ['{"v": "1"}', None], told=False),
+                    copy_rows("a/b", "persistent", ["x", "y"], None, ['{"v": "1"}', None], stated=False),
                     copy_rows("a/b", "persistent", both, ["x", "x"], ['{"v": "2"}'] * 2, part=1),
-                    copy_rows("a/b", "persistent", both[:1], ["x"], ['{"v": "3"}'], part=2, told=False),
-                    copy_rows("a/b", "persistent", ["x"], None, ['{"v": "4"}'], part=3, told=False),
+                    copy_rows("a/b", "persistent", both[:1], ["x"], ['{"v": "3"}'], part=2, stated=False),
+                    copy_rows("a/b", "persistent", ["x"], None, ['{"v": "4"}'], part=3, stated=False),
                     copy_rows("a/b", "persistent", ["y"], part=4),
                 )
             )

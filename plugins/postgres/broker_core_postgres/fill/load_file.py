@@ -267,12 +267,12 @@ class _FileRows:
         self._remember(domain, rows.partitions)
         properties_only = rows.properties_only
         self.properties_only = self.properties_only or bool(properties_only)
-        told = rows.topics if not properties_only else _without(rows.topics, properties_only)
-        yield self._plain(domain, told, told=True)
-        yield self._plain(domain, properties_only, told=False)
+        stated = rows.topics if not properties_only else _without(rows.topics, properties_only)
+        yield self._plain(domain, stated, stated=True)
+        yield self._plain(domain, properties_only, stated=False)
         declared = {name: rows.partitions[name] for name in rows.declared}
-        yield from self._partitions(domain, declared, told=True)
-        yield from self._partitions(domain, _without(rows.partitions, declared), told=False)
+        yield from self._partitions(domain, declared, stated=True)
+        yield from self._partitions(domain, _without(rows.partitions, declared), stated=False)
 
     def _remember(self, domain: str, topics: dict[str, _Row]) -> None:
         salt = hash(domain)
@@ -280,13 +280,13 @@ class _FileRows:
             hashes = np.fromiter(map(hash, topics), np.int64, len(topics))
             self._hashes.append(hashes ^ np.int64(salt))
 
-    def _plain(self, domain: str, topics: dict[str, _Row], *, told: bool) -> bytes:
+    def _plain(self, domain: str, topics: dict[str, _Row], *, stated: bool) -> bytes:
         self._count(len(topics))
         texts = [text for _, text in topics.values()]
         known = texts if any(text is not None for text in texts) else None
-        return copy_rows(self._namespace, domain, list(topics), None, known, part=self._parts, told=told)
+        return copy_rows(self._namespace, domain, list(topics), None, known, part=self._parts, stated=stated)
 
-    def _partitions(self, domain: str, rows: dict[str, _Row], *, told: bool) -> Iterator[bytes]:
+    def _partitions(self, domain: str, rows: dict[str, _Row], *, stated: bool) -> Iterator[bytes]:
         """Blocks of rows: one line may stand for a million partitions."""
         names: list[str] = []
         topics: list[str] = []
@@ -301,10 +301,10 @@ class _FileRows:
                 properties += repeat(text, len(own))
                 if len(names) >= _NAMES_A_BLOCK:
                     yield copy_rows(
-                        self._namespace, domain, names, topics, properties, part=self._parts, told=told
+                        self._namespace, domain, names, topics, properties, part=self._parts, stated=stated
                     )
                     names, topics, properties = [], [], []
-        yield copy_rows(self._namespace, domain, names, topics, properties, part=self._parts, told=told)
+        yield copy_rows(self._namespace, domain, names, topics, properties, part=self._parts, stated=stated)
 
     def _count(self, names: int) -> None:
         self.names += names

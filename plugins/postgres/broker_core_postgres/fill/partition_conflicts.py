@@ -22,15 +22,15 @@ _PARTITIONS: Final = """SELECT FROM broker_core.topics known
 # The few topics for which the file has the plain name and partitions. Each of the two has one text of properties by
 # now. `alone`: the line of the plain name only gives the topic's properties.
 _BOTH: Final = """CREATE TEMPORARY TABLE broker_core_both ON COMMIT DROP AS
-    SELECT p.domain, p.topic, own.told, own.properties, bool_or(p.told) AS alone,
+    SELECT p.domain, p.topic, own.stated, own.properties, bool_or(p.stated) AS alone,
         max(p.properties::text)::jsonb AS of_partitions, min(broker_core.partition_of(p.local_name)) AS partition
     FROM pg_temp.broker_core_staged p
     JOIN pg_temp.broker_core_staged own
         ON own.topic IS NULL AND own.domain = p.domain AND own.local_name = p.topic
     WHERE p.topic IS NOT NULL
-    GROUP BY p.domain, p.topic, own.told, own.properties"""
+    GROUP BY p.domain, p.topic, own.stated, own.properties"""
 _ALONE: Final = f"""UPDATE pg_temp.broker_core_both b
-    SET alone = NOT told AND (alone OR ($2 AND EXISTS ({_PARTITIONS.format("b", "topic")})))"""  # noqa: S608 - constants
+    SET alone = NOT stated AND (alone OR ($2 AND EXISTS ({_PARTITIONS.format("b", "topic")})))"""  # noqa: S608 - constants
 _REFUSED_IN_FILE: Final = """SELECT topic, partition FROM pg_temp.broker_core_both
     WHERE NOT alone AND coalesce(properties, '{}') <> coalesce(of_partitions, '{}') LIMIT 1"""
 _SHARED: Final = """UPDATE pg_temp.broker_core_staged s SET properties = coalesce(b.properties, b.of_partitions)
@@ -43,10 +43,10 @@ _DROP_ALONE: Final = """DELETE FROM pg_temp.broker_core_staged s USING pg_temp.b
 # Properties alone, for topics with partitions in the database: they go to all names that it lists.
 _TELL: Final = f"""WITH alone AS (
         DELETE FROM pg_temp.broker_core_staged s
-        WHERE s.topic IS NULL AND NOT s.told AND EXISTS ({_PARTITIONS.format("s", "local_name")})
+        WHERE s.topic IS NULL AND NOT s.stated AND EXISTS ({_PARTITIONS.format("s", "local_name")})
         RETURNING s.domain, s.local_name, s.properties
     )
-    INSERT INTO pg_temp.broker_core_staged (namespace, domain, topic, local_name, properties, part, told)
+    INSERT INTO pg_temp.broker_core_staged (namespace, domain, topic, local_name, properties, part, stated)
     SELECT t.namespace, t.domain, CASE WHEN t.partition IS NULL THEN NULL ELSE t.matched END, t.local_name,
         alone.properties, 0, true
     FROM alone JOIN broker_core.topics t

@@ -1,7 +1,7 @@
 """The staging table: a temporary table, filled by COPY, of the wanted rows of namespaces.
 
 It belongs to one connection and locks nothing. Its rows are listed names. ``topic`` is null for a topic's own name,
-``properties`` is null if the database's stay. ``told`` is for files. For a topic's own name it means that a line says
+``properties`` is null if the database's stay. ``stated`` is for files. For a topic's own name it means that a line says
 that the topic has no partitions; for a partition, that a line says how many there are.
 """
 
@@ -28,17 +28,17 @@ _COLUMNS: Final = {
     "local_name": f"{NAME} NOT NULL",
     "properties": "jsonb",
     "part": "integer NOT NULL",
-    "told": "boolean NOT NULL",
+    "stated": "boolean NOT NULL",
 }
 
 # Of topics that several parts of a file name, and separately of their partitions: each name once, with the properties
 # of the last part that gives some.
 _ONCE: Final = """CREATE TEMPORARY TABLE broker_core_once ON COMMIT DROP AS
     SELECT DISTINCT ON (s.namespace, s.domain, s.local_name)
-        s.namespace, s.domain, s.topic, s.local_name, given.properties, 0 AS part, every.told
+        s.namespace, s.domain, s.topic, s.local_name, given.properties, 0 AS part, every.stated
     FROM pg_temp.broker_core_staged s
     JOIN (
-        SELECT namespace, domain, coalesce(topic, local_name) AS topic, topic IS NULL AS own, bool_or(told) AS told
+        SELECT namespace, domain, coalesce(topic, local_name) AS topic, topic IS NULL AS own, bool_or(stated) AS stated
         FROM pg_temp.broker_core_staged GROUP BY 1, 2, 3, 4
     ) every ON every.namespace = s.namespace AND every.domain = s.domain
         AND every.topic = coalesce(s.topic, s.local_name) AND every.own = (s.topic IS NULL)
@@ -95,12 +95,12 @@ def copy_rows(
     properties: Sequence[str | None] | None = None,
     *,
     part: int = 0,
-    told: bool = True,
+    stated: bool = True,
 ) -> bytes:
     """Rows in COPY's text format, UTF-8. Without ``topics`` each name is a topic's own."""
     if not names:
         return b""
-    head, tail = f"{namespace}\t{domain}\t", f"\t{part}\t{told:d}\n"
+    head, tail = f"{namespace}\t{domain}\t", f"\t{part}\t{stated:d}\n"
     names = escape_names(names)
     if topics is None and properties is None:
         between = f"\t\\N{tail}{head}\\N\t"
