@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import translate
 from typing import Final
@@ -60,6 +60,5 @@ class Scope:
 EVERYTHING: Final = Scope()
 
 
-def _any(patterns: Iterable[str], name: str) -> bool:
-    patterns = tuple(patterns)
+def _any(patterns: Sequence[str], name: str) -> bool:
     return not patterns or any(re.match(translate(pattern), name) for pattern in patterns)
