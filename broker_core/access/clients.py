@@ -122,7 +122,15 @@ class Client:
         try:
             yield
         finally:
-            del self.under_way[key]
+            self.answered(key)
+
+    def answered(self, key: object) -> None:
+        """Note that a request of :attr:`under_way` has ended, and keep no memory of it: most clients are idle."""
+        self.under_way.pop(key, None)
+        if not self.under_way:
+            self.under_way = {}  # an emptied one keeps its room
+        if self._held is not None and not self._held:
+            self._held = None
 
     def sent(self, size: int) -> None:
         """Count bytes of an answer."""

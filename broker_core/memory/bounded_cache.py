@@ -38,7 +38,7 @@ class BoundedCache(Generic[K, V]):
         self._entries: OrderedDict[K, tuple[V, int]] = OrderedDict()
         self._size = 0
         self._on_drop = on_drop
-        self._owners: Owners[int] = Owners()
+        self._owners: Owners[int] | None = None  # made with the first of them
         # A value may end in any thread, also in the midst of a method, and ask for another.
         self._lock = threading.RLock()
 
@@ -178,14 +178,17 @@ class BoundedCache(Generic[K, V]):
 
     def _own(self, owner: object, size: int) -> int:
         """Count ``size`` until ``owner`` is freed; returns the overhead of such an entry."""
+        if self._owners is None:
+            self._owners = Owners()
         if self._owners.get(owner) is not None:
             return _ENTRY
         self._size += size - (self._owners.put(owner, size) or 0)
         return 0
 
     def _settle(self) -> None:
-        for size in self._owners.ended():
-            self._size -= size
+        if self._owners is not None:
+            for size in self._owners.ended():
+                self._size -= size
 
     def _notify(self, dropped: list[tuple[K, V]]) -> None:
         if self._on_drop is not None:

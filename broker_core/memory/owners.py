@@ -7,7 +7,6 @@ when the owner of the table looks the next time.
 from __future__ import annotations
 
 import weakref
-from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
@@ -34,7 +33,7 @@ class Owners(Generic[P]):
 
     def __init__(self, on_end: Callable[[], None] | None = None) -> None:
         self._held: dict[int, tuple[_Numbered, P]] = {}
-        self._ended: deque[int] = deque()
+        self._ended: list[int] = []  # an empty deque takes 600 bytes, and small caches are many
         self._on_end = on_end
         self._note_end = self._has_ended  # one bound method for all
 
@@ -55,7 +54,7 @@ class Owners(Generic[P]):
     def ended(self) -> Iterator[P]:
         """Take out the value of each object that has ended since the last call."""
         while self._ended:
-            number = self._ended.popleft()
+            number = self._ended.pop()
             reference, thing = self._held.get(number, (None, None))
             # A new object may have the identity of a freed one, and a value of its own.
             if reference is None or thing is None or reference() is not None:

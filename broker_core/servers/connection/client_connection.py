@@ -368,8 +368,8 @@ class ClientConnection(asyncio.Protocol):
                 raise
             self._unasked(refusal)
         finally:
-            client.under_way.pop(job, None)
             job.release()
+            client.answered(job)
 
     def _rested(self) -> None:
         self._resting = None

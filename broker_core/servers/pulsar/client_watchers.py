@@ -122,7 +122,7 @@ class ClientWatchers:
         self._client = client
         self.asker = asker
         self._unasked = unasked
-        self._watchers: dict[int, tuple[Watcher, ListingRequest]] = {}
+        self._watchers: dict[int, Watcher] = {}
         self._room: asyncio.Event | None = None
 
     def __len__(self) -> int:
@@ -135,8 +135,8 @@ class ClientWatchers:
         watching, client = self._watching, self._client
         known = self._watchers.get(command.watcher_id)
         topics_hash = command.topics_hash if command.HasField("topics_hash") else None
-        if known is not None and known[0].is_open:
-            return self._reconcile(command, *known, topics_hash, now)
+        if known is not None and known.namespace is not None:
+            return self._reconcile(command.request_id, known, known.namespace, topics_hash, now)
         try:
             if known is not None:
                 raise TooManyRequests("The watcher is being opened", reason="lookups", cause=Cause.QUEUE)
@@ -148,7 +148,7 @@ class ClientWatchers:
             watching.refusals.report(self.asker, command.namespace, failure)
             return commands.error(command.request_id, failure.code, failure.message)
         watcher = Watcher(watching.feeds, self, _UPDATES, command.watcher_id)
-        self._watchers[command.watcher_id] = watcher, ListingRequest(request.namespace, asker=self.asker)
+        self._watchers[command.watcher_id] = watcher
         watching.open += 1
         watching.count_watch("opened")
         return WatchJob(
@@ -178,32 +178,32 @@ class ClientWatchers:
 
     def _reconcile(
         self,
-        command: CommandWatchTopicList,
+        request_id: int,
         watcher: Watcher,
-        request: ListingRequest,
+        namespace: NamespaceName,
         topics_hash: str | None,
         now: float,
     ) -> _Reply:
         """Reconcile a watcher; as at brokers, its namespace and pattern are the ones that it was opened with."""
         client = self._client
         self._watching.count_watch("reconciled")
-        if topics_hash is not None and client.pipeline.passes_now(self.asker, request.namespace):
+        if topics_hash is not None and client.pipeline.passes_now(self.asker, namespace):
             current = watcher.stands()
             if current is not None and current[1] == topics_hash:
                 current[0](None)
-                head, tail = watch_success_head(command.request_id, watcher.watcher_id, 0, topics_hash)
+                head, tail = watch_success_head(request_id, watcher.watcher_id, 0, topics_hash)
                 return head + tail
         deadline = now + client.pipeline.options.time_budget
-        request = ListingRequest(request.namespace, asker=self.asker, deadline=deadline)
-        feeds, number = self._watching.feeds, command.request_id
-        return WatchJob(client, feeds, self, watcher, number, request, topics_hash, is_new=False)
+        request = ListingRequest(namespace, asker=self.asker, deadline=deadline)
+        feeds = self._watching.feeds
+        return WatchJob(client, feeds, self, watcher, request_id, request, topics_hash, is_new=False)
 
     def close_watcher(self, watcher_id: int) -> None:
         """The client watches no more; one that never was is no error."""
         found = self._watchers.pop(watcher_id, None)
         if found is not None:
             self._watching.open -= 1
-            found[0].leave()
+            found.leave()
 
     def closed(self) -> None:
         """The connection is over."""
@@ -217,7 +217,7 @@ class ClientWatchers:
         self, watcher: Watcher, namespace: NamespaceName, failure: ListingFailed, *, ends: bool
     ) -> None:
         """A watcher was not opened, or gets no answer; ``ends`` says that there is none any more."""
-        if ends and self._watchers.get(watcher.watcher_id, (None,))[0] is watcher:
+        if ends and self._watchers.get(watcher.watcher_id) is watcher:
             self.close_watcher(watcher.watcher_id)
         self._watching.refusals.report(self.asker, str(namespace), failure)
 

@@ -101,7 +101,7 @@ class ListingFeed:
         self._reusable: ReusableAnswer | None = None
         #: The last ones to the answer of now, for followers that are at different places on the way.
         self._joined: list[JoinedUpdates] = []
-        self._joining = asyncio.Lock()
+        self._joining: asyncio.Lock | None = None  # made with the first follower that was slow
         self._changes: list[ChangeEvent] = []  # few: an empty deque takes 700 bytes
         self._kept_bytes = 0
         self._runs: NextRuns[Asker, None] = NextRuns()
@@ -225,6 +225,7 @@ class ListingFeed:
         """
         if (known := self._known_updates(base)) is not None:
             return known
+        self._joining = self._joining or asyncio.Lock()
         async with self._joining:
             return self._known_updates(base) or await self._made_updates(base, follower)
 

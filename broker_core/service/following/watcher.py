@@ -15,6 +15,7 @@ import structlog
 from broker_core.access import Asker
 from broker_core.errors import Cause, ListingFailed
 from broker_core.listing import Selection
+from broker_core.names import NamespaceName
 from broker_core.pipeline import Ended
 from broker_core.plugin_api import ListingRequest
 from broker_core.service.following.follower import ChangeEvent, ChangeRenderer
@@ -91,9 +92,9 @@ class Watcher:
         return self._outlet.asker
 
     @property
-    def is_open(self) -> bool:
-        """Whether the client has had an answer."""
-        return self._feed is not None
+    def namespace(self) -> NamespaceName | None:
+        """The namespace of its question, once the client has had an answer."""
+        return None if self._feed is None else self._feed.question.namespace
 
     @property
     def is_up_to_date(self) -> bool:
