@@ -388,6 +388,8 @@ class ListingData:
         made._first_keys = [*known[:first], *keys, *known[end:]]
         if self._joined is not None:
             made._joined = self._joined.replaced(first, end, *_crcs_of(chunks))
+        if self._form_edges is not None and _have_bounds_of(chunks, self.chunks[first:end]):
+            made._form_edges = self._form_edges
         return made
 
     def chunks_since(self, former: ListingData) -> Collection[Chunk]:
@@ -485,6 +487,14 @@ class ListingData:
 def _first_key(chunk: Chunk) -> bytes:
     """The key of a chunk's first name, which sorts in the order of the hash."""
     return hash_order_bytes(chunk.name(0))
+
+
+def _have_bounds_of(chunks: Sequence[Chunk], others: Sequence[Chunk]) -> bool:
+    """Whether these chunks have the bounds of forms that the others have, as after most changes of a few names."""
+    return len(chunks) == len(others) and all(
+        chunk.is_searchable and chunk.form_bounds == other.form_bounds
+        for chunk, other in zip(chunks, others, strict=True)
+    )
 
 
 def _crcs_of(chunks: Sequence[Chunk]) -> tuple[list[int], list[int]]:

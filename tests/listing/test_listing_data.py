@@ -212,6 +212,7 @@ def test_what_is_taken_over_is_what_a_fresh_look_at_all_chunks_says(seed: int) -
         assert [data.start(number) for number in numbers] == [fresh.start(number) for number in numbers]
         assert data.size == fresh.size
         assert data.first_keys == fresh.first_keys
+        assert data.form_edges == fresh.form_edges
         assert data.is_nearly_hashed
         assert data.range_hash(0, data.size) == fresh.range_hash(0, fresh.size)
         for former in (known, fresh):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Final
 
@@ -138,15 +138,22 @@ class FollowedNamespace:
 
     def pattern_of(self, question: ListingRequest) -> TopicsPattern | None:
         """The pattern of a question whose answer depends on nothing else but the names of its namespace."""
-        pipeline, pattern = self._pipeline, question.pattern
-        is_of_names = (
-            pattern is not None
+        return self._patterns([question])[0]
+
+    def _patterns(self, questions: Iterable[ListingRequest]) -> list[TopicsPattern | None]:
+        """:meth:`pattern_of` of each; what is of the namespace is decided once."""
+        options = self._pipeline.options
+        if not options.patterns.evaluate or self._pipeline.dispatcher.concerned(self._namespace):
+            return [None for _ in questions]
+        selecting = options.selecting_keys
+        return [
+            pattern
+            if (pattern := question.pattern) is not None
             and pattern.supported
-            and pipeline.options.patterns.evaluate
-            and pipeline.options.selecting_keys.isdisjoint(question.properties)
-            and not pipeline.dispatcher.concerned(question.namespace)
-        )
-        return pattern if is_of_names else None
+            and (not question.properties or selecting.isdisjoint(question.properties))
+            else None
+            for question in questions
+        ]
 
     # -- changed names
 
@@ -161,7 +168,7 @@ class FollowedNamespace:
     async def _round(self) -> None:
         if self._selects:
             await self._look_for_values()
-        patterns = {feed: self.pattern_of(feed.question) for feed in self.feeds}
+        patterns = dict(zip(self.feeds, self._patterns(feed.question for feed in self.feeds), strict=True))
         modes = {feed.question.mode for feed, pattern in patterns.items() if pattern is not None}
         changed = {mode: await self._changed(mode) for mode in modes}
         turn = loop_turn()
