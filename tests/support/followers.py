@@ -64,6 +64,12 @@ class RecordingFollower:
         else:
             self.events.append(event)
 
+    def waits(self, _before: Selection) -> bool:
+        return False
+
+    def changed_later(self, _event: ChangeEvent | None, _before: Selection, _after: Selection) -> None:
+        raise AssertionError("it does not wait")
+
     def fail(self, failure: ListingFailed) -> None:
         self.failures.append(failure)
 

@@ -65,6 +65,12 @@ class Follower(Protocol):
     def changed(self, event: ChangeEvent | None, before: Selection | None, /) -> None:
         """Write that the answer has changed from ``before``; ``None`` for ``event``: the change was not rendered."""
 
+    def waits(self, before: Selection, /) -> bool:
+        """Whether it is :meth:`changed_later`, as one of many; until then its client has the topics of ``before``."""
+
+    def changed_later(self, event: ChangeEvent | None, before: Selection, after: Selection, /) -> None:
+        """Write a change that it has waited for, if it still does: to ``after``, which may be the answer no more."""
+
     def fail(self, failure: ListingFailed, /) -> None:
         """Write that the question has no answer now; all topics stay."""
 

@@ -47,6 +47,8 @@ _EACH: Final = 300
 _KEPT_UPDATES: Final = 4
 #: Between the topics hash and the rest of an event's id.
 PLACE: Final = "~"
+#: Followers that are told of a change in one turn of the event loop.
+_TOLD_AT_ONCE: Final = 50
 #: Gates that are asked at a time.
 _AT_A_TIME: Final = 4
 #: Bytes of an answer that is copied out of a much larger listing, so as not to keep that in memory.
@@ -288,10 +290,10 @@ class ListingFeed:
             return
         assert self._recreated is not None
         before, self.event_id = self.event_id, self._id_of(self.topics_hash)
-        if names is None:
-            self._keep(None, self.selection)
-            return
-        self._keep(self._recreated_event(before, names), self.selection)
+        event = None if names is None else self._recreated_event(before, names)
+        self._keep(event)
+        for follower in list(self.followers):
+            follower.changed(event, self.selection)
 
     def _recreated_event(self, before: str, names: Selection) -> ChangeEvent | None:
         """The event of these names; ``None`` if there is no memory for it."""
@@ -375,10 +377,33 @@ class ListingFeed:
         self.selection, self.topics_hash, self._joined = selection, answer.topics_hash, []
         self.event_id = self._id_of(answer.topics_hash)
         self.filtered = answer.filtered
-        self._keep(event, before)
+        self._keep(event)
+        self._tell(event, before)
 
-    def _keep(self, event: ChangeEvent | None, before: Selection | None) -> None:
-        """Give a change to all followers, and keep it for clients that come back; ``None``: it is not kept."""
+    def _tell(self, event: ChangeEvent | None, before: Selection | None) -> None:
+        """Give a change to all followers; if they are many, to some at a time, for a PING between them."""
+        followers, later = list(self.followers), []
+        for number, follower in enumerate(followers):
+            if before is not None and number >= _TOLD_AT_ONCE and follower.waits(before):
+                later.append(follower)
+            else:
+                follower.changed(event, before)
+        if later and before is not None and self.selection is not None:
+            self._tell_later(later, event, before, self.selection)
+
+    def _tell_later(
+        self, followers: list[Follower], event: ChangeEvent | None, before: Selection, after: Selection
+    ) -> None:
+        def tell() -> None:
+            if len(followers) > _TOLD_AT_ONCE:  # first: whatever one of them fails with, the others are told
+                self._tell_later(followers[_TOLD_AT_ONCE:], event, before, after)
+            for follower in followers[:_TOLD_AT_ONCE]:
+                follower.changed_later(event, before, after)
+
+        loop_turn().call_next(tell)
+
+    def _keep(self, event: ChangeEvent | None) -> None:
+        """Keep a change for clients that come back; ``None``: it is not kept, nor any before it."""
         if event is None:
             self._changes.clear()
             self._kept_bytes = 0
@@ -387,8 +412,6 @@ class ListingFeed:
             self._kept_bytes += event.size
             while len(self._changes) > _KEPT or self._kept_bytes > _KEPT_BYTES:
                 self._kept_bytes -= self._changes.pop(0).size
-        for follower in list(self.followers):
-            follower.changed(event, before)
 
     async def _event(
         self, asker: Asker, selection: Selection, before: Selection, topics_hash: str

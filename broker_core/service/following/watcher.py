@@ -174,6 +174,21 @@ class Watcher:
             self._has_to_wait = True
             self._catch_up()
 
+    def waits(self, before: Selection) -> bool:
+        if not self._is_opening and self._base is None:
+            self._base = before
+        return True
+
+    def changed_later(self, event: ChangeEvent | None, before: Selection, after: Selection) -> None:
+        is_catching_up = self._task is not None and not self._task.done()
+        if self._base is not before or self._is_opening or is_catching_up:
+            return  # what it was sent since, or will be, leads to a later answer
+        if self._feed is None or self._feed.selection is not after:
+            self._catch_up()
+        else:
+            self._base = None
+            self.changed(event, before)
+
     def fail(self, failure: ListingFailed) -> None:
         """Report a failure to the watcher, whose topics stay."""
 

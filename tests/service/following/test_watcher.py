@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from broker_core.listing.listing import Selection
 from broker_core.names import NamespaceName, TopicName
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.service import AnswerChange, ListingFeeds, Watcher
-from broker_core.service.following import difference_pieces, watcher
+from broker_core.service.following import difference_pieces, listing_feed, watcher
 from broker_core.settings import Settings
 from tests.support.eventually import eventually
 
@@ -24,10 +25,13 @@ NAMESPACE = NamespaceName("a", "b")
 
 
 class Texts:
-    """Updates as the names that come, those that go behind a minus, and the hash."""
+    """Updates as the names that come, those that go behind a minus, and the hash; of ``most`` names."""
+
+    def __init__(self, most: int = 5) -> None:
+        self._most = most
 
     def changed(self, change: AnswerChange) -> tuple[bytes, ...] | None:
-        if len(change.added) + len(change.removed) > 5:
+        if len(change.added) + len(change.removed) > self._most:
             return None
         gone = [f"-{name}" for name in change.removed.names.to_pylist()]
         return (",".join([*change.added.names.to_pylist(), *gone, change.topics_hash]).encode(),)
@@ -251,3 +255,110 @@ async def test_one_that_was_closed_while_it_was_opened_follows_nothing(scene: Sc
     with pytest.raises(ListingFailed):
         await scene.open()
     assert not any(feed.followers for feed in scene.feeds._feeds.values())
+
+
+class Many:
+    """Watchers of all topics of a scene, of whom one at a time is told of a change."""
+
+    def __init__(self, scene: Scene, count: int) -> None:
+        self.scene = scene
+        self.clients = [Client() for _ in range(count)]
+        texts = Texts(most=1000)
+        self.watchers = [Watcher(scene.feeds, client, texts, 7) for client in self.clients]
+
+    async def open(self) -> None:
+        for client, each in zip(self.clients, self.watchers, strict=True):
+            selection, _ = await each.open(ListingRequest(NAMESPACE, asker=client.asker))
+            client.topics = set(selection.names.to_pylist())
+            each.opened(selection)
+
+    async def are_right(self) -> None:
+        def is_right(client: Client, each: Watcher) -> bool:
+            return client.topics == self.scene.topics() and each.is_up_to_date
+
+        await eventually(lambda: all(map(is_right, self.clients, self.watchers)))
+
+
+@pytest.fixture
+async def many(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Many]:
+    monkeypatch.setattr(listing_feed, "_TOLD_AT_ONCE", 1)
+    many = Many(scene, 12)
+    await scene.open()
+    await many.open()
+    yield many
+    for each in many.watchers:
+        each.leave()
+
+
+async def test_many_are_told_in_turns_with_others(many: Many) -> None:
+    scene = many.scene
+    scene.create("a")
+    await scene.refresh()
+    told = [len(client.told) for client in many.clients]
+    assert told[-1] == 0, "the last one was told before anybody else had a turn"
+    assert not many.watchers[-1].is_up_to_date
+    assert many.watchers[-1].stands() is None
+    await many.are_right()
+    assert [len(client.told) for client in many.clients] == [1] * 12
+
+
+async def test_those_that_wait_to_be_told_may_meanwhile_ask_leave_or_miss_a_further_change(
+    many: Many,
+) -> None:
+    scene, (one, two, three, *_) = many.scene, many.watchers[::-1]
+    scene.create("a")
+    await scene.refresh()
+    asked, gone = many.clients[-1], many.clients[-2]
+    selection, _, is_known = await one.reconcile()
+    asked.topics = set(selection.names.to_pylist())
+    assert not is_known
+    two.leave()
+    three.suspend(ListingFailed("gate"))
+    scene.delete("first")
+    await scene.refresh()
+    one.opened(selection)
+    three.resume()
+    del many.watchers[-2], many.clients[-2]
+    await many.are_right()
+    assert not gone.told
+
+
+@pytest.mark.parametrize("seed", range(8))
+async def test_whatever_happens_while_they_wait_each_has_all_topics_once(many: Many, seed: int) -> None:
+    chance, scene, made = random.Random(seed), many.scene, ["first"]
+    for number in range(120):
+        at = chance.randrange(len(many.watchers))
+        client, each = many.clients[at], many.watchers[at]
+        match chance.randrange(9):
+            case 0 | 1:
+                made.append(f"t{number}")
+                scene.create(made[-1])
+                await scene.refresh()
+            case 2 if len(made) > 1:
+                scene.delete(made.pop(chance.randrange(len(made))))
+                await scene.refresh()
+            case 3:
+                selection, _, _ = await each.reconcile()
+                if chance.random() < 0.3:
+                    each.opened(None)  # the answer could not be sent
+                else:
+                    client.topics = set(selection.names.to_pylist())
+                    await asyncio.sleep(0)
+                    each.opened(selection)
+            case 4:
+                client.has_unread = False
+                client.places = chance.randrange(2)
+            case 5:
+                client.reads()
+            case 6:
+                each.suspend(ListingFailed("gate"))
+            case 7:
+                each.resume()
+            case _:
+                for _ in range(chance.randrange(20)):
+                    await asyncio.sleep(0)
+    for client, each in zip(many.clients, many.watchers, strict=True):
+        each.resume()
+        client.reads()
+    await many.are_right()
+    assert not any(client.closed for client in many.clients)

@@ -110,6 +110,13 @@ class Subscriber:
         self.ended = failure
         self.woken.set()
 
+    def waits(self, before: Selection) -> bool:  # noqa: ARG002  # the protocol's
+        """False: nothing is written before its task has its turn."""
+        return False
+
+    def changed_later(self, event: ChangeEvent | None, before: Selection, after: Selection) -> None:
+        """Do nothing: it has not waited."""
+
     def select_by_properties(self) -> None:
         """A stream has the properties of its request."""
 
