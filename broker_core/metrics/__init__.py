@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from broker_core.metrics.frequent_questions import (
         QuestionCount,
         QuestionCounter,
+        QuestionKey,
         question_lines,
         question_record,
     )
@@ -27,6 +28,7 @@ __all__ = [
     "Metrics",
     "QuestionCount",
     "QuestionCounter",
+    "QuestionKey",
     "metric_prefix",
     "question_lines",
     "question_record",
@@ -44,6 +46,7 @@ __getattr__ = lazy_exports(
         "Metrics": ".metrics",
         "QuestionCount": ".frequent_questions",
         "QuestionCounter": ".frequent_questions",
+        "QuestionKey": ".frequent_questions",
         "metric_prefix": ".plugin_metrics",
         "question_lines": ".frequent_questions",
         "question_record": ".frequent_questions",

@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from sys import getsizeof
-from typing import Any
+from typing import Any, TypeAlias
 
 from broker_core.compact_json import ascii_json
 from broker_core.names import Mode
 
-__all__ = ["QuestionCount", "QuestionCounter", "question_lines", "question_record"]
+__all__ = ["QuestionCount", "QuestionCounter", "QuestionKey", "question_lines", "question_record"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,8 @@ class QuestionCount:
     last_asked: float
 
 
-_Key = tuple[str, Mode, str | None, tuple[tuple[str, str], ...]]
+#: A question without its asker: namespace, mode, pattern, and the pairs of properties that select, in order.
+QuestionKey: TypeAlias = tuple[str, Mode, str | None, tuple[tuple[str, str], ...]]
 
 
 class QuestionCounter:
@@ -62,7 +63,7 @@ class QuestionCounter:
         self.max_text = max_text
         self.max_bytes = max_bytes
         self._clock = clock
-        self._counts: dict[_Key, list[float]] = {}  # count, error, seconds, last asked
+        self._counts: dict[QuestionKey, list[float]] = {}  # count, error, seconds, last asked
         self._floor = 0  # the most that a question which is not here may have been counted before
         self._bytes = 0
 
@@ -77,11 +78,7 @@ class QuestionCounter:
         """Count one answer. ``properties`` are only the ones that select."""
         pairs = tuple(sorted(properties.items())) if properties else ()
         key = (namespace, mode, topics_pattern, pairs)
-        entry = self._counts.get(key)
-        if entry is not None:
-            entry[0] += 1
-            entry[2] += seconds
-            entry[3] = self._clock()
+        if self.again(key, seconds):
             return
         text = len(topics_pattern or "") + sum(len(name) + len(value) for name, value in pairs)
         if text > self.max_text:
@@ -93,6 +90,16 @@ class QuestionCounter:
             self._make_room()
         self._counts[key] = [self._floor + 1, self._floor, seconds, self._clock()]
         self._bytes += size
+
+    def again(self, key: QuestionKey, seconds: float) -> bool:
+        """Count one more answer to a question that is here; false if it is not. It is called for each watcher."""
+        entry = self._counts.get(key)
+        if entry is None:
+            return False
+        entry[0] += 1
+        entry[2] += seconds
+        entry[3] = self._clock()
+        return True
 
     def _make_room(self) -> None:
         """Drop the least frequent quarter at once, so that a new question costs a constant on average."""
@@ -136,7 +143,7 @@ def question_record(question: QuestionCount) -> dict[str, Any]:
     }
 
 
-def _text_bytes(key: _Key) -> int:
+def _text_bytes(key: QuestionKey) -> int:
     """The memory of a key's strings; a character takes one to four bytes of it."""
     namespace, _, pattern, pairs = key
     texts = [namespace, *(text for pair in pairs for text in pair)]

@@ -246,6 +246,8 @@ class Pipeline:
 
     def passes_now(self, asker: Asker, namespace: NamespaceName) -> bool:
         """Whether the rules allow an asker to list a namespace, and no gate has to be asked."""
+        if not (self.authorization.on or self.dispatcher.has_gates):
+            return True
         allowed = self.authorization.listed(asker, str(namespace)) is not False
         return allowed and not self.dispatcher.gates(namespace)
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import weakref
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from broker_core.listing import Listing
 from broker_core.pipeline.answers.answer import Answer, QuestionWarning
 from broker_core.plugin_api import ListingRequest
+
+if TYPE_CHECKING:
+    from broker_core.metrics import QuestionKey
 
 __all__ = ["ReusableAnswer"]
 
@@ -29,6 +33,12 @@ class ReusableAnswer:
     changed: bool
     plan: str
     warnings: tuple[QuestionWarning, ...] | None = None
+    #: What it is counted under: made once, since it is counted for each watcher that asks.
+    key: QuestionKey = field(init=False)
+
+    def __post_init__(self) -> None:
+        question = self.question
+        self.key = str(question.namespace), question.mode, question.topics_pattern, ()
 
     @classmethod
     def of(cls, request: ListingRequest, answer: Answer) -> ReusableAnswer | None:

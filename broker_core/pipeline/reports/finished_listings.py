@@ -158,7 +158,9 @@ class FinishedListings:
             reusable.warnings = self._warnings(question, filtered=reusable.filtered, topics=reusable.topics)
         if reusable.warnings:
             self._warn(asker, question, reusable.warnings)
-        self._count(asker, question, _NONE, seconds)
+        is_browser = asker.client_version.startswith(_BROWSER)
+        if not is_browser and not self.questions.again(reusable.key, seconds):
+            self._count(asker, question, _NONE, seconds)
         if self._tracing is not None:
             values = question_attributes(QuestionText.of(question), asker) | answered(reusable, lister)
             self._tracing.listed(values, seconds)

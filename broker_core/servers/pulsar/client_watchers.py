@@ -26,7 +26,7 @@ from broker_core.wire.pulsar import (
     CommandGetTopicsOfNamespace,
     CommandWatchTopicList,
     commands,
-    watch_success_head,
+    watch_unchanged,
     watch_update,
     watch_update_body,
 )
@@ -191,8 +191,7 @@ class ClientWatchers:
             current = watcher.stands()
             if current is not None and current[1] == topics_hash:
                 current[0](None)
-                head, tail = watch_success_head(request_id, watcher.watcher_id, 0, topics_hash)
-                return head + tail
+                return watch_unchanged(request_id, watcher.watcher_id, topics_hash)
         deadline = now + client.pipeline.options.time_budget
         request = ListingRequest(namespace, asker=self.asker, deadline=deadline)
         feeds = self._watching.feeds

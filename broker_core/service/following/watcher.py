@@ -114,9 +114,9 @@ class Watcher:
     def stands(self) -> tuple[Ended, str] | None:
         """The function to call at the end, and the hash, if it is known at once that the client is up to date."""
         feed = self._feed
-        if feed is None or not self.is_up_to_date:
+        if feed is None or self._is_opening or self._base is not None or self._is_suspended:
             return None
-        ended = feed.stands(self.asker)
+        ended = feed.stands(self._outlet.asker)
         return None if ended is None else (ended, feed.topics_hash)
 
     async def reconcile(self) -> tuple[Selection, str, bool]:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from broker_core.wire.pulsar.watch_commands import (
         OTHER_TAG,
         watch_success_head,
+        watch_unchanged,
         watch_update,
         watch_update_body,
     )
@@ -69,6 +70,7 @@ __all__ = [
     "frame",
     "frame_limit",
     "watch_success_head",
+    "watch_unchanged",
     "watch_update",
     "watch_update_body",
 ]
@@ -78,6 +80,7 @@ __getattr__ = lazy_exports(
     __name__,
     dict.fromkeys(("LARGE", "TooManyElements", "decode_large"), ".large_commands")
     | dict.fromkeys(
-        ("OTHER_TAG", "watch_success_head", "watch_update", "watch_update_body"), ".watch_commands"
+        ("OTHER_TAG", "watch_success_head", "watch_unchanged", "watch_update", "watch_update_body"),
+        ".watch_commands",
     ),
 )

@@ -14,7 +14,7 @@ from typing import Final
 from broker_core.listing import varint
 from broker_core.wire.pulsar.frames import MAX_COMMAND_SIZE, FrameError
 
-__all__ = ["OTHER_TAG", "watch_success_head", "watch_update", "watch_update_body"]
+__all__ = ["OTHER_TAG", "watch_success_head", "watch_unchanged", "watch_update", "watch_update_body"]
 
 #: Field 3, length-delimited: ``topic`` of SUCCESS, ``deleted_topics`` of UPDATE.
 OTHER_TAG: Final = 0x1A
@@ -39,6 +39,14 @@ def watch_success_head(
     return _head(_SUCCESS, ids, fields_size + len(tail)), tail
 
 
+def watch_unchanged(request_id: int, watcher_id: int, topics_hash: str) -> bytes:
+    """The frame of a SUCCESS without topics, for a client that has all of the hash."""
+    body = _FIRST + varint(request_id) + _rest(watcher_id, topics_hash)
+    start = _SUCCESS + varint(len(body))
+    size = len(start) + len(body)
+    return _SIZES.pack(size + 4, size) + start + body
+
+
 def watch_update_body(added: bytes, removed: bytes, topics_hash: str) -> bytes:
     """An UPDATE without the watcher's id, for :func:`watch_update`; the hash is of the topics after it."""
     return b"".join((added, removed, _hash(topics_hash)))
@@ -47,6 +55,11 @@ def watch_update_body(added: bytes, removed: bytes, topics_hash: str) -> bytes:
 def watch_update(watcher_id: int, body: bytes) -> bytes:
     """The frame of an UPDATE for one watcher."""
     return _head(_UPDATE, _FIRST + varint(watcher_id), len(body)) + body
+
+
+@lru_cache(256)  # as the hash
+def _rest(watcher_id: int, topics_hash: str) -> bytes:
+    return _SECOND + varint(watcher_id) + _hash(topics_hash)
 
 
 @lru_cache(256)  # of a question, for each of its watchers

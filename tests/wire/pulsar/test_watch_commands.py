@@ -13,6 +13,7 @@ from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
 from broker_core.wire.pulsar.watch_commands import (
     OTHER_TAG,
     watch_success_head,
+    watch_unchanged,
     watch_update,
     watch_update_body,
 )
@@ -36,6 +37,9 @@ def test_success_is_what_protobuf_writes(watcher_id: int) -> None:
         assert (body.request_id, body.watcher_id, body.topics_hash) == (2**64 - 1, watcher_id, "0123abcd")
         assert list(body.topic) == LISTING.names.to_pylist()[:count]
         assert head + fields + tail == commands.encode(decoded)
+    assert watch_unchanged(300, watcher_id, "0123abcd") == b"".join(
+        watch_success_head(300, watcher_id, 0, "0123abcd")
+    )
 
 
 @pytest.mark.parametrize("watcher_id", [0, 7, 300, 2**63 + 1])
