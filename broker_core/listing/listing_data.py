@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core.errors import InvalidListing
-from broker_core.listing.chunks.chunk import Chunk
+from broker_core.listing.chunks.chunk import Chunk, have_alike_bounds
 from broker_core.listing.chunks.chunk_rows import ChunkRows
 from broker_core.listing.chunks.claimed_chunks import claimed_chunks
 from broker_core.listing.chunks.memo_key import MemoKey, Remembered
@@ -388,8 +388,7 @@ class ListingData:
         made._first_keys = [*known[:first], *keys, *known[end:]]
         if self._joined is not None:
             made._joined = self._joined.replaced(first, end, *_crcs_of(chunks))
-        if self._form_edges is not None and _have_bounds_of(chunks, self.chunks[first:end]):
-            made._form_edges = self._form_edges
+        made._form_edges = self._form_edges if have_alike_bounds(chunks, self.chunks[first:end]) else None
         return made
 
     def chunks_since(self, former: ListingData) -> Collection[Chunk]:
@@ -487,14 +486,6 @@ class ListingData:
 def _first_key(chunk: Chunk) -> bytes:
     """The key of a chunk's first name, which sorts in the order of the hash."""
     return hash_order_bytes(chunk.name(0))
-
-
-def _have_bounds_of(chunks: Sequence[Chunk], others: Sequence[Chunk]) -> bool:
-    """Whether these chunks have the bounds of forms that the others have, as after most changes of a few names."""
-    return len(chunks) == len(others) and all(
-        chunk.is_searchable and chunk.form_bounds == other.form_bounds
-        for chunk, other in zip(chunks, others, strict=True)
-    )
 
 
 def _crcs_of(chunks: Sequence[Chunk]) -> tuple[list[int], list[int]]:

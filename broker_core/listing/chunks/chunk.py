@@ -12,7 +12,7 @@ chunk is such a chunk whose fields are a memory-mapped file.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Final
@@ -36,7 +36,7 @@ from broker_core.listing.hashes.topics_hash import extend_crc
 from broker_core.memory import BoundedCache
 from broker_core.names import PERSISTENT, Mode, NamespaceName
 
-__all__ = ["Chunk", "frozen", "rows_key"]
+__all__ = ["Chunk", "frozen", "have_alike_bounds", "rows_key"]
 
 _Array = np.ndarray[Any, Any]
 _NO_PROPERTIES: Final[Mapping[str, PropertyCodes]] = MappingProxyType({})
@@ -458,3 +458,11 @@ class Chunk:
 
     def __repr__(self) -> str:
         return f"<Chunk of {self.domain}://{self.namespace}: {counted(self.size, 'topic')}>"
+
+
+def have_alike_bounds(chunks: Sequence[Chunk], others: Sequence[Chunk]) -> bool:
+    """Whether chunks have the bounds of forms of as many others, as after most changes of a few names."""
+    return len(chunks) == len(others) and all(
+        chunk.is_searchable and other.is_searchable and chunk.form_bounds == other.form_bounds
+        for chunk, other in zip(chunks, others, strict=True)
+    )

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from broker_core.access import Asker
+from broker_core.concurrency import loop_turn
 from broker_core.errors import ListingFailed
-from broker_core.listing import Selection
+from broker_core.listing import Selection, selection_difference
 
-__all__ = ["AnswerChange", "ChangeEvent", "ChangeRenderer", "Follower"]
+__all__ = ["AnswerChange", "ChangeEvent", "ChangeRenderer", "Follower", "call_in_turns", "rendered_change"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class Follower(Protocol):
         """Write that the answer has changed from ``before``; ``None`` for ``event``: the change was not rendered."""
 
     def waits(self, before: Selection, /) -> bool:
-        """Whether it is :meth:`changed_later`, as one of many; until then its client has the topics of ``before``."""
+        """Whether it has a change by :meth:`changed_later`; until then its client has the topics of ``before``."""
 
     def changed_later(self, event: ChangeEvent | None, before: Selection, after: Selection, /) -> None:
         """Write a change that it has waited for, if it still does: to ``after``, which may be the answer no more."""
@@ -88,3 +89,29 @@ class Follower(Protocol):
 
     def close(self) -> None:
         """End it with the feed: the client is to come back."""
+
+
+def rendered_change(
+    selection: Selection,
+    before: Selection,
+    topics_hash: str,
+    event_id: str,
+    renderers: tuple[ChangeRenderer, ...],
+) -> dict[ChangeRenderer, tuple[bytes, ...]]:
+    """The difference of two answers in each form that has room for it; for any thread."""
+    added, removed = selection_difference(selection, before)
+    change = AnswerChange(added, removed, before, selection, topics_hash, event_id)
+    made = {each: each.changed(change) for each in renderers}
+    return {each: texts for each, texts in made.items() if texts is not None}
+
+
+def call_in_turns(calls: Sequence[Callable[[], None]], at_once: int) -> None:
+    """Call all, ``at_once`` in each turn of the event loop that has time."""
+
+    def call_some() -> None:
+        if len(calls) > at_once:  # first: whatever one of them fails with, the others are called
+            call_in_turns(calls[at_once:], at_once)
+        for call in calls[:at_once]:
+            call()
+
+    loop_turn().call_next(call_some)

@@ -18,14 +18,20 @@ import structlog
 from broker_core.access import Access, Asker
 from broker_core.concurrency import loop_turn
 from broker_core.errors import Cause, ListingFailed, TooManyRequests
-from broker_core.listing import QUICK_BYTES, Listing, Selection, difference_bytes, selection_difference
+from broker_core.listing import QUICK_BYTES, Listing, Selection, difference_bytes
 from broker_core.memory import Permit, PermitError, permits_refused
 from broker_core.names import Mode, NamespaceName
 from broker_core.pipeline import Answer, Ended, NextRuns, Pipeline, ReusableAnswer, Trace
 from broker_core.plugin_api import ListingRequest
 from broker_core.plugins import PluginFailed
 from broker_core.service.following.difference_pieces import MOST, JoinedUpdates, joined_updates
-from broker_core.service.following.follower import AnswerChange, ChangeEvent, ChangeRenderer, Follower
+from broker_core.service.following.follower import (
+    ChangeEvent,
+    ChangeRenderer,
+    Follower,
+    call_in_turns,
+    rendered_change,
+)
 from broker_core.service.following.recreated_topics import RecreatedTopics, names_in
 
 __all__ = ["PLACE", "ListingFeed"]
@@ -47,8 +53,8 @@ _EACH: Final = 300
 _KEPT_UPDATES: Final = 4
 #: Between the topics hash and the rest of an event's id.
 PLACE: Final = "~"
-#: Followers that are told of a change in one turn of the event loop.
-_TOLD_AT_ONCE: Final = 50
+#: Followers that are given a change in one turn of the event loop.
+_AT_ONCE: Final = 50
 #: Gates that are asked at a time.
 _AT_A_TIME: Final = 4
 #: Bytes of an answer that is copied out of a much larger listing, so as not to keep that in memory.
@@ -378,29 +384,18 @@ class ListingFeed:
         self.event_id = self._id_of(answer.topics_hash)
         self.filtered = answer.filtered
         self._keep(event)
-        self._tell(event, before)
+        self._report(event, before)
 
-    def _tell(self, event: ChangeEvent | None, before: Selection | None) -> None:
+    def _report(self, event: ChangeEvent | None, before: Selection | None) -> None:
         """Give a change to all followers; if they are many, to some at a time, for a PING between them."""
-        followers, later = list(self.followers), []
-        for number, follower in enumerate(followers):
-            if before is not None and number >= _TOLD_AT_ONCE and follower.waits(before):
-                later.append(follower)
-            else:
+        later: list[Callable[[], None]] = []
+        for number, follower in enumerate(list(self.followers)):
+            if before is None or number < _AT_ONCE or not follower.waits(before):
                 follower.changed(event, before)
-        if later and before is not None and self.selection is not None:
-            self._tell_later(later, event, before, self.selection)
-
-    def _tell_later(
-        self, followers: list[Follower], event: ChangeEvent | None, before: Selection, after: Selection
-    ) -> None:
-        def tell() -> None:
-            if len(followers) > _TOLD_AT_ONCE:  # first: whatever one of them fails with, the others are told
-                self._tell_later(followers[_TOLD_AT_ONCE:], event, before, after)
-            for follower in followers[:_TOLD_AT_ONCE]:
-                follower.changed_later(event, before, after)
-
-        loop_turn().call_next(tell)
+            elif self.selection is not None:
+                later.append(partial(follower.changed_later, event, before, self.selection))
+        if later:
+            call_in_turns(later, _AT_ONCE)
 
     def _keep(self, event: ChangeEvent | None) -> None:
         """Keep a change for clients that come back; ``None``: it is not kept, nor any before it."""
@@ -424,7 +419,7 @@ class ListingFeed:
             return None
         try:
             event_id = self._id_of(topics_hash)
-            work = partial(_rendered, selection, before, topics_hash, event_id, self._renderers)
+            work = partial(rendered_change, selection, before, topics_hash, event_id, self._renderers)
             rendered = await self._pipeline.workers.call(asker, work, quick=size <= QUICK_BYTES)
         finally:
             permit.release()
@@ -503,17 +498,3 @@ def _check_trace(trace: Trace) -> None:
                 cause=Cause.PLUGIN,
                 plugin=step.plugin,
             )
-
-
-def _rendered(
-    selection: Selection,
-    before: Selection,
-    topics_hash: str,
-    event_id: str,
-    renderers: tuple[ChangeRenderer, ...],
-) -> dict[ChangeRenderer, tuple[bytes, ...]]:
-    """The difference in each form that has room for it."""
-    added, removed = selection_difference(selection, before)
-    change = AnswerChange(added, removed, before, selection, topics_hash, event_id)
-    made = {each: each.changed(change) for each in renderers}
-    return {each: texts for each, texts in made.items() if texts is not None}

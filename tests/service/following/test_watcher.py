@@ -258,7 +258,7 @@ async def test_one_that_was_closed_while_it_was_opened_follows_nothing(scene: Sc
 
 
 class Many:
-    """Watchers of all topics of a scene, of whom one at a time is told of a change."""
+    """Watchers of all topics of a scene; a change is given to one at a time."""
 
     def __init__(self, scene: Scene, count: int) -> None:
         self.scene = scene
@@ -281,7 +281,7 @@ class Many:
 
 @pytest.fixture
 async def many(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Many]:
-    monkeypatch.setattr(listing_feed, "_TOLD_AT_ONCE", 1)
+    monkeypatch.setattr(listing_feed, "_AT_ONCE", 1)
     many = Many(scene, 12)
     await scene.open()
     await many.open()
