@@ -52,7 +52,7 @@ function App() {
   useEffect(() => {
     // More of them come when the dialog is closed.
     api.onUnauthenticated = (error) => dismissed.current || sign((before) => before || { error, first: !api.signedIn });
-    api.onReached = (answered) => setAway(!answered);
+    api.onLost = () => setAway(true);
   }, []);
   useEvent(window, 'ask-again', again);
   useEffect(() => {
@@ -61,10 +61,12 @@ function App() {
       if (!isSeen()) return;
       try {
         await api.get('me');
-        again();
       } catch (error) {
-        if (error.status === 401) again();
+        if (error.status !== 401) return;
       }
+      // Nothing else asks again.
+      setAway(false);
+      again();
     }, AGAIN_MS);
     return () => clearInterval(timer);
   }, [away]);

@@ -121,8 +121,8 @@ export class Api {
   #credentials = null;
   /** Called for each 401. @type {(error: ApiError) => void} */
   onUnauthenticated = () => {};
-  /** Called after each request. @type {(answered: boolean) => void} */
-  onReached = () => {};
+  /** Called when the server did not answer. @type {() => void} */
+  onLost = () => {};
 
   /** The name that was given with a password. */
   user = '';
@@ -166,12 +166,9 @@ export class Api {
     } catch (error) {
       throw this.#lost(error);
     }
-    if (response.ok || response.status === 304) {
-      this.onReached(true);
-      return response;
-    }
+    if (response.ok || response.status === 304) return response;
     const failure = await failed(response);
-    this.onReached(!failure.away);
+    if (failure.away) this.onLost();
     if (failure.status === 401) {
       this.schemes = failure.schemes;
       this.onUnauthenticated(failure);
@@ -182,7 +179,7 @@ export class Api {
   /** What a connection that ended means, unless the page ended it. @param {Error} error */
   #lost(error) {
     if (error.name === 'AbortError') return error;
-    this.onReached(false);
+    this.onLost();
     return new ApiError(0, { detail: 'The server does not answer.' });
   }
 
@@ -219,7 +216,7 @@ export class Api {
         return { done: true, value: '' };
       });
       if (chunk.done) {
-        this.onReached(false);
+        this.onLost();
         throw new ApiError(0, { detail: 'The stream ended.' });
       }
       const found = (rest + chunk.value).split('\n\n');
