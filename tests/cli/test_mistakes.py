@@ -159,7 +159,7 @@ topics import a/b slash.txt --catalog c.sqlite                  | line 1
 topics describe --id AAAAAAAAAAAAAAAAAAAAAA --catalog c.sqlite  | AAAAAAAAAAAAAAAAAAAAAA
 list a/b --config free.toml                                     | the line `ready`
 clients disconnect --config t.toml                              | say which clients
-kafka acls add a/b --catalog c.sqlite                           | nobody is named
+kafka acls add a/b --catalog c.sqlite                           | no principal is named
 kafka topics list --user cat --bootstrap 127.0.0.1:PORT         | --password-file
 plugins new 9lives                                              | a letter first
 serve --config twice.toml                                       | twice

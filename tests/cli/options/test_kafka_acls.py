@@ -54,7 +54,7 @@ def test_every_combination_is_a_binding() -> None:
 @pytest.mark.parametrize(
     ("allowed", "resources", "error"),
     [
-        (None, TOPIC, "nobody is named"),
+        (None, TOPIC, "no principal is named"),
         (["User:a"], [], "no resource is named"),
         (["alice"], TOPIC, "write User:NAME"),
         (["User:"], TOPIC, "write User:NAME"),
