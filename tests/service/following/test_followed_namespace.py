@@ -104,8 +104,8 @@ async def test_many_changes_are_asked_about_anew(
     await eventually(lambda: asked(pipeline) == 2)
     monkeypatch.setattr(followed_namespace, "_MOST", 1)
     with SqliteCatalog(catalog.path) as other:
-        other.create(topic("z"), partitions=2)
-    await eventually(lambda: asked(pipeline) == 3)
+        other.create(topic("z" * 100), partitions=300)  # more than the names that are kept of the last changes
+    await eventually(lambda: asked(pipeline) == 3, 10)  # long before the interval
 
 
 async def test_names_are_matched_for_questions_of_names_alone(
