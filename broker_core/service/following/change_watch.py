@@ -22,10 +22,11 @@ __all__ = ["ChangeWatch"]
 #: Seconds between looks at the least, and also at the most where writes are not reported.
 _PERIOD: Final = 0.1
 _LATE: Final = 2 * _PERIOD
-#: Seconds from a reported write to a look, by which most commits can be read; in which one that cannot is looked for
-#: each period; and between looks without a reported write, for a commit that takes longer still. After a look that
-#: found one there is another, for a commit that was written by then and could not be read.
+#: Seconds from a reported write to a look, by which most commits can be read; between looks for one that cannot, and
+#: for how long it is looked for; and between looks without a reported write, for a commit that takes longer still.
+#: After a look that found one there is another, for a commit that was written by then and could not be read.
 _SOON: Final = 0.02
+_PENDING: Final = 0.05
 _COMMITS: Final = 1.0
 _QUIET: Final = 1.0
 
@@ -101,7 +102,9 @@ class ChangeWatch:
     def _look_later(self, is_reported: bool) -> None:
         """Look again after a while, if no write is reported before."""
         if self._change_log is not None:
-            pause = _QUIET if is_reported and self._looked >= self._expects_until else _PERIOD
+            pause = _PERIOD
+            if is_reported:
+                pause = _QUIET if self._looked >= self._expects_until else _PENDING
             self._timer = self._loop.call_later(pause, self.look)
 
     def look_if_late(self) -> None:
@@ -121,7 +124,7 @@ class ChangeWatch:
         state = change_log.state_now()
         is_known = state is not None and state == self._state
         if not is_known:
-            self._expects_until = self._looked + _PERIOD / 2
+            self._expects_until = self._looked + _PENDING
         self._look_later(is_reported)
         if is_known:
             return
