@@ -104,7 +104,8 @@ async def test_many_changes_are_asked_about_anew(
     await eventually(lambda: asked(pipeline) == 2)
     monkeypatch.setattr(followed_namespace, "_MOST", 1)
     with SqliteCatalog(catalog.path) as other:
-        other.create(topic("z" * 100), partitions=300)  # more than the names that are kept of the last changes
+        # More than the names that are kept of the last changes.
+        other.create(topic("z" * 100), partitions=300)
     await eventually(lambda: asked(pipeline) == 3, 10)  # long before the interval
 
 
