@@ -8,8 +8,10 @@ from broker_core.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from broker_core.kafka.topic_names import (
+        GROUPS_TOPIC,
         INTERNAL,
         LONGEST,
+        TRANSACTIONS_TOPIC,
         internal_names,
         is_legal,
         legal_names,
@@ -17,8 +19,10 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "GROUPS_TOPIC",
     "INTERNAL",
     "LONGEST",
+    "TRANSACTIONS_TOPIC",
     "internal_names",
     "is_legal",
     "legal_names",
@@ -28,8 +32,10 @@ __all__ = [
 __getattr__ = lazy_exports(
     __name__,
     {
+        "GROUPS_TOPIC": ".topic_names",
         "INTERNAL": ".topic_names",
         "LONGEST": ".topic_names",
+        "TRANSACTIONS_TOPIC": ".topic_names",
         "internal_names": ".topic_names",
         "is_legal": ".topic_names",
         "legal_names": ".topic_names",

@@ -15,10 +15,22 @@ import pyarrow.compute as pc
 
 from broker_core.names import column_data
 
-__all__ = ["INTERNAL", "LONGEST", "internal_names", "is_legal", "legal_names", "why_illegal"]
+__all__ = [
+    "GROUPS_TOPIC",
+    "INTERNAL",
+    "LONGEST",
+    "TRANSACTIONS_TOPIC",
+    "internal_names",
+    "is_legal",
+    "legal_names",
+    "why_illegal",
+]
 
+#: Topics whose partitions keep groups, and transactions: the leader of a partition knows those in it.
+GROUPS_TOPIC: Final = "__consumer_offsets"
+TRANSACTIONS_TOPIC: Final = "__transaction_state"
 #: Kafka's internal topics; only these names, not all that begin with ``__``.
-INTERNAL: Final = frozenset({"__consumer_offsets", "__share_group_state", "__transaction_state"})
+INTERNAL: Final = frozenset({GROUPS_TOPIC, "__share_group_state", TRANSACTIONS_TOPIC})
 #: Characters of a name.
 LONGEST: Final = 249
 

@@ -22,10 +22,6 @@ EXAMPLES: Final = examples(
 )
 
 
-#: Kafka's topic whose partitions have the groups: the leader of each keeps those in it.
-_KEEPER: Final = "__consumer_offsets"
-
-
 async def list_groups(
     invocation: Invocation,
     *,
@@ -51,9 +47,8 @@ async def list_groups(
     async with server.connected(invocation) as client:
         missing = await _what_is_missing(client)
         pages = client.list_groups_pages(states=states or ())
-        groups = sorted(
-            [group async for page in pages for group in page], key=_name
-        )  # each node has an order
+        # Each node has an order of its own.
+        groups = sorted([group async for page in pages for group in page], key=_name)
         if not groups and not missing:
             await _say_why_none(client)
     if form == "names":
@@ -76,14 +71,16 @@ async def _what_is_missing(client: AdminClient) -> str:
     """A text about the groups that no node lists, since the partitions that keep them have no leader; empty if all have
     one, or if the asker may not see them.
     """
-    described = (await client.describe_topics([_KEEPER])).rows()
+    from broker_core.kafka import GROUPS_TOPIC
+
+    described = (await client.describe_topics([GROUPS_TOPIC])).rows()
     partitions = [each for _, row in described if not isinstance(row, Exception) for each in row.partitions]
     lost = [each for each in partitions if each.leader is None]
     if not lost:
         return ""
     return (
-        f"groups are missing: {len(lost)} of {counted(len(partitions), 'partition')} of {_KEEPER}, which keep them, "
-        "have no node now"
+        f"groups are missing: {len(lost)} of {counted(len(partitions), 'partition')} of {GROUPS_TOPIC}, which keep "
+        "them, have no node now"
     )
 
 

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from broker_core.client import ClientError
 from broker_core.client.kafka import Cluster
+from broker_core.kafka import GROUPS_TOPIC, TRANSACTIONS_TOPIC
 from broker_core.servers.kafka.apis.offset_fetch import refused_offsets
 from broker_core.servers.kafka.gateway.hidden import (
     guarded,
@@ -428,7 +429,7 @@ def _of_decoded(later: AnswerLater) -> AnswerLater:
 READ_ROWS: Final = (
     _row(
         LIST_GROUPS,
-        of_pass(LIST_GROUPS, _merged(LIST_GROUPS, "groups", "group_id", "__consumer_offsets")),
+        of_pass(LIST_GROUPS, _merged(LIST_GROUPS, "groups", "group_id", GROUPS_TOPIC)),
         _OF_GROUPS,
     ),
     _row(DESCRIBE_GROUPS, _groups, _OF_GROUPS),
@@ -438,7 +439,7 @@ READ_ROWS: Final = (
         LIST_TRANSACTIONS,
         of_pass(
             LIST_TRANSACTIONS,
-            _merged(LIST_TRANSACTIONS, "transaction_states", "transactional_id", "__transaction_state"),
+            _merged(LIST_TRANSACTIONS, "transaction_states", "transactional_id", TRANSACTIONS_TOPIC),
         ),
         _OF_TRANSACTIONS,
     ),
