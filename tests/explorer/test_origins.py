@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.explorer.conftest import REBOUND
+from tests.explorer.conftest import CHANGE, REBOUND
 from tests.support.machine import nginx
 from tests.support.nginx import nginx_before
 from tests.support.served import Served
@@ -22,12 +22,11 @@ def test_behind_nginx_with_tls_and_a_prefix_it_reads_changes_and_follows(
     if program is None:
         pytest.skip("no nginx")
     with nginx_before(program, served.ready["http"], tmp_path) as root:
-        page = WatchedPage(browser.new_context(ignore_https_errors=True), root)
+        context = browser.new_context(ignore_https_errors=True)
+        page, live = WatchedPage(context, root), WatchedPage(context, root)
         try:
-            page.go("live/public/default")
-            page.see("Nothing has changed yet")
-            live = page.page
-            page.page = page.context.new_page()
+            live.go("live/public/default")
+            live.see("Nothing has changed yet")
             page.go("topics/public/default?q=sensor-0.*")
             page.see(re.compile("^20 names"))
             page.page.get_by_role("button", name="Keep, copy, export").click()
@@ -39,20 +38,13 @@ def test_behind_nginx_with_tls_and_a_prefix_it_reads_changes_and_follows(
             page.page.get_by_label("Value").first.fill("sa")
             page.page.get_by_role("button", name="Change the topic").click()
             page.page.locator("ins", has_text="sa").wait_for()
-            made = page.page.evaluate(
-                "() => fetch('v1/namespaces/public/default/topics/through-nginx', {method: 'PUT', body: '{}',"
-                " headers: {'Content-Type': 'application/json'}}).then((said) => said.status)"
-            )
-            assert made == 201
-            live.get_by_text("through-nginx").first.wait_for()  # a stream that nginx passes on as it comes
-            gone = page.page.evaluate(
-                "() => fetch('v1/namespaces/public/default/topics/through-nginx', {method: 'DELETE'})"
-                ".then((said) => said.status)"
-            )
-            assert gone == 204
+            assert page.page.evaluate(CHANGE, ["PUT", "through-nginx", "{}", {}]) == 201
+            live.see("through-nginx")  # a stream that nginx passes on as it comes
+            assert page.page.evaluate(CHANGE, ["DELETE", "through-nginx", None, {}]) == 204
         finally:
-            page.context.close()
+            context.close()
         assert not page.wrong
+        assert not live.wrong
 
 
 #: What a page tries that runs in the browser of somebody who can reach the server: to read, and to change.
