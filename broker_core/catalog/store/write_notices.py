@@ -93,8 +93,7 @@ class WriteNotices:
 
     def _written(self) -> None:
         waiting, self._waiting = self._waiting, {}
-        self._listen(
-            None
-        )  # until somebody wants the next one: a busy file would wake the loop at each of its writes
+        # Until the next one is wanted: a busy file would wake the loop at each of its writes.
+        self._listen(None)
         for notify in waiting.values():
             notify()

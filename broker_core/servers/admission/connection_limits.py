@@ -65,9 +65,8 @@ class ConnectionLimits:
         self.per_address = per_address
         self._idle = idle
         self._full = full
-        self._places: OrderedDict[ConnectionPlace, None] = (
-            OrderedDict()
-        )  # the one used last at the end, as far as is known
+        #: The one used last is at the end, as far as is known.
+        self._places: OrderedDict[ConnectionPlace, None] = OrderedDict()
         self._by_address: dict[str, dict[ConnectionPlace, None]] = {}
 
     @property
