@@ -179,8 +179,8 @@ class ApiClient:
         names: int = 0,
     ) -> dict[str, Any]:
         """How a listing comes about, with its first ``names``."""
-        asked = _question_body(pattern, mode, properties, as_) | {"names": names}
-        return await self._ask(f"{_path(namespace)}/explain", asked)
+        body = _question_body(pattern, mode, properties, as_) | {"names": names}
+        return await self._ask(f"{_path(namespace)}/explain", body)
 
     async def why(
         self,
@@ -271,8 +271,8 @@ def _question_body(
     as_: Mapping[str, str | None] | None,
 ) -> dict[str, Any]:
     """A question as a body."""
-    asked = {"pattern": pattern, "mode": mode.name.lower(), "properties": dict(properties or {})}
-    return asked if as_ is None else asked | {"as": dict(as_)}
+    body = {"pattern": pattern, "mode": mode.name.lower(), "properties": dict(properties or {})}
+    return body if as_ is None else body | {"as": dict(as_)}
 
 
 def _text(value: Any) -> Any:

@@ -33,7 +33,7 @@ _Key: TypeAlias = tuple[P, Mode]
 #: The part of the budget from which on it is looked first whether enough can become free.
 _LARGE: Final = 16
 #: Namespaces that did not fit, which are remembered so that it is logged once.
-_MOST_TOLD: Final = 1000
+_MOST_WARNED: Final = 1000
 
 _log = structlog.get_logger(__name__)
 
@@ -68,7 +68,7 @@ class SnapshotCache(Generic[P, R]):
         self._leases = leases
         self._kept: OrderedDict[_Key[P], CachedSnapshot[R]] = OrderedDict()
         self._alive: dict[_Key[P], tuple[weakref.ref[Listing], SnapshotRest]] = {}
-        self._told: OrderedDict[P, None] = OrderedDict()
+        self._warned: OrderedDict[P, None] = OrderedDict()
         self.unkept = unkept
         #: Called with each namespace whose snapshot has to make room: the data kept beside it has to go, too.
         self.on_let_go: list[Callable[[P], None]] = []
@@ -109,7 +109,7 @@ class SnapshotCache(Generic[P, R]):
         while self._kept and self._budget.available < 0:
             place = next(iter(self._kept))
             self.let_go(place)
-            self._told_to_go(place[0])
+            self._report_let_go(place[0])
             self._leases.settle()
 
     def used(self, key: _Key[P]) -> None:
@@ -163,7 +163,7 @@ class SnapshotCache(Generic[P, R]):
             if other is None:
                 return None
             self.let_go(other)
-            self._told_to_go(other[0])
+            self._report_let_go(other[0])
             self._leases.settle()  # dropped snapshots that clients still have free nothing
         return budget.try_acquire(size)
 
@@ -178,9 +178,9 @@ class SnapshotCache(Generic[P, R]):
             self._leases.hold_parts(fresh, permit)
         return permit is not None or not fresh
 
-    def _told_to_go(self, place: P) -> None:
-        for told in self.on_let_go:
-            told(place)
+    def _report_let_go(self, place: P) -> None:
+        for let_go in self.on_let_go:
+            let_go(place)
 
     def keep(self, key: _Key[P], snapshot: Snapshot, seen: int, permit: Permit | None) -> None:
         """Keep a snapshot in the place of an older one, if there is room.
@@ -257,10 +257,10 @@ class SnapshotCache(Generic[P, R]):
                 alive.pop(key, None)
 
         alive[key] = (weakref.ref(snapshot.listing, ended), snapshot.rest)
-        if key[0] not in self._told:
-            self._told[key[0]] = None
-            if len(self._told) > _MOST_TOLD:
-                self._told.popitem(last=False)
+        if key[0] not in self._warned:
+            self._warned[key[0]] = None
+            if len(self._warned) > _MOST_WARNED:
+                self._warned.popitem(last=False)
             _log.warning(
                 "namespace does not fit into limits.snapshots and is read for each listing",
                 namespace=str(snapshot.listing.namespace),
@@ -287,7 +287,7 @@ class SnapshotCache(Generic[P, R]):
         while self._kept:
             key = next(iter(self._kept))
             self.let_go(key)
-            self._told_to_go(key[0])
+            self._report_let_go(key[0])
 
 
 def _bytes_of(snapshots: Iterable[Snapshot]) -> int:

@@ -260,19 +260,19 @@ class NodeConnection:
 
     async def _greet(self) -> None:
         """Ask for the versions of the node's APIs."""
-        asked = API_VERSIONS.versions.last
+        version = API_VERSIONS.versions.last
         greeting = {
             "client_software_name": "broker-core",
             "client_software_version": self._options.software_version,
         }
-        message = await self._answered(API_VERSIONS, asked, greeting)
+        message = await self._answered(API_VERSIONS, version, greeting)
         if message[4:6] == ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big"):
             # Such an answer has version 0, and may list the versions.
             value = await self._decoded(API_VERSIONS, 0, message)
             known = {row["api_key"]: row["max_version"] for row in value["api_keys"]}
-            asked = max(0, min(known.get(API_VERSIONS.key, 0), asked))
-            message = await self._answered(API_VERSIONS, asked, greeting)
-        value = await self._decoded(API_VERSIONS, asked, message)
+            version = max(0, min(known.get(API_VERSIONS.key, 0), version))
+            message = await self._answered(API_VERSIONS, version, greeting)
+        value = await self._decoded(API_VERSIONS, version, message)
         raise_for(value["error_code"])
         self._versions = {
             row["api_key"]: (row["min_version"], row["max_version"]) for row in value["api_keys"]

@@ -64,9 +64,9 @@ class Results(Mapping[K, V], Generic[K, V]):
         return f"<{type(self).__name__} of {len(self)}: {len(self.errors)} failed{failed}>"
 
 
-def complete(asked: Iterable[K], rows: Mapping[K, V | ClientError]) -> dict[K, V | ClientError]:
+def complete(keys: Iterable[K], rows: Mapping[K, V | ClientError]) -> dict[K, V | ClientError]:
     """The row of each item, in order; an error if there is none."""
     return {
         item: rows[item] if item in rows else UnexpectedAnswer(f"the answer has no row for {item}")
-        for item in asked
+        for item in keys
     }

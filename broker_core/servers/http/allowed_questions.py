@@ -52,10 +52,10 @@ class AllowedQuestions:
         # The first failure ends the others: no gate is asked for an answer that is not sent.
         try:
             async with asyncio.TaskGroup() as group:
-                asked = [group.create_task(may_list(namespace)) for namespace in namespaces]
+                checks = [group.create_task(may_list(namespace)) for namespace in namespaces]
         except* ListingFailed as failures:
             raise failures.exceptions[0] from None
-        allowed = {name: task.result() for name, task in zip(namespaces, asked, strict=True)}
+        allowed = {name: task.result() for name, task in zip(namespaces, checks, strict=True)}
         return [question for question in questions if allowed[question.namespace]]
 
     async def _may_list(self, namespace: str, asker: Asker, deadline: float) -> bool:

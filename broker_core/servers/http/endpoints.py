@@ -77,7 +77,7 @@ class Endpoints:
         return [
             *own,
             self._page("/metrics", Needs.MONITOR_IF_PROTECTED, self._metrics),
-            self._page("/questions", Needs.MONITOR_SOMEWHERE, self._asked),
+            self._page("/questions", Needs.MONITOR_SOMEWHERE, self._question_page),
             self._page("/plugins", Needs.MONITOR_EVERYWHERE, self._described),
             self._page("/-/live", Needs.CREDENTIALS_IF_PROTECTED, self._live),
             self._page("/-/ready", Needs.CREDENTIALS_IF_PROTECTED, self._ready),
@@ -99,7 +99,7 @@ class Endpoints:
         encode, content_type = choose_encoder(request.headers.get(hdrs.ACCEPT, ""))
         return web.Response(body=encode(self._registry), headers={hdrs.CONTENT_TYPE: content_type})
 
-    async def _asked(self, request: web.Request, asker: Asker) -> web.Response:
+    async def _question_page(self, request: web.Request, asker: Asker) -> web.Response:
         """The most frequent questions as JSON lines, ``?limit=`` of them."""
         if self._questions is None:
             return json_response(
@@ -172,18 +172,18 @@ class Reloading:
             "catalog": None if before.upstream is not None else str(before.catalog.path.absolute()),
             "elsewhere": names_elsewhere(before, self._reloads.listers),
         }
-        return json_response(200, _told([], failed, difference) | content)
+        return json_response(200, _reload_report([], failed, difference) | content)
 
     async def reload(self, request: web.Request) -> web.Response:
         if another := await asyncio.to_thread(self._of_another_file, request):
-            return json_response(200, _told([], _refused(another), None))
+            return json_response(200, _reload_report([], _refused(another), None))
         reloaded = await self._reloads.reload_all()
-        return json_response(200, _told(reloaded.done, reloaded.failed, reloaded.settings))
+        return json_response(200, _reload_report(reloaded.done, reloaded.failed, reloaded.settings))
 
     def _of_another_file(self, request: web.Request) -> str:
         """The error if the request is about another file than the server's, else empty."""
-        own, asked = self._reloads.file, request.query.get("file")
-        if own is None or not asked:
+        own, named = self._reloads.file, request.query.get("file")
+        if own is None or not named:
             return ""
         try:
             found = Path(own).stat() if own else None
@@ -191,17 +191,19 @@ class Reloading:
             found = None
         if found is not None and request.query.get("inode") == f"{found.st_dev}:{found.st_ino}":
             return ""
-        if own and os.path.realpath(own) == os.path.realpath(asked.replace("\0", "")):
+        if own and os.path.realpath(own) == os.path.realpath(named.replace("\0", "")):
             return ""
         read = f"the server reads {own}" if own else "the server was started without a settings file"
-        return f"{read}, and not {asked}"
+        return f"{read}, and not {named}"
 
 
 def _refused(another: str) -> dict[str, str]:
     return {"settings": f"{another}: nothing is read again"} if another else {}
 
 
-def _told(done: list[str], failed: dict[str, str], difference: SettingsDifference | None) -> dict[str, Any]:
+def _reload_report(
+    done: list[str], failed: dict[str, str], difference: SettingsDifference | None
+) -> dict[str, Any]:
     live, restart = ((), ()) if difference is None else (difference.live, difference.restart)
     return {
         "reloaded": done,

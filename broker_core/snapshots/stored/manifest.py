@@ -110,5 +110,5 @@ class SnapshotManifest(BaseModel):
 
 def manifest_name(namespace: NamespaceName, mode: Mode, property_keys: Sequence[str], view: str = "") -> str:
     """The name of the file of a namespace's manifest, which differs by selecting properties and by view."""
-    told = compact_json([mode.name, str(namespace), *property_keys]) + view
-    return hashlib.blake2b(told.encode(), digest_size=16).hexdigest() + ".manifest"
+    described = compact_json([mode.name, str(namespace), *property_keys]) + view
+    return hashlib.blake2b(described.encode(), digest_size=16).hexdigest() + ".manifest"

@@ -316,5 +316,5 @@ class StoredSnapshots:
 def _rules() -> str:
     """A hash of what else decides on the names of a listing: the rule for the brokers' own topics."""
     rule = system_topics_rule()
-    told = repr((sorted(rule.local_names), rule.local_suffix, rule.name_prefixes))
-    return hashlib.blake2b(told.encode(), digest_size=16).hexdigest()
+    described = repr((sorted(rule.local_names), rule.local_suffix, rule.name_prefixes))
+    return hashlib.blake2b(described.encode(), digest_size=16).hexdigest()

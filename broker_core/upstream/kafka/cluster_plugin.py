@@ -59,7 +59,7 @@ class ClusterPlugin:
         #: Nothing that was not compared with the cluster for so many seconds is given.
         self.max_age = max_age
         self.store: Final = KafkaTopicStore(cluster, namespace, sessions)
-        self._told: Callable[[NamespaceName], None] | None = None
+        self._topics_changed: Callable[[NamespaceName], None] | None = None
         self.snapshots: Final = LiveSnapshots(self.store, permits, self._changed, guard=guard)
         self.snapshots.kept.on_let_go.append(lambda place: self.store.let_go(place.view))
         self._topics: weakref.WeakKeyDictionary[Listing, ClusterTopics] = weakref.WeakKeyDictionary()
@@ -77,8 +77,8 @@ class ClusterPlugin:
         return 0 if topics is None else sum(topics.partitions_of(name) for name in names)
 
     def _changed(self, namespace: NamespaceName) -> None:
-        if self._told is not None:
-            self._told(namespace)
+        if self._topics_changed is not None:
+            self._topics_changed(namespace)
 
     async def close(self) -> None:
         """Drop all snapshots."""
@@ -126,7 +126,7 @@ class ClusterPlugin:
 
     @hookimpl
     async def broker_core_startup(self, broker: Any) -> None:
-        self._told = broker.topics_changed
+        self._topics_changed = broker.topics_changed
 
     @hookimpl
     async def broker_core_change_log(self) -> ChangeLog | None:

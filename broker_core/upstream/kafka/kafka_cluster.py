@@ -140,7 +140,7 @@ class KafkaCluster:
         #: ``on_nodes`` know.
         self._looks = 0
         self._named: dict[int, int] = {}
-        self._told: list[int] = []
+        self._announced: list[int] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_stopped = False
 
@@ -213,11 +213,11 @@ class KafkaCluster:
             self._named |= dict.fromkeys(cluster.nodes, self._looks)
             # A node that lags after a restart does not name all: a node is gone if two looks in turn did not name it.
             self._named = {node: at for node, at in self._named.items() if at == self._looks}
-            if sorted(self._named) != self._told:
-                told = sorted(self._named)
+            if sorted(self._named) != self._announced:
+                named = sorted(self._named)
                 for hook in self.on_nodes:
-                    await hook(told)
-                self._told = told
+                    await hook(named)
+                self._announced = named
         return cluster
 
     def _has_looked(self, task: asyncio.Task[Cluster]) -> None:
@@ -235,8 +235,8 @@ class KafkaCluster:
                 await self.refresh()
                 self._looks += 1
             if (before is None) != (self.problem is None):
-                told = "the Kafka cluster answers" if before else "the Kafka cluster does not answer"
-                _log.warning(told, reason=self.problem)
+                message = "the Kafka cluster answers" if before else "the Kafka cluster does not answer"
+                _log.warning(message, reason=self.problem)
             long_ago = loop.time() - self.options.idle
             for address in [address for address, since in self._silent.items() if since < long_ago]:
                 del self._silent[address]
@@ -268,13 +268,13 @@ class KafkaCluster:
         """
         timeout = None if again else self.options.change_timeout
         least, most = version if isinstance(version, tuple) else (version or 0, version)
-        asked = False
+        is_asked = False
 
         async def ask(connections: ClusterConnections) -> Fields:
-            nonlocal asked
-            asked = False
+            nonlocal is_asked
+            is_asked = False
             connection = await self._connection(connections, target)
-            asked = True
+            is_asked = True
             answer = await connection.ask(
                 api,
                 body,
@@ -289,16 +289,16 @@ class KafkaCluster:
             return answer.value
 
         def repeats(lost: ConnectionLost) -> bool:
-            is_silent = isinstance(lost, ConnectTimeout) or (asked and isinstance(lost, NodeSilent))
-            return (again or not asked) and (target is ANY or not is_silent)
+            is_silent = isinstance(lost, ConnectTimeout) or (is_asked and isinstance(lost, NodeSilent))
+            return (again or not is_asked) and (target is ANY or not is_silent)
 
         try:
             answer = await self._twice(identity, ask, repeats)
         except BaseException as failed:
             is_lost = isinstance(failed, ConnectionLost)
-            if asked or is_lost:  # its result is unknown
+            if is_asked or is_lost:  # its result is unknown
                 self._wrote(changed_topics(api, body, None))
-            if asked and is_lost:
+            if is_asked and is_lost:
                 raise AnswerLost(str(failed)) from failed
             raise
         self._wrote(changed_topics(api, body, answer))
@@ -461,11 +461,11 @@ async def _coordinators(connections: ClusterConnections, keys: Sequence[str], ki
     """The coordinators of groups or transactional ids, by any node."""
     connection = await connections.any_node()
     if connection.has(FIND_COORDINATOR, least=_SEVERAL):
-        asked = [{"key_type": kind, "coordinator_keys": keys}]
+        bodies = [{"key_type": kind, "coordinator_keys": keys}]
     else:
-        asked = [{"key": key, "key_type": kind} for key in keys]
+        bodies = [{"key": key, "key_type": kind} for key in keys]
     found: dict[str, int] = {}
-    for body in asked:
+    for body in bodies:
         answer = await connection.ask(FIND_COORDINATOR, body)
         rows = answer.value["coordinators"] or [{**answer.value, "key": body.get("key")}]
         for row in rows:

@@ -80,11 +80,11 @@ class Connector:
 
         An own token that is refused is replaced, once, if there is another one.
         """
-        told: list[CommandConnected] = []
+        announced: list[CommandConnected] = []
 
         def ended() -> None:
-            if told:
-                self._on_ended(told.pop())
+            if announced:
+                self._on_ended(announced.pop())
             if on_lost is not None:
                 on_lost()
 
@@ -107,7 +107,7 @@ class Connector:
             )
         self.counts["connected"] += 1
         if client.is_open:  # or nobody would hear of its end
-            told.append(server)
+            announced.append(server)
             self._on_connected(server)
         return client
 

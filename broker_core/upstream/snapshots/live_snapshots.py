@@ -236,8 +236,8 @@ class LiveSnapshots:
             permit = await self.kept.permit_for(key, old.moved_bytes(moves))
             made = await in_turns(old.moving(moves))
             expected = len(old.listing) + len(moves.added) - len(moves.removed)
-            told = await asyncio.to_thread(_hash_of, made.listing)
-            if len(made.listing) != expected or told != updates[-1].topics_hash:
+            answered = await asyncio.to_thread(_hash_of, made.listing)
+            if len(made.listing) != expected or answered != updates[-1].topics_hash:
                 return None
             self.kept.keep(key, made, 0, permit)
             permit = None

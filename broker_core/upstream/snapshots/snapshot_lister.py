@@ -330,7 +330,7 @@ class SnapshotLister:
         if asking is None:
             asking = self._loop.create_task(self._ask(right, asker))
             self._asking[right] = asking
-            asking.add_done_callback(lambda task: self._asked(right, task))
+            asking.add_done_callback(lambda task: self._verdict_done(right, task))
         try:
             await asyncio.shield(asking)
         except ListingFailed as failure:
@@ -342,7 +342,7 @@ class SnapshotLister:
         await self.store.allow(asker, right[2])
         self._verdicts.put(right, began, _VERDICT)
 
-    def _asked(self, right: _Right, task: asyncio.Task[None]) -> None:
+    def _verdict_done(self, right: _Right, task: asyncio.Task[None]) -> None:
         del self._asking[right]
         if not task.cancelled():
             task.exception()  # all waiting callers may be cancelled

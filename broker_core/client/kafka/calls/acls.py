@@ -71,8 +71,8 @@ def _deleted(row: dict[str, Any]) -> Results[AclBinding, None] | ClientError:
     )
 
 
-def _fitting(rows: list[dict[str, Any]], asked: list[Any]) -> list[dict[str, Any]]:
+def _fitting(rows: list[dict[str, Any]], wanted: list[Any]) -> list[dict[str, Any]]:
     """The rows of an answer, checked by number: they have the order of the request, and no keys."""
-    if len(rows) != len(asked):
-        raise UnexpectedAnswer(f"asked for {counted(len(asked), 'row')}, and got {len(rows)}")
+    if len(rows) != len(wanted):
+        raise UnexpectedAnswer(f"asked for {counted(len(wanted), 'row')}, and got {len(rows)}")
     return rows

@@ -51,7 +51,7 @@ async def config_pages(
     for node_id, some in _by_node(wanted).items():
         connect = any_node if node_id is None else at_node(node_id)
         for part in pager.parts(some):
-            body = {"resources": [_asked(each) | {"configuration_keys": keys} for each in part]}
+            body = {"resources": [_resource_row(each) | {"configuration_keys": keys} for each in part]}
             async for value, paged_by in pager.answers(
                 DESCRIBE_CONFIGS, body | more, connect, cut=True, least=least
             ):
@@ -77,7 +77,8 @@ async def incremental_alter_configs(
             )
             request = {
                 "resources": [
-                    _asked(each) | {"configs": [_change(change) for change in given[each]]} for each in some
+                    _resource_row(each) | {"configs": [_change(change) for change in given[each]]}
+                    for each in some
                 ],
                 "validate_only": validate_only,
             }
@@ -99,7 +100,7 @@ def _by_node(resources: Iterable[ConfigResource]) -> dict[int | None, list[Confi
     return groups
 
 
-def _asked(resource: ConfigResource) -> dict[str, Any]:
+def _resource_row(resource: ConfigResource) -> dict[str, Any]:
     return {"resource_type": resource.type, "resource_name": resource.name}
 
 

@@ -28,7 +28,7 @@ async def create_partitions(
     async def ask(names: list[str]) -> dict[str, ClientError | None]:
         connection = await asking.cluster.controller()
         request = {
-            "topics": [_asked(name, given[name]) for name in names],
+            "topics": [_topic_row(name, given[name]) for name in names],
             "timeout_ms": asking.timeout_ms,
             "validate_only": validate_only,
         }
@@ -41,7 +41,7 @@ async def create_partitions(
     return Results(await answered_rows(asking, given, ask) if given else {})
 
 
-def _asked(name: str, wanted: NewPartitions) -> dict[str, Any]:
+def _topic_row(name: str, wanted: NewPartitions) -> dict[str, Any]:
     assignments = wanted.assignments
     return {
         "name": name,

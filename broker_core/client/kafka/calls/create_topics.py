@@ -35,7 +35,7 @@ async def create_topics(
     async def ask(names: list[str]) -> dict[str, ClientError | None]:
         connection = await asking.cluster.controller()
         request = {
-            "topics": [_asked(given[name]) for name in names],
+            "topics": [_topic_row(given[name]) for name in names],
             "timeout_ms": asking.timeout_ms,
             "validate_only": validate_only,
         }
@@ -50,7 +50,7 @@ async def create_topics(
     return CreateTopicsResult(await answered_rows(asking, given, ask) if given else {}, created)
 
 
-def _asked(topic: NewTopic) -> dict[str, Any]:
+def _topic_row(topic: NewTopic) -> dict[str, Any]:
     return {
         "name": topic.name,
         "num_partitions": -1 if topic.num_partitions is None else topic.num_partitions,

@@ -59,9 +59,9 @@ async def describe_by_name(
         found: Mapping[Any, Fields] = pages.found
         paged_by = "server"
         if cluster is None:
-            asked: list[Fields] = [{"name": name} for name in names]
+            wanted: list[Fields] = [{"name": name} for name in names]
             found, cluster, paged_by = await _metadata(
-                pager, asked, "name", operations=include_authorized_operations
+                pager, wanted, "name", operations=include_authorized_operations
             )
         for name, row in found.items():
             rows[name] = _row(row, cluster, operations=include_authorized_operations)
@@ -75,11 +75,11 @@ async def describe_by_id(
     rows: dict[uuid.UUID, TopicDescription | ClientError] = {
         ZERO_ID: InvalidTopicException("The zero id cannot be represented in a request.")
     }
-    asked: list[Fields] = [{"topic_id": each, "name": None} for each in topics.topic_ids if each != ZERO_ID]
+    wanted: list[Fields] = [{"topic_id": each, "name": None} for each in topics.topic_ids if each != ZERO_ID]
     paged_by: PagedBy = None
-    if asked:
+    if wanted:
         found, cluster, paged_by = await _metadata(
-            pager, asked, "topic_id", operations=include_authorized_operations, least=_BY_ID
+            pager, wanted, "topic_id", operations=include_authorized_operations, least=_BY_ID
         )
         for topic_id, row in found.items():
             rows[topic_id] = _row(row, cluster, operations=include_authorized_operations)

@@ -175,7 +175,7 @@ async def group_offsets(
 ) -> AsyncIterator[Results[str, tuple[OffsetAndMetadata, ...]]]:
     """The committed offsets of groups, for the named partitions or for all (``None``)."""
 
-    def asked(some: list[str]) -> Fields:
+    def body_of(some: list[str]) -> Fields:
         return {"groups": [{"group_id": each, "topics": _topics(wanted[each])} for each in some]}
 
     def described(row: Fields) -> tuple[OffsetAndMetadata, ...]:
@@ -192,7 +192,7 @@ async def group_offsets(
         )
 
     async for page in _by_coordinator(
-        pager, OFFSET_FETCH, GROUP, wanted, asked, "groups", "group_id", described, most=9
+        pager, OFFSET_FETCH, GROUP, wanted, body_of, "groups", "group_id", described, most=9
     ):
         yield page
 
@@ -211,7 +211,7 @@ async def _by_coordinator(
     api: Api,
     kind: int,
     keys: Iterable[str],
-    asked: Callable[[list[str]], Fields],
+    body_of: Callable[[list[str]], Fields],
     array: str,
     key: str,
     described: Callable[[Fields], V],
@@ -246,7 +246,7 @@ async def _by_coordinator(
             try:
                 async for value, paged_by in pager.answers(
                     api,
-                    asked(part),
+                    body_of(part),
                     at_node(node_id),
                     cut=True,
                     least=_SEVERAL if api is OFFSET_FETCH else 0,

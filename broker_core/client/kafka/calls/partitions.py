@@ -49,13 +49,13 @@ async def offsets(
 ) -> AsyncIterator[Results[TopicPartition, PartitionOffset]]:
     """The offset of each partition at a time in milliseconds since 1970; -1 is its end, -2 its beginning."""
 
-    def asked(some: list[TopicPartition]) -> Fields:
+    def body_of(some: list[TopicPartition]) -> Fields:
         return {"topics": _by_topic(some, "partitions", lambda each: _time(each, wanted[each]))}
 
     def described(row: Fields) -> PartitionOffset:
         return PartitionOffset(row["offset"], row["timestamp"], row["leader_epoch"])
 
-    async for page in _by_leader(pager, LIST_OFFSETS, wanted, asked, described):
+    async for page in _by_leader(pager, LIST_OFFSETS, wanted, body_of, described):
         yield page
 
 
@@ -68,7 +68,7 @@ async def producers(
 ) -> AsyncIterator[Results[TopicPartition, tuple[ProducerState, ...]]]:
     """The producers of each partition, newest first if the server has pages."""
 
-    def asked(some: list[TopicPartition]) -> Fields:
+    def body_of(some: list[TopicPartition]) -> Fields:
         return {"topics": _by_topic(some, "partition_indexes", lambda each: each.partition)}
 
     def described(row: Fields) -> tuple[ProducerState, ...]:
@@ -84,7 +84,7 @@ async def producers(
             for each in row["active_producers"]
         )
 
-    async for page in _by_leader(pager, DESCRIBE_PRODUCERS, partitions, asked, described):
+    async for page in _by_leader(pager, DESCRIBE_PRODUCERS, partitions, body_of, described):
         yield page
 
 
@@ -193,7 +193,7 @@ async def _by_leader(
     pager: Pager,
     api: Api,
     partitions: Iterable[TopicPartition],
-    asked: Callable[[list[TopicPartition]], Fields],
+    body_of: Callable[[list[TopicPartition]], Fields],
     described: Callable[[Fields], V],
 ) -> AsyncIterator[Results[TopicPartition, V]]:
     every = list(dict.fromkeys(partitions))
@@ -202,7 +202,7 @@ async def _by_leader(
         yield Results({each: failed[each] for each in part}, "client")
     for node_id, some in by_node.items():
         for part in pager.parts(some):
-            async for value, paged_by in pager.answers(api, asked(part), at_node(node_id), cut=True):
+            async for value, paged_by in pager.answers(api, body_of(part), at_node(node_id), cut=True):
                 rows: dict[TopicPartition, V | ClientError] = {
                     TopicPartition(topic["name"], row["partition_index"]): kafka_error(
                         row["error_code"], row.get("error_message")

@@ -84,8 +84,8 @@ async def described(
     if services.brokers is not None:
         count = await services.brokers.partitions(topic, request.asker, missing, may_create=may_create)
         return count, {}
-    asked = TopicAsker(asker=request.asker, rules=rules, wants=_WANTS, deadline=request.deadline)
-    (found,) = await services.find.by_name(asked, [topic])
+    topic_asker = TopicAsker(asker=request.asker, rules=rules, wants=_WANTS, deadline=request.deadline)
+    (found,) = await services.find.by_name(topic_asker, [topic])
     if found.failure is not None:
         raise found.failure
     if not found.exists and not may_create:

@@ -145,19 +145,23 @@ class HttpApi:
         attempt: Attempt,
     ) -> web.StreamResponse:
         values = self._read(request, operation)
-        asked = ApiRequest(request, self._services, asker, values, operation.body, admit, attempt)
-        namespace = str(asked.namespace()) if operation.has_namespace else ""
+        api_request = ApiRequest(request, self._services, asker, values, operation.body, admit, attempt)
+        namespace = str(api_request.namespace()) if operation.has_namespace else ""
         client = client_of(request)
         asking = nullcontext() if client is None else client.asking(operation.operation_id, namespace)
         with asking:
             await self._wait_for_quotas(request, asker, namespace)
             with self._services.admission.place(asker):
                 if operation.needs.action is not None:
-                    await asked.authorize(operation.needs.action)
+                    await api_request.authorize(operation.needs.action)
                 check_body(request, operation.body)
-                response = await operation.handler(asked)
+                response = await operation.handler(api_request)
                 # What was changed is not refused for lack of memory.
-                return await written_under_permits(asked, response) if operation.changes is None else response
+                return (
+                    await written_under_permits(api_request, response)
+                    if operation.changes is None
+                    else response
+                )
 
     async def _wait_for_quotas(self, request: web.Request, asker: Asker, namespace: str) -> None:
         """Wait for the turn of a request; raises :exc:`~broker_core.errors.QuotaExceeded`."""

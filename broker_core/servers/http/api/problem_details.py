@@ -147,10 +147,10 @@ def _of_change(error: CatalogError) -> Problem:
     """The problem about a change that the catalogue refused. It names no file of the server; the log does."""
     if isinstance(error, ImportRefused):
         return _of_cause(error.cause, f"line {error.line} of the body: {error.reason}", line=error.line)
-    told = _STATES.get(error.cause)
-    if told is not None and error.cause is not Cause.UNAVAILABLE:
+    state = _STATES.get(error.cause)
+    if state is not None and error.cause is not Cause.UNAVAILABLE:
         _log.error("a change of topics over HTTP failed", error=str(error))
-    return _of_cause(error.cause, told or str(error))
+    return _of_cause(error.cause, state or str(error))
 
 
 class ProblemObject(JsonObject):

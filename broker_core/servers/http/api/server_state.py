@@ -62,14 +62,14 @@ class _Samples(JsonObject):
     total: int = Field(description="How many there are, shown or not.")
 
 
-class _Asked(JsonObject):
+class _QuestionFields(JsonObject):
     namespace: str
     mode: str
     pattern: str | None
     properties: dict[str, str]
 
 
-class _Question(_Asked):
+class _Question(_QuestionFields):
     count: int = Field(description="How often it was asked, at most `error` too high.")
     error: int
     seconds: float = Field(description="What all its answers took.")
@@ -82,7 +82,7 @@ class _Questions(JsonObject):
     total: int = Field(description="How many are known, shown or not.")
 
 
-class _Followed(_Asked):
+class _Followed(_QuestionFields):
     watchers: int = Field(description="Topic list watchers of Pulsar clients (PIP-145).")
     streams: int = Field(description="Event streams over HTTP.")
     behind: int = Field(description="Those of both that have not been sent all changes yet.")

@@ -15,7 +15,7 @@ from broker_core.errors import Cause, InvalidName, ListingFailed
 from broker_core.immutable import copied
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.etag import IF_MATCH, KNOWN, check_conditions
-from broker_core.servers.http.api.namespaces.show_topic import SHOWN_REPLIES, asked_by, shown
+from broker_core.servers.http.api.namespaces.show_topic import SHOWN_REPLIES, shown, topic_asker
 from broker_core.servers.http.api.operation import CHANGE_PROBLEMS, HttpOperation, Parameter, Reply, Right
 from broker_core.servers.http.api.problem_details import RequestRefused, refused
 from broker_core.servers.http.api.services import ApiServices, needs_catalog, needs_changes
@@ -82,7 +82,7 @@ def operations(_services: ApiServices) -> list[HttpOperation]:
 
 
 async def _show(request: ApiRequest) -> web.StreamResponse:
-    return await shown(request, await _found(request, asked_by(request)))
+    return await shown(request, await _found(request, topic_asker(request)))
 
 
 async def _delete(request: ApiRequest) -> web.StreamResponse:
@@ -90,7 +90,7 @@ async def _delete(request: ApiRequest) -> web.StreamResponse:
     changes = needs_changes(services)
     changes.check_transport(request.asker)
     # Rules and gates come after masks; the use case that changes asks them.
-    found = await _found(request, copied(asked_by(request), action=None))
+    found = await _found(request, copied(topic_asker(request), action=None))
     assert found.name is not None
     attempt = request.attempt
     attempt.namespace, attempt.target = str(found.name.namespace), str(found.name)
@@ -98,7 +98,7 @@ async def _delete(request: ApiRequest) -> web.StreamResponse:
         await changes.allow(attempt, found.name, request.deadline)
     except ListingFailed as failure:
         if failure.cause is Cause.DENIED:
-            await _found(request, asked_by(request))  # else nothing may show that there is such a topic
+            await _found(request, topic_asker(request))  # else nothing may show that there is such a topic
         raise
 
     def check(there: TopicRecord | None) -> None:
@@ -118,7 +118,7 @@ class _Gone(PreconditionFailed):
     """The topic was deleted since it was looked up."""
 
 
-async def _found(request: ApiRequest, asked: TopicAsker) -> Found:
+async def _found(request: ApiRequest, asker: TopicAsker) -> Found:
     """The topic of the request's id. Raises the error 404 if the client may not know of it."""
     services, topic_id = request.services, request.values[_TOPIC_ID.name]
     of_kafka = services.kafka_namespace
@@ -128,7 +128,7 @@ async def _found(request: ApiRequest, asked: TopicAsker) -> Found:
         *([] if services.catalog is None else [None]),
         *([] if of_kafka is None else [of_kafka]),
     ):
-        (found,) = await services.find.by_id(copied(asked, namespace=namespace), [topic_id])
+        (found,) = await services.find.by_id(copied(asker, namespace=namespace), [topic_id])
         if found.failure is not None and found.failure.cause is not Cause.DENIED:
             raise found.failure
         if found.exists:

@@ -199,11 +199,11 @@ def operations() -> list[HttpOperation]:
 
 async def _list_acls(request: ApiRequest) -> web.StreamResponse:
     catalog, limit, after = catalog_of(request), request.values["limit"], request.values["cursor"]
-    asked = _filter(request)
+    wanted = _filter(request)
     _, rows = await asyncio.to_thread(catalog.kafka_acls, request.namespace())
-    page, following = await asyncio.to_thread(_acl_page, rows, asked, after, limit)
-    told = _AclPage(items=page, next=None if following is None else cursor_of(following))
-    return told.response(headers=link_to(request, following))
+    page, following = await asyncio.to_thread(_acl_page, rows, wanted, after, limit)
+    body = _AclPage(items=page, next=None if following is None else cursor_of(following))
+    return body.response(headers=link_to(request, following))
 
 
 async def _create_acls(request: ApiRequest) -> web.StreamResponse:
@@ -221,11 +221,11 @@ async def _create_acls(request: ApiRequest) -> web.StreamResponse:
 
 async def _delete_acls(request: ApiRequest) -> web.StreamResponse:
     catalog, namespace = catalog_of(request), request.namespace()
-    asked = _filter(request)
-    if asked == AclFilter():
+    wanted = _filter(request)
+    if wanted == AclFilter():
         raise refused(400, "say which ACLs: one parameter is needed at least")
     _, rows = await asyncio.to_thread(catalog.kafka_acls, namespace)
-    found = await asyncio.to_thread(_matching, rows, asked)
+    found = await asyncio.to_thread(_matching, rows, wanted)
     if len(found) > MOST_ITEMS:
         raise refused(400, f"{len(found)} ACLs are meant: {MOST_ITEMS} are removed at once at the most")
     await catalog.change_kafka_acls(namespace, remove=map(_row, found))
@@ -252,15 +252,15 @@ def _filter(request: ApiRequest) -> AclFilter:
     return AclFilter(**given)
 
 
-def _matching(rows: Sequence[AclRow], asked: AclFilter) -> list[AclBinding]:
-    return sorted(each for each in map(binding_of, rows) if asked.matches(each))
+def _matching(rows: Sequence[AclRow], wanted: AclFilter) -> list[AclBinding]:
+    return sorted(each for each in map(binding_of, rows) if wanted.matches(each))
 
 
 def _acl_page(
-    rows: Sequence[AclRow], asked: AclFilter, after: str, limit: int
+    rows: Sequence[AclRow], wanted: AclFilter, after: str, limit: int
 ) -> tuple[list[_Acl], str | None]:
     """The page after ``after``, and the start of the next one."""
-    keyed = sorted((ascii_json(each), each) for each in _matching(rows, asked))
+    keyed = sorted((ascii_json(each), each) for each in _matching(rows, wanted))
     rest = [each for each in keyed if each[0] > after]
     following = rest[limit - 1][0] if len(rest) > limit else None
     return [_Acl.of(binding) for _, binding in rest[:limit]], following

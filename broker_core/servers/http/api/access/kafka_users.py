@@ -180,8 +180,8 @@ async def _list_users(request: ApiRequest) -> web.StreamResponse:
     names = sorted(name for name in found if name > after)
     page = [found[name] for name in names[:limit]]
     following = names[limit - 1] if len(names) > limit else None
-    told = _UserPage(items=page, next=None if following is None else cursor_of(following))
-    return told.response(headers=link_to(request, following))
+    body = _UserPage(items=page, next=None if following is None else cursor_of(following))
+    return body.response(headers=link_to(request, following))
 
 
 async def _show_user(request: ApiRequest) -> web.StreamResponse:

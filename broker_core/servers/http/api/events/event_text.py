@@ -75,8 +75,8 @@ def first_text(milliseconds: int) -> bytes:
 
 def watching_text(period: float | None) -> bytes:
     """The event that says whether changes are sent as they come, or looked for every so many seconds."""
-    told = {"watching": True} if period is None else {"watching": False, "period_s": period}
-    return event_text("watching", ascii_json(told).encode())
+    fields = {"watching": True} if period is None else {"watching": False, "period_s": period}
+    return event_text("watching", ascii_json(fields).encode())
 
 
 def changed_text(added: Selection, removed: Selection, topics_hash: str) -> bytes:
@@ -101,10 +101,10 @@ def snapshot_text(
     """The event with the names from row ``low`` on of a whole answer; ``more`` are members of the last one."""
     high = min(low + ROWS, len(answer))
     is_last = high == len(answer)
-    told: dict[str, Any] = {"part": low // ROWS, "last": is_last}
+    fields: dict[str, Any] = {"part": low // ROWS, "last": is_last}
     if is_last:
-        told |= {"topics_hash": topics_hash, **more}
-    data = b'{"items":[%s],%s' % (_items(answer.range(low, high)), ascii_json(told)[1:].encode())
+        fields |= {"topics_hash": topics_hash, **more}
+    data = b'{"items":[%s],%s' % (_items(answer.range(low, high)), ascii_json(fields)[1:].encode())
     return event_text("snapshot", data, (event_id or topics_hash) if is_last else None)
 
 

@@ -112,7 +112,7 @@ class _TopicStream:
         self._timeout = request.services.settings.pulsar.write_timeout
         self._loop = asyncio.get_running_loop()
         self._looked = self._loop.time()  # at the credentials
-        self._told: float | None = -1.0  # of how changes are seen
+        self._written_period: float | None = -1.0  # of how changes are seen
 
     async def run(self, headers: dict[str, str]) -> web.StreamResponse:
         """Write until it is over; a client that lags for too long is cut off."""
@@ -155,8 +155,8 @@ class _TopicStream:
     async def _say_whether_it_watches(self) -> None:
         """At the begin, and when that becomes otherwise."""
         period = self._feed.period(self._request.asker)
-        if period != self._told:
-            self._told = period
+        if period != self._written_period:
+            self._written_period = period
             await self._write(watching_text(period))
 
     async def _is_still_admitted(self) -> bool:
@@ -180,7 +180,7 @@ class _TopicStream:
         feed, subscriber, request = self._feed, self._subscriber, self._request
         subscriber.begin_anew()
         selection, topics_hash, event_id = feed.selection, feed.topics_hash, feed.event_id
-        told = {"filtered": feed.filtered} | self._more
+        extra = {"filtered": feed.filtered} | self._more
         assert selection is not None
         low = 0
         workers = request.services.pipeline.workers
@@ -189,7 +189,7 @@ class _TopicStream:
             size = 3 * selection.range(low, high).fields_size
             permit = await _permit(request, size)
             try:
-                work = partial(snapshot_text, selection, low, topics_hash, told, event_id)
+                work = partial(snapshot_text, selection, low, topics_hash, extra, event_id)
                 text = await workers.call(request.asker, work, quick=high - low <= 100)
                 await self._write(text)
             finally:

@@ -104,10 +104,10 @@ def operations(services: ApiServices) -> list[HttpOperation]:
 
 
 async def _explain(request: ApiRequest) -> web.StreamResponse:
-    asked = _Question.read(await request.json())
-    async with refused_parts_shown(request, asked.pattern):
-        question = await read_question(request, asked)
-    report = _without_errors(await explain(request.services.pipeline, question, names=asked.names))
+    sent = _Question.read(await request.json())
+    async with refused_parts_shown(request, sent.pattern):
+        question = await read_question(request, sent)
+    report = _without_errors(await explain(request.services.pipeline, question, names=sent.names))
     names = report.pop("names", None)
     if names is None:
         return _Explanation(**report).response()

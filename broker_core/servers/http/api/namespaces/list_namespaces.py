@@ -366,10 +366,10 @@ async def _let_in(request: ApiRequest, namespaces: Sequence[NamespaceName]) -> l
 
     try:
         async with asyncio.TaskGroup() as group:
-            asked = [group.create_task(is_let_in(namespace)) for namespace in namespaces]
+            checks = [group.create_task(is_let_in(namespace)) for namespace in namespaces]
     except* ListingFailed as failures:
         raise failures.exceptions[0] from None
-    return [namespace for namespace, task in zip(namespaces, asked, strict=True) if task.result()]
+    return [namespace for namespace, task in zip(namespaces, checks, strict=True) if task.result()]
 
 
 def _rendered(

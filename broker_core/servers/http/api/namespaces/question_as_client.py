@@ -109,7 +109,7 @@ def body_of(services: ApiServices, model: type[QuestionAsClient], example: objec
 
 
 async def read_question(
-    request: ApiRequest, asked: QuestionAsClient, topic: TopicName | None = None
+    request: ApiRequest, sent: QuestionAsClient, topic: TopicName | None = None
 ) -> ListingRequest:
     """The question with its pattern compiled, as another asker if it names one; ``topic`` is the topic in question.
 
@@ -117,14 +117,14 @@ async def read_question(
     question.
     """
     asker = request.asker
-    if asked.asker is not None:
-        asker = _asker(asked.asker)
+    if sent.asker is not None:
+        asker = _asker(sent.asker)
         request.attempt.action = "explain_as"
-        given = {"role": "", **{name: value for name, value in asked.asker.items() if value}}
+        given = {"role": "", **{name: value for name, value in sent.asker.items() if value}}
         request.attempt.target = fields_text(given if topic is None else {**given, "topic": str(topic)})
         await request.authorize("list")
-    properties = list(asked.properties.items())
-    question, uncompiled = request.question(asked.mode, asked.pattern, properties, asker)
+    properties = list(sent.properties.items())
+    question, uncompiled = request.question(sent.mode, sent.pattern, properties, asker)
     return (
         question if uncompiled is None else await request.services.pipeline.with_pattern(question, uncompiled)
     )

@@ -23,7 +23,7 @@ from broker_core.servers.http.api.topic_object import TOPIC_EXAMPLE, ShownTopic,
 from broker_core.servers.http.api.topic_path import TOPIC, TOPIC_PATH, topic_of
 from broker_core.service import Found, TopicAsker
 
-__all__ = ["SHOWN_REPLIES", "asked_by", "found_topic", "operations", "shown"]
+__all__ = ["SHOWN_REPLIES", "found_topic", "operations", "shown", "topic_asker"]
 
 _WANTS: Final = frozenset({"partitions", "topic_id", "properties", "configs", "created"})
 #: The replies of operations that show a topic.
@@ -68,7 +68,7 @@ async def found_topic(request: ApiRequest) -> Found:
     topic = topic_of(request)
     base = topic.partitioned_name
     names = [topic] if topic is base else [topic, base]
-    found, *of_topic = await request.services.find.by_name(asked_by(request), names)
+    found, *of_topic = await request.services.find.by_name(topic_asker(request), names)
     if found.failure is not None:
         raise found.failure
     if not found.exists:
@@ -77,7 +77,7 @@ async def found_topic(request: ApiRequest) -> Found:
     return found if is_own or not of_topic else of_topic[0]
 
 
-def asked_by(request: ApiRequest) -> TopicAsker:
+def topic_asker(request: ApiRequest) -> TopicAsker:
     """The question of a request for a topic, by the right to list its namespace."""
     return TopicAsker(
         asker=request.asker,
@@ -112,15 +112,15 @@ async def shown(request: ApiRequest, found: Found) -> web.Response:
 
 def _object(topic: TopicName, found: Found) -> TopicObject:
     """A topic that a plugin lists, or brokers."""
-    told = found.details
-    created = told.get("created")
+    details = found.details
+    created = details.get("created")
     content: dict[str, Any] = {
         **dict.fromkeys(ShownTopic.model_fields),
         "name": str(topic),
         "partitions": found.partitions,
-        "topic_id": topic_id_text(uuid.UUID(bytes=told["topic_id"])) if "topic_id" in told else None,
-        "properties": told.get("properties"),
-        "configs": told.get("configs"),
+        "topic_id": topic_id_text(uuid.UUID(bytes=details["topic_id"])) if "topic_id" in details else None,
+        "properties": details.get("properties"),
+        "configs": details.get("configs"),
         "created": None if created is None else time_text(created.replace(tzinfo=UTC)),
     }
     return ShownTopic(**content)

@@ -108,8 +108,8 @@ def operations(_services: ApiServices) -> list[HttpOperation]:
 async def _show(request: ApiRequest) -> web.StreamResponse:
     found = await found_topic(request)
     assert found.name is not None
-    told = found.details.get("configs")
-    own = sound_configs(told) if told is not None else None
+    stored = found.details.get("configs")
+    own = sound_configs(stored) if stored is not None else None
     if found.record is not None:
         own = dict(found.record.configs)
     kafka = request.services.settings.kafka

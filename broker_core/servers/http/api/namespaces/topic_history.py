@@ -16,7 +16,7 @@ from broker_core.names import TopicName
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.bounded_answer import MAKING, MOST_BYTES, HeldAnswer, filled, within_bytes
 from broker_core.servers.http.api.json_object import JsonObject, time_text
-from broker_core.servers.http.api.namespaces.show_topic import asked_by
+from broker_core.servers.http.api.namespaces.show_topic import topic_asker
 from broker_core.servers.http.api.operation import HttpOperation, Reply, Right
 from broker_core.servers.http.api.parameters import limit_parameter
 from broker_core.servers.http.api.problem_details import refused
@@ -140,7 +140,7 @@ async def _history(request: ApiRequest, topic: TopicName) -> Callable[[], bytes]
     changes, begin, cut = await services.change_log.history(topic, limit, MOST_BYTES)
     masked = pipeline.dispatcher.masks(topic.namespace)
     if masked:
-        (found,) = await services.find.by_name(asked_by(request), [topic])
+        (found,) = await services.find.by_name(topic_asker(request), [topic])
         if found.failure is not None:
             raise found.failure
         its_id = None if found.record is None else found.record.topic_id

@@ -119,9 +119,9 @@ def operations(services: ApiServices) -> list[HttpOperation]:
 
 async def _why(request: ApiRequest) -> web.StreamResponse:
     topic = topic_of(request)
-    asked = QuestionAsClient.read(await request.json())
-    async with refused_parts_shown(request, asked.pattern):
-        question = await read_question(request, asked, topic)
+    sent = QuestionAsClient.read(await request.json())
+    async with refused_parts_shown(request, sent.pattern):
+        question = await read_question(request, sent, topic)
     services = request.services
     why = await why_listed(services.pipeline, services.find, question, topic)
     may_change = any(each.change for each in why.steps) and await _may_change(request, topic.partitioned_name)

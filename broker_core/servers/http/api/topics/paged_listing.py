@@ -47,7 +47,7 @@ async def paged_listing(
     request: ApiRequest,
     question: ListingRequest,
     uncompiled: str | None,
-    asked: PageQuestion,
+    paged: PageQuestion,
     media_type: str,
 ) -> web.StreamResponse:
     """The wanted names, in the order of pages; 304 if the client has them already.
@@ -57,33 +57,33 @@ async def paged_listing(
     services, began = request.services, time.perf_counter()
     version = await _known_version(services, question.asker, question.namespace)
     total = None
-    if asked.page is not None and (asked.count or asked.offset is not None):
-        total = await counted(request, question, uncompiled, asked.offset)
-        if asked.offset is not None:
-            asked = replace(asked, page=Page(total.start, asked.page.limit))
-    answer = await answer_to(request, asked.of(question), uncompiled)
-    if asked.page is None and answer.topics > asked.most:
+    if paged.page is not None and (paged.count or paged.offset is not None):
+        total = await counted(request, question, uncompiled, paged.offset)
+        if paged.offset is not None:
+            paged = replace(paged, page=Page(total.start, paged.page.limit))
+    answer = await answer_to(request, paged.of(question), uncompiled)
+    if paged.page is None and answer.topics > paged.most:
         total = Counted.of(answer)
         answer.release()
-        asked = asked.first
-        answer = await answer_to(request, asked.of(question), uncompiled)
+        paged = paged.first
+        answer = await answer_to(request, paged.of(question), uncompiled)
     with sending(answer):
         following = None if answer.next is None else cursor_of(answer.next)
         headers = listing_headers(answer) | _link(request.http, following, media_type)
-        tag = _tag(request, asked, answer, version)
+        tag = _tag(request, paged, answer, version)
         if tag is not None:
             headers["ETag"] = listing_etag(tag)
             known: EntityTags | None = request.values[KNOWN.name]
             if known is not None and known.matches(headers["ETag"], weakly=True):
                 return web.Response(status=304, headers=headers)
         more: dict[str, Any] = {}
-        if asked.count:
+        if paged.count:
             total = Counted.of(answer) if total is None else total
             more = _counts(total, version)
-        if asked.plan:
+        if paged.plan:
             more["plan"] = await _plan(request, question, answer.plan, began)
         end = ListingEnd(filtered=answer.filtered, next=following, **more, **warning_members(answer.warnings))
-        return await write_listing(request, _body(media_type, answer, asked, end), headers, answer)
+        return await write_listing(request, _body(media_type, answer, paged, end), headers, answer)
 
 
 def _counts(total: Counted, version: str | None) -> dict[str, Any]:
@@ -109,21 +109,21 @@ async def _plan(request: ApiRequest, question: ListingRequest, how: str, began: 
     return PlanObject(how=how, looked_at=looked_at, ms=ms, **known)
 
 
-def _tag(request: ApiRequest, asked: PageQuestion, answer: Answer, version: str | None) -> str | None:
+def _tag(request: ApiRequest, paged: PageQuestion, answer: Answer, version: str | None) -> str | None:
     """The tag: the hash of plain names; for all else with the version, and none if that is unknown."""
-    if asked.is_plain:
+    if paged.is_plain:
         return answer.topics_hash
-    if version is None or (asked.columns and _plugins_describe(request.services, request.namespace())):
+    if version is None or (paged.columns and _plugins_describe(request.services, request.namespace())):
         return None
     return f"{answer.topics_hash}-{version}"
 
 
-def _body(media_type: str, answer: Answer, asked: PageQuestion, end: ListingEnd) -> RenderedBody:
+def _body(media_type: str, answer: Answer, paged: PageQuestion, end: ListingEnd) -> RenderedBody:
     names = answer.page_names if answer.page_names is not None else answer.selection
     assert names is not None  # the question has no hash
     if answer.details is None:
         return names_body(media_type, names, answer.fields_size, end)
-    return details_body(media_type, names, answer.details, asked.columns, end)
+    return details_body(media_type, names, answer.details, paged.columns, end)
 
 
 async def _known_version(services: ApiServices, asker: Asker, namespace: NamespaceName) -> str | None:

@@ -23,7 +23,7 @@ from broker_core.names import MAX_PARTITIONS, TopicName
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.etag import IF_MATCH, IF_NONE_MATCH, check_conditions, topic_etag
 from broker_core.servers.http.api.json_object import whole
-from broker_core.servers.http.api.namespaces.show_topic import asked_by
+from broker_core.servers.http.api.namespaces.show_topic import topic_asker
 from broker_core.servers.http.api.operation import CHANGE_PROBLEMS, Body, HttpOperation, Reply, Right
 from broker_core.servers.http.api.request_body import RequestObject
 from broker_core.servers.http.api.services import ApiServices, needs_changes
@@ -182,7 +182,7 @@ def operations(_services: ApiServices) -> list[HttpOperation]:
 
 
 async def _put(request: ApiRequest) -> web.StreamResponse:
-    topic = _asked_for(request)
+    topic = _topic_of_path(request)
     await _changes_of(request, topic).allow(request.attempt, topic, request.deadline)
     content = _Content.read(await request.json())
     if_match, if_none_match = request.values[IF_MATCH.name], request.values[IF_NONE_MATCH.name]
@@ -202,7 +202,7 @@ async def _put(request: ApiRequest) -> web.StreamResponse:
 
 
 async def _patch(request: ApiRequest) -> web.StreamResponse:
-    topic = _asked_for(request)
+    topic = _topic_of_path(request)
     await _changes_of(request, topic).allow(request.attempt, topic, request.deadline)
     changes = _Merge.read(await request.json())
     decide = merge(topic, changes.properties, changes.partitions, changes.configs)
@@ -210,12 +210,12 @@ async def _patch(request: ApiRequest) -> web.StreamResponse:
 
 
 async def _delete(request: ApiRequest) -> web.StreamResponse:
-    topic = _asked_for(request)
+    topic = _topic_of_path(request)
     write = await _changed_if_there(request, topic, deletion(topic))
     return web.Response(status=204, headers={NAMESPACE_VERSION: version_text(write.version)})
 
 
-def _asked_for(request: ApiRequest) -> TopicName:
+def _topic_of_path(request: ApiRequest) -> TopicName:
     topic = topic_of(request)
     _changes_of(request, topic)
     request.attempt.target = str(topic)
@@ -263,5 +263,5 @@ async def _is_shown(request: ApiRequest, topic: TopicName) -> bool:
     """Whether the client may list a topic. If the rules deny it, nothing more is asked."""
     if not request.services.pipeline.authorization.may_list(request.asker, topic):
         return False
-    (found,) = await request.services.find.by_name(asked_by(request), [topic])
+    (found,) = await request.services.find.by_name(topic_asker(request), [topic])
     return found.failure is None and found.exists
