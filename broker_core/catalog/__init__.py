@@ -73,6 +73,7 @@ from broker_core.lazy_exports import lazy_exports
 from broker_core.names import parse_topic_id, topic_id_text
 
 if TYPE_CHECKING:
+    from broker_core.catalog.async_catalog import FEW_TOPICS as FEW_TOPICS
     from broker_core.catalog.async_catalog import AsyncCatalog as AsyncCatalog
     from broker_core.catalog.catalog_metrics import (
         show_catalog as show_catalog,
@@ -132,6 +133,7 @@ __all__ = [
 __getattr__ = lazy_exports(
     __name__,
     {
+        "FEW_TOPICS": ".async_catalog",
         "AsyncCatalog": ".async_catalog",
         "CatalogLister": ".lister",
         "show_catalog": ".catalog_metrics",

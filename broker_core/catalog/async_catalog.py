@@ -6,6 +6,7 @@ SQLite has one writer at a time; more threads would only wait for it, and be mis
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -31,10 +32,12 @@ from broker_core.names import NamespaceName, TopicName
 if TYPE_CHECKING:
     from broker_core.catalog.lister import CatalogLister
 
-__all__ = ["AsyncCatalog"]
+__all__ = ["FEW_TOPICS", "AsyncCatalog"]
 
 _T = TypeVar("_T")
 
+#: Topics that are read on the event loop: each takes some 20 microseconds.
+FEW_TOPICS: Final = 8
 #: Changes that may wait for their turn.
 _MOST_WAITING: Final = 1000
 #: Seconds for which other processes, or an import, may keep the catalogue from being written.
@@ -87,22 +90,26 @@ class AsyncCatalog:
         return await asyncio.to_thread(self._file.topic, name)
 
     async def found(self, names: Sequence[TopicName]) -> list[tuple[TopicRecord | None, int]]:
-        """As :meth:`SqliteCatalog.found`."""
-        return await asyncio.to_thread(self._file.found, names)
+        """As :meth:`SqliteCatalog.found`; of a few topics without waiting, if that is possible."""
+        found = self.found_now(names)
+        return await asyncio.to_thread(self._file.found, names) if found is None else found
 
     def found_now(self, names: Sequence[TopicName]) -> list[tuple[TopicRecord | None, int]] | None:
-        """A few topics without waiting; ``None`` if the file cannot be read at once."""
-        return None if self._at_once is None else self._at_once.read_now(partial(found_topics, names=names))
+        """A few topics without waiting; ``None`` if they are many, or the file cannot be read at once."""
+        return self._read_now(len(names), partial(found_topics, names=names))
 
     def topics_by_id_now(self, ids: Sequence[uuid.UUID]) -> list[TopicRecord | None] | None:
         """As :meth:`found_now`, by their ids."""
-        if self._at_once is None:
-            return None
-        return self._at_once.read_now(lambda file: [topic_of_id(file, topic_id) for topic_id in ids])
+        return self._read_now(len(ids), lambda file: [topic_of_id(file, topic_id) for topic_id in ids])
+
+    def _read_now(self, count: int, query: Callable[[sqlite3.Connection], _T]) -> _T | None:
+        few = self._at_once if count <= FEW_TOPICS else None
+        return None if few is None else few.read_now(query)
 
     async def topics_by_id(self, ids: Sequence[uuid.UUID]) -> list[TopicRecord | None]:
-        """As :meth:`SqliteCatalog.topics_by_id`."""
-        return await asyncio.to_thread(self._file.topics_by_id, ids)
+        """As :meth:`SqliteCatalog.topics_by_id`; of a few ids without waiting, if that is possible."""
+        found = self.topics_by_id_now(ids)
+        return await asyncio.to_thread(self._file.topics_by_id, ids) if found is None else found
 
     async def taken_names(self, namespace: NamespaceName, names: Iterable[str]) -> Mapping[str, str]:
         """As :meth:`SqliteCatalog.taken_names`."""

@@ -74,10 +74,10 @@ class TopicCatalog(Protocol):
         """
 
     def found_now(self, names: Sequence[TopicName]) -> list[tuple[TopicRecord | None, int]] | None:
-        """The result of :meth:`found` for a few names, if that takes no waiting."""
+        """The result of :meth:`found`, if the names are few and that takes no waiting."""
 
     def topics_by_id_now(self, ids: Sequence[uuid.UUID]) -> list[TopicRecord | None] | None:
-        """The result of :meth:`topics_by_id` for a few ids, if that takes no waiting."""
+        """The result of :meth:`topics_by_id`, if the ids are few and that takes no waiting."""
 
     async def topics_by_id(self, ids: Sequence[uuid.UUID]) -> list[TopicRecord | None]:
         """The topics with these ids, of all namespaces, in the order of the ids."""

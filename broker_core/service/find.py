@@ -36,8 +36,6 @@ __all__ = ["REFUSED_BY_ACLS", "Find", "Found", "TopicAsker", "client_count"]
 
 #: Topics that are looked for at a time: a thread reads so many before others have their turn.
 _READ: Final = 500
-#: Topics that are read on the event loop: each takes some 20 microseconds.
-_AT_ONCE: Final = 8
 #: Topics between two looks at how long this turn of the event loop has taken.
 _SLICE: Final = 25
 #: Partitions that clients can count: Java and Go read their number into a signed int.
@@ -202,7 +200,6 @@ class Find:
         if (
             self._catalog is None
             or namespace is None
-            or len(names) + len(ids) > _AT_ONCE
             or not self.is_plain(namespace)
             or not loop_turn().has_time()
         ):
@@ -337,11 +334,8 @@ class Find:
 
     async def _rows(self, topics: Sequence[TopicName]) -> list[tuple[TopicRecord | None, int]]:
         assert self._catalog is not None
-        rows = self._catalog.found_now(topics) if len(topics) <= _AT_ONCE else None
-        if rows is None:
-            with reading_catalog():
-                rows = await self._catalog.found(topics)
-        return rows
+        with reading_catalog():
+            return await self._catalog.found(topics)
 
     def _request(self, question: TopicAsker, namespace: NamespaceName, domain: str) -> ListingRequest:
         return self._pipeline.topic_questions.request(
@@ -381,10 +375,8 @@ class Find:
         if listed is not None:
             return {place: listed[each] for place, each in enumerate(ids) if each in listed}
         assert self._catalog is not None
-        records = self._catalog.topics_by_id_now(ids) if len(ids) <= _AT_ONCE else None
-        if records is None:
-            with reading_catalog():
-                records = await self._catalog.topics_by_id(ids)
+        with reading_catalog():
+            records = await self._catalog.topics_by_id(ids)
         found: dict[int, tuple[TopicName, Known | None]] = {}
         for place, record in enumerate(records):
             if record is not None and _is_of(question, record.name):

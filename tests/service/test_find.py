@@ -14,7 +14,7 @@ import pytest
 from broker_core import Cause, Details, ListingRequest, NamespaceName, TopicListingResult
 from broker_core.access.access import Access, Refused
 from broker_core.access.asker import Asker
-from broker_core.catalog import AsyncCatalog, CatalogUnusable
+from broker_core.catalog import CatalogUnusable, SqliteCatalog
 from broker_core.errors import ListingFailed
 from broker_core.names import TopicName
 from broker_core.service import REFUSED_BY_ACLS, Found, TopicAsker
@@ -384,13 +384,13 @@ async def test_nothing_is_known_at_once_where_plugins_are_asked(plugin: PluginOf
 
 async def test_few_are_read_without_a_thread_and_many_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
     many: list[int] = []
-    read = AsyncCatalog.found
+    read = SqliteCatalog.found
 
-    async def found(self: AsyncCatalog, names: Any) -> Any:
+    def found(self: SqliteCatalog, names: Any) -> Any:
         many.append(len(names))
-        return await read(self, names)
+        return read(self, names)
 
-    monkeypatch.setattr(AsyncCatalog, "found", found)
+    monkeypatch.setattr(SqliteCatalog, "found", found)
     async with finding(names=["a"]) as there:
         assert await by_name(there, *["a"] * 8) == ["there"] * 8
         assert many == []

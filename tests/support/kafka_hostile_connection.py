@@ -24,8 +24,7 @@ __all__ = ["HostileConnection"]
 
 #: The real handlers where they need no topics, empty answers otherwise.
 _ROWS: Final[Mapping[int, HandlerRow]] = {
-    key: HANDLERS[key] if key in {17, 18, 36} else HandlerRow(api, now=lambda _: {})
-    for key, api in APIS.items()
+    key: HANDLERS[key] if key in {17, 18, 36} else HandlerRow(api, lambda _: {}) for key, api in APIS.items()
 }
 #: Each client has an address of its own: nobody is slowed for the failures of others.
 _PORTS = count()

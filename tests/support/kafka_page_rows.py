@@ -114,4 +114,4 @@ def _row(api: Api, answer: Callable[[KafkaCall], Fields]) -> HandlerRow:
     async def later(call: KafkaCall) -> Fields:
         return answer(call)
 
-    return HandlerRow(api, later=later)
+    return HandlerRow(api, later)

@@ -98,7 +98,7 @@ class PageServer:
         row = self._handlers[api.key]
 
         async def answer() -> Fields:
-            fields = await row.answer(call)
+            fields = await row.answered(call)
             call.release()
             return fields
 

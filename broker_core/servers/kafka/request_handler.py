@@ -21,7 +21,7 @@ from broker_core.servers.kafka.large_requests import LARGE
 from broker_core.servers.kafka.request_metrics import CLOSED
 from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.requests.handler_row import HandlerRow
-from broker_core.servers.kafka.requests.request_job import RequestJob, after_reading, after_refresh, closing
+from broker_core.servers.kafka.requests.request_job import RequestJob, closing
 from broker_core.servers.kafka.sasl.sasl_session import SaslSession
 from broker_core.servers.kafka.services import KafkaServices, ShownNode
 from broker_core.service import Ended, QuotaTurn
@@ -189,11 +189,10 @@ class KafkaRequestHandler:
             read = partial(row.read_request, reader, header.api_version)
             few = _FEW_ROWS if kept is None or not kept.rows.are_in(message) else _KNOWN_ROWS
             is_quick = row.read is not None and len(message) <= few
-            later = after_reading(row, read, is_quick=is_quick)
-            return RequestJob(row, later, self._call(header, {}, turn, len(message)))
+            return RequestJob(row, self._call(header, {}, turn, len(message)), read=read, is_quick=is_quick)
         call = self._call(header, row.read_request(reader, header.api_version), turn)
         if call.turn is not None:
-            return RequestJob(row, after_refresh(row), call)
+            return RequestJob(row, call)
         return self._answer(row, call)
 
     def _turn(self, row: HandlerRow) -> QuotaTurn | None:
@@ -220,19 +219,19 @@ class KafkaRequestHandler:
 
     def _answer(self, row: HandlerRow, call: KafkaCall) -> bytes | RequestJob | Closing:
         if row.api is not API_VERSIONS and not self._services.authorizer.is_current(call):
-            return RequestJob(row, after_refresh(row), call)
+            return RequestJob(row, call)
         try:
-            fields = row.at_once(call)
+            fields = row.answer(call)
         except CloseClient as error:
             self._services.requests.ended(row.api.name, CLOSED, self._clock() - call.began)
             return closing(row, error)
-        if fields is not None:
+        if isinstance(fields, dict):
             if row.api is API_VERSIONS and not fields.get("error_code"):
                 self._note_versions(call.body)
             frame = b"".join(response_frame(row.api, call.version, call.header.correlation_id, fields))
             self._services.requests.answered(row.api.name, fields, self._clock() - call.began)
             return frame
-        return RequestJob(row, row.later, call)
+        return RequestJob(row, call, fields)
 
     def _note_versions(self, body: Fields) -> None:
         """Note that the client has asked for the versions, and mostly named itself."""

@@ -34,7 +34,7 @@ def asked(version: int = 12) -> bytes:
 
 
 def test_what_is_known_at_once_is_answered_at_once() -> None:
-    client = handler(HandlerRow(METADATA, now=lambda _: {}))
+    client = handler(HandlerRow(METADATA, lambda _: {}))
     assert isinstance(client.handle(asked()), bytes)
     assert client.client == "me"
 
@@ -43,34 +43,34 @@ def test_what_takes_waiting_is_a_job() -> None:
     async def later(_: KafkaCall) -> Fields:
         return {}
 
-    assert isinstance(
-        handler(HandlerRow(METADATA, now=lambda _: None, later=later)).handle(asked()), RequestJob
-    )
+    done = handler(HandlerRow(METADATA, later)).handle(asked())
+    assert isinstance(done, RequestJob)
+    done.release()
 
 
 def test_an_unknown_version_is_malformed() -> None:
     with pytest.raises(MalformedMessage):
-        handler(HandlerRow(METADATA, now=lambda _: {})).handle(asked(14))
+        handler(HandlerRow(METADATA, lambda _: {})).handle(asked(14))
 
 
 def test_a_handler_may_close_the_client() -> None:
     def close(_: KafkaCall) -> Fields:
         raise CloseClient("the catalogue cannot be read")
 
-    done = handler(HandlerRow(METADATA, now=close)).handle(asked())
+    done = handler(HandlerRow(METADATA, close)).handle(asked())
     assert isinstance(done, Closing)
     assert done.reason == "unanswered"
 
 
 def test_a_silent_client_is_given_up() -> None:
-    client = handler(HandlerRow(METADATA, now=lambda _: {}))
+    client = handler(HandlerRow(METADATA, lambda _: {}))
     ticks = [client.tick(quiet=True) for _ in range(22)]
     assert ticks[:20] == [None] * 20
     assert isinstance(ticks[20], Closing)
 
 
 def test_nothing_is_answered_while_draining() -> None:
-    client = handler(HandlerRow(METADATA, now=lambda _: {}))
+    client = handler(HandlerRow(METADATA, lambda _: {}))
     client.draining = True
     assert client.handle(asked()) is None
 
@@ -81,7 +81,7 @@ async def test_a_large_request_is_not_read_on_the_event_loop() -> None:
 
     topics = [{"name": f"orders-{number:05}"} for number in range(10_000)]
     message = request_frame(METADATA, 9, 1, "me", {"topics": topics})[4:]
-    done = handler(HandlerRow(METADATA, later=later), asyncio.get_running_loop().time).handle(message)
+    done = handler(HandlerRow(METADATA, later), asyncio.get_running_loop().time).handle(message)
     assert isinstance(done, RequestJob)
     body = (await done.answer()).body
     assert not isinstance(body, bytes | memoryview)
@@ -96,7 +96,7 @@ async def test_a_request_whose_rows_stay_bytes_is_read_on_the_event_loop_unless_
     def read(_: Reader, __: int) -> Fields:
         return {"thread": threading.get_ident()}
 
-    row = HandlerRow(METADATA, later=later, read=read)
+    row = HandlerRow(METADATA, later, read=read)
     for count, is_here in ((300, 1), (1_000, 0)):
         topics = [{"name": f"orders-{number:05}"} for number in range(count)]
         message = request_frame(METADATA, 9, 1, "me", {"topics": topics})[4:]

@@ -52,7 +52,7 @@ _MISSING: Final = frozenset(
 )
 
 
-async def _later(call: KafkaCall) -> Fields:
+async def _alter(call: KafkaCall) -> Fields:
     asked: Sequence[Fields] = call.body["resources"]
     if len(asked) > MOST_CHANGES:
         raise ChangeRefused(TOO_LARGE)
@@ -233,6 +233,6 @@ def _results(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
         yield row_of(target, row.get("error_code", 0), {"configs": len(asked["configs"])})
 
 
-_AUDITED: Final = audited("alter_configs", _later, _results, _all_refused)
-ALTER_CONFIGS_ROW: Final = HandlerRow(ALTER_CONFIGS, later=_AUDITED)
-INCREMENTAL_ALTER_CONFIGS_ROW: Final = HandlerRow(INCREMENTAL_ALTER_CONFIGS, later=_AUDITED)
+_AUDITED: Final = audited("alter_configs", _alter, _results, _all_refused)
+ALTER_CONFIGS_ROW: Final = HandlerRow(ALTER_CONFIGS, _AUDITED)
+INCREMENTAL_ALTER_CONFIGS_ROW: Final = HandlerRow(INCREMENTAL_ALTER_CONFIGS, _AUDITED)

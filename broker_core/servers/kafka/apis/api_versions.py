@@ -16,6 +16,7 @@ from broker_core.wire.kafka import (
     PRODUCE,
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
+    Api,
     ErrorCode,
     Fields,
 )
@@ -49,13 +50,13 @@ def api_versions_row(rows: Callable[[], Iterable[HandlerRow]]) -> HandlerRow:
             return {"error_code": ErrorCode.INVALID_REQUEST}
         shows_listing = call.services.options.kafka.advertise_list_topics
         shown = (row for row in rows() if row.advertised and (row.api is not LIST_TOPICS or shows_listing))
-        told = [_row(row) for row in sorted(shown, key=lambda row: row.api.key)]
+        told = [_row(row.api, row.shown_from) for row in sorted(shown, key=lambda row: row.api.key)]
         front = call.services.front
         if front is not None and front.cluster.versions:
             told = [both for row in told if (both := _of_both(row, front.cluster.versions)) is not None]
         return {"api_keys": told}
 
-    return HandlerRow(API_VERSIONS, now=answer)
+    return HandlerRow(API_VERSIONS, answer)
 
 
 def _of_both(row: Fields, versions: Mapping[int, tuple[int, int]]) -> Fields | None:
@@ -71,11 +72,10 @@ def unsupported() -> Fields:
     """The answer, of version 0, to a version of ApiVersions that is not understood: the versions that are."""
     return {
         "error_code": ErrorCode.UNSUPPORTED_VERSION,
-        "api_keys": [_row(HandlerRow(API_VERSIONS))],
+        "api_keys": [_row(API_VERSIONS)],
     }
 
 
-def _row(row: HandlerRow) -> Fields:
-    versions = row.api.versions
-    first = versions.first if row.shown_from is None else row.shown_from
-    return {"api_key": row.api.key, "min_version": first, "max_version": versions.last}
+def _row(api: Api, shown_from: int | None = None) -> Fields:
+    first = api.versions.first if shown_from is None else shown_from
+    return {"api_key": api.key, "min_version": first, "max_version": api.versions.last}

@@ -16,7 +16,7 @@ _BROKER: Final = 1
 _CONTROLLER: Final = 2
 
 
-def _now(call: KafkaCall) -> Fields:
+def _describe(call: KafkaCall) -> Fields:
     kind = call.body["endpoint_type"]
     if kind == _CONTROLLER:
         return {
@@ -40,4 +40,4 @@ def _now(call: KafkaCall) -> Fields:
     return fields
 
 
-DESCRIBE_CLUSTER_ROW: Final = HandlerRow(DESCRIBE_CLUSTER, now=_now)
+DESCRIBE_CLUSTER_ROW: Final = HandlerRow(DESCRIBE_CLUSTER, _describe)

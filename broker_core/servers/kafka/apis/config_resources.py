@@ -25,7 +25,7 @@ _OF_NODE: Final = (8, 4)
 _KNOWN: Final = frozenset({_TOPIC, *_OF_NODE, 16, 32})
 
 
-async def _later(call: KafkaCall) -> Fields:
+async def _list(call: KafkaCall) -> Fields:
     asked = set(call.body["resource_types"]) or (_KNOWN if call.version else set())
     authorizer = call.services.authorizer
     if not authorizer.allows(call, Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME):
@@ -43,4 +43,4 @@ async def _later(call: KafkaCall) -> Fields:
     return {"config_resources": Encoded(len(nodes) + topics.count, [*nodes, *topics.pieces])}
 
 
-LIST_CONFIG_RESOURCES_ROW: Final = HandlerRow(LIST_CONFIG_RESOURCES, later=_later)
+LIST_CONFIG_RESOURCES_ROW: Final = HandlerRow(LIST_CONFIG_RESOURCES, _list)

@@ -24,7 +24,7 @@ __all__ = ["CREATE_PARTITIONS_ROW"]
 _MOST_ADDED: Final = 10_000
 
 
-async def _later(call: KafkaCall) -> Fields:
+async def _create(call: KafkaCall) -> Fields:
     asked: Sequence[Fields] = call.body["topics"]
     changes = call.changes(len(asked))
     counts = Counter(row["name"] for row in asked)
@@ -158,5 +158,5 @@ def _results(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
 
 
 CREATE_PARTITIONS_ROW: Final = HandlerRow(
-    CREATE_PARTITIONS, later=audited("add_partitions", _later, _results, _all_refused)
+    CREATE_PARTITIONS, audited("add_partitions", _create, _results, _all_refused)
 )

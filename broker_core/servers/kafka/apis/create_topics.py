@@ -74,7 +74,7 @@ def _results(call: KafkaCall, rows: Sequence[bytes | Fields]) -> Iterator[AuditR
 _audited_rows: Final = audited("create_topic", _rows, _results, _all_refused)
 
 
-async def _later(call: KafkaCall) -> Fields:
+async def _create(call: KafkaCall) -> Fields:
     rows = await _audited_rows(call)
     refused = sum(not isinstance(row, bytes) for row in rows)
     if refused == len(rows):  # encoded with the rest of the answer
@@ -216,4 +216,4 @@ def _refused(name: str, error: RowError) -> Fields:
     return {"name": name, "error_code": error.code, "error_message": error.message}
 
 
-CREATE_TOPICS_ROW: Final = HandlerRow(CREATE_TOPICS, later=_later)
+CREATE_TOPICS_ROW: Final = HandlerRow(CREATE_TOPICS, _create)

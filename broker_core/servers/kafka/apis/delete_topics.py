@@ -22,7 +22,7 @@ __all__ = ["DELETE_TOPICS_ROW"]
 _BY_ID: Final = 6
 
 
-async def _later(call: KafkaCall) -> Fields:
+async def _delete(call: KafkaCall) -> Fields:
     asked = _asked(call)
     changes = call.changes(len(asked))
     rows, names, ids = _sorted_out(asked)
@@ -192,6 +192,4 @@ def _results(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
         yield row_of("" if name is None else before + name, row.get("error_code", 0), numbers)
 
 
-DELETE_TOPICS_ROW: Final = HandlerRow(
-    DELETE_TOPICS, later=audited("delete_topic", _later, _results, _all_refused)
-)
+DELETE_TOPICS_ROW: Final = HandlerRow(DELETE_TOPICS, audited("delete_topic", _delete, _results, _all_refused))

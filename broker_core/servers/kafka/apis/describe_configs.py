@@ -38,7 +38,7 @@ _DENIED: Final = frozenset(
 )
 
 
-async def _later(call: KafkaCall) -> Fields:
+async def _describe(call: KafkaCall) -> Fields:
     asked: Sequence[Fields] = call.body["resources"]
     names = await call.off_loop(len(asked), _names, asked)
     if names is None:
@@ -171,4 +171,4 @@ def _row(asked: Fields, error: RowError | None = None) -> Fields:
     }
 
 
-DESCRIBE_CONFIGS_ROW: Final = HandlerRow(DESCRIBE_CONFIGS, later=_later)
+DESCRIBE_CONFIGS_ROW: Final = HandlerRow(DESCRIBE_CONFIGS, _describe)

@@ -18,7 +18,7 @@ from broker_core.wire.kafka.topic_fragments import described_family, described_p
 __all__ = ["DESCRIBE_TOPIC_PARTITIONS_ROW"]
 
 
-async def _later(call: KafkaCall) -> Fields:
+async def _describe(call: KafkaCall) -> Fields:
     names = list(dict.fromkeys(row["name"] for row in call.body["topics"]))
     if names:
         found = await call.services.named.by_name(call, names)
@@ -42,4 +42,4 @@ def _row(call: KafkaCall, topic: NamedTopic) -> Fields:
     }
 
 
-DESCRIBE_TOPIC_PARTITIONS_ROW: Final = HandlerRow(DESCRIBE_TOPIC_PARTITIONS, later=_later)
+DESCRIBE_TOPIC_PARTITIONS_ROW: Final = HandlerRow(DESCRIBE_TOPIC_PARTITIONS, _describe)

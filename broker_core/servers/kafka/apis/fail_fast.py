@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall
-from broker_core.servers.kafka.requests.handler_row import HandlerRow
+from broker_core.servers.kafka.requests.handler_row import HandlerRow, of_many
 from broker_core.wire.kafka import (
     FETCH,
     FIND_COORDINATOR,
@@ -49,6 +49,7 @@ def _produce(call: KafkaCall, text: str) -> Fields:
     }
 
 
+@of_many
 def _fetch(call: KafkaCall) -> Fields:
     return {
         "responses": [
@@ -69,6 +70,7 @@ def _fetch(call: KafkaCall) -> Fields:
     }
 
 
+@of_many
 def _find_coordinator(call: KafkaCall) -> Fields:
     nowhere = {
         "error_code": ErrorCode.GROUP_AUTHORIZATION_FAILED,
@@ -95,13 +97,13 @@ def fail_fast_rows(text: Callable[[KafkaCall], str]) -> tuple[HandlerRow, ...]:
     """The rows of requests that are refused by a server without messages; ``text`` says why."""
     return (
         # Older clients of librdkafka compress nothing if Produce does not begin at 0.
-        HandlerRow(PRODUCE, now=lambda call: _produce(call, text(call)), shown_from=0),
-        HandlerRow(FETCH, now=_fetch),
-        HandlerRow(INIT_PRODUCER_ID, now=_init_producer_id),
+        HandlerRow(PRODUCE, of_many(lambda call: _produce(call, text(call))), shown_from=0),
+        HandlerRow(FETCH, _fetch),
+        HandlerRow(INIT_PRODUCER_ID, _init_producer_id),
     )
 
 
 FAIL_FAST_ROWS: Final = (
     *fail_fast_rows(lambda _call: NO_LOG),
-    HandlerRow(FIND_COORDINATOR, now=_find_coordinator),
+    HandlerRow(FIND_COORDINATOR, _find_coordinator),
 )

@@ -6,7 +6,7 @@ from typing import Final
 
 from broker_core.kafka.acls import Operation, ResourceType
 from broker_core.servers.kafka.requests.call import KafkaCall
-from broker_core.servers.kafka.requests.handler_row import HandlerRow
+from broker_core.servers.kafka.requests.handler_row import HandlerRow, of_many
 from broker_core.wire.kafka import CONSUMER_GROUP_DESCRIBE, DESCRIBE_GROUPS, LIST_GROUPS, ErrorCode, Fields
 
 __all__ = ["GROUP_ROWS"]
@@ -19,6 +19,7 @@ def _list(_call: KafkaCall) -> Fields:
     return {"groups": []}
 
 
+@of_many
 def _describe(call: KafkaCall) -> Fields:
     return {"groups": [_group(call, group) for group in call.body["groups"]]}
 
@@ -36,6 +37,7 @@ def _group(call: KafkaCall, group: str) -> Fields:
     }
 
 
+@of_many
 def _describe_consumers(call: KafkaCall) -> Fields:
     """Answer ConsumerGroupDescribe; as in Kafka, groups without a name and undescribable ones come first."""
     rows = [_consumer_group(call, group) for group in call.body["group_ids"]]
@@ -61,7 +63,7 @@ def _may_describe(call: KafkaCall, group: str) -> bool:
 
 
 GROUP_ROWS: Final = (
-    HandlerRow(LIST_GROUPS, now=_list),
-    HandlerRow(DESCRIBE_GROUPS, now=_describe),
-    HandlerRow(CONSUMER_GROUP_DESCRIBE, now=_describe_consumers),
+    HandlerRow(LIST_GROUPS, _list),
+    HandlerRow(DESCRIBE_GROUPS, _describe),
+    HandlerRow(CONSUMER_GROUP_DESCRIBE, _describe_consumers),
 )

@@ -27,7 +27,7 @@ _QUESTIONS: Final[Mapping[int, tuple[int, int]]] = {
 }
 
 
-async def _later(call: KafkaCall) -> Fields:
+async def _list(call: KafkaCall) -> Fields:
     asked: Sequence[Fields] = call.body["topics"]
     count = len(asked) + sum(len(topic["partitions"]) for topic in asked)
     names = list(dict.fromkeys(topic["name"] for topic in asked))
@@ -74,4 +74,4 @@ def _offset(version: int, topic: NamedTopic, asked: Fields) -> Fields:
     return {"offset": offset, "leader_epoch": min(offset, 0)}
 
 
-LIST_OFFSETS_ROW: Final = HandlerRow(LIST_OFFSETS, later=_later)
+LIST_OFFSETS_ROW: Final = HandlerRow(LIST_OFFSETS, _list)

@@ -14,7 +14,7 @@ from broker_core.wire.kafka.topic_fragments import LISTED_FAMILY
 __all__ = ["LIST_TOPICS_ROW"]
 
 
-async def _later(call: KafkaCall) -> Fields:
+async def _list(call: KafkaCall) -> Fields:
     try:
         listed = await call.services.topics.all_encoded(
             call, LISTED_FAMILY, internal=call.body["list_internal"]
@@ -24,4 +24,4 @@ async def _later(call: KafkaCall) -> Fields:
     return {"topics": listed}
 
 
-LIST_TOPICS_ROW: Final = HandlerRow(LIST_TOPICS, later=_later)
+LIST_TOPICS_ROW: Final = HandlerRow(LIST_TOPICS, _list)

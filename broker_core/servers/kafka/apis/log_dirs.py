@@ -19,7 +19,7 @@ from broker_core.wire.kafka.topic_fragments import log_dir_family
 __all__ = ["LOG_DIRS_ROW"]
 
 
-async def _later(call: KafkaCall) -> Fields:
+async def _describe(call: KafkaCall) -> Fields:
     if not call.services.authorizer.allows(call, Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
         return {"error_code": ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
     try:
@@ -56,4 +56,4 @@ async def _named(call: KafkaCall) -> list[Fields]:
     ]
 
 
-LOG_DIRS_ROW: Final = HandlerRow(DESCRIBE_LOG_DIRS, later=_later)
+LOG_DIRS_ROW: Final = HandlerRow(DESCRIBE_LOG_DIRS, _describe)

@@ -7,12 +7,13 @@ read an empty one as no topics.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
+from broker_core.catalog import FEW_TOPICS
 from broker_core.errors import ListingFailed
 from broker_core.kafka.acls import CLUSTER_NAME, TOPIC_OPERATIONS, Operation, ResourceType
 from broker_core.servers.kafka.large_requests import in_slices
@@ -29,39 +30,45 @@ __all__ = ["METADATA_ROW", "cluster_operations"]
 _UNTOLD: Final = frozenset({ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.UNKNOWN_TOPIC_ID})
 #: The version from which on topics are found by id.
 _BY_ID: Final = 12
-#: Topics, and partitions of all of them, that are answered without a task.
-_FEW: Final = 8
+#: Partitions of all topics that are answered without a task.
 _FEW_PARTITIONS: Final = 100
 
 
-def _now(call: KafkaCall) -> Fields | None:
-    """The answer without topics, as clients want with each connection, or with a few topics."""
-    topics = call.body["topics"]
-    if topics is None or (not topics and call.version == 0) or len(topics) > _FEW:
-        return None
-    if not topics:
-        return _answer(call, [])
-    if call.size:  # a thread reads it
-        return None
-    question = _question(call.version, topics)
+def _metadata(call: KafkaCall) -> Fields | Coroutine[Any, Any, Fields]:
+    asked = call.body["topics"]
+    if asked is None or (not asked and call.version == 0):
+        return _of_all(call)
+    if call.size or len(asked) > FEW_TOPICS:
+        return _of_many(call, asked)
+    return _of(call, asked, _question(call.version, asked))
+
+
+async def _of_all(call: KafkaCall) -> Fields:
+    try:
+        return _answer(call, await _all(call))
+    except ListingFailed as failure:
+        raise CloseClient(failure.message) from failure
+
+
+async def _of_many(call: KafkaCall, asked: Sequence[Mapping[str, Any]]) -> Fields:
+    question = await call.off_loop(len(asked), _question, call.version, asked)
+    made = _of(call, asked, question)
+    return made if isinstance(made, dict) else await made
+
+
+def _of(
+    call: KafkaCall, asked: Sequence[Mapping[str, Any]], question: _Question
+) -> Fields | Coroutine[Any, Any, Fields]:
+    """The answer; without waiting for no topics, as clients want with each connection, and for a few topics."""
     if question.refusal is not None:
-        return _refused(topics, question.refusal)
-    rows = call.services.named.now(call, question.names, question.ids)
+        return _refused(asked, question.refusal)
+    rows = call.services.named.now(call, question.names, question.ids) if asked else []
     if rows is None or sum(row.partitions for row in rows) > _FEW_PARTITIONS:
-        return None
+        return _looked_for(call, question)
     return _answer(call, [_row(call, row) for row in _in_order(rows)])
 
 
-async def _later(call: KafkaCall) -> Fields:
-    asked = call.body["topics"]
-    if asked is None or (not asked and call.version == 0):
-        try:
-            return _answer(call, await _all(call))
-        except ListingFailed as failure:
-            raise CloseClient(failure.message) from failure
-    question = await call.off_loop(len(asked), _question, call.version, asked)
-    if question.refusal is not None:
-        return _refused(asked, question.refusal)
+async def _looked_for(call: KafkaCall, question: _Question) -> Fields:
     listed, names = await _listed(call, question.names)
     named = call.services.named
     if question.ids:
@@ -163,4 +170,4 @@ def _refused(asked: Sequence[Mapping[str, Any]], error: ErrorCode) -> Fields:
     return {"topics": rows, "error_code": error}
 
 
-METADATA_ROW: Final = HandlerRow(METADATA, now=_now, later=_later)
+METADATA_ROW: Final = HandlerRow(METADATA, _metadata)

@@ -19,7 +19,7 @@ _BY_ID: Final = 10
 _OF_GROUP: Final = 2
 
 
-async def _later(call: KafkaCall) -> Fields:
+async def _fetch(call: KafkaCall) -> Fields:
     body = call.body
     groups = body["groups"] if call.version >= _SEVERAL else [body]
     ids: dict[uuid.UUID, ErrorCode] = {}
@@ -87,4 +87,4 @@ def _topics(call: KafkaCall, topics: Sequence[Fields], ids: Mapping[uuid.UUID, E
     return rows
 
 
-OFFSET_FETCH_ROW: Final = HandlerRow(OFFSET_FETCH, later=_later)
+OFFSET_FETCH_ROW: Final = HandlerRow(OFFSET_FETCH, _fetch)

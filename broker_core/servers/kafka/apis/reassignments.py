@@ -13,11 +13,11 @@ from broker_core.wire.kafka import LIST_PARTITION_REASSIGNMENTS, ErrorCode, Fiel
 __all__ = ["REASSIGNMENTS_ROW"]
 
 
-def _now(call: KafkaCall) -> Fields:
+def _list(call: KafkaCall) -> Fields:
     if not call.services.authorizer.allows(call, Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
         error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         return {"error_code": error, "error_message": MESSAGES[error]}
     return {"topics": []}
 
 
-REASSIGNMENTS_ROW: Final = HandlerRow(LIST_PARTITION_REASSIGNMENTS, now=_now)
+REASSIGNMENTS_ROW: Final = HandlerRow(LIST_PARTITION_REASSIGNMENTS, _list)

@@ -26,6 +26,6 @@ def _no_token(_: KafkaCall) -> Fields:
 
 
 SASL_ROWS: Final = (
-    HandlerRow(SASL_HANDSHAKE, now=_no_handshake),
-    HandlerRow(SASL_AUTHENTICATE, now=_no_token),
+    HandlerRow(SASL_HANDSHAKE, _no_handshake),
+    HandlerRow(SASL_AUTHENTICATE, _no_token),
 )

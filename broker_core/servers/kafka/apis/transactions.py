@@ -9,7 +9,7 @@ from broker_core.kafka import why_illegal
 from broker_core.kafka.acls import Operation, ResourceType
 from broker_core.patterns import MAX_LENGTH
 from broker_core.servers.kafka.requests.call import KafkaCall
-from broker_core.servers.kafka.requests.handler_row import HandlerRow
+from broker_core.servers.kafka.requests.handler_row import HandlerRow, of_many
 from broker_core.servers.kafka.row_error import MESSAGES
 from broker_core.servers.kafka.topics.named_topics import NamedTopic
 from broker_core.wire.kafka import (
@@ -49,6 +49,7 @@ async def _list(call: KafkaCall) -> Fields:
     return {"unknown_state_filters": list(unknown), "transaction_states": []}
 
 
+@of_many
 def _describe(call: KafkaCall) -> Fields:
     return {
         "transaction_states": [
@@ -94,7 +95,7 @@ def _partition(topic: NamedTopic, index: int) -> Fields:
 
 
 TRANSACTION_ROWS: Final = (
-    HandlerRow(LIST_TRANSACTIONS, later=_list),
-    HandlerRow(DESCRIBE_TRANSACTIONS, now=_describe),
-    HandlerRow(DESCRIBE_PRODUCERS, later=_producers),
+    HandlerRow(LIST_TRANSACTIONS, _list),
+    HandlerRow(DESCRIBE_TRANSACTIONS, _describe),
+    HandlerRow(DESCRIBE_PRODUCERS, _producers),
 )

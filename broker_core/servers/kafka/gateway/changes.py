@@ -209,7 +209,7 @@ def _audit(change: _Change) -> Callable[[KafkaCall, Fields], Iterator[AuditRow]]
 
 def _row(change: _Change) -> HandlerRow:
     later = _handler(change)
-    return HandlerRow(change.api, later=audited(change.action, later, _audit(change), _all_refused(change)))
+    return HandlerRow(change.api, audited(change.action, later, _audit(change), _all_refused(change)))
 
 
 def _name(thing: Fields) -> str:
@@ -441,9 +441,9 @@ _remove_members: Final = guarded(_leave, _OF_GROUPS, _nobody_leaves, "delete_gro
 
 CHANGE_ROWS: Final = (
     *(_row(change) for change in (_CREATE, _PARTITIONS, _REASSIGN, *_CONFIGS, *_OFFSETS)),
-    HandlerRow(DELETE_TOPICS, later=audited("delete_topic", _delete_topics, _topic_results, _no_topics)),
-    HandlerRow(CREATE_ACLS, later=audited("create_acl", _create_acls, created_results, none_created)),
-    HandlerRow(DELETE_ACLS, later=audited("delete_acl", _delete_acls, deleted_results, none_deleted)),
-    HandlerRow(DELETE_GROUPS, later=audited("delete_group", _remove_groups, _group_results, _no_groups)),
-    HandlerRow(LEAVE_GROUP, later=audited("delete_group", _remove_members, _leaving_results, _nobody_leaves)),
+    HandlerRow(DELETE_TOPICS, audited("delete_topic", _delete_topics, _topic_results, _no_topics)),
+    HandlerRow(CREATE_ACLS, audited("create_acl", _create_acls, created_results, none_created)),
+    HandlerRow(DELETE_ACLS, audited("delete_acl", _delete_acls, deleted_results, none_deleted)),
+    HandlerRow(DELETE_GROUPS, audited("delete_group", _remove_groups, _group_results, _no_groups)),
+    HandlerRow(LEAVE_GROUP, audited("delete_group", _remove_members, _leaving_results, _nobody_leaves)),
 )

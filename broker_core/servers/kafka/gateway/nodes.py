@@ -258,8 +258,8 @@ async def _coordinators(call: KafkaCall) -> Fields:
 
 
 NODE_ROWS: Final = (
-    HandlerRow(METADATA, later=_metadata, fill=_page_of_named, read=reader_of_rows(METADATA)),
-    HandlerRow(DESCRIBE_TOPIC_PARTITIONS, later=_partitions),
-    HandlerRow(DESCRIBE_CLUSTER, later=_cluster),
-    HandlerRow(FIND_COORDINATOR, later=_coordinators),
+    HandlerRow(METADATA, _metadata, fill=_page_of_named, read=reader_of_rows(METADATA)),
+    HandlerRow(DESCRIBE_TOPIC_PARTITIONS, _partitions),
+    HandlerRow(DESCRIBE_CLUSTER, _cluster),
+    HandlerRow(FIND_COORDINATOR, _coordinators),
 )

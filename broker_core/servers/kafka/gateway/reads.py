@@ -374,7 +374,7 @@ def _for_operators(api: Api) -> HandlerRow:
     found = of_pass(api, later)
     if api is DESCRIBE_ACLS:
         found = without_hidden_resources("resources", found, "create_acl")
-    return HandlerRow(api, later=guarded(found, _OF_CLUSTER, partial(_refused, api), "create_acl"))
+    return HandlerRow(api, guarded(found, _OF_CLUSTER, partial(_refused, api), "create_acl"))
 
 
 _of_groups: Final = by_coordinator(DESCRIBE_GROUPS, Kept("groups", "", "groups", "group_id"))
@@ -409,7 +409,7 @@ _PAGED: Final = frozenset(
 def _row(api: Api, later: AnswerLater, code: ErrorCode | None = None) -> HandlerRow:
     later = _of_decoded(later)
     guard = later if code is None else guarded(later, code, partial(_refused, api))
-    return HandlerRow(api, later=guard, read=reader_of_rows(api))
+    return HandlerRow(api, guard, read=reader_of_rows(api))
 
 
 def _of_decoded(later: AnswerLater) -> AnswerLater:

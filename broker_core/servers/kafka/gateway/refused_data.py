@@ -30,6 +30,6 @@ def _heartbeat(call: KafkaCall) -> Fields:
 
 REFUSAL_ROWS: Final = (
     *fail_fast_rows(_text),
-    HandlerRow(JOIN_GROUP, now=_join),
-    HandlerRow(CONSUMER_GROUP_HEARTBEAT, now=_heartbeat),
+    HandlerRow(JOIN_GROUP, _join),
+    HandlerRow(CONSUMER_GROUP_HEARTBEAT, _heartbeat),
 )

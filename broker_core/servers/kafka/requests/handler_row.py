@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import structlog
 
@@ -17,60 +17,60 @@ from broker_core.servers.kafka.row_error import FAILURES, RowError, error_of, er
 from broker_core.service import Action, Attempt, AuditRow
 from broker_core.wire.kafka import Api, ErrorCode, Fields, RawRows, Reader, error_name
 
-__all__ = ["AnswerLater", "AnswerNow", "HandlerRow", "audited", "row_of"]
+__all__ = ["Answer", "AnswerLater", "HandlerRow", "audited", "of_many", "row_of"]
 
-#: Gives the answer at once, in less than a millisecond, or ``None`` if that takes waiting.
-AnswerNow: TypeAlias = Callable[[KafkaCall], "Fields | None"]
 #: Gives the answer within the deadline of the call.
-AnswerLater: TypeAlias = Callable[[KafkaCall], Awaitable[Fields]]
+AnswerLater: TypeAlias = Callable[[KafkaCall], Coroutine[Any, Any, Fields]]
+#: Gives the answer itself, in less than a millisecond, or if that takes waiting a coroutine of it.
+Answer: TypeAlias = Callable[[KafkaCall], "Fields | Coroutine[Any, Any, Fields]"]
 
 _Answer = TypeVar("_Answer")
 _log = structlog.get_logger(__name__)
 
 
-async def _no_answer(call: KafkaCall) -> Fields:
-    raise AssertionError(f"{call.header.api_key} has no answer")
-
-
 @dataclass(frozen=True, slots=True)
 class HandlerRow:
-    """One of ``now`` and ``later`` at least. Both give the fields of the response; they may raise
-    :exc:`~.call.CloseClient`, and any other error closes the connection as an error of this server.
+    """``answer`` gives the fields of the response; it may raise :exc:`~.call.CloseClient`, and any other error closes
+    the connection as an error of this server.
 
     ``advertised`` says whether ApiVersions lists it; ``shown_from`` is the first version in that list, if it is not the
     first one that is understood.
     """
 
     api: Api
-    now: AnswerNow | None = None
-    later: AnswerLater = _no_answer
-    #: Fills the page of a request that names topics by bytes, ``None``: its parts are asked for (:attr:`later`).
+    answer: Answer
+    #: Fills the page of a request that names topics by bytes, ``None``: its parts are asked for (:attr:`answer`).
     fill: Callable[[KafkaCall, RawRows], Awaitable[Fields | None]] | None = None
     #: Reads a request of a version, if not as :meth:`~broker_core.wire.kafka.Api.read_request` does.
     read: Callable[[Reader, int], Fields] | None = None
     advertised: bool = True
     shown_from: int | None = None
 
-    def at_once(self, call: KafkaCall) -> Fields | None:
-        """The answer, if that takes no waiting."""
-        return None if self.now is None else self.now(call)
-
-    async def answer(self, call: KafkaCall) -> Fields:
-        """The answer, at once or later."""
-        fields = self.at_once(call)
-        return await self.later(call) if fields is None else fields
+    async def answered(self, call: KafkaCall) -> Fields:
+        """The answer, which may take waiting."""
+        made = self.answer(call)
+        return made if isinstance(made, dict) else await made
 
     def read_request(self, reader: Reader, version: int) -> Fields:
         """The body of a request. Raises :exc:`~broker_core.wire.kafka.MalformedMessage`."""
         return (self.read or self.api.read_request)(reader, version)
 
 
+def of_many(work: Callable[[KafkaCall], Fields]) -> Answer:
+    """A handler of requests of many elements: ``work`` on a large one is done beside the event loop."""
+
+    def answer(call: KafkaCall) -> Fields | Coroutine[Any, Any, Fields]:
+        return call.services.large_requests.beside(call.size, work, call) if call.size else work(call)
+
+    return answer
+
+
 def audited(
     action: Action,
-    later: Callable[[KafkaCall], Awaitable[_Answer]],
+    change: Callable[[KafkaCall], Awaitable[_Answer]],
     rows_of: Callable[[KafkaCall, _Answer], Iterable[AuditRow]],
     refused: Callable[[KafkaCall, RowError], _Answer],
-) -> Callable[[KafkaCall], Awaitable[_Answer]]:
+) -> Callable[[KafkaCall], Coroutine[Any, Any, _Answer]]:
     """A handler of requests that change something; ``rows_of`` reads the result of each from a request and its answer.
 
     A request that only validates has no line in the audit log. An unforeseen exception is logged, and is the answer of
@@ -82,7 +82,7 @@ def audited(
         call = replace(call, attempt=attempt)
         is_change = not call.body.get("validate_only")
         try:
-            told = await later(call)
+            told = await change(call)
         except (asyncio.CancelledError, CloseClient) as error:
             if is_change:
                 attempt.ended([AuditRow("", "failed" if isinstance(error, CloseClient) else "abandoned")])

@@ -42,13 +42,11 @@ def with_pages(row: HandlerRow) -> HandlerRow:
     if shape_of(api, api.versions.last) is None:
         return row
 
-    def now(call: KafkaCall) -> Fields | None:
-        return None if _shape(call, row) is not None else row.at_once(call)
-
-    async def later(call: KafkaCall) -> Fields:
+    def answer(call: KafkaCall) -> Fields | Coroutine[Any, Any, Fields]:
         shape = _shape(call, row)
-        if shape is None:
-            return await row.answer(call)
+        return row.answer(call) if shape is None else paged(call, shape)
+
+    async def paged(call: KafkaCall, shape: PageShape) -> Fields:
         try:
             page = _page(call, shape)
             return await _Paging(row, call, shape, page).answer()
@@ -56,7 +54,7 @@ def with_pages(row: HandlerRow) -> HandlerRow:
             fields = refusal_of(api, shape, call.body, ErrorCode.INVALID_REQUEST, _UNUSABLE.format(refused))
             return await _in_each_directory(row, call, fields) if shape.lone == _DIRECTORY else fields
 
-    return replace(row, now=None if row.now is None else now, later=later)
+    return replace(row, answer=answer)
 
 
 async def _in_each_directory(row: HandlerRow, call: KafkaCall, fields: Fields) -> Fields:
@@ -64,7 +62,7 @@ async def _in_each_directory(row: HandlerRow, call: KafkaCall, fields: Fields) -
     if "error_code" in fields or call.services.front is None or call.node.of_cluster is None:
         return fields
     (failed,) = fields["results"]
-    answer = await row.answer(replace(call, body=without_page({**call.body, "topics": []})))
+    answer = await row.answered(replace(call, body=without_page({**call.body, "topics": []})))
     return {"results": [{**failed, "log_dir": each["log_dir"]} for each in answer["results"]]}
 
 
@@ -157,7 +155,7 @@ class _Paging:
         topics = await self._cluster_topics()
         parts = PageParts(self._call, shape, page)
         for number, part in enumerate(asked.parts()):
-            answer = self._part(asked, part) if len(asked) else self._row.answer(self._call)
+            answer = self._part(asked, part) if len(asked) else self._row.answered(self._call)
             if number or topics is None:
                 fields = await answer
             else:
@@ -260,7 +258,7 @@ class _Paging:
 
     async def _part(self, asked: PageRequest, part: Any) -> Fields:
         """The handler's answer to a part of the request."""
-        return await self._row.answer(replace(self._call, body=await asked.body(part)))
+        return await self._row.answered(replace(self._call, body=await asked.body(part)))
 
     def _is_made_anew(self) -> bool:
         """Whether the first topic is another one than the former page ended in; then it begins at its beginning."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from broker_core.errors import ListingFailed, TooManyRequests
 from broker_core.listing import FieldsReader
@@ -17,10 +16,10 @@ from broker_core.servers.connection import Closing, OutgoingAnswer
 from broker_core.servers.kafka.large_requests import LARGE, let_go
 from broker_core.servers.kafka.request_metrics import CLOSED, CUT, error_in
 from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall
-from broker_core.servers.kafka.requests.handler_row import AnswerLater, HandlerRow
+from broker_core.servers.kafka.requests.handler_row import HandlerRow
 from broker_core.wire.kafka import Buffer, Encoded, EncodedRows, Fields, MalformedMessage, response_frame
 
-__all__ = ["RequestJob", "after_reading", "after_refresh", "closing"]
+__all__ = ["RequestJob", "closing"]
 
 #: Bytes from which on a piece is not copied, and the smaller ones that are put together at the most.
 _LARGE: Final = 16 * 1024
@@ -32,16 +31,29 @@ _MOST_THROTTLED: Final = 30.0
 class RequestJob:
     """One at a time on a connection: Kafka's answers are in the order of the requests.
 
+    ``begun`` is the handler's coroutine, if it was called already. ``read`` reads the body of a large request, in a
+    thread, since its elements may take a second; unless it ``is_quick``: two threads would wait for each other.
+
     A large answer holds heap permits for its own bytes until they are written: clients that read slowly share the
     permits of all requests, and are closed if others wait for them. Data that it shares with others stays for it.
     """
 
-    __slots__ = ("_call", "_is_shared", "_later", "_row")
+    __slots__ = ("_begun", "_call", "_is_quick", "_is_shared", "_read", "_row")
 
-    def __init__(self, row: HandlerRow, later: AnswerLater, call: KafkaCall) -> None:
+    def __init__(
+        self,
+        row: HandlerRow,
+        call: KafkaCall,
+        begun: Coroutine[Any, Any, Fields] | None = None,
+        *,
+        read: Callable[[], Fields] | None = None,
+        is_quick: bool = False,
+    ) -> None:
         self._row = row
-        self._later = later
         self._call = call
+        self._begun = begun
+        self._read = read
+        self._is_quick = is_quick
         self._is_shared = False
 
     def small_answer(self) -> bytes | None:
@@ -79,7 +91,7 @@ class RequestJob:
             try:
                 async with asyncio.timeout_at(call.deadline):
                     with one_line_of_denials():
-                        fields = await self._later(call)
+                        fields = await self._fields(call)
                     error = error_in(fields)
                     pieces = await self._framed(fields)
                     throttle = 0.0
@@ -99,6 +111,24 @@ class RequestJob:
                 raise CloseClient("no answer in time") from None
         call.services.requests.ended(self._row.api.name, error, self._seconds)
         return outgoing(pieces, call.deadline, throttle)
+
+    async def _fields(self, call: KafkaCall) -> Fields:
+        """The handler's answer, of the request once it is read, by the ACLs that there are now."""
+        if self._begun is not None:
+            return await self._begun
+        if (read := self._read) is not None:
+            try:
+                body = (
+                    read() if self._is_quick else await call.services.large_requests.beside(call.size, read)
+                )
+            except MalformedMessage as error:
+                raise CloseClient(str(error), "bad_frame") from error
+            call = replace(call, body=body)
+        try:
+            await call.services.authorizer.refresh(call)
+        except ListingFailed as failure:
+            raise CloseClient(failure.message) from failure
+        return await self._row.answered(call)
 
     async def _framed(self, fields: Fields) -> list[Buffer]:
         call = self._call
@@ -134,45 +164,11 @@ class RequestJob:
         return any(permit.budget is budget for permit in self._call.held)
 
     def release(self) -> None:
+        if self._begun is not None:
+            self._begun.close()  # it had no place
         if self._call.turn is not None:
             self._call.turn.leave()
         self._call.release()
-
-
-def after_refresh(row: HandlerRow) -> AnswerLater:
-    """The handler of a row, after the authorizer has learnt which ACLs there are now."""
-
-    async def answer(call: KafkaCall) -> Fields:
-        await _refreshed(call)
-        return await row.answer(call)
-
-    return answer
-
-
-async def _refreshed(call: KafkaCall) -> None:
-    try:
-        await call.services.authorizer.refresh(call)
-    except ListingFailed as failure:
-        raise CloseClient(failure.message) from failure
-
-
-def after_reading(row: HandlerRow, read: Callable[[], Fields], *, is_quick: bool = False) -> AnswerLater:
-    """The handler of a row, after a large request is read in a thread: its elements may take a second. A request that
-    is quick to read is read on the event loop: two threads would wait for each other.
-    """
-
-    async def answer(call: KafkaCall) -> Fields:
-        beside = partial(call.services.large_requests.beside, call.size)
-        try:
-            body = read() if is_quick else await beside(read)
-        except MalformedMessage as error:
-            raise CloseClient(str(error), "bad_frame") from error
-        call = replace(call, body=body)
-        await _refreshed(call)
-        fields = None if row.now is None else await beside(row.now, call)
-        return await row.later(call) if fields is None else fields
-
-    return answer
 
 
 def closing(row: HandlerRow, error: CloseClient) -> Closing:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from broker_core.catalog import TopicRecord
+from broker_core.catalog import FEW_TOPICS, TopicRecord
 from broker_core.concurrency import loop_turn
 from broker_core.kafka import INTERNAL, is_legal
 from broker_core.kafka.acls import Operation, ResourceType
@@ -76,6 +76,8 @@ class NamedTopics:
 
     def now(self, caller: Caller, names: Sequence[str], ids: Sequence[uuid.UUID]) -> list[NamedTopic] | None:
         """The result of :meth:`by_name`, or of :meth:`by_id` for ids, for a few topics, if it takes no waiting."""
+        if len(names) > FEW_TOPICS:
+            return None
         if ids:
             found = self._find.now(self._asked(caller, of_ids=True), (), ids)
             return None if found is None else _noted(caller, list(map(_of_id, ids, found)))

@@ -150,7 +150,7 @@ async def test_a_wrong_number_of_an_operation_fails_all_that_kafkas_controller_w
 async def test_nothing_changes_before_a_cluster() -> None:
     for row in (ALTER_CONFIGS_ROW, INCREMENTAL_ALTER_CONFIGS_ROW):
         body = {"resources": [{"resource_type": 2, "resource_name": "a", "configs": []}]}
-        (answer,) = (await row.later(call_of(row.api, 1, body)))["responses"]
+        (answer,) = (await row.answered(call_of(row.api, 1, body)))["responses"]
         assert (answer["resource_name"], answer["error_code"]) == ("a", 44)
 
 

@@ -6,21 +6,18 @@ from broker_core.servers.kafka.apis import HANDLERS
 from broker_core.servers.kafka.apis.api_versions import api_versions_row
 from broker_core.servers.kafka.requests.handler_row import HandlerRow
 from broker_core.wire.kafka import API_VERSIONS, LIST_TOPICS, METADATA, ErrorCode, Fields
-from tests.support.kafka_calls import call_of, services_of
+from tests.support.kafka_calls import answer_of, call_of, services_of
 
 
 def told(row: HandlerRow, **kafka: Any) -> Fields:
-    assert row.now is not None
-    fields = row.now(call_of(API_VERSIONS, 0, services=services_of(**kafka)))
-    assert fields is not None
-    return fields
+    return answer_of(row, call_of(API_VERSIONS, 0, services=services_of(**kafka)))
 
 
 def test_what_is_advertised_is_told_in_the_order_of_keys() -> None:
     rows = [
-        HandlerRow(LIST_TOPICS),
-        HandlerRow(API_VERSIONS),
-        HandlerRow(METADATA, shown_from=1),
+        HandlerRow(LIST_TOPICS, lambda _: {}),
+        HandlerRow(API_VERSIONS, lambda _: {}),
+        HandlerRow(METADATA, lambda _: {}, shown_from=1),
     ]
     row = api_versions_row(lambda: rows)
     assert told(row)["api_keys"] == [
@@ -34,6 +31,7 @@ def test_what_is_advertised_is_told_in_the_order_of_keys() -> None:
 
 def test_a_client_needs_a_name_of_letters() -> None:
     row = HANDLERS[API_VERSIONS.key]
-    assert row.now is not None
-    fields = row.now(call_of(API_VERSIONS, 3, {"client_software_name": "-", "client_software_version": "1"}))
+    fields = answer_of(
+        row, call_of(API_VERSIONS, 3, {"client_software_name": "-", "client_software_version": "1"})
+    )
     assert fields == {"error_code": ErrorCode.INVALID_REQUEST}

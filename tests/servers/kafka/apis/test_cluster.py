@@ -3,15 +3,12 @@ from __future__ import annotations
 from broker_core.servers.kafka.apis.cluster import DESCRIBE_CLUSTER_ROW
 from broker_core.servers.kafka.callers.authorizer import AllowAll
 from broker_core.wire.kafka import DESCRIBE_CLUSTER, Fields
-from tests.support.kafka_calls import Nobody, call_of, services_of
+from tests.support.kafka_calls import Nobody, answer_of, call_of, services_of
 
 
 def ask(version: int, body: Fields | None = None, authorizer: AllowAll | None = None) -> Fields:
-    assert DESCRIBE_CLUSTER_ROW.now is not None
     services = services_of(authorizer=authorizer or AllowAll())
-    answer = DESCRIBE_CLUSTER_ROW.now(call_of(DESCRIBE_CLUSTER, version, body, services=services))
-    assert answer is not None
-    return answer
+    return answer_of(DESCRIBE_CLUSTER_ROW, call_of(DESCRIBE_CLUSTER, version, body, services=services))
 
 
 def test_the_one_node_is_the_controller() -> None:

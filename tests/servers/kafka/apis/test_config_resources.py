@@ -20,7 +20,7 @@ async def ask(
     async with kafka_topics(catalog, plugins) as m:
         services = services_of(topics=m.topics, authorizer=authorizer or AllowAll())
         call = call_of(LIST_CONFIG_RESOURCES, version, {"resource_types": kinds}, services=services)
-        answer = await LIST_CONFIG_RESOURCES_ROW.later(call)
+        answer = await LIST_CONFIG_RESOURCES_ROW.answered(call)
         frame = b"".join(response_frame(LIST_CONFIG_RESOURCES, version, 1, answer))
         return read_response(LIST_CONFIG_RESOURCES, version, frame[4:])[1]
 

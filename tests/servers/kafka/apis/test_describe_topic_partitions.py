@@ -37,7 +37,7 @@ async def ask(
         services = services_of(named=m.named, authorizer=NotX())
         call = call_of(DESCRIBE_TOPIC_PARTITIONS, 0, body, services=services)
         row = with_pages(DESCRIBE_TOPIC_PARTITIONS_ROW)
-        answer = await row.later(call)
+        answer = await row.answered(call)
         frame = b"".join(response_frame(DESCRIBE_TOPIC_PARTITIONS, 0, 1, answer))
         return read_response(DESCRIBE_TOPIC_PARTITIONS, 0, frame[4:])[1]
 

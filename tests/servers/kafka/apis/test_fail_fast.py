@@ -14,16 +14,13 @@ from broker_core.wire.kafka import (
     read_response,
     response_frame,
 )
-from tests.support.kafka_calls import call_of
+from tests.support.kafka_calls import answer_of, call_of
 
 ROWS = {row.api.key: row for row in FAIL_FAST_ROWS}
 
 
 def ask(api: Api, version: int, body: Fields) -> Fields:
-    now = ROWS[api.key].now
-    assert now is not None
-    answer = now(call_of(api, version, body))
-    assert answer is not None
+    answer = answer_of(ROWS[api.key], call_of(api, version, body))
     frame = b"".join(response_frame(api, version, 1, answer))
     return read_response(api, version, frame[4:])[1]
 

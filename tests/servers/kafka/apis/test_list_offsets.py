@@ -31,7 +31,7 @@ async def ask(
     """Name, partition, code and offset of each row."""
     async with kafka_topics(catalog, plugins, authorizer) as m:
         call = call_of(LIST_OFFSETS, version, {"topics": topics}, services=services_of(named=m.named))
-        answer = await LIST_OFFSETS_ROW.later(call)
+        answer = await LIST_OFFSETS_ROW.answered(call)
     frame = b"".join(response_frame(LIST_OFFSETS, version, 1, answer))
     return [
         (topic["name"], row["partition_index"], row["error_code"], row["offset"])
@@ -56,7 +56,7 @@ async def test_answers_of_an_empty_log_in_every_version(catalog: SqliteCatalog) 
         for version, timestamp, code, offset, epoch in vectors:
             body = {"topics": [of("a", 0, timestamp=timestamp)]}
             call = call_of(LIST_OFFSETS, version, body, services=services_of(named=m.named))
-            frame = b"".join(response_frame(LIST_OFFSETS, version, 1, await LIST_OFFSETS_ROW.later(call)))
+            frame = b"".join(response_frame(LIST_OFFSETS, version, 1, await LIST_OFFSETS_ROW.answered(call)))
             [topic] = read_response(LIST_OFFSETS, version, frame[4:])[1]["topics"]
             [row] = topic["partitions"]
             assert (row["error_code"], row["offset"], row["timestamp"]) == (code, offset, -1), (
@@ -98,8 +98,7 @@ async def test_topics_and_partitions_that_are_named_twice_are_answered_once(cata
     ]
     async with kafka_topics(catalog) as m:
         call = call_of(LIST_OFFSETS, 7, {"topics": asked}, services=services_of(named=m.named))
-        assert LIST_OFFSETS_ROW.later is not None
-        answer = await LIST_OFFSETS_ROW.later(call)
+        answer = await LIST_OFFSETS_ROW.answered(call)
     assert [row["name"] for row in answer["topics"]] == ["a", "none"]
     assert await ask(catalog, 7, asked) == [
         ("a", 1, 42, -1),

@@ -16,7 +16,7 @@ async def ask(
     async with kafka_topics(catalog, authorizer=authorizer) as m:
         services = services_of(topics=m.topics, named=m.named, authorizer=authorizer)
         call = call_of(DESCRIBE_LOG_DIRS, version, {"topics": topics}, services=services)
-        frame = b"".join(response_frame(DESCRIBE_LOG_DIRS, version, 1, await LOG_DIRS_ROW.later(call)))
+        frame = b"".join(response_frame(DESCRIBE_LOG_DIRS, version, 1, await LOG_DIRS_ROW.answered(call)))
         call.release()
         return read_response(DESCRIBE_LOG_DIRS, version, frame[4:])[1]
 

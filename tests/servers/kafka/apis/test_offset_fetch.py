@@ -15,7 +15,7 @@ async def ask(catalog: SqliteCatalog, version: int, body: Fields) -> Fields:
     async with kafka_topics(catalog, authorizer=NotX()) as m:
         services = services_of(named=m.named, authorizer=NotX())
         call = call_of(OFFSET_FETCH, version, body, services=services)
-        frame = b"".join(response_frame(OFFSET_FETCH, version, 1, await OFFSET_FETCH_ROW.later(call)))
+        frame = b"".join(response_frame(OFFSET_FETCH, version, 1, await OFFSET_FETCH_ROW.answered(call)))
         return read_response(OFFSET_FETCH, version, frame[4:])[1]
 
 

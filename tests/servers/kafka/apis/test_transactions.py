@@ -6,14 +6,14 @@ from typing import Any
 from broker_core.catalog import SqliteCatalog
 from broker_core.servers.kafka.apis.transactions import TRANSACTION_ROWS
 from broker_core.wire.kafka import DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS, Fields
-from tests.support.kafka_calls import NotX, call_of, services_of
+from tests.support.kafka_calls import NotX, answer_of, call_of, services_of
 from tests.support.kafka_topics import create, kafka_topics
 
 LIST, DESCRIBE, PRODUCERS = TRANSACTION_ROWS
 
 
 async def listed(**body: Any) -> Fields:
-    return await LIST.later(call_of(LIST_TRANSACTIONS, 2, body))
+    return await LIST.answered(call_of(LIST_TRANSACTIONS, 2, body))
 
 
 async def test_there_are_no_transactions() -> None:
@@ -28,7 +28,7 @@ async def test_a_pattern_that_cannot_run_is_refused(catalog: SqliteCatalog) -> N
         found = []
         for pattern in ("a.*", "(", "a(?!b)"):
             body = {"transactional_id_pattern": pattern, "state_filters": ["Bad"]}
-            found.append(await LIST.later(call_of(LIST_TRANSACTIONS, 2, body, services=services)))
+            found.append(await LIST.answered(call_of(LIST_TRANSACTIONS, 2, body, services=services)))
     assert found == [
         {"unknown_state_filters": ["Bad"], "transaction_states": []},
         {"error_code": 128},
@@ -37,10 +37,10 @@ async def test_a_pattern_that_cannot_run_is_refused(catalog: SqliteCatalog) -> N
 
 
 def test_no_transaction_is_found() -> None:
-    assert DESCRIBE.now is not None
     body = {"transactional_ids": ["t", "t", "", "x"]}
-    answer = DESCRIBE.now(call_of(DESCRIBE_TRANSACTIONS, 0, body, services=services_of(authorizer=NotX())))
-    assert answer is not None
+    answer = answer_of(
+        DESCRIBE, call_of(DESCRIBE_TRANSACTIONS, 0, body, services=services_of(authorizer=NotX()))
+    )
     assert [row["error_code"] for row in answer["transaction_states"]] == [105, 105, 42, 53]
 
 
@@ -51,7 +51,7 @@ async def test_no_partition_has_producers(catalog: SqliteCatalog) -> None:
     body = {"topics": [{"name": name, "partition_indexes": some} for name, some in asked.items()]}
     async with kafka_topics(catalog, authorizer=NotX()) as m:
         call = call_of(DESCRIBE_PRODUCERS, 0, body, services=services_of(named=m.named))
-        answer = await PRODUCERS.later(call)
+        answer = await PRODUCERS.answered(call)
     # As Kafka 4.3.1 has it, with texts.
     assert [
         (topic["name"], row["partition_index"], row["error_code"], (row["error_message"] or "")[:24])

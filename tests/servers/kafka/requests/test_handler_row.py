@@ -11,9 +11,8 @@ from structlog.testing import capture_logs
 
 from broker_core.catalog import CatalogBusy
 from broker_core.kafka.acls.bindings import Operation, PatternType, Permission, ResourceType
-from broker_core.servers.kafka.apis import HANDLERS
 from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall
-from broker_core.servers.kafka.requests.handler_row import HandlerRow, audited, row_of
+from broker_core.servers.kafka.requests.handler_row import audited, row_of
 from broker_core.servers.kafka.row_error import RowError
 from broker_core.servers.kafka.server import KafkaServer
 from broker_core.service.audit import AUDIT_LOGGER
@@ -205,7 +204,3 @@ async def test_a_request_without_an_answer_has_one_line(error: BaseException, ou
     with capture_logs() as logs, pytest.raises(type(error)):
         await answer(call_of(DELETE_ACLS, 3))
     assert lines(logs, "action", "outcome") == [["delete_acl", outcome]]
-
-
-def test_every_row_has_an_answer() -> None:
-    assert all(row.now is not None or row.later is not HandlerRow(row.api).later for row in HANDLERS.values())

@@ -232,12 +232,12 @@ async def test_groups_whose_topics_are_all_asked_for_are_cut_within_a_group() ->
             ]
         }
 
-    row = with_pages(HandlerRow(OFFSET_FETCH, later=answer))
+    row = with_pages(HandlerRow(OFFSET_FETCH, answer))
     found, cursor = [], None
     for _ in range(10):
         body: Fields = {"groups": [{"group_id": each, "topics": None} for each in ("a", "b")]}
         body |= {"response_pagination_limit": 2, "cursor": cursor}
-        page = await row.later(call_of(OFFSET_FETCH, 9, body))
+        page = await row.answered(call_of(OFFSET_FETCH, 9, body))
         found += [
             (group["group_id"], part["partition_index"])
             for group in page["groups"]

@@ -17,8 +17,8 @@ from broker_core.servers.kafka.callers.authorizer import AllowAll
 from broker_core.servers.kafka.callers.caller import Caller
 from broker_core.servers.kafka.request_metrics import RequestMetrics
 from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall
-from broker_core.servers.kafka.requests.handler_row import HandlerRow
-from broker_core.servers.kafka.requests.request_job import RequestJob, after_reading, after_refresh, outgoing
+from broker_core.servers.kafka.requests.handler_row import HandlerRow, of_many
+from broker_core.servers.kafka.requests.request_job import RequestJob, outgoing
 from broker_core.service import Quotas
 from broker_core.settings import LimitsSettings, QuotaSettings
 from broker_core.wire.kafka import METADATA, Encoded, Fields, MalformedMessage, read_response
@@ -31,7 +31,7 @@ async def answered(_: KafkaCall) -> Fields:
 
 
 def job() -> RequestJob:
-    return RequestJob(HandlerRow(METADATA, later=answered), answered, call_of(METADATA, 12))
+    return RequestJob(HandlerRow(METADATA, answered), call_of(METADATA, 12))
 
 
 def test_the_answer_is_one_frame() -> None:
@@ -60,20 +60,30 @@ async def test_the_authorizer_learns_of_changes_before_a_request_is_answered() -
         async def refresh(self, _call: Caller) -> None:
             asked.append("refresh")
 
-    def now(_call: KafkaCall) -> Fields | None:
-        asked.append("now")
-        return None if len(asked) < 3 else {}
+    def known(_call: KafkaCall) -> Fields:
+        asked.append("known")
+        return METADATA.response.defaults()
 
-    async def later(_call: KafkaCall) -> Fields:
-        asked.append("later")
-        return {"throttle_time_ms": 1}
+    async def waits(call: KafkaCall) -> Fields:
+        return known(call)
 
-    services = replace(services_of(), authorizer=Learning())
-    call = call_of(METADATA, 12, services=services)
-    answer = after_refresh(HandlerRow(METADATA, now=now, later=later))
-    assert await answer(call) == {"throttle_time_ms": 1}
-    assert await answer(call) == {}
-    assert asked == ["refresh", "now", "later", "refresh", "now"]
+    call = call_of(METADATA, 12, services=replace(services_of(), authorizer=Learning()))
+    for answer in (known, waits):
+        await RequestJob(HandlerRow(METADATA, answer), call).answer()
+    begun = RequestJob(
+        HandlerRow(METADATA, waits), call, waits(call)
+    )  # which the authorizer is up to date for
+    await begun.answer()
+    assert asked == ["refresh", "known", "refresh", "known", "known"]
+
+
+@pytest.mark.filterwarnings("error")
+async def test_a_request_without_a_place_is_not_answered() -> None:
+    row = HandlerRow(METADATA, answered)
+    begun = RequestJob(row, call := call_of(METADATA, 12), coroutine := answered(call))
+    begun.release()
+    with pytest.raises(RuntimeError, match="cannot reuse"):
+        await coroutine
 
 
 async def test_acls_that_cannot_be_read_are_no_answer() -> None:
@@ -83,7 +93,7 @@ async def test_acls_that_cannot_be_read_are_no_answer() -> None:
 
     call = call_of(METADATA, 12, services=replace(services_of(), authorizer=Broken()))
     with pytest.raises(CloseClient, match="the disk is gone"):
-        await after_refresh(HandlerRow(METADATA))(call)
+        await RequestJob(HandlerRow(METADATA, answered), call).answer()
 
 
 async def test_a_large_request_is_read_in_a_thread() -> None:
@@ -93,8 +103,11 @@ async def test_a_large_request_is_read_in_a_thread() -> None:
         threads.append(threading.get_ident())
         return {"topics": ["read"]}
 
-    row = HandlerRow(METADATA, now=lambda call: call.body)
-    assert await after_reading(row, read)(call_of(METADATA, 12)) == {"topics": ["read"]}
+    def body_of(call: KafkaCall) -> Fields:
+        assert call.body == {"topics": ["read"]}
+        return METADATA.response.defaults()
+
+    await RequestJob(HandlerRow(METADATA, body_of), call_of(METADATA, 12), read=read).answer()
     assert threads != [threading.get_ident()]
 
 
@@ -103,7 +116,7 @@ async def test_a_large_request_that_is_malformed_is_a_bad_frame() -> None:
         raise MalformedMessage("too many elements")
 
     with pytest.raises(CloseClient, match="too many elements") as closed:
-        await after_reading(HandlerRow(METADATA), read)(call_of(METADATA, 12))
+        await RequestJob(HandlerRow(METADATA, answered), call_of(METADATA, 12), read=read).answer()
     assert closed.value.reason == "bad_frame"
 
 
@@ -120,7 +133,7 @@ async def test_the_time_of_a_request_begins_with_the_turn_that_its_quota_gives_i
         await asyncio.sleep(0)
         return await answered(call)
 
-    await RequestJob(HandlerRow(METADATA, later=waits), waits, call).answer()
+    await RequestJob(HandlerRow(METADATA, waits), call).answer()
 
 
 def test_small_pieces_are_put_together_and_large_ones_are_not_copied() -> None:
@@ -143,7 +156,7 @@ async def test_a_large_answer_holds_memory_until_it_is_written() -> None:
         return {"topics": Encoded(1, [bytes(400_000), bytes(400_000)])}
 
     call = replace(call_of(METADATA, 12, services=services), deadline=asyncio.get_running_loop().time() + 60)
-    first, second = (RequestJob(HandlerRow(METADATA, later=large), large, call) for _ in range(2))
+    first, second = (RequestJob(HandlerRow(METADATA, large), call) for _ in range(2))
     assert not first.holds(permits.heap)
     await first.answer()
     assert first.holds(permits.heap)
@@ -168,7 +181,7 @@ async def test_no_memory_for_an_answer_closes_the_client() -> None:
 
     call = call_of(METADATA, 12, services=services)
     with pytest.raises(CloseClient, match="no memory"):
-        await RequestJob(HandlerRow(METADATA, later=large), large, call).answer()
+        await RequestJob(HandlerRow(METADATA, large), call).answer()
     done = job().refusal(TooManyRequests("no permits", reason="direct"))
     assert isinstance(done, Closing)
 
@@ -186,12 +199,12 @@ async def test_a_large_request_is_handled_in_its_turn_and_encoded_in_a_thread() 
         threads.append(threading.get_ident())
         return METADATA.request.defaults()
 
-    row = HandlerRow(METADATA, now=now)
+    row = HandlerRow(METADATA, of_many(now))
     # The time that it had when it came is over: it has its time from its turn on.
     call = replace(call_of(METADATA, 12, services=services), size=10**6, deadline=0.0)
     async with services.large_requests.turn(10**6, "127.0.0.1"):
-        answer = asyncio.create_task(RequestJob(row, after_reading(row, read), call).answer())
-        small = RequestJob(row, answered, call_of(METADATA, 12, services=services))
+        answer = asyncio.create_task(RequestJob(row, call, read=read).answer())
+        small = RequestJob(HandlerRow(METADATA, answered), call_of(METADATA, 12, services=services))
         await small.answer()  # it waits for nothing
         assert not threads
     assert (await answer).deadline > asyncio.get_running_loop().time()
@@ -204,7 +217,7 @@ async def test_an_answer_that_is_no_frame_closes_the_client() -> None:
         return {"topics": Encoded(1, [bytes(16 * 1024)] * 2**17)}
 
     with pytest.raises(CloseClient, match="is no frame"):
-        await RequestJob(HandlerRow(METADATA, later=vast), vast, call_of(METADATA, 12)).answer()
+        await RequestJob(HandlerRow(METADATA, vast), call_of(METADATA, 12)).answer()
 
 
 async def test_a_client_that_leaves_is_counted() -> None:
@@ -214,7 +227,7 @@ async def test_a_client_that_leaves_is_counted() -> None:
         return await asyncio.Future()
 
     task = asyncio.create_task(
-        RequestJob(HandlerRow(METADATA), never, call_of(METADATA, 12, services=services)).answer()
+        RequestJob(HandlerRow(METADATA, never), call_of(METADATA, 12, services=services)).answer()
     )
     await asyncio.sleep(0)
     task.cancel()
