@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 from typing import Final
+from urllib.parse import unquote_plus
 
 from aiohttp import web
 
@@ -17,7 +18,7 @@ from broker_core.names import Mode
 from broker_core.pipeline import QuestionText
 from broker_core.servers.http.admin.namespaces import is_known, missing_namespace
 from broker_core.servers.http.admin.paths import ADMIN, declared
-from broker_core.servers.http.admin.property_parameter import read_properties
+from broker_core.servers.http.admin.topic_path import BAD_ESCAPE
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.body_writer import RenderedBody, write_body
 from broker_core.servers.http.api.listing_outcome import namespace_of, sending
@@ -67,7 +68,7 @@ async def _partitioned(request: ApiRequest, *, mode: Mode) -> web.StreamResponse
 
 async def _listed(request: ApiRequest, mode: Mode, *, partitioned: bool = False) -> web.StreamResponse:
     services, namespace = request.services, request.namespace()
-    properties = read_properties(request.values.get("properties", ""))
+    properties = _properties(request.values.get("properties", ""))
     question, _ = request.question(mode, None, properties)
     answer = await answer_to(request, question, None)
     with sending(answer):
@@ -88,5 +89,21 @@ async def _listed(request: ApiRequest, mode: Mode, *, partitioned: bool = False)
 def _question_text(request: web.Request, mode: Mode | None = None) -> QuestionText:
     """The question of a request, which may not be valid."""
     mode = _MODES.get(request.query.get("mode", "")) if mode is None else mode
-    pairs = read_properties(request.query.get("properties", ""))
+    pairs = _properties(request.query.get("properties", ""))
     return QuestionText(namespace_of(request), None if mode is None else mode.name, None, pairs)
+
+
+def _properties(text: str) -> list[tuple[str, str]]:
+    """The pairs of ``?properties=k1=v1,k2=v2``, once decoded, as a broker of 4.2 parses them.
+
+    It decodes each key and each value once more, so ``%2C`` in it is a comma between pairs. A malformed pair is
+    ignored. docs/reference/pulsar-behaviour.md#the-web-service-of-a-broker
+    """
+    found = []
+    for pair in text.split(","):
+        key, equals, value = pair.partition("=")
+        if equals and not BAD_ESCAPE.search(pair):
+            decoded = unquote_plus(key.strip())
+            if decoded:
+                found.append((decoded, unquote_plus(value.strip())))
+    return found

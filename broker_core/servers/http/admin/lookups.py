@@ -5,25 +5,34 @@ The brokers are asked by the lookups of Pulsar's protocol; answers are in the wo
 
 from __future__ import annotations
 
+import json
+import struct
 from functools import partial
 from typing import Any, Final
 
 from aiohttp import web
 
+from broker_core.compact_json import ascii_json
 from broker_core.errors import Cause, ListingFailed
 from broker_core.names import DOMAINS, PERSISTENT, TopicName
 from broker_core.servers.http.admin.namespaces import is_known
 from broker_core.servers.http.admin.paths import ADMIN, LOOKUP, declared
-from broker_core.servers.http.admin.schema_json import schema_json
 from broker_core.servers.http.admin.topic_path import topic_of_path
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.operation import HttpOperation
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.json_responses import json_response
-from broker_core.service import LookupQuestions, TopicAsker, client_count
+from broker_core.service import BrokerSchema, LookupQuestions, TopicAsker, client_count
 
 __all__ = ["described", "operations"]
 
+#: The names of the types of schemas by their numbers in the binary protocol.
+_SCHEMA_TYPES: Final = (
+    *("NONE", "STRING", "JSON", "PROTOBUF", "AVRO", "BOOLEAN", "INT8", "INT16", "INT32", "INT64", "FLOAT"),
+    *("DOUBLE", "DATE", "TIME", "TIMESTAMP", "KEY_VALUE", "INSTANT", "LOCAL_DATE", "LOCAL_TIME"),
+    *("LOCAL_DATE_TIME", "PROTOBUF_NATIVE"),
+)
+_SIZE: Final = struct.Struct(">I")
 _WANTS: Final = frozenset({"partitions", "properties"})
 
 
@@ -107,7 +116,7 @@ async def _schema(request: ApiRequest) -> web.StreamResponse:
     number = None if version is None else int(version)
     schema = await brokers.schema(topic, request.asker, "Schema not found", number)
     try:
-        return json_response(200, schema_json(schema))
+        return json_response(200, _schema_json(schema))
     except ValueError as error:
         raise ListingFailed(f"The brokers' schema cannot be shown: {error}", cause=Cause.UPSTREAM) from None
 
@@ -118,3 +127,29 @@ async def _brokers(request: ApiRequest, action: str, topic: TopicName) -> Lookup
         await request.authorize(action, topic)
         raise refused(501, "This server lists topics and serves none: it has no brokers behind it")
     return request.services.brokers
+
+
+def _schema_json(schema: BrokerSchema) -> dict[str, Any]:
+    """A schema as a broker's web service sends it. Raises :exc:`ValueError` for one that is none."""
+    if not 0 <= schema.kind < len(_SCHEMA_TYPES):
+        raise ValueError(f"the type {schema.kind} of the schema is unknown")
+    kind = _SCHEMA_TYPES[schema.kind]
+    return {
+        "version": schema.version,
+        "type": kind,
+        "timestamp": 0,
+        "data": _key_value(schema.data) if kind == "KEY_VALUE" else schema.data.decode(),
+        "properties": dict(schema.properties),
+    }
+
+
+def _key_value(data: bytes) -> str:
+    """Two schemas, each after its size, as one JSON object; a primitive one, which is empty, is ``""``."""
+    parts = []
+    for _ in range(2):
+        if len(data) < _SIZE.size:
+            raise ValueError("the schema of keys and values is cut")
+        size = min(_SIZE.unpack_from(data)[0], len(data) - _SIZE.size)
+        text, data = data[_SIZE.size : _SIZE.size + size], data[_SIZE.size + size :]
+        parts.append(json.loads(text) if text else "")
+    return ascii_json({"key": parts[0], "value": parts[1]})

@@ -6,7 +6,8 @@ A client sees the namespaces that have a topic and that it may list.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from aiohttp import web
 
@@ -14,7 +15,6 @@ from broker_core.catalog import reading_catalog
 from broker_core.compact_json import ascii_text
 from broker_core.names import NamespaceName
 from broker_core.servers.http.admin.paths import ADMIN, declared
-from broker_core.servers.http.admin.policies import POLICIES
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.bounded_answer import HeldAnswer
 from broker_core.servers.http.api.namespaces.list_namespaces import every_namespace
@@ -26,11 +26,37 @@ from broker_core.service import right_to
 
 __all__ = ["is_known", "missing_namespace", "operations"]
 
-
+#: The policies of a namespace as tools read them: as a broker gives them for a new namespace. None of them can be set
+#: here: this server keeps and serves no messages.
+_POLICIES: Final[Mapping[str, Any]] = {
+    "auth_policies": {"namespace_auth": {}, "destination_auth": {}, "subscription_auth_roles": {}},
+    "replication_clusters": ["standalone"],  # the cluster that a standalone broker calls itself
+    "allowed_clusters": [],
+    "bundles": {"boundaries": ["0x00000000", "0xffffffff"], "numBundles": 1},
+    "backlog_quota_map": {},
+    "clusterDispatchRate": {},
+    "topicDispatchRate": {},
+    "subscriptionDispatchRate": {},
+    "replicatorDispatchRate": {},
+    "clusterSubscribeRate": {},
+    "publishMaxMessageRate": {},
+    "latency_stats_sample_rate": {},
+    "deleted": False,
+    "encryption_required": False,
+    "subscription_auth_mode": "None",
+    "offload_threshold": -1,
+    "offload_threshold_in_seconds": -1,
+    "schema_compatibility_strategy": "UNDEFINED",
+    "is_allow_auto_update_schema": True,
+    "schema_validation_enforced": False,
+    "subscription_types_enabled": [],
+    "properties": {},
+    "migrated": False,
+}
 #: How often names are there at once: each alone, which takes some more, and joined.
 _COPIES: Final = 4
 #: The body of the tool's request to create a namespace. It is not read.
-_POLICIES: Final = Body({"application/json": {"type": "object"}}, 256 * 1024, required=False)
+_ANY_BODY: Final = Body({"application/json": {"type": "object"}}, 256 * 1024, required=False)
 
 
 def operations() -> list[HttpOperation]:
@@ -40,8 +66,8 @@ def operations() -> list[HttpOperation]:
         declared("GET", f"{ADMIN}tenants", _tenants),
         declared("GET", f"{ADMIN}namespaces/{{tenant}}", _namespaces),
         declared("GET", namespace, _policies),
-        declared("PUT", namespace, _no_such_write, body=_POLICIES, changes="create_namespace"),
-        declared("DELETE", namespace, _no_such_write, body=_POLICIES, changes="delete_namespace"),
+        declared("PUT", namespace, _no_such_write, body=_ANY_BODY, changes="create_namespace"),
+        declared("DELETE", namespace, _no_such_write, body=_ANY_BODY, changes="delete_namespace"),
     ]
 
 
@@ -92,7 +118,7 @@ async def _policies(request: ApiRequest) -> web.StreamResponse:
     needs_changes(request.services, request.namespace())
     if not await is_known(request.services, request.namespace()):
         raise missing_namespace()
-    return json_response(200, POLICIES)
+    return json_response(200, _POLICIES)
 
 
 async def _no_such_write(request: ApiRequest) -> web.StreamResponse:

@@ -17,9 +17,10 @@ from broker_core.names import TopicName
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.problem_details import refused
 
-__all__ = ["topic_of_path"]
+__all__ = ["BAD_ESCAPE", "topic_of_path"]
 
-_BAD_ESCAPE: Final = re.compile("%(?![0-9A-Fa-f]{2})")
+#: A percent sign that begins no escape.
+BAD_ESCAPE: Final = re.compile("%(?![0-9A-Fa-f]{2})")
 
 
 def topic_of_path(request: ApiRequest, domain: str, segment: int) -> TopicName:
@@ -43,6 +44,6 @@ def _decoded(request: web.Request, number: int) -> str:
         text = unquote_to_bytes(segment.replace("+", " ")).decode()
     except UnicodeDecodeError:
         text = "\0"
-    if "\0" in text or _BAD_ESCAPE.search(segment):
+    if "\0" in text or BAD_ESCAPE.search(segment):
         raise refused(400, "The name in the path is no text in UTF-8")
     return text

@@ -5,6 +5,7 @@ docs/reference/pulsar-behaviour.md#the-web-service-of-a-broker
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
@@ -13,6 +14,7 @@ from typing import Any, Final, TypeAlias
 from aiohttp import web
 
 from broker_core.catalog import (
+    MAX_PROPERTIES_BYTES,
     CatalogError,
     Decide,
     Edit,
@@ -27,8 +29,9 @@ from broker_core.catalog import (
     deletion,
     merge,
 )
+from broker_core.compact_json import ascii_json, read_json
+from broker_core.errors import Cause
 from broker_core.names import DOMAINS, PARTITION_SUFFIX, TopicName
-from broker_core.servers.http.admin.bodies import PARTITIONS, PROPERTIES, partitions_in, properties_in
 from broker_core.servers.http.admin.lookups import described
 from broker_core.servers.http.admin.paths import ADMIN, declared
 from broker_core.servers.http.admin.topic_path import topic_of_path
@@ -41,6 +44,15 @@ from broker_core.service import Action
 
 __all__ = ["operations"]
 
+_JSON: Final = "application/json"
+_METADATA: Final = "application/vnd.partitioned-topic-metadata+json"
+_OBJECT: Final = {"type": "object"}
+_MOST_BYTES: Final = 4 * MAX_PROPERTIES_BYTES
+#: A number as Java reads it in a text; Python takes more, such as an underscore.
+_DIGITS: Final = re.compile(r"\s*[+-]?[0-9]{1,10}\s*", re.ASCII)
+
+_PROPERTIES: Final = Body({_JSON: _OBJECT}, _MOST_BYTES, required=False)
+_PARTITIONS: Final = Body({_JSON: {"type": "integer"}, _METADATA: _OBJECT}, _MOST_BYTES, required=False)
 #: A name that ends with a number of a partition as no partition is named: with zeros before it.
 _ODD_PARTITION: Final = re.compile(f"{PARTITION_SUFFIX}0[0-9]+$", re.ASCII)
 
@@ -69,12 +81,12 @@ def operations() -> list[HttpOperation]:
             found.append(declared(method, path, handler, body=body, changes=action))
 
         partitions, properties = f"{topic}/partitions", f"{topic}/properties"
-        write("PUT", topic, "create_topic", _create, _NOT_CREATED, PROPERTIES)
+        write("PUT", topic, "create_topic", _create, _NOT_CREATED, _PROPERTIES)
         write("DELETE", topic, "delete_topic", _delete, _NOT_DELETED)
-        write("PUT", partitions, "create_topic", _create_partitioned, _NOT_PARTITIONED, PARTITIONS)
-        write("POST", partitions, "add_partitions", _grow, _NOT_GROWN, PARTITIONS)
+        write("PUT", partitions, "create_topic", _create_partitioned, _NOT_PARTITIONED, _PARTITIONS)
+        write("POST", partitions, "add_partitions", _grow, _NOT_GROWN, _PARTITIONS)
         write("DELETE", partitions, "delete_topic", _delete_partitioned, _NO_PARTITIONS_DELETED)
-        write("PUT", properties, "change_topic", _set_properties, _MISSING, PROPERTIES)
+        write("PUT", properties, "change_topic", _set_properties, _MISSING, _PROPERTIES)
         write("DELETE", properties, "change_topic", _remove_property, _MISSING)
         found.append(declared("GET", f"{topic}/properties", partial(_properties, domain=domain)))
     return found
@@ -107,14 +119,14 @@ async def _written(
 
 
 async def _create(request: ApiRequest, topic: TopicName) -> Decide:
-    properties = await properties_in(request)
+    properties = await _properties_in(request)
     if _ODD_PARTITION.search(topic.local):  # a broker takes it for a partition, and finds none of that number
         raise _no_partition(topic, 0)
     return creation(topic, 0, properties)
 
 
 async def _create_partitioned(request: ApiRequest, topic: TopicName) -> Decide:
-    partitions, properties = await partitions_in(request)
+    partitions, properties = await _partitions_in(request)
     if partitions <= 0:
         raise refused(406, "Number of partitions should be more than 0")
     _check_not_partition(topic)
@@ -122,7 +134,7 @@ async def _create_partitioned(request: ApiRequest, topic: TopicName) -> Decide:
 
 
 async def _grow(request: ApiRequest, topic: TopicName) -> Decide:
-    partitions, _ = await partitions_in(request)
+    partitions, _ = await _partitions_in(request)
     _check_not_partition(topic)
     more = merge(topic, {}, max(partitions, 0))
 
@@ -146,7 +158,7 @@ async def _delete_partitioned(_request: ApiRequest, topic: TopicName) -> Decide:
 
 
 async def _set_properties(request: ApiRequest, topic: TopicName) -> Decide:
-    return _merge(topic, await properties_in(request))
+    return _merge(topic, await _properties_in(request))
 
 
 async def _remove_property(request: ApiRequest, topic: TopicName) -> Decide:
@@ -207,3 +219,63 @@ _NO_PARTITIONS_DELETED: Final[_Refusals] = {
         f"{topic} is a non-partitioned topic. Instead of calling delete-partitioned-topic please call delete.",
     ),
 }
+
+
+async def _properties_in(request: ApiRequest) -> dict[str, str]:
+    """The properties of the body; none if it is empty. Raises the error 400."""
+    return _pairs(await _json_of(request))
+
+
+async def _partitions_in(request: ApiRequest) -> tuple[int, dict[str, str]]:
+    """The number of partitions, and the properties of the topic if the body has both. Raises the error 400."""
+    value = await _json_of(request)
+    if value is None:
+        raise _bad("The request entity cannot be empty.")
+    if isinstance(value, Mapping) and request.http.content_type == _METADATA:
+        return _number(value.get("partitions", 0)), _pairs(value.get("properties"))
+    return _number(value), {}
+
+
+async def _json_of(request: ApiRequest) -> Any:
+    body = bytearray()
+    if request.http.body_exists:
+        async for piece in request.pieces():
+            body += piece
+    if not body.strip():
+        return None
+    try:
+        return read_json(body)
+    except (ValueError, RecursionError) as error:
+        raise _bad(f"The body is no JSON: {error}"[:300]) from None
+
+
+def _pairs(value: Any) -> dict[str, str]:
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise _bad("The properties are no object of JSON")
+    return {key: _text(key, each) for key, each in value.items()}
+
+
+def _text(key: str, value: Any) -> str:
+    """The value of a property. A broker reads numbers and truths as text, and so does this."""
+    if isinstance(value, str):
+        return value
+    if value is None or isinstance(value, (dict, list)):
+        raise _bad(f"The value of the property {key!r:.100} is no text")
+    return ascii_json(value)
+
+
+def _number(value: Any) -> int:
+    """The number of partitions. A broker reads texts and fractions as numbers, and so does this."""
+    if isinstance(value, str) and _DIGITS.fullmatch(value):
+        return int(value)
+    if isinstance(value, float) and math.isfinite(value):
+        return int(value)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise _bad("The number of partitions is no number")
+    return value
+
+
+def _bad(detail: str) -> RequestRefused:
+    return refused(400, detail, Cause.BAD_REQUEST)

@@ -8,8 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
 
 from broker_core import ListingRequest, TopicListingResult
+from broker_core.servers.http.admin.listings import _properties
 from tests.support.api_serving import ApiServed, api_served
 from tests.support.plugins import PluginOf
 
@@ -101,3 +103,28 @@ async def test_who_may_not_list_is_told_a_reason(tmp_path: Path) -> None:
             said = await served.ask(f"/admin/v2/{path}")
             assert said.status == 403
             assert "has no right to list" in said.json["reason"]
+
+
+@pytest.mark.parametrize(
+    ("text", "pairs"),
+    [
+        ("", []),
+        ("region=eu", [("region", "eu")]),
+        ("region=eu,tier=gold", [("region", "eu"), ("tier", "gold")]),
+        (" region = eu ", [("region", "eu")]),
+        ("region=eu+west", [("region", "eu west")]),
+        ("region=caf%C3%A9", [("region", "café")]),
+        ("a=b=c", [("a", "b=c")]),
+        ("a%2Cb=1", [("a,b", "1")]),
+        ("a=", [("a", "")]),
+        # What is no pair is passed over.
+        ("region", []),
+        ("=eu", []),
+        (",,", []),
+        ("a=%zz,b=1", [("b", "1")]),
+        # The library 4.2.4 sends {"x,y": "1"} in this form: the comma cannot be told from one between pairs.
+        ("x,y=1", [("y", "1")]),
+    ],
+)
+def test_pairs_of_properties(text: str, pairs: list[tuple[str, str]]) -> None:
+    assert _properties(text) == pairs

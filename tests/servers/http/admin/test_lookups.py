@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import struct
 from collections.abc import AsyncIterator
@@ -13,6 +14,8 @@ import numpy as np
 import pytest
 
 from broker_core.errors import ServerError
+from broker_core.servers.http.admin.lookups import _schema_json
+from broker_core.service import BrokerSchema
 from broker_core.wire.pulsar import BaseCommand, CommandLookupTopicResponse, commands
 from tests.support.api_serving import ApiServed, api_served
 from tests.support.plugins import PluginOf
@@ -192,3 +195,33 @@ async def test_properties_take_the_right_to_list_and_partitions_do_not(
         )
         said = await served.ask(f"{topic}/properties")
         assert (said.status, said.json == {"region": "eu"}) == (200 if sees else 403, sees)
+
+
+def _schema(kind: int, data: bytes) -> BrokerSchema:
+    return BrokerSchema(kind, data, 3, {"made": "by hand"})
+
+
+def test_a_schema() -> None:
+    assert _schema_json(_schema(2, b'{"type": "record"}')) == {
+        "version": 3,
+        "type": "JSON",
+        "timestamp": 0,
+        "data": '{"type": "record"}',
+        "properties": {"made": "by hand"},
+    }
+
+
+def test_keys_and_values_are_one_object() -> None:
+    key, value = b"", b'{"type": "record"}'
+    data = b"".join(struct.pack(">I", len(each)) + each for each in (key, value))
+    shown = _schema_json(_schema(15, data))
+    assert shown["type"] == "KEY_VALUE"
+    assert json.loads(shown["data"]) == {"key": "", "value": {"type": "record"}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"), [(99, b""), (2, b"\xff"), (15, b"\0"), (15, b"\0\0\0\x01x\0\0\0\0")], ids=str
+)
+def test_what_is_no_schema(kind: int, data: bytes) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        _schema_json(_schema(kind, data))

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from broker_core import Refused
 from broker_core.access.access import Access
 from tests.support.api_serving import api_served
 from tests.support.plugins import PluginOf
+from tests.support.vectors import VECTORS
 
+#: What only the namespace in the recording has.
+_OF_THE_NAMESPACE = {"clusterThatCanDeleteNamespace"}
 _TOPICS: dict[str, tuple[int, dict[str, str]]] = {
     "persistent://acme/orders/a": (0, {}),
     "persistent://acme/bills/a": (0, {}),
@@ -22,9 +26,18 @@ async def test_those_that_have_topics(tmp_path: Path) -> None:
         assert (await served.ask("/admin/v2/namespaces/acme")).json == ["acme/bills", "acme/orders"]
         said = await served.ask("/admin/v2/namespaces/nobody")
         assert (said.status, said.json) == (404, {"reason": "Tenant not found"})
-        assert (await served.ask("/admin/v2/namespaces/acme/orders")).json["bundles"]["numBundles"] == 1
         said = await served.ask("/admin/v2/namespaces/acme/nowhere")
         assert (said.status, said.json) == (404, {"reason": "Namespace does not exist"})
+
+
+async def test_policies_are_those_of_a_new_namespace_of_a_broker(tmp_path: Path) -> None:
+    exchanges = json.loads((VECTORS / "pulsar-4.2.4-admin.json").read_text(encoding="utf-8"))["exchanges"]
+    (recorded,) = (
+        each["answer"] for each in exchanges if each["path"] == "/admin/v2/namespaces/public/recorded"
+    )
+    async with api_served(tmp_path, topics=_TOPICS) as served:
+        policies = (await served.ask("/admin/v2/namespaces/acme/orders")).json
+    assert {key: value for key, value in recorded.items() if key not in _OF_THE_NAMESPACE} == policies
 
 
 async def test_only_those_that_the_client_may_list(tmp_path: Path) -> None:
