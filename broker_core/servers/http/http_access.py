@@ -6,8 +6,10 @@ If clients are authenticated, ``/questions`` and ``/plugins`` are never open. ``
 
 from __future__ import annotations
 
+import base64
+import binascii
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Final
 
@@ -23,12 +25,13 @@ from broker_core.access import (
 )
 from broker_core.errors import BrokerCoreError, ListingFailed
 from broker_core.servers.http.http_asker import asker_of
-from broker_core.servers.http.http_credentials import challenges, read_credentials
 from broker_core.servers.http.served_connection import peer_of
 from broker_core.service import Admission, LoginAttempt
 
 __all__ = ["CREDENTIALS_END", "PROVEN", "HttpAccess", "Needs", "ProtectedFromAll"]
 
+#: The methods of the two schemes that every HTTP client knows, as Pulsar's clients name them.
+_METHODS: Final = {"bearer": "token", "basic": "basic"}
 #: When the credentials of a request end, in seconds since 1970, as far as that is known.
 CREDENTIALS_END: Final = web.RequestKey("credentials end", float)
 #: Whether a request brought credentials that were verified.
@@ -120,7 +123,7 @@ class HttpAccess:
         """The asker with its roles; raises :exc:`AuthenticationFailed` and :exc:`InvalidRoles`."""
         admission, peer = self._admission, peer_of(request)
         name = peer.common_name if "tls" in admission.authenticator.methods else None
-        method, data = read_credentials(request, name)
+        method, data = _credentials(request, name)
         attempt = LoginAttempt(
             peer,
             asker.client_version,
@@ -144,7 +147,7 @@ class HttpAccess:
         asks = error.reason == "no_credentials"
         said = "credentials are needed here" if asks else FAILED
         headers = [
-            (hdrs.WWW_AUTHENTICATE, text) for text in challenges(self._admission.authenticator.methods)
+            (hdrs.WWW_AUTHENTICATE, text) for text in _challenges(self._admission.authenticator.methods)
         ]
         return web.HTTPUnauthorized(reason=said, headers=headers)
 
@@ -152,3 +155,31 @@ class HttpAccess:
 def _action(needs: Needs) -> str:
     """The action of the rules that a page needs."""
     return "admin" if needs in (Needs.ADMIN_EVERYWHERE, Needs.SUPER) else "monitor"
+
+
+def _credentials(request: web.Request, common_name: str | None) -> tuple[str | None, bytes]:
+    """Method and data of a request; no method if it has no credentials.
+
+    A scheme that is not ``Bearer`` or ``Basic`` is a method of that name, for plugins. ``common_name`` is of a verified
+    client certificate, which counts if there is no header.
+    """
+    header = request.headers.get(hdrs.AUTHORIZATION)
+    if header is None:
+        return (None, b"") if common_name is None else ("tls", b"")
+    scheme, _, rest = header.partition(" ")
+    data = rest.strip().encode("utf-8", "surrogateescape")
+    method = _METHODS.get(scheme.lower(), scheme.lower())
+    if method == "basic":
+        try:
+            data = base64.b64decode(data, validate=True)
+        except (binascii.Error, ValueError):
+            data = b""
+    return method, data
+
+
+def _challenges(methods: Collection[str]) -> list[str]:
+    """The values of ``WWW-Authenticate`` for these methods of authentication: at least one scheme, as in any 401."""
+    found = ['Basic realm="broker-core", charset="UTF-8"'] if "basic" in methods else []
+    if "token" in methods or not found:
+        found.insert(0, 'Bearer realm="broker-core"')
+    return found

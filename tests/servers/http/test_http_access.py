@@ -9,6 +9,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from aiohttp.test_utils import make_mocked_request
 from prometheus_client import CollectorRegistry
 
 from broker_core.access.asker import Asker
@@ -26,6 +27,7 @@ from broker_core.servers.http import (
     Readiness,
     http_access,
 )
+from broker_core.servers.http.http_access import _challenges, _credentials
 from broker_core.service import Admission
 from broker_core.settings import AuthenticationSettings, AuthorizationSettings
 
@@ -266,3 +268,49 @@ async def test_the_role_of_a_certificate_is_its_common_name(
         assert (await there.get("/plugins")).status == status
     async with site(authentication={"anonymous_role": "nobody"}, plugin=None) as there:
         assert (await there.get("/plugins")).status == 403, "no method takes certificates"
+
+
+@pytest.mark.parametrize(
+    ("header", "method", "data"),
+    [
+        ("Bearer aaa.bbb.ccc", "token", b"aaa.bbb.ccc"),
+        ("bearer  aaa ", "token", b"aaa"),
+        ("Basic YWxpY2U6cHc6eA==", "basic", b"alice:pw:x"),
+        ("Basic not base64", "basic", b""),
+        ("Basic \udcff", "basic", b""),
+        ("Basic", "basic", b""),
+        ("Bearer", "token", b""),
+        ("", "", b""),
+        ("Negotiate abc", "negotiate", b"abc"),
+        ("Bearer \udcff", "token", b"\xff"),
+    ],
+)
+def test_a_header_is_a_method_and_its_data(
+    monkeypatch: pytest.MonkeyPatch, header: str, method: str, data: bytes
+) -> None:
+    request = make_mocked_request("GET", "/plugins")
+    monkeypatch.setattr(request, "_headers", {"Authorization": header})
+    assert _credentials(request, None) == (method, data)
+    assert _credentials(request, "of a certificate") == (method, data)
+
+
+def test_a_certificate_counts_without_a_header() -> None:
+    request = make_mocked_request("GET", "/plugins")
+    assert _credentials(request, "alice") == ("tls", b"")
+    assert _credentials(request, None) == (None, b"")
+
+
+@pytest.mark.parametrize(
+    ("methods", "schemes"),
+    [
+        (["token"], ["Bearer"]),
+        (["basic"], ["Basic"]),
+        (["tls", "basic", "token"], ["Bearer", "Basic"]),
+        (["tls"], ["Bearer"]),
+        ([], ["Bearer"]),
+    ],
+)
+def test_a_challenge_names_what_clients_know(methods: list[str], schemes: list[str]) -> None:
+    found = _challenges(methods)
+    assert [text.split(" ")[0] for text in found] == schemes
+    assert all('realm="broker-core"' in text for text in found)
