@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 from broker_core.client.client_errors import ClientError, UnexpectedAnswer
-from broker_core.client.kafka.acl_fields import binding_of, fields_of, filter_fields
 from broker_core.client.kafka.asking import Asking
 from broker_core.client.kafka.calls.nodes import any_node
 from broker_core.client.kafka.calls.rows import answered_rows
@@ -15,7 +14,15 @@ from broker_core.client.kafka.kafka_errors import kafka_error
 from broker_core.client.kafka.pages import Page, Pager
 from broker_core.client.kafka.results import Results
 from broker_core.counted import counted
-from broker_core.kafka.acls import AclBinding, AclFilter
+from broker_core.kafka.acls import (
+    AclBinding,
+    AclFilter,
+    Operation,
+    PatternType,
+    Permission,
+    ResourceType,
+    known,
+)
 from broker_core.wire.kafka import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS
 
 __all__ = ["acl_pages", "create_acls", "delete_acls"]
@@ -23,8 +30,8 @@ __all__ = ["acl_pages", "create_acls", "delete_acls"]
 
 async def acl_pages(pager: Pager, wanted: AclFilter) -> AsyncIterator[Page[AclBinding]]:
     """The bindings that match; all bindings of one resource are on one page."""
-    async for value, paged_by in pager.answers(DESCRIBE_ACLS, filter_fields(wanted), any_node):
-        found = (binding_of(resource, acl) for resource in value["resources"] for acl in resource["acls"])
+    async for value, paged_by in pager.answers(DESCRIBE_ACLS, _filter_fields(wanted), any_node):
+        found = (_binding_of(resource, acl) for resource in value["resources"] for acl in resource["acls"])
         yield Page(found, paged_by)
 
 
@@ -33,7 +40,7 @@ async def create_acls(asking: Asking, bindings: Iterable[AclBinding]) -> Results
 
     async def ask(some: list[AclBinding]) -> dict[AclBinding, ClientError | None]:
         connection = await asking.cluster.any_node()
-        answer = await connection.ask(CREATE_ACLS, {"creations": [fields_of(each) for each in some]})
+        answer = await connection.ask(CREATE_ACLS, {"creations": [_fields_of(each) for each in some]})
         rows = _fitting(answer.value["results"], some)
         return {
             each: kafka_error(row["error_code"], row["error_message"])
@@ -51,7 +58,7 @@ async def delete_acls(
 
     async def ask(some: list[AclFilter]) -> dict[AclFilter, Results[AclBinding, None] | ClientError]:
         connection = await asking.cluster.any_node()
-        answer = await connection.ask(DELETE_ACLS, {"filters": [filter_fields(each) for each in some]})
+        answer = await connection.ask(DELETE_ACLS, {"filters": [_filter_fields(each) for each in some]})
         rows = _fitting(answer.value["filter_results"], some)
         return {each: _deleted(row) for each, row in zip(some, rows, strict=True)}
 
@@ -65,7 +72,7 @@ def _deleted(row: dict[str, Any]) -> Results[AclBinding, None] | ClientError:
         return failed
     return Results(
         {
-            binding_of(each, each): kafka_error(each["error_code"], each["error_message"])
+            _binding_of(each, each): kafka_error(each["error_code"], each["error_message"])
             for each in row["matching_acls"]
         }
     )
@@ -76,3 +83,42 @@ def _fitting(rows: list[dict[str, Any]], wanted: list[Any]) -> list[dict[str, An
     if len(rows) != len(wanted):
         raise UnexpectedAnswer(f"asked for {counted(len(wanted), 'row')}, and got {len(rows)}")
     return rows
+
+
+def _filter_fields(wanted: AclFilter) -> dict[str, Any]:
+    """The filter in a request of DescribeAcls or DeleteAcls."""
+    return {
+        "resource_type_filter": wanted.resource_type,
+        "resource_name_filter": wanted.name,
+        "pattern_type_filter": wanted.pattern,
+        "principal_filter": wanted.principal,
+        "host_filter": wanted.host,
+        "operation": wanted.operation,
+        "permission_type": wanted.permission,
+    }
+
+
+def _binding_of(resource: dict[str, Any], acl: dict[str, Any]) -> AclBinding:
+    """The binding in an answer; a number without a name here is ``UNKNOWN``."""
+    return AclBinding(
+        known(ResourceType, resource["resource_type"]),
+        resource["resource_name"],
+        known(PatternType, resource["pattern_type"]),
+        acl["principal"],
+        acl["host"],
+        known(Operation, acl["operation"]),
+        known(Permission, acl["permission_type"]),
+    )
+
+
+def _fields_of(binding: AclBinding) -> dict[str, Any]:
+    """The binding in a request of CreateAcls."""
+    return {
+        "resource_type": binding.resource_type,
+        "resource_name": binding.name,
+        "resource_pattern_type": binding.pattern,
+        "principal": binding.principal,
+        "host": binding.host,
+        "operation": binding.operation,
+        "permission_type": binding.permission,
+    }

@@ -16,7 +16,6 @@ from broker_core.client.kafka import (
     ResourceType,
     SecurityDisabledException,
 )
-from broker_core.client.kafka.acl_fields import filter_fields
 from broker_core.wire.kafka import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS
 from tests.support.scripted_kafka import ScriptedKafka
 
@@ -38,9 +37,26 @@ async def test_bindings_that_match(client: AdminClient, node: ScriptedKafka) -> 
     wanted = AclFilter(ResourceType.TOPIC, "orders", PatternType.MATCH)
     found = await client.describe_acls(wanted)
     assert (list(found), found.paged_by) == ([READ, WRITE], None)
-    assert node.of(DESCRIBE_ACLS) == [filter_fields(wanted) | FIRST_PAGE]
+    everything = {
+        "resource_type_filter": 1,
+        "resource_name_filter": None,
+        "pattern_type_filter": 1,
+        "principal_filter": None,
+        "host_filter": None,
+        "operation": 1,
+        "permission_type": 1,
+    }
+    some = {"resource_type_filter": 2, "resource_name_filter": "orders", "pattern_type_filter": 2}
+    assert node.of(DESCRIBE_ACLS) == [everything | some | FIRST_PAGE]
     await client.describe_acls()
-    assert node.of(DESCRIBE_ACLS)[-1] == filter_fields(AclFilter()) | FIRST_PAGE
+    assert node.of(DESCRIBE_ACLS)[-1] == everything | FIRST_PAGE
+
+
+async def test_words_of_a_later_kafka_are_unknown(client: AdminClient, node: ScriptedKafka) -> None:
+    resource, acl = RESOURCE | {"pattern_type": 77}, ACL | {"operation": 77}
+    node.handlers[DESCRIBE_ACLS] = lambda _: {"resources": [resource | {"acls": [acl]}]}
+    (found,) = await client.describe_acls()
+    assert (found.pattern, found.operation) == (PatternType.UNKNOWN, Operation.UNKNOWN)
 
 
 async def test_a_server_without_an_authorizer(client: AdminClient, node: ScriptedKafka) -> None:
@@ -55,7 +71,9 @@ async def test_adding(client: AdminClient, node: ScriptedKafka) -> None:
     assert result[READ] is None
     with pytest.raises(InvalidRequestException, match="odd"):
         result[WRITE]
-    assert len(node.of(CREATE_ACLS)[0]["creations"]) == 2
+    first = {"resource_type": 2, "resource_name": "orders", "resource_pattern_type": 3} | ACL
+    second = first | {"operation": 4, "permission_type": 2}
+    assert node.of(CREATE_ACLS)[0]["creations"] == [first, second]
 
 
 async def test_removing(client: AdminClient, node: ScriptedKafka) -> None:
