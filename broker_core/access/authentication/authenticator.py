@@ -11,9 +11,9 @@ from typing import Final, Protocol, TypeAlias
 from broker_core.access.authentication.failures import (
     AuthenticationFailed,
     AuthenticationUnusable,
+    InvalidRoles,
     unusable_reason,
 )
-from broker_core.access.authentication.proxy_roles import check_roles
 from broker_core.access.peer import Peer
 from broker_core.access.principal import Principal
 from broker_core.settings import AuthenticationSettings, BasicSettings, Method, TokenSettings
@@ -165,11 +165,20 @@ class Authenticator:
         """Role and original principal of a client; raises :exc:`InvalidRoles` if it may not name
         ``original_principal``.
 
-        The credentials of the original principal are not looked at, as in Pulsar by default. An empty original
-        principal counts as one: no rule of authorization allows it anything.
+        As at Pulsar's broker, a proxy role must name an original principal that is no proxy role; any other role must
+        name none, not even itself. The credentials of the original principal are not looked at, as in Pulsar by
+        default. An empty one counts as named, if no proxy names it: no rule of authorization allows it anything.
+        docs/reference/pulsar-behaviour.md#authentication
         """
-        check_roles(self._proxy_roles, principal.role, original_principal, proxy_version)
-        return principal.role, original_principal
+        role = principal.role
+        if role in self._proxy_roles:
+            if not original_principal or original_principal in self._proxy_roles:
+                raise InvalidRoles("Invalid roles.", role)
+        elif original_principal:
+            raise InvalidRoles("Invalid roles.", role)
+        elif proxy_version is not None:
+            raise InvalidRoles("Must not set proxyVersion without connecting as a ProxyRole.", role)
+        return role, original_principal
 
     def grounds(self, method: str | None, data: bytes, peer: Peer, principal: Principal) -> Grounds:
         """The grounds of a client that was authenticated as this principal just now."""

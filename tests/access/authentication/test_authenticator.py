@@ -20,6 +20,9 @@ from broker_core.settings import AuthenticationSettings
 from tests.support.htpasswd import write_htpasswd
 from tests.support.tokens import data_url, der, rsa_key, token
 
+PROXIES = ("proxy", "proxy2")
+INVALID = "Invalid roles."
+VERSION = "Must not set proxyVersion without connecting as a ProxyRole."
 PEER = Peer("127.0.0.1:1", "pulsar")
 WITH_CERTIFICATE = Peer("127.0.0.1:1", "pulsar", is_tls=True, common_name="alice")
 
@@ -165,3 +168,48 @@ async def test_all_methods_side_by_side_and_one_broken_file(tmp_path: Path) -> N
     with pytest.raises(AuthenticationFailed):
         authenticator.authenticate_now("token", token({"sub": "alice"}, key=rsa_key(1)), PEER)
     authenticator.close()
+
+
+def with_proxies(*roles: str) -> Authenticator:
+    return Authenticator(AuthenticationSettings(proxy_roles=roles))
+
+
+@pytest.mark.parametrize(
+    ("role", "original", "version"),
+    [
+        ("proxy", "alice", None),
+        ("proxy", "alice", "4.2.4"),
+        ("alice", None, None),
+        ("alice", "", None),  # authorization denies it everything
+    ],
+)
+def test_roles_that_are_accepted(role: str, original: str | None, version: str | None) -> None:
+    principal = Principal(role)
+    found = with_proxies(*PROXIES).identity(principal, original_principal=original, proxy_version=version)
+    assert found == (role, original)
+
+
+@pytest.mark.parametrize(
+    ("role", "original", "version", "message"),
+    [
+        ("proxy", None, None, INVALID),
+        ("proxy", "", None, INVALID),
+        ("proxy", "proxy", None, INVALID),
+        ("proxy", "proxy2", None, INVALID),
+        ("admin", "alice", None, INVALID),
+        ("alice", "alice", None, INVALID),
+        ("alice", "proxy", None, INVALID),
+        ("alice", "bob", "4.2.4", INVALID),
+        ("alice", None, "4.2.4", VERSION),
+        ("alice", "", "", VERSION),
+    ],
+)
+def test_roles_that_are_refused(role: str, original: str | None, version: str | None, message: str) -> None:
+    with pytest.raises(InvalidRoles) as refused:
+        with_proxies(*PROXIES).identity(Principal(role), original_principal=original, proxy_version=version)
+    assert refused.value.message == message
+
+
+def test_without_proxy_roles_nobody_names_another() -> None:
+    with pytest.raises(InvalidRoles, match=INVALID):
+        with_proxies().identity(Principal("alice"), original_principal="bob")
