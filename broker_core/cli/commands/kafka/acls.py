@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
+from enum import IntEnum
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
-from broker_core.cli.acls_of_server import add_at_server, bindings_of_server, print_bindings, remove_at_server
 from broker_core.cli.common_options import Invocation
 from broker_core.cli.help_examples import examples
 from broker_core.cli.open_catalog import opened_catalog, written_catalog
@@ -24,11 +26,14 @@ from broker_core.cli.options.kafka_acls import (
 from broker_core.cli.options.kafka_server import GivenKafka
 from broker_core.cli.options.question import UnusableQuestion, parse_namespace
 from broker_core.cli.options.topics import CatalogOption
+from broker_core.cli.printed_output import print_json, print_lines
+from broker_core.cli.printed_results import print_results
 from broker_core.errors import BrokerCoreError
+from broker_core.kafka.acls import binding_text
 
 if TYPE_CHECKING:
     from broker_core.catalog import AclRow, SqliteCatalog
-    from broker_core.kafka.acls import AclBinding
+    from broker_core.kafka.acls import AclBinding, AclFilter
     from broker_core.names import NamespaceName
 
 __all__ = ["EXAMPLES", "AclMissing", "add_acls", "list_acls", "remove_acls"]
@@ -76,7 +81,7 @@ def add_acls(
     of = _namespace(namespace, server)
     bindings = given.meaningful_bindings()
     if of is None:
-        add_at_server(invocation, server, bindings)
+        _add_at_server(invocation, server, bindings)
         return
     with written_catalog(invocation, catalog, create=True) as opened:
         had_any = opened.has_kafka_acls()
@@ -110,11 +115,11 @@ def list_acls(
     resources = given_resources(topic, group, transactional_id, cluster=cluster)
     filters = given_filters(principal, resources, resource_pattern_type)
     if of is None:
-        print_bindings(bindings_of_server(invocation, server, filters), form)
+        _print_bindings(_bindings_of_server(invocation, server, filters), form)
         return
     with opened_catalog(invocation, catalog) as opened:
         found = [each for each in _stored(opened, of) if any(one.matches(each) for one in filters)]
-    print_bindings(found, form)
+    _print_bindings(found, form)
 
 
 def remove_acls(
@@ -137,7 +142,7 @@ def remove_acls(
     of = _namespace(namespace, server)
     bindings = given.bindings()
     if of is None:
-        remove_at_server(invocation, server, bindings)
+        _remove_at_server(invocation, server, bindings)
         return
     with written_catalog(invocation, catalog) as opened:
         stored = set(_stored(opened, of))
@@ -183,3 +188,59 @@ def _stored(catalog: SqliteCatalog, namespace: NamespaceName) -> list[AclBinding
     from broker_core.kafka.acls import binding_of
 
     return [binding_of(row) for row in catalog.kafka_acls(namespace)[1]]
+
+
+def _add_at_server(invocation: Invocation, server: GivenKafka, bindings: Sequence[AclBinding]) -> None:
+    """Add bindings, each by itself."""
+
+    async def add() -> None:
+        async with server.connected(invocation) as client:
+            results = await client.create_acls(bindings)
+        print_results(results, binding_text, binding_text)
+
+    asyncio.run(add())
+
+
+def _bindings_of_server(
+    invocation: Invocation, server: GivenKafka, filters: Sequence[AclFilter]
+) -> list[AclBinding]:
+    """The bindings that any filter finds, each once, in order."""
+
+    async def found() -> set[AclBinding]:
+        async with server.connected(invocation) as client:
+            return {each for one in filters for each in await client.describe_acls(one)}
+
+    return sorted(asyncio.run(found()))
+
+
+def _print_bindings(bindings: Sequence[AclBinding], form: Literal["lines", "json"]) -> None:
+    """Print bindings, one a line, or as JSON: a list of objects with Kafka's words."""
+    if form == "lines":
+        print_lines(binding_text(each) for each in bindings)
+        return
+    print_json(
+        [
+            {
+                key: value.name if isinstance(value, IntEnum) else value
+                for key, value in each._asdict().items()
+            }
+            for each in bindings
+        ]
+    )
+
+
+def _remove_at_server(invocation: Invocation, server: GivenKafka, bindings: Sequence[AclBinding]) -> None:
+    """Remove bindings. A missing one is an error, and the others are removed all the same."""
+    from broker_core.client.kafka import AclFilter
+
+    async def remove() -> None:
+        async with server.connected(invocation) as client:
+            by_filter = await client.delete_acls(AclFilter(*each) for each in bindings)
+        results = {each: by_filter[AclFilter(*each)] for each in bindings}
+        for removed in results.values():
+            print_results(removed, lambda each: f"removed {binding_text(each)}", binding_text)
+        missing = [binding_text(each) for each, removed in results.items() if not removed]
+        if missing:
+            raise BrokerCoreError(f"There is no binding: {'; '.join(missing)}")
+
+    asyncio.run(remove())
