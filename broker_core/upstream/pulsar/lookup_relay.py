@@ -28,7 +28,6 @@ from broker_core.metrics import Metrics
 from broker_core.upstream.pulsar.broker_lookups import Admit, BrokerLookups
 from broker_core.upstream.pulsar.gateway_options import UpstreamOptions
 from broker_core.upstream.pulsar.relay_metrics import RelayMetrics
-from broker_core.upstream.pulsar.relay_places import RelayPlaces
 from broker_core.upstream.pulsar.upstream_connections import UpstreamConnections
 from broker_core.wire.pulsar import (
     LOOKUP_COMMANDS,
@@ -39,18 +38,48 @@ from broker_core.wire.pulsar import (
     commands,
 )
 
-__all__ = ["LookupRelay"]
+__all__ = ["LookupRelay", "RelayPlaces"]
 
 _log = structlog.get_logger(__name__)
 
-_MAX_QUESTION: Final = (
-    1024 * 1024
-)  # bytes; brokers close a connection, which others share, over a frame too large
-
-
+#: Bytes of a lookup: brokers close a connection, which others share, over a frame that is too large.
+_MAX_QUESTION: Final = 1024 * 1024
 #: Copies of a large answer in memory until all askers have it: as it came, as a message, and as a frame that leaves.
 _FRAMES: Final = 3
 _NO_ROOM: Final = "there is no memory for their answer now"
+
+
+class RelayPlaces:
+    """Places for relayed lookups: at most ``limit`` at a time.
+
+    An address gets a place while it has fewer than are free. So one address alone gets half of all places, ``n`` busy
+    ones get one part in ``n + 1`` each, and the last part is always left for an address that has none. The lookups of
+    one connection are bounded by its reader.
+    """
+
+    __slots__ = ("_by_address", "limit", "taken")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.taken = 0
+        self._by_address: Counter[str] = Counter()
+
+    def take(self, address: str) -> bool:
+        """Take a place, if there is one for this address."""
+        if self._by_address[address] >= self.limit - self.taken:
+            return False
+        self._by_address[address] += 1
+        self.taken += 1
+        return True
+
+    def give_back(self, address: str) -> None:
+        """Give back a place that this address took."""
+        self.taken -= 1
+        left = self._by_address[address] - 1
+        if left:
+            self._by_address[address] = left
+        else:
+            del self._by_address[address]
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)

@@ -15,7 +15,12 @@ from broker_core.patterns import compile_pattern
 from broker_core_postgres.listing import lister as lister_of_topics
 from broker_core_postgres.listing import listing_sql as statements
 from broker_core_postgres.listing import pages
-from broker_core_postgres.listing.lister import PostgresLister, selecting_properties
+from broker_core_postgres.listing.lister import (
+    PostgresLister,
+    _key_bytes,
+    _QuestionKey,
+    selecting_properties,
+)
 from broker_core_postgres.settings import PostgresSettings
 from tests.postgres.listing.lister_setup import Row, fill, opened_lister
 from tests.support.eventually import eventually
@@ -409,3 +414,14 @@ async def test_what_comes_from_outside_is_only_data(database: Database, hostile:
             ):
                 assert names(await lister.list_topics(asking(pattern))) == [name]
         assert names(await lister.list_topics(asking(properties={"k": hostile}))) == [name]
+
+
+def question(pattern: str | None = None, **properties: str) -> _QuestionKey:
+    return NamespaceName.parse("t/n"), Mode.ALL, pattern, tuple(properties.items())
+
+
+def test_a_remembered_question_counts_as_much_as_its_texts_may_take() -> None:
+    plain = _key_bytes(question())
+    assert 0 < plain < 1000
+    assert _key_bytes(question("x" * 100)) == plain + 400
+    assert _key_bytes(question(k="value")) == plain + 24

@@ -13,15 +13,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeAlias
 
 from broker_core import BoundedCache, ListingRequest, Selection, TopicListingResult
 from broker_core.errors import ListingFailed
+from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import TopicsPattern
 from broker_core_postgres.changes import VersionHistory
 from broker_core_postgres.connect import ServerPools
-from broker_core_postgres.listing.hash_cache import LastAnswer, QuestionKey, key_bytes
 from broker_core_postgres.listing.listing_assembler import ListingAssembler
 from broker_core_postgres.listing.listing_sql import RowSource, first_page_statement, version_statement
 from broker_core_postgres.listing.pages import NamesPage, PageTooLarge, fetch_row, following_pages
@@ -35,6 +35,24 @@ __all__ = ["PostgresLister", "selecting_properties"]
 
 #: Bytes of the largest first page of a question that was never asked before: 32,000 usual names.
 _FIRST_PAGE: Final = 1536 * 1024
+#: Namespace, mode, the applied pattern, and the selecting properties, sorted.
+_QuestionKey: TypeAlias = "tuple[NamespaceName, Mode, str | None, tuple[tuple[str, str], ...]]"
+#: Approximate bytes of a :class:`_LastAnswer` with its texts.
+_ANSWER_BYTES: Final = 250
+
+
+@dataclass(frozen=True, slots=True)
+class _LastAnswer:
+    """The last answer to a question: its version, its hash, and the bytes of names that were read for it.
+
+    If the namespace still has the version, the hash shows whether the answer is unchanged, and no rows are read. An
+    entry is replaced as a whole, so that a hash never passes for another version's. The version includes the history's
+    epoch (:mod:`..changes.version_history`), so entries are void after the database went back.
+    """
+
+    version: str
+    topics_hash: str
+    read_bytes: int
 
 
 def selecting_properties(settings: PostgresSettings, properties: Mapping[str, str]) -> dict[str, str]:
@@ -71,7 +89,7 @@ class PostgresLister:
         self.settings = settings
         self.source = source or RowSource()
         self.trigrams = False
-        self.hashes: BoundedCache[QuestionKey, LastAnswer] = BoundedCache(settings.hash_cache)
+        self.hashes: BoundedCache[_QuestionKey, _LastAnswer] = BoundedCache(settings.hash_cache)
         self._metrics = metrics
         self._history = history
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="postgres-rows")
@@ -172,7 +190,7 @@ class PostgresLister:
 
     def _remember(
         self,
-        question: QuestionKey,
+        question: _QuestionKey,
         request: ListingRequest,
         version: tuple[str, int] | None,
         topics: Selection,
@@ -185,7 +203,7 @@ class PostgresLister:
             return None
         name = self._history.version(*version, epoch)
         self.hashes.put(
-            question, LastAnswer(name, topics.topics_hash, assembler.read_bytes), key_bytes(question)
+            question, _LastAnswer(name, topics.topics_hash, assembler.read_bytes), _key_bytes(question)
         )
         return name
 
@@ -297,7 +315,7 @@ def _applied_pattern(request: ListingRequest) -> TopicsPattern | None:
     return pattern if pattern is not None and pattern.supported else None
 
 
-def _question_key(request: ListingRequest, properties: Mapping[str, str]) -> QuestionKey:
+def _question_key(request: ListingRequest, properties: Mapping[str, str]) -> _QuestionKey:
     pattern = _applied_pattern(request)
     return (
         request.namespace,
@@ -309,3 +327,9 @@ def _question_key(request: ListingRequest, properties: Mapping[str, str]) -> Que
 
 def _version_of(row: Any) -> tuple[str, int] | None:
     return None if row["version"] is None else (str(row["catalog_id"]), int(row["version"]))
+
+
+def _key_bytes(question: _QuestionKey) -> int:
+    """Bytes of a remembered question, beside the overhead of any cache entry."""
+    _, _, pattern, pairs = question
+    return 4 * (len(pattern or "") + sum(len(key) + len(value) for key, value in pairs)) + _ANSWER_BYTES
