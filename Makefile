@@ -7,7 +7,7 @@ TEST_STAMP := .venv/.ready-to-test
 # Without compiled files each program that the tests start compiles all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup wheels run check unit test interop differential fuzz bench bench-explorer bench-growth bench-kafka bench-postgres bench-spark bench-watch docs lint types format proto kafka-tables lock statements mutants clean-setup
+.PHONY: help setup wheels run check unit test interop differential fuzz bench bench-explorer bench-growth bench-kafka bench-postgres bench-spark bench-watch docs lint types format proto kafka-tables lock statements ways mutants clean-setup
 
 help:
 	@echo "make run      serve a demo catalogue on loopback"
@@ -25,6 +25,7 @@ help:
 	@echo "make docs     the documentation, into docs/_build/html"
 	@echo "make lint     style, types, import arrows, spelling;  make format mends what can be"
 	@echo "make statements  how large the tree is; ARGS=FOLDER for another one"
+	@echo "make ways     modules that some requests enter, and calls up the layers; ARGS=--names shows them"
 	@echo "make mutants  faults that no test finds; ARGS=\"--count 20 broker_core/names/mode.py\""
 	@echo "make wheels   wheels and source distributions of all four, into dist/"
 	@echo "make setup    .venv with everything of the lock;  make lock, make proto and make kafka-tables regenerate"
@@ -148,6 +149,9 @@ kafka-tables: $(STAMP)
 # Without imports, docstrings and generated files; `make statements ARGS="--by-package . ../other"`.
 statements:
 	@$(PYTHON) scripts/statements.py $(ARGS)
+
+ways: $(STAMP)
+	@$(BIN)/python -m scripts.ways $(ARGS)
 
 # In a copy of the tree: `make mutants ARGS="--seed 2 broker_core/names/mode.py --tests tests/names"`.
 mutants: $(STAMP)
