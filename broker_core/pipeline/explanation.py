@@ -19,7 +19,7 @@ from broker_core.pipeline.answers.answer import Answer, RestTrace, Trace
 from broker_core.pipeline.pipeline import Pipeline
 from broker_core.pipeline.watchable import unfit_for_watches, unwatchable_pattern
 from broker_core.plugin_api import AnswerKey, ListerNotes, ListingRequest
-from broker_core.plugins import ChainStep, PluginFailed, RefusedByPlugin, RestFailed, bounded
+from broker_core.plugins import ChainStep, PluginFailed, RestFailed, bounded
 
 __all__ = ["explain", "pattern_facts"]
 
@@ -81,16 +81,10 @@ async def explain(pipeline: Pipeline, request: ListingRequest, *, names: int = 0
     try:
         answer = await pipeline.answer(request, trace)
     except ListingFailed as failure:
-        chain: Iterable[ChainStep] = trace.chain
-        if isinstance(failure, PluginFailed | RestFailed | RefusedByPlugin) and not any(
-            step.answer in {"error", "refused"} for step in (*trace.gates, *trace.masks)
-        ):
-            chain = failure.steps  # as far as it went
-        chain = tuple(chain)
         return report | {
             "rules": _rules(pipeline, request.asker, str(request.namespace)),
             "gates": _steps(trace.gates),
-            "chain": _steps(chain),
+            "chain": _steps(trace.chain),
             "rest": _rest(trace.rest),
             "masks": _steps(trace.masks),
             "lister": None,
@@ -101,7 +95,7 @@ async def explain(pipeline: Pipeline, request: ListingRequest, *, names: int = 0
             "cause": failure.cause.value,
             "plugin": failure.plugin,
             "detail": failure.detail if isinstance(failure, PluginFailed | RestFailed) else failure.message,
-            "warnings": [*trace.false_claims, *_former_answers(pipeline, chain)],
+            "warnings": [*trace.false_claims, *_former_answers(pipeline, trace.chain)],
             "ms": _ms(time.perf_counter() - started),
         }
     notes = pipeline.lister.notes(request) if answer.lister == pipeline.lister.name else ListerNotes()

@@ -31,17 +31,15 @@ from broker_core.pipeline.answers.question_warnings import QuestionWarnings
 from broker_core.pipeline.answers.reusable_answer import ReusableAnswer
 from broker_core.pipeline.change_notices import ChangeNotices
 from broker_core.pipeline.listers.accept_answer import Acceptance
+from broker_core.pipeline.listers.answer_store import AnswerStore
 from broker_core.pipeline.listers.ask_listers import Listers
 from broker_core.pipeline.listers.call_services import CallServices
+from broker_core.pipeline.listers.former_answers import FormerAnswers
 from broker_core.pipeline.listers.guarded_answers import GuardedAnswers
 from broker_core.pipeline.listers.listing_details import ListingDetails
 from broker_core.pipeline.masks.filter_mask_hash import Finishing
+from broker_core.pipeline.masks.masked_answers import MaskedAnswers
 from broker_core.pipeline.paging import Paging
-from broker_core.pipeline.remembered.answer_store import AnswerStore
-from broker_core.pipeline.remembered.answers_by_version_hook import AnswersByVersionHook
-from broker_core.pipeline.remembered.last_good_answers import LastGoodAnswers
-from broker_core.pipeline.remembered.listings_by_result_version import ListingsByResultVersion
-from broker_core.pipeline.remembered.masked_answers import MaskedAnswers
 from broker_core.pipeline.reports.denial_lines import log_denial
 from broker_core.pipeline.reports.event_sinks import EventSinks
 from broker_core.pipeline.reports.finished_listings import Ended, FinishedListings
@@ -90,10 +88,9 @@ class Pipeline:
         self.answers = AnswerStore(permits.snapshots, permits.leases)
         permits.caches.show("plugin answers", self.answers.state)
         permits.caches.show_bounded("patterns", REMEMBERED)
-        self.kept = ListingsByResultVersion(self.answers)
         #: The subscribers to changes of topics or masks.
         self.changes = ChangeNotices()
-        self.changes.subscribe(self.kept.forget)
+        self.changes.subscribe(self.answers.forget)
         #: The further sinks of listing events, besides the metrics.
         self.sinks = sinks or EventSinks()
         #: Called with a question, and facts of its answer; returns warnings for the client.
@@ -107,13 +104,11 @@ class Pipeline:
         self.questions = self._finished.questions
         self.workers = Workers()
         detailing = ListingDetails(lister, dispatcher, self.workers)
-        words = dispatcher.dependencies.of
         self._listers = Listers(
             lister,
             dispatcher,
-            Acceptance(lister, dispatcher, self.workers, self.kept, self.options, detailing),
-            LastGoodAnswers(self.answers, words),
-            AnswersByVersionHook(self.answers, words, self.changes),
+            Acceptance(lister, dispatcher, self.workers, self.answers, self.options, detailing),
+            FormerAnswers(self.answers, dispatcher.dependencies.of, self.changes),
             self.workers,
             self.options,
             self.changes,

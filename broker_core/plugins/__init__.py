@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from broker_core.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from broker_core.plugins.call.hook_caller import HookCaller
     from broker_core.plugins.dispatcher import Dispatcher
     from broker_core.plugins.failures import (
         ChainStep,
@@ -14,9 +15,6 @@ if TYPE_CHECKING:
         PluginLoadError,
         RefusedByPlugin,
         RestFailed,
-    )
-    from broker_core.plugins.former_answers import (
-        FormerAnswer,
     )
     from broker_core.plugins.hooks.http_sites import PluginSite, site_of
     from broker_core.plugins.load.installed_plugins import did_you_mean, installed_plugins
@@ -29,7 +27,7 @@ __all__ = [
     "RESERVED",
     "ChainStep",
     "Dispatcher",
-    "FormerAnswer",
+    "HookCaller",
     "LoadedPlugin",
     "PluginFailed",
     "PluginLoadError",
@@ -54,7 +52,7 @@ __getattr__ = lazy_exports(
         "RestFailed": ".failures",
         "ChainStep": ".failures",
         "Dispatcher": ".dispatcher",
-        "FormerAnswer": ".former_answers",
+        "HookCaller": ".call.hook_caller",
         "LoadedPlugin": ".load.registry",
         "PluginFailed": ".failures",
         "PluginLoadError": ".failures",

@@ -62,7 +62,7 @@ class Dispatcher:
         self._sites: list[PluginSite] = []
         self._chains = NamespaceChains(registry, self.callers)
         self.version_hook = VersionHook(self.callers, self.dependencies)
-        self.lister_hook = ListerHook(self._chains, self.dependencies, self.version_hook)
+        self.lister_hook = ListerHook(self._chains, self.dependencies)
         self.mask_hook = MaskHook(self._chains, self.dependencies, self.version_hook)
         self.describe_hook = DescribeHook(self._chains, self.callers)
         self.observers = Observers(registry, self.callers)

@@ -54,8 +54,7 @@ class PluginFailed(ListingFailed):
     ``reason`` says how, as a label of metrics: ``plugin_error`` (it raised), ``plugin_deadline``, ``plugin_breaker``
     (it is not asked after too many failures), ``plugin_threads`` (its threads are all taken), ``plugin_answer`` (it
     returned an invalid answer). The message goes to the client and only names the kind of an exception, whose text may
-    be confidential. ``detail`` has the text, for the log and for ``explain``; ``steps`` the plugins' answers up to this
-    one.
+    be confidential. ``detail`` has the text, for the log and for ``explain``.
     """
 
     def __init__(
@@ -78,25 +77,23 @@ class PluginFailed(ListingFailed):
             counts=counts,
         )
         self.detail = detail or self.message
-        self.steps: tuple[ChainStep, ...] = ()
 
 
 class RefusedByPlugin(ListingFailed):
     """A plugin has decided to refuse an answer: it is not a failure, and nothing can replace it.
 
-    ``reason`` is ``gate`` (of ``broker_core_authorize``) or ``refused`` (of a lister); ``steps`` the plugins' answers
-    up to this one. The client gets the message as the plugin wrote it.
+    ``reason`` is ``gate`` (of ``broker_core_authorize``) or ``refused`` (of a lister). The client gets the message as
+    the plugin wrote it.
     """
 
     def __init__(self, plugin: str, message: str, cause: Cause, *, reason: str) -> None:
         super().__init__(message, cause=cause, reason=reason, plugin=plugin, counts=False)
-        self.steps: tuple[ChainStep, ...] = ()
 
 
 class RestFailed(ListingFailed):
     """The rest of the chain, which a plugin asked (``request.rest()``), failed: not its own failure, and final.
 
-    It has the message of the failure of the later plugin; ``detail`` and ``steps`` are as for :class:`PluginFailed`.
+    It has the message of the failure of the later plugin; ``detail`` is as for :class:`PluginFailed`.
     """
 
     def __init__(self, failure: PluginFailed) -> None:
@@ -109,4 +106,3 @@ class RestFailed(ListingFailed):
             counts=failure.counts,
         )
         self.detail = failure.detail
-        self.steps: tuple[ChainStep, ...] = ()

@@ -151,7 +151,7 @@ async def test_a_failure_of_the_plugin_is_everybodys() -> None:
         assert len({id(failure) for failure in failures}) == 6
         for failure in failures:
             assert isinstance(failure, PluginFailed)
-            assert [(step.plugin, step.answer) for step in failure.steps] == [("p", "error")]
+            assert failure.plugin == "p"
 
 
 async def test_the_last_answer_stands_in_for_everybody() -> None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from structlog.testing import capture_logs
 
-from broker_core import ListingRequest, NamespaceName
+from broker_core import ListingRequest, NamespaceName, TopicListingResult
 from broker_core.plugin_api.hookspecs import ListingOutcome
 from broker_core.plugins import (
     PluginLoadError,
@@ -23,8 +23,7 @@ from tests.support.plugins import PluginOf, asked
 async def test_without_plugins_nothing_is_asked() -> None:
     chain = dispatcher({})
     assert (chain.has_gates, chain.has_observers) == (False, False)
-    result = await chain.lister_hook.ask(asked())
-    assert (result.answer, result.plugin, result.steps) == (None, None, ())
+    assert await answers(chain) == []
     assert await chain.mask_hook.visible(asked(), TOPICS) is None
     assert not chain.lists(asked().namespace)
     assert not chain.masks(asked().namespace)
@@ -33,8 +32,9 @@ async def test_without_plugins_nothing_is_asked() -> None:
 
 
 async def test_plugins_are_asked_about_their_namespaces_only() -> None:
+    nothing = TopicListingResult.success([])
     chain = dispatcher(
-        {"a": lists(SUCCESS), "b": lists(SUCCESS), "m": masks(pa.array([True] * 3))},
+        {"a": lists(nothing), "b": lists(nothing), "m": masks(pa.array([True] * 3))},
         {"a": {"namespaces": ["globex/*"]}, "m": {"namespaces": ["globex/*"]}},
     )
     assert await answers(chain, asked("acme/x")) == [("a", "not_asked"), ("b", "success")]
@@ -42,7 +42,7 @@ async def test_plugins_are_asked_about_their_namespaces_only() -> None:
     assert not chain.masks(NamespaceName("acme", "x"))
     assert chain.masks(NamespaceName("globex", "x"))
     assert await chain.mask_hook.visible(asked("acme/x"), TOPICS) is None
-    only = dispatcher({"a": lists(SUCCESS)}, {"a": {"namespaces": ["globex/*"]}})
+    only = dispatcher({"a": lists(nothing)}, {"a": {"namespaces": ["globex/*"]}})
     assert (only.lists(NamespaceName("acme", "x")), only.lists(NamespaceName("globex", "x"))) == (False, True)
 
 

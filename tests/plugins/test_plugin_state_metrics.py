@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 
-import pytest
-
 from broker_core.plugins import PluginFailed
-from tests.support.plugins import PluginOf, asked
+from tests.support.plugin_chains import listed
+from tests.support.plugins import PluginOf
 from tests.support.scraped import scraped, shown, total
 
 
@@ -17,8 +16,7 @@ async def test_plugins_and_their_identity() -> None:
 
     metrics, _, dispatcher = shown(good=PluginOf(list_topics=lambda: None), bad=PluginOf(list_topics=broken))
     for _ in range(7):
-        with pytest.raises(PluginFailed):
-            await dispatcher.lister_hook.ask(asked())
+        assert isinstance((await listed(dispatcher))[0], PluginFailed)
     dispatcher.claim_mismatch("good", 3)
     samples = scraped(metrics.registry)
     calls = "broker_core_listing_plugin_calls_total"
@@ -46,7 +44,7 @@ async def test_the_time_that_plugins_hold_the_loop() -> None:
     before = scraped(metrics.registry)
     for hook in ("list_topics", "visible"):
         assert [before[name, f"hook={hook},plugin=p"] for name in (blocked, seconds)] == [0, 0]
-    await dispatcher.lister_hook.ask(asked())
+    await listed(dispatcher)
     after = scraped(metrics.registry)
     assert after[blocked, "hook=list_topics,plugin=p"] == 1
     assert after[seconds, "hook=list_topics,plugin=p"] >= 0.11

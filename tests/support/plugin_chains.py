@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
 
 from broker_core import ListingRequest, TopicListingResult
-from broker_core.plugins import Dispatcher, PluginFailed, PluginRegistry
+from broker_core.errors import ListingFailed
+from broker_core.memory.permits import Permits
+from broker_core.metrics.metrics import Metrics
+from broker_core.pipeline import Answer, Pipeline, Trace
+from broker_core.plugins import ChainStep, Dispatcher, PluginRegistry
+from tests.support.memory_lister import MemoryLister
 from tests.support.plugins import PluginOf, asked
 
-__all__ = ["PASS", "SUCCESS", "TOPICS", "answers", "dispatcher", "lists", "masks"]
+__all__ = ["PASS", "SUCCESS", "TOPICS", "answers", "dispatcher", "listed", "lists", "masks"]
 
 TOPICS = pa.array([f"persistent://acme/orders/{n}" for n in "abc"], pa.large_string())
 SUCCESS = TopicListingResult.success(["persistent://acme/orders/a"])
@@ -18,7 +24,9 @@ PASS = TopicListingResult.pass_through()
 
 
 def dispatcher(
-    plugins: dict[str, object], tables: dict[str, dict[str, object]] | None = None, **options: Any
+    plugins: Mapping[str, object],
+    tables: Mapping[str, Mapping[str, object]] | None = None,
+    **options: Any,
 ) -> Dispatcher:
     """The plugins of these names, in their order, with their tables of the settings."""
     return Dispatcher(PluginRegistry.load(tables=tables, given=plugins), **options)
@@ -48,8 +56,20 @@ def masks(answer: object) -> PluginOf:
 
 async def answers(chain: Dispatcher, request: ListingRequest | None = None) -> list[tuple[str, str]]:
     """What each lister of a chain answered, as far as they were asked."""
-    try:
-        steps = (await chain.lister_hook.ask(request or asked())).steps
-    except PluginFailed as failure:
-        steps = failure.steps
+    _, steps = await listed(chain, request)
     return [(step.plugin, step.answer) for step in steps]
+
+
+async def listed(
+    chain: Dispatcher, request: ListingRequest | None = None
+) -> tuple[Answer | ListingFailed, list[ChainStep]]:
+    """The answer of a pipeline with this chain, or its failure, and the steps of the chain."""
+    pipeline, trace = Pipeline(MemoryLister(), chain, Permits(), Metrics()), Trace()
+    try:
+        answer = await pipeline.answer(request or asked(), trace)
+        answer.release()
+    except ListingFailed as failure:
+        return failure, trace.chain
+    finally:
+        pipeline.close()
+    return answer, trace.chain

@@ -1,1 +1,1 @@
-"""Asking listers in their order: accepting their answers, their details, the rest of the chain (``request.rest()``)."""
+"""Asking listers in their order: accepting their answers, their details, former answers, the rest of the chain."""

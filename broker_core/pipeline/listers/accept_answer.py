@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from broker_core.counted import counted
 from broker_core.errors import InvalidListing
-from broker_core.listing import Page, Selection, data_of
+from broker_core.listing import Listing, Page, Selection, data_of
 from broker_core.names import as_column
+from broker_core.pipeline.listers.answer_store import AnswerStore
 from broker_core.pipeline.listers.listing_details import ListingDetails
-from broker_core.pipeline.remembered.listings_by_result_version import ListingsByResultVersion
 from broker_core.pipeline.request.listing_in_progress import AcceptedAnswer, ListingInProgress
 from broker_core.pipeline.request.pipeline_options import PipelineOptions
 from broker_core.pipeline.request.steps import are_few
@@ -36,6 +36,9 @@ from broker_core.tracing import stage
 
 __all__ = ["Acceptance"]
 
+#: Listings that were built of names which a plugin returned with a version: it is asked every time, and its names are
+#: checked, ordered and encoded once for a version, and all that its answers depend on.
+_KIND: Final = "kept"
 #: A column of names costs this many times its bytes until it is a listing (measured: 5.0 in order, 7.5 in disorder).
 _BUILD_FACTOR: Final = 8
 #: The most bytes that are taken to look at encoded names, which is done in stretches.
@@ -50,14 +53,14 @@ class Acceptance:
         lister: DefaultLister,
         dispatcher: Dispatcher,
         workers: Workers,
-        kept: ListingsByResultVersion,
+        store: AnswerStore,
         options: PipelineOptions,
         detailing: ListingDetails,
     ) -> None:
         self._lister = lister
         self._dispatcher = dispatcher
         self._workers = workers
-        self._kept = kept
+        self._store = store
         self._options = options
         self._details = detailing
 
@@ -184,9 +187,9 @@ class Acceptance:
             words = self._dispatcher.dependencies.of(plugin.name)
             # A filtered answer depends on the pattern, whatever the plugin says.
             key = key_of(request, words | {"pattern"} if result.filtered else words, plugin.name)
-            kept = self._kept.get(key, result.version)
-            if kept is not None:
-                return kept[0].all(), kept[1], 0
+            kept: tuple[str | int, Listing, int] | None = self._store.get((_KIND, key))
+            if kept is not None and kept[0] == result.version:
+                return kept[1].all(), kept[2], 0
         try:
             names = await self._column(progress, result.topics)
             if result.next is not None:
@@ -198,7 +201,8 @@ class Acceptance:
         except (InvalidListing, pa.ArrowException) as error:
             raise bad_topics(f"returned a bad topic: {error}") from None
         if key is not None and result.version is not None and surely_whole(listing.all(), request.page):
-            if self._kept.put(key, result.version, listing, len(names), text=key.text):
+            value = (result.version, listing, len(names))
+            if self._store.put((_KIND, key), request.namespace, value, listing, key.text):
                 return listing.all(), len(names), 0  # charged to its keeper
         return listing.all(), len(names), data_of(listing).column_bytes
 

@@ -1,27 +1,67 @@
-"""Asking the plugins that list, in their order, then the default lister (the catalogue, or the brokers upstream)."""
+"""Asking the plugins that list, in their order, then the default lister (the catalogue, or the brokers upstream).
+
+The first success (or ``unchanged``) ends the chain; pass through and ``None`` go on; a failure is an error, goes on, or
+is replaced by the plugin's last answer, depending on its ``on_failure``. A plugin may ask the rest of the chain after
+it (``request.rest()``), which is the same way from a later place on.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import asyncio
+from collections.abc import Collection, Mapping, MutableSequence
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker_core.errors import ListingFailed, TooManyRequests
+from broker_core.listing import Selection, part_of
+from broker_core.memory import whole_count
 from broker_core.metrics import Metrics
 from broker_core.pipeline.change_notices import ChangeNotices
 from broker_core.pipeline.listers.accept_answer import Acceptance
+from broker_core.pipeline.listers.call_services import CallServices
+from broker_core.pipeline.listers.former_answers import FormerAnswer, FormerAnswers, FormerAnswersToQuestion
 from broker_core.pipeline.listers.guarded_answers import GuardedAnswers
-from broker_core.pipeline.listers.rest_of_chain import RestOfChain
-from broker_core.pipeline.remembered.answers_by_version_hook import AnswersByVersionHook
-from broker_core.pipeline.remembered.last_good_answers import LastGoodAnswers
+from broker_core.pipeline.request.held_permit import HeldPermit
 from broker_core.pipeline.request.listing_in_progress import AcceptedAnswer, ListingInProgress
 from broker_core.pipeline.request.pipeline_options import PipelineOptions
-from broker_core.pipeline.request.steps import without_hash
+from broker_core.pipeline.request.steps import applied_pattern, are_few, names_bytes, without_hash
 from broker_core.pipeline.runs.worker_threads import Workers
-from broker_core.plugin_api import DefaultLister, ListingRequest
-from broker_core.plugins import Dispatcher
+from broker_core.pipeline.verification.verify_details import CHECK_FACTOR, details_of
+from broker_core.plugin_api import (
+    AnswerKind,
+    DefaultLister,
+    Lease,
+    ListingRequest,
+    RestAnswer,
+    Same,
+    TopicListingResult,
+)
+from broker_core.plugins import (
+    ChainStep,
+    Dispatcher,
+    PluginFailed,
+    RefusedByPlugin,
+    RestFailed,
+    bounded,
+)
+
+if TYPE_CHECKING:
+    from broker_core.plugins import HookCaller
 
 __all__ = ["Listers"]
+
+_WITHOUT_TOPICS: Final = (AnswerKind.PASS_THROUGH, AnswerKind.REFUSED)
+
+
+class _Answered(NamedTuple):
+    """The answer of one plugin: its word, its checked topics, and how it came about."""
+
+    word: str
+    accepted: AcceptedAnswer | None
+    result: TopicListingResult | None = None
+    version: str | None = None
+    kept: bool = False
 
 
 class Listers:
@@ -32,8 +72,7 @@ class Listers:
         lister: DefaultLister,
         dispatcher: Dispatcher,
         acceptance: Acceptance,
-        last: LastGoodAnswers,
-        versioned: AnswersByVersionHook,
+        former: FormerAnswers,
         workers: Workers,
         options: PipelineOptions,
         changes: ChangeNotices,
@@ -43,12 +82,12 @@ class Listers:
         self._lister = lister
         self._dispatcher = dispatcher
         self._acceptance = acceptance
-        self._last = last
-        self._versioned = versioned
+        self._former = former
+        self._workers = workers
         self._options = options
+        self._changes = changes
         self._metrics = metrics
         self._guarded = guarded
-        self._rest = RestOfChain(lister, dispatcher, workers, options, changes, self.list)
 
     async def list(self, progress: ListingInProgress, first: int = 0) -> AcceptedAnswer:
         """The answer of the plugins from number ``first`` of the chain, or of the default lister."""
@@ -84,29 +123,254 @@ class Listers:
     ) -> AcceptedAnswer | None:
         """The answer of the plugins from number ``first`` on, or of the plugins in ``only``; ``None``: all of them
         pass.
+
+        Raises :exc:`~broker_core.plugins.failures.RefusedByPlugin` if a plugin refuses; :exc:`PluginFailed` if one
+        fails whose ``on_failure`` is ``error``, or ``stale`` while there is no former answer of it. Errors that the
+        broker itself raises to a plugin, and that it lets pass, are final: the
+        :exc:`~broker_core.errors.TooManyRequests` of ``request.reserve()``, the :exc:`RestFailed` of
+        ``request.rest()``.
         """
         versions = self._guarded.versions(request.namespace)
         # A pattern that is never compiled is too long to be remembered.
-        remembers = not self._options.is_long(request)
-        chain = await self._dispatcher.lister_hook.ask(
-            request,
-            partial(self._acceptance.accept, progress),
-            self._last.to(request, progress.pattern) if remembers else None,
-            first=first,
-            only=only,
-            services=partial(self._rest.services, progress),
-            keeps=self._versioned.to(request)
-            if remembers and self._dispatcher.version_hook.told_by_any
-            else None,
-            versions=progress.versions,
-        )
-        if progress.trace is not None:
-            progress.trace.chain = list(chain.steps)
-        for step in chain.steps:
+        former = None if self._options.is_long(request) else self._former.to(request, progress.pattern)
+        chain = self._dispatcher.lister_hook.chain(request.namespace)[first:]
+        steps: list[ChainStep] = []
+        answered = None
+        try:
+            for position, (name, caller) in enumerate(chain, first):
+                if caller is None or (only is not None and name not in only):
+                    steps.append(ChainStep(name, "not_asked"))
+                    continue
+                answered = await self._of_plugin(progress, request, former, caller, position, steps)
+                if answered is not None and answered.word != "pass_through":
+                    break
+        except (PluginFailed, RestFailed, RefusedByPlugin):
+            self._note(progress, chain, steps)
+            raise
+        self._note(progress, chain, steps)
+        for step in steps:
             if step.stale is not None:
                 self._metrics.stale_answer(step.plugin, step.stale)
-        accepted: AcceptedAnswer | None = chain.accepted
+        accepted = None if answered is None else answered.accepted
         if accepted is not None:
             # Not the business of one plugin's failure policy: the next lister has other topics.
             await self._guarded.check(request, accepted, versions)
         return accepted
+
+    def _note(
+        self,
+        progress: ListingInProgress,
+        chain: tuple[tuple[str, HookCaller | None], ...],
+        steps: MutableSequence[ChainStep],
+    ) -> None:
+        """Note in the trace how the plugins answered, and which ones were not asked."""
+        if progress.trace is not None:
+            skipped = [ChainStep(name, "not_asked") for name, _ in chain[len(steps) :]]
+            progress.trace.chain = [*steps, *skipped]
+
+    async def _of_plugin(
+        self,
+        progress: ListingInProgress,
+        request: ListingRequest,
+        former: FormerAnswersToQuestion | None,
+        caller: HookCaller,
+        position: int,
+        steps: MutableSequence[ChainStep],
+    ) -> _Answered | None:
+        """The answer of one plugin, or the one that replaces it; ``None``: it failed, and the next one is asked."""
+        name, plugin, clock = caller.name, caller.plugin, asyncio.get_running_loop().time
+        started = clock()
+        try:
+            answered = await self._ask(progress, request, former, caller, position)
+        except (PluginFailed, RestFailed) as failure:
+            step = ChainStep(name, "error", clock() - started, failure.detail)
+            steps.append(step)
+            if isinstance(failure, RestFailed):
+                raise
+            if plugin.options.on_failure == "next":
+                caller.statistics.passed_over += 1
+                return None
+            recalled: FormerAnswer | None = None
+            if plugin.options.on_failure == "stale" and former is not None:
+                recalled = former.recalled(plugin, request.topics_hash, clock())
+            if recalled is None:
+                raise
+            caller.statistics.stale += 1
+            steps[-1] = replace(step, answer=recalled.word, stale=recalled.age)
+            return _Answered(recalled.word, recalled.accepted)
+        word, accepted, result, version, kept = answered
+        why = None if result is None else result.why
+        steps.append(ChainStep(name, word, clock() - started, kept=kept, version=version, why=why))
+        if word == "refused":
+            if former is not None:
+                former.refused(plugin)
+            assert result is not None
+            assert result.refusal is not None
+            said = result.refusal
+            raise RefusedByPlugin(name, bounded(said.message), said.cause, reason="refused")
+        if former is not None and plugin.options.on_failure == "stale":
+            former.answered(plugin, accepted, started)
+        return answered
+
+    async def _ask(
+        self,
+        progress: ListingInProgress,
+        request: ListingRequest,
+        former: FormerAnswersToQuestion | None,
+        caller: HookCaller,
+        position: int,
+    ) -> _Answered:
+        """The answer of one plugin: the kept one at its version, or it is asked."""
+        name, versions = caller.name, self._dispatcher.version_hook
+        version = await versions.of(request, name, progress.versions)
+        if version is None or former is None:
+            answered, _ = await self._call(progress, request, caller, position)
+            return answered._replace(version=version)
+        found = await former.at_version(name, version, caller.plugin.options.deadline)
+        if found is not None:
+            return _Answered(found.word, found.accepted, None, version, kept=True)
+        with former.make(name, version) as making:
+            answered, is_own = await self._call(progress, request, caller, position)
+            if is_own and await versions.still(request, name, version, answered.result):
+                making.kept = former.keep(name, version, answered.accepted)
+        return answered._replace(version=version)
+
+    async def _call(
+        self, progress: ListingInProgress, request: ListingRequest, caller: HookCaller, position: int
+    ) -> tuple[_Answered, bool]:
+        """The answer of one plugin that is asked now, and whether its topics are its own."""
+
+        async def accept(result: TopicListingResult) -> AcceptedAnswer | None:
+            if result.kind in _WITHOUT_TOPICS:
+                return None
+            return await self._acceptance.accept(progress, caller.plugin, result)
+
+        services = self._services(progress, caller.name, position)
+        try:
+            result, word, accepted = await self._dispatcher.lister_hook.ask(caller, request, services, accept)
+        finally:
+            services.close()
+        return _Answered(word, accepted, result), word != "refused" and not services.rest_requested
+
+    # -- the rest of the chain
+
+    def _services(self, progress: ListingInProgress, plugin: str, position: int) -> CallServices:
+        """The services for a call of the plugin at ``position`` of the chain."""
+        namespace, dependencies = progress.request.namespace, self._dispatcher.dependencies
+
+        def words() -> frozenset[str]:
+            behind = self._dispatcher.lister_hook.depends_on(namespace, position + 1)
+            return dependencies.of(plugin) | behind | self._lister.depends_on
+
+        return CallServices(
+            progress.request,
+            plugin,
+            progress.held,
+            words,
+            partial(self._rest, progress, plugin, position + 1),
+            partial(dependencies.add, plugin),
+            mark=partial(self._changes.mark, namespace),
+            all_calls=progress.all_calls,
+        )
+
+    async def _rest(
+        self,
+        progress: ListingInProgress,
+        plugin: str,
+        first: int,
+        pattern: str | Same | None,
+        properties: Mapping[str, str] | Same,
+    ) -> RestAnswer:
+        """The answer of the rest of the chain after ``plugin``, before any mask."""
+        request = progress.request
+        memory = RestOfChainMemory(progress.held)
+        compiled = request.pattern
+        if not isinstance(pattern, Same) and pattern != request.topics_pattern:
+            compiled = (
+                None
+                if pattern is None
+                else await self._workers.compile(request.asker, pattern, self._options.patterns.max_length)
+            )
+        same = compiled is request.pattern and isinstance(properties, Same)
+        asked = replace(
+            request,
+            pattern=compiled,
+            properties=request.properties if isinstance(properties, Same) else dict(properties),
+            topics_hash=None,
+            page=None,
+            reserve_bytes=memory.reserve,
+        )
+        # The versions are of the client's question, not of another one.
+        versions = progress.versions if same else {}
+        trace = None if progress.trace is None else progress.trace.rest_of(plugin, asked)
+        inner = ListingInProgress(
+            asked, applied_pattern(asked, self._options), progress.held, trace, versions, progress.all_calls
+        )
+        try:
+            accepted = await self.list(inner, first)
+            selection = accepted.selection
+            assert selection is not None  # no lister was given a hash to compare with
+            filtered = accepted.filtered
+            if inner.pattern is not None and not filtered:
+                selection = await self._workers.matching(request.asker, selection, inner.pattern)
+                filtered = True
+            details = accepted.details
+            if details is not None and len(selection) != len(accepted.selection or ()):
+                # Handed on with the selection, they would be of topics that are not listed.
+                size = details.batch.nbytes + names_bytes(selection)
+                async with Lease(progress.held, CHECK_FACTOR * size):
+                    work = partial(details_of, details, selection)
+                    details = await self._workers.call(request.asker, work, quick=are_few(len(details)))
+            await memory.settle(selection, accepted.owned)
+        except PluginFailed as failure:
+            memory.close()
+            raise RestFailed(failure) from failure
+        except BaseException:
+            memory.close()
+            raise
+        if trace is not None:
+            trace.listed = len(selection)
+        return RestAnswer(selection, filtered, accepted.version, accepted.lister, accepted.stale, details)
+
+
+class RestOfChainMemory:
+    """The memory of one ``request.rest()``, a part of the request's permits.
+
+    It grows with reservations further down the chain; in the end it is what the answer holds.
+    """
+
+    __slots__ = ("_growing", "_held", "size")
+
+    def __init__(self, held: HeldPermit) -> None:
+        self._held = held
+        self._growing = asyncio.Lock()
+        self.size = 0
+
+    async def reserve(self, size: int) -> None:
+        """Have at least ``size`` bytes in all, as :meth:`HeldPermit.reserve`."""
+        needed = whole_count(size)
+        async with self._growing:
+            if needed > self.size:
+                await self._held.grow(needed - self.size)
+                self.size = needed
+
+    async def settle(self, selection: Selection, owned: int) -> None:
+        """Keep the bytes of ``selection``, as long as anybody has it, and give all else back.
+
+        ``owned`` are the bytes of a listing that was made for this answer alone: a shared listing is charged to its
+        keeper.
+        """
+        rows = part_of(selection)
+        await self.reserve(owned + rows.nbytes)
+        if owned:
+            self._held.keep_with(selection.listing, owned)
+            self.size -= owned
+        if rows.nbytes:
+            self._held.keep_with(rows, rows.nbytes)
+            self.size -= rows.nbytes
+        self.close()
+
+    def close(self) -> None:
+        """Give back all memory that no answer has."""
+        size, self.size = self.size, 0
+        self._held.give_back(size)

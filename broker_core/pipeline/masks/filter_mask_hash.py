@@ -10,7 +10,7 @@ from broker_core.pipeline.answers.answer import Answer
 from broker_core.pipeline.listers.listing_details import ListingDetails
 from broker_core.pipeline.masks.allowed_topics import allowed
 from broker_core.pipeline.masks.mask_slices import MaskSlices
-from broker_core.pipeline.remembered.masked_answers import MaskedAnswers
+from broker_core.pipeline.masks.masked_answers import MaskedAnswers
 from broker_core.pipeline.request.listing_in_progress import AcceptedAnswer, ListingInProgress
 from broker_core.pipeline.request.steps import QUICK_BYTES, hash_is_quick, is_unchanged, listing_plan
 from broker_core.pipeline.runs.worker_threads import Workers

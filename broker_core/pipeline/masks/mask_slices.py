@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from broker_core.listing import Selection
-from broker_core.pipeline.remembered.masked_answers import MaskedAnswers
+from broker_core.pipeline.masks.masked_answers import MaskedAnswers
 from broker_core.pipeline.request.listing_in_progress import ListingInProgress
 from broker_core.pipeline.request.steps import are_few, names_bytes
 from broker_core.pipeline.runs.worker_threads import Workers

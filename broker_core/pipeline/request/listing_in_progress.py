@@ -10,15 +10,7 @@ from broker_core.pipeline.answers.answer import Trace
 from broker_core.pipeline.request.held_permit import HeldPermit
 from broker_core.plugin_api import ListingRequest
 
-__all__ = ["AcceptedAnswer", "ListingInProgress", "is_of_pattern"]
-
-
-def is_of_pattern(request: ListingRequest, claimed: bool, pattern: str | None) -> bool:
-    """Whether an answer to the question with ``pattern`` also answers ``request``, which differs in the pattern alone.
-
-    An answer that the plugin filtered is for its pattern alone, whatever the plugin says that its answers depend on.
-    """
-    return not claimed or pattern == request.topics_pattern
+__all__ = ["AcceptedAnswer", "ListingInProgress"]
 
 
 @dataclass(slots=True)

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Sequence
-from enum import Enum, auto
 from typing import Any, Generic, TypeVar
 
 from broker_core.errors import ListingFailed
 
-__all__ = ["NextRuns", "RunEnd", "VersionedRuns"]
+__all__ = ["NextRuns", "VersionedRuns"]
 
 P = TypeVar("P")
 T = TypeVar("T")
@@ -102,19 +101,11 @@ def _looked_at(task: asyncio.Task[Any]) -> None:
         task.exception()
 
 
-class RunEnd(Enum):
-    """The outcome of a run, for the callers that waited for it."""
-
-    KEPT = auto()  # its answer is kept, for all to find
-    NOT_KEPT = auto()  # an answer that only the first caller has
-    GAVE_UP = auto()  # nothing: the first caller was cancelled, or had no memory
-
-
 class VersionedRuns:
     """Runs by key. Each belongs to its first caller: it uses that caller's memory and time. For one event loop."""
 
     def __init__(self) -> None:
-        self._running: dict[Hashable, asyncio.Future[RunEnd] | None] = {}
+        self._running: dict[Hashable, asyncio.Future[bool] | None] = {}
 
     def __contains__(self, key: Hashable) -> bool:
         """Whether a run is under way."""
@@ -124,11 +115,11 @@ class VersionedRuns:
         """Note that the caller runs it, until :meth:`end` or :meth:`fail`."""
         self._running[key] = None
 
-    def end(self, key: Hashable, end: RunEnd) -> None:
-        """End the run."""
+    def end(self, key: Hashable, *, answered: bool) -> None:
+        """End the run; it is not ``answered`` if the first caller was cancelled, or had no memory."""
         future = self._running.pop(key)
         if future is not None:
-            future.set_result(end)
+            future.set_result(answered)
 
     def fail(self, key: Hashable, failure: ListingFailed) -> None:
         """End the run with a failure, which any other run with this key would have."""
@@ -137,8 +128,8 @@ class VersionedRuns:
             future.set_exception(failure)
             future.exception()  # the waiting callers may be cancelled
 
-    async def wait(self, key: Hashable, seconds: float) -> RunEnd:
-        """The end of the run under way; after ``seconds``, that of a run whose answer is not kept.
+    async def wait(self, key: Hashable, seconds: float) -> bool:
+        """Whether the run under way is answered, once it has ended; true after ``seconds``, if it has not.
 
         Raises a copy of the failure of a run that fails.
         """
@@ -148,7 +139,7 @@ class VersionedRuns:
         # Not by wait_for(), which cancels the future that others wait for too.
         await asyncio.wait([future], timeout=seconds)
         if not future.done():
-            return RunEnd.NOT_KEPT
+            return True
         try:
             return future.result()
         except ListingFailed as failure:

@@ -91,9 +91,8 @@ class MaskHook:
                 asked = self._dependencies.request_for(request, caller.name)
                 own, _, _ = await caller.call(asked, partial(_check, length), topics=topics)
             except PluginFailed as failure:
-                failure.steps = (ChainStep(caller.name, "error", clock() - started, failure.detail),)
                 if steps is not None:
-                    steps += failure.steps
+                    steps.append(ChainStep(caller.name, "error", clock() - started, failure.detail))
                 raise
             if watch is not None and watch.depends:
                 continue

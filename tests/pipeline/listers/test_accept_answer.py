@@ -19,7 +19,7 @@ from broker_core.errors import ListingFailed, ServerError
 from broker_core.listing.listing import Listing
 from broker_core.memory.ended_frames import let_go_of_cancelled
 from broker_core.pipeline import PipelineOptions, Trace
-from broker_core.pipeline.remembered.listings_by_result_version import ListingsByResultVersion
+from broker_core.pipeline.listers.answer_store import AnswerStore
 from broker_core.settings import LimitsSettings, PatternsSettings
 from tests.support.clock import AGES, time_passes
 from tests.support.eventually import eventually
@@ -53,7 +53,7 @@ async def test_room_is_reserved_before_it_is_taken(monkeypatch: pytest.MonkeyPat
     held: dict[str, int] = {}
     listed = sum(sys.getsizeof(name) for name in NAMES) + 8 * len(NAMES)
     column = sum(map(len, NAMES)) + 8 * len(NAMES)
-    make_column, build, kept = acceptance.as_column, acceptance.built, ListingsByResultVersion.get
+    make_column, build, kept = acceptance.as_column, acceptance.built, AnswerStore.get
 
     def as_column(topics: Any) -> Any:
         held["column"] = m.permits.heap.acquired
@@ -69,7 +69,7 @@ async def test_room_is_reserved_before_it_is_taken(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(acceptance, "as_column", as_column)
     monkeypatch.setattr(acceptance, "built", built)
-    monkeypatch.setattr(ListingsByResultVersion, "get", get)
+    monkeypatch.setattr(AnswerStore, "get", get)
     plugin = PluginOf(list_topics=lambda: TopicListingResult.success(NAMES, version=1))
     async with made(plugins={"p": plugin}, limits=LimitsSettings(heap_permits=7_200_000)) as m:
         (await m.ask()).release()

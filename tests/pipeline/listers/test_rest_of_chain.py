@@ -107,13 +107,14 @@ async def test_a_failure_behind_is_final_and_not_that_of_the_plugin_that_asks(
         if behind is None:
             lister.error = TooManyRequests("no memory", reason="snapshot_memory")
         for _ in range(7):
+            trace = Trace()
             with pytest.raises(ListingFailed) as failed:
-                await m.ask()
+                await m.pipeline.answer(request(), trace)
             told = "no memory" if behind is None else "plugin 'b'"
             assert told in failed.value.message
             if failed.value.plugin == "b":
                 assert isinstance(failed.value, RestFailed)
-                assert [step.plugin for step in failed.value.steps] == ["a", "b"]
+                assert [step.plugin for step in trace.chain] == ["a", "b"]
         calls = m.pipeline.dispatcher.describe()[0]["calls"]["list_topics"]
         assert (calls["failures"], calls["breaker"]) == ({}, "closed")
         assert len(m.lister.asked) == (7 if behind is None else 0)

@@ -12,7 +12,7 @@ from broker_core import Listing, Mode
 from broker_core.memory.estimates import Estimates
 from broker_core.memory.permits import Permits
 from broker_core.patterns import compile_pattern
-from broker_core.pipeline.listers.rest_of_chain import RestOfChainMemory
+from broker_core.pipeline.listers.ask_listers import RestOfChainMemory
 from broker_core.pipeline.request.held_permit import HeldPermit
 from broker_core.settings import LimitsSettings
 

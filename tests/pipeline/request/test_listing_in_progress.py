@@ -10,9 +10,8 @@ from broker_core import ListingRequest
 from broker_core.memory.estimates import Estimates
 from broker_core.memory.permits import Permits
 from broker_core.names import NamespaceName
-from broker_core.patterns import compile_pattern
 from broker_core.pipeline.request.held_permit import HeldPermit
-from broker_core.pipeline.request.listing_in_progress import AcceptedAnswer, ListingInProgress, is_of_pattern
+from broker_core.pipeline.request.listing_in_progress import AcceptedAnswer, ListingInProgress
 
 
 def test_it_does_not_change_and_what_is_listed_is_not_stale_by_itself() -> None:
@@ -23,11 +22,3 @@ def test_it_does_not_change_and_what_is_listed_is_not_stale_by_itself() -> None:
         progress.trace = None  # type: ignore[misc]
     accepted = AcceptedAnswer("p", None, False, "00000000")
     assert (accepted.stale, accepted.owned, accepted.claimed) == (None, 0, False)
-
-
-def test_what_is_said_to_be_filtered_is_of_its_pattern_alone() -> None:
-    asked = ListingRequest(NamespaceName("t", "n"), pattern=compile_pattern("t/n/a.*"))
-    assert is_of_pattern(asked, False, "t/n/b.*")
-    assert is_of_pattern(asked, True, "t/n/a.*")
-    assert not is_of_pattern(asked, True, "t/n/b.*")
-    assert not is_of_pattern(asked, True, None)

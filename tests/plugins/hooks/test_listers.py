@@ -1,130 +1,53 @@
-"""The chain of listers: order, pass through, failures by policy, invalid answers."""
+"""One question to a lister, and the check of its return value: the answer, or an error message for the author."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
-from broker_core import ListingRequest, TopicListingResult
-from broker_core.errors import ListingFailed, TooManyRequests
-from broker_core.plugins import (
-    ChainStep,
-    Dispatcher,
-    LoadedPlugin,
-    PluginFailed,
-    PluginRegistry,
-)
-from broker_core.plugins.hooks.listers import NOBODY, skipped_steps
-from tests.support.plugin_chains import PASS, SUCCESS, answers, dispatcher, lists
+from broker_core.access.access import Refused
+from broker_core.plugin_api.listing_result import TopicListingResult
+from broker_core.plugins import PluginFailed
+from broker_core.plugins.hooks.listers import checked_answer
+from tests.support.plugin_chains import dispatcher
 from tests.support.plugins import PluginOf, asked
 
 
-async def test_the_first_success_ends_the_chain() -> None:
-    other = TopicListingResult.success([])
-    chain = dispatcher({"a": lists(None), "b": lists(PASS), "c": lists(SUCCESS), "d": lists(other)})
-    result = await chain.lister_hook.ask(asked())
-    assert (result.answer, result.plugin) == (SUCCESS, "c")
-    assert await answers(chain) == [
-        ("a", "pass_through"),
-        ("b", "pass_through"),
-        ("c", "success"),
-        ("d", "not_asked"),
-    ]
-    assert result.steps[3] == ChainStep("d", "not_asked")
-    assert all(step.seconds > 0 for step in result.steps[:3])
+def test_each_kind_has_its_word() -> None:
+    success = TopicListingResult.success(["persistent://acme/orders/x"])
+    unchanged = TopicListingResult.unchanged("0a1b2c3d")
+    refused = TopicListingResult.refused("not for you")
+    assert checked_answer(None, asked()) == (None, "pass_through")
+    assert checked_answer(TopicListingResult.pass_through(), asked()) == (None, "pass_through")
+    with_reason = TopicListingResult.pass_through("not mine")
+    assert checked_answer(with_reason, asked()) == (with_reason, "pass_through")
+    assert checked_answer(success, asked()) == (success, "success")
+    assert checked_answer(unchanged, asked(topics_hash="0a1b2c3d")) == (unchanged, "unchanged")
+    assert checked_answer(refused, asked()) == (refused, "refused")
 
 
-async def test_an_empty_success_is_an_answer() -> None:
-    result = await dispatcher(
-        {"a": lists(TopicListingResult.success([])), "b": lists(SUCCESS)}
-    ).lister_hook.ask(asked())
-    assert result.plugin == "a"
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        ([], "it returned a list, not a TopicListingResult or None: write"),
+        (True, "write `return None` to pass"),
+        (TopicListingResult.unchanged("0a1b2c3d"), "the request carries no topics hash"),
+    ],
+)
+def test_what_is_no_answer_says_what_to_write(answer: object, says: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=says):
+        checked_answer(answer, asked())
 
 
-async def test_nobody_answers() -> None:
-    result = await dispatcher({"a": lists(None), "b": lists(PASS)}).lister_hook.ask(asked())
-    assert (result.answer, result.plugin, len(result.steps)) == (None, None, 2)
-
-
-async def test_a_failure_is_an_error_by_default() -> None:
-    chain = dispatcher({"a": lists(None), "b": lists(ValueError("x")), "c": lists(SUCCESS)})
-    with pytest.raises(PluginFailed, match=r"^plugin 'b' failed: ValueError") as caught:
-        await chain.lister_hook.ask(asked())
-    assert [step.answer for step in caught.value.steps] == ["pass_through", "error", "not_asked"]
-    assert caught.value.steps[1].error == "plugin 'b' failed: ValueError: x"
-
-
-async def test_a_failure_asks_the_next_where_the_operator_says_so() -> None:
-    chain = dispatcher({"b": lists(ValueError("x")), "c": lists(SUCCESS)}, {"b": {"on_failure": "next"}})
-    assert await answers(chain) == [("b", "error"), ("c", "success")]
-    assert chain.describe()[0]["calls"]["list_topics"]["passed_over"] == 1
-
-
-async def test_an_open_breaker_is_a_failure_under_the_same_policy() -> None:
-    chain = dispatcher(
-        {"a": lists(ValueError("x")), "b": lists(None), "c": lists(ValueError("y"))},
-        {"a": {"on_failure": "next"}},
-    )
-    for _ in range(5):
-        assert await answers(chain) == [("a", "error"), ("b", "pass_through"), ("c", "error")]
-    with pytest.raises(PluginFailed) as caught:
-        await chain.lister_hook.ask(asked())
-    assert caught.value.reason == "plugin_breaker"
-    assert caught.value.plugin == "c"
-    assert chain.breaker_states() == {"a": 2, "b": 0, "c": 2}
-    assert [entry["state"] for entry in chain.describe()] == ["breaker open", "enabled", "breaker open"]
-
-
-@pytest.mark.parametrize("answer", [["persistent://acme/orders/a"], True, {}, "x", pa.array(["x"])])
-async def test_what_is_no_answer_is_a_failure(answer: object) -> None:
-    with pytest.raises(
-        PluginFailed, match=r"gave a wrong answer: it returned a .*, not a TopicListingResult or None"
-    ):
-        await dispatcher({"a": lists(answer)}).lister_hook.ask(asked())
-
-
-async def test_unchanged_needs_the_hash_of_the_request() -> None:
-    chain = dispatcher({"a": lists(TopicListingResult.unchanged("0a0b0c0d"))})
-    result = await chain.lister_hook.ask(asked(topics_hash="0a0b0c0d"))
-    assert result.answer is not None
-    assert result.steps[0].answer == "unchanged"
-    with pytest.raises(PluginFailed, match=r"unchanged.. with another hash"):
-        await chain.lister_hook.ask(asked(topics_hash="ffffffff"))
-    with pytest.raises(PluginFailed, match="the request carries no topics hash"):
-        await chain.lister_hook.ask(asked())
-
-
-async def test_an_answer_is_accepted_by_whoever_asks() -> None:
-    async def accept(plugin: LoadedPlugin, answer: TopicListingResult) -> object:
-        if plugin.name == "a":
-            raise ListingFailed("returned a bad topic: 'x'", reason="bad_topics")
-        return (plugin.name, answer)
-
-    chain = dispatcher({"a": lists(SUCCESS), "b": lists(SUCCESS)})
-    with pytest.raises(PluginFailed, match=r"^plugin 'a' returned a bad topic: 'x'$") as caught:
-        await chain.lister_hook.ask(asked(), accept)
-    assert caught.value.steps[0].answer == "error"
-    assert [step.answer for step in caught.value.steps] == ["error", "not_asked"]
-    going_on = dispatcher({"a": lists(SUCCESS), "b": lists(SUCCESS)}, {"a": {"on_failure": "next"}})
-    result = await going_on.lister_hook.ask(asked(), accept)
-    assert (result.plugin, result.accepted) == ("b", ("b", SUCCESS))
-
-
-async def test_permits_that_are_refused_end_the_chain_whatever_the_policy() -> None:
-    async def reserve(size: int) -> None:
-        raise TooManyRequests("no permits", reason="heap")
-
-    async def greedy(request: ListingRequest) -> object:
-        await request.reserve(1 << 40)
-        return SUCCESS
-
-    chain = dispatcher(
-        {"a": PluginOf(list_topics=greedy), "b": lists(SUCCESS)}, {"a": {"on_failure": "next"}}
-    )
-    with pytest.raises(TooManyRequests):
-        await chain.lister_hook.ask(asked(reserve_bytes=reserve))
+def test_a_refusal_that_was_changed_is_no_answer() -> None:
+    for other in (None, "no", object()):
+        refused = TopicListingResult.refused("not for you")
+        object.__setattr__(refused, "refusal", other)
+        with pytest.raises(TypeError, match="a refusal whose fields were changed"):
+            checked_answer(refused, asked())
+    with pytest.raises(AttributeError):
+        object.__setattr__(Refused("no"), "cause", "denied")
 
 
 class _Mine(TopicListingResult):
@@ -145,14 +68,11 @@ class _Mine(TopicListingResult):
         (_Mine.success([]), "a _Mine, and not what"),
     ],
 )
-async def test_what_is_no_answer_says_what_to_write(answer: Any, says: str) -> None:
-    dispatcher = Dispatcher(PluginRegistry.load(given={"p": PluginOf(list_topics=lambda: answer)}))
+async def test_what_a_plugin_wrongly_returns_says_what_to_write(answer: Any, says: str) -> None:
+    chain = dispatcher({"p": PluginOf(list_topics=lambda: answer)})
+    ((_, caller),) = chain.lister_hook.chain(asked().namespace)
+    assert caller is not None
     with pytest.raises(PluginFailed, match=f"plugin 'p' gave a wrong answer: .*{says}") as caught:
-        await dispatcher.lister_hook.ask(asked())
+        await chain.lister_hook.ask(caller, asked())
     assert caught.value.reason == "plugin_answer"
-    await dispatcher.shutdown()
-
-
-def test_nobody_answers_nothing() -> None:
-    assert (NOBODY.answer, NOBODY.plugin, NOBODY.steps) == (None, None, ())
-    assert [step.answer for step in skipped_steps([("a", None), ("b", None)])] == ["not_asked"] * 2
+    await chain.shutdown()

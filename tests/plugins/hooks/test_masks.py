@@ -52,8 +52,10 @@ async def test_a_failing_mask_opens_its_breaker_though_its_lister_answers() -> N
         raise ValueError("x")
 
     chain = dispatcher({"a": PluginOf(list_topics=lister, visible=mask)})
+    ((_, lists),) = chain.lister_hook.chain(asked().namespace)
+    assert lists is not None
     for reason in ["plugin_error"] * 5 + ["plugin_breaker"]:
-        await chain.lister_hook.ask(asked())
+        assert (await chain.lister_hook.ask(lists, asked()))[0] == SUCCESS
         with pytest.raises(PluginFailed) as caught:
             await chain.mask_hook.visible(asked(), TOPICS)
         assert caught.value.reason == reason

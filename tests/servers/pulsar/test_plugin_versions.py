@@ -51,7 +51,7 @@ async def test_an_answer_with_a_version_is_built_once() -> None:
         source.version = "v2"
         assert topics(await client.ask(NAMESPACE)) == [C]
         assert len(s.pipeline.answers) == 1
-        s.pipeline.kept.forget(NamespaceName("t", "n"))
+        s.pipeline.answers.forget(NamespaceName("t", "n"))
         assert s.permits.snapshots.acquired == 0
         assert topics(await client.ask(NAMESPACE)) == [C]
 

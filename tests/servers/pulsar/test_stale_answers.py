@@ -211,10 +211,10 @@ async def test_a_change_that_the_plugin_told_of_is_no_reason_to_fail() -> None:
         await s.client() as client,
     ):
         await client.ask(NAMESPACE)
-        s.pipeline.kept.forget(NamespaceName("t", "n"))
+        s.pipeline.answers.forget(NamespaceName("t", "n"))
         source.answer = success(NAMES[:5], version=1)
         assert len((await client.ask(NAMESPACE)).topics) == 5
-        s.pipeline.kept.forget(NamespaceName("t", "n"))
+        s.pipeline.answers.forget(NamespaceName("t", "n"))
         source.down = True
         assert len((await client.ask(NAMESPACE)).topics) == 5
 

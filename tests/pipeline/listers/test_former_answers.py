@@ -1,4 +1,4 @@
-"""The last good answer to a question: the newest, for exactly that question, never too old."""
+"""Former answers: at a version, and the last good one: the newest, for exactly that question, never too old."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from broker_core.memory.leases import Leases
 from broker_core.memory.permit_budget import PermitBudget
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import compile_pattern
-from broker_core.pipeline.remembered.answer_store import AnswerStore
-from broker_core.pipeline.remembered.last_good_answers import LastGoodAnswers, LastGoodAnswersToQuestion
+from broker_core.pipeline.change_notices import ChangeNotices
+from broker_core.pipeline.listers.answer_store import AnswerStore
+from broker_core.pipeline.listers.former_answers import FormerAnswer, FormerAnswers, FormerAnswersToQuestion
 from broker_core.pipeline.request.listing_in_progress import AcceptedAnswer
 from broker_core.plugins import LoadedPlugin
 from broker_core.testing import serve
@@ -47,9 +48,10 @@ class Asked:
         self.plugin = plugin(depends_on)
         self.budget = PermitBudget(budget)
         self.leases = Leases()
-        self.last = LastGoodAnswers(AnswerStore(self.budget, self.leases), lambda _: depends_on)
+        store = AnswerStore(self.budget, self.leases)
+        self.last = FormerAnswers(store, lambda _: depends_on, ChangeNotices())
 
-    def to(self, pattern: str | None = None, **fields: Any) -> LastGoodAnswersToQuestion:
+    def to(self, pattern: str | None = None, **fields: Any) -> FormerAnswersToQuestion:
         compiled = None if pattern is None else compile_pattern(pattern)
         return self.last.to(ListingRequest(NAMESPACE, pattern=compiled, **fields), compiled)
 
@@ -65,7 +67,7 @@ class Asked:
         recalled = self.to(pattern, **fields).recalled(self.plugin, topics_hash, now)
         if recalled is None:
             return None
-        what = recalled.accepted
+        what: Any = recalled.accepted
         if what is not None:
             assert what.stale == recalled.age
             what = what.topics_hash if what.selection is None else what.selection.listing
@@ -229,3 +231,114 @@ async def test_it_survives_a_reconnect_of_the_client() -> None:
         fails = True
         async with LookupSession(server.url) as again:
             assert (await again.get_topics("t/n")).topics == first.topics == ["persistent://t/n/a"]
+
+
+# -- while a version holds
+
+
+class Kept:
+    def __init__(self, *words: str) -> None:
+        self.words = frozenset(words)
+        self.notices = ChangeNotices()
+        self.budget = PermitBudget(10**7)
+        self.answers = FormerAnswers(AnswerStore(self.budget, Leases()), lambda _: self.words, self.notices)
+
+    async def find(
+        self, plugin: str, version: str, pattern: str | None = None, **fields: Any
+    ) -> FormerAnswer | None:
+        return await self.to(pattern, **fields).at_version(plugin, version, 1)
+
+    def to(self, pattern: str | None = None, **fields: Any) -> FormerAnswersToQuestion:
+        compiled = None if pattern is None else compile_pattern(pattern)
+        return self.answers.to(ListingRequest(NAMESPACE, pattern=compiled, **fields), compiled)
+
+
+async def test_the_same_version_is_the_same_answer() -> None:
+    kept, names = Kept(), listing("a", "b")
+    accepted = AcceptedAnswer("p", names.all(), False, None, owned=1000)
+    kept.to().keep("p", "7", accepted)
+    assert accepted.owned == 0  # charged where it is kept
+    assert kept.budget.acquired > names.nbytes
+    found = await kept.find("p", "7")
+    assert found is not None
+    assert found.word == "success"
+    assert found.accepted is not None
+    assert found.accepted.selection is not None
+    assert found.accepted.selection.listing is names
+    assert found.accepted.version == "7"
+    assert await kept.find("p", "8") is None
+    assert await kept.find("q", "7") is None
+    assert await kept.find("p", "7", mode=Mode.ALL) is None
+
+
+async def test_a_pass_through_is_an_answer() -> None:
+    kept = Kept()
+    kept.to().keep("p", "7", None)
+    found = await kept.find("p", "7")
+    assert found is not None
+    assert (found.word, found.accepted) == ("pass_through", None)
+
+
+@pytest.mark.parametrize(
+    ("word", "fields"),
+    [
+        ("principal", {"asker": Asker(role="me")}),
+        ("address", {"asker": Asker(remote_address="192.0.2.7:1")}),
+        ("properties", {"properties": {"a": "b"}}),
+        ("pattern", {"pattern": "t/n/a"}),
+    ],
+)
+async def test_it_is_for_all_that_the_plugin_depends_on(word: str, fields: dict[str, Any]) -> None:
+    for words, found in ((set(), True), ({word}, False)):
+        kept = Kept(*words)
+        kept.to().keep("p", "7", AcceptedAnswer("p", listing("a", "b").all(), False, None))
+        assert (await kept.find("p", "7", **fields) is not None) is found
+
+
+async def test_what_the_plugin_filtered_is_for_that_pattern_alone() -> None:
+    kept = Kept()
+    kept.to("t/n/a").keep("p", "7", AcceptedAnswer("p", listing("a", "b").all(), True, None, claimed=True))
+    assert await kept.find("p", "7", "t/n/a") is not None
+    assert await kept.find("p", "7", "t/n/b") is None
+    assert await kept.find("p", "7") is None
+
+
+async def test_what_becomes_known_to_be_depended_on_hides_what_was_kept_before() -> None:
+    kept = Kept()
+    kept.to().keep("p", "7", AcceptedAnswer("p", listing("a", "b").all(), False, None))
+    kept.words = frozenset({"principal"})
+    assert await kept.find("p", "7") is None
+
+
+async def test_an_answer_without_topics_is_not_kept() -> None:
+    kept = Kept()
+    kept.to().keep("p", "7", AcceptedAnswer("p", None, False, "0a0b0c0d"))
+    assert await kept.find("p", "7") is None
+
+
+async def test_what_came_while_the_topics_changed_is_not_kept() -> None:
+    kept = Kept()
+    under_way = kept.to()
+    kept.notices.announce(NamespaceName("t", "other"))
+    kept.notices.announce(NAMESPACE)
+    under_way.keep("p", "7", AcceptedAnswer("p", listing("a", "b").all(), False, None))
+    assert await kept.find("p", "7") is None
+
+
+async def test_more_is_wanted_than_was_asked_for() -> None:
+    kept = Kept()
+    kept.to().keep("p", "7", AcceptedAnswer("p", listing("a", "b").all(), False, None))
+    assert await kept.find("p", "7", wants=frozenset({"partitions"})) is None
+    kept.to(wants=frozenset({"partitions"})).keep(
+        "p", "7", AcceptedAnswer("p", listing("a", "b").all(), False, None)
+    )
+    assert await kept.find("p", "7") is not None
+
+
+async def test_what_does_not_fit_is_not_kept() -> None:
+    kept = Kept()
+    kept.budget.maximum = 1
+    accepted = AcceptedAnswer("p", listing("a", "b").all(), False, None, owned=1000)
+    kept.to().keep("p", "7", accepted)
+    assert accepted.owned == 1000
+    assert await kept.find("p", "7") is None

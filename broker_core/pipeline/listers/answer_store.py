@@ -21,6 +21,8 @@ __all__ = ["OVERHEAD", "AnswerStore"]
 
 #: Bytes of an entry besides its listing and the text of its key.
 OVERHEAD: Final = 512
+#: The kinds of answers that are kept at a version: returned with one, answered after one was given, and masked.
+_AT_VERSION: Final = frozenset({"kept", "version", "masked"})
 
 
 @dataclass(slots=True)
@@ -127,6 +129,15 @@ class AnswerStore:
                 self._bytes -= shared.size
         del entry, shared
         self._leases.settle()
+
+    def forget(self, namespace: NamespaceName | None) -> None:
+        """Drop the answers at a version about a namespace, or about all: its topics, or its masks, changed.
+
+        The last answers of plugins that may fail stay: they stand in for failures, and have a time limit of their own.
+        """
+        for key in self.keys(namespace):
+            if isinstance(key, tuple) and key[0] in _AT_VERSION:
+                self.drop(key)
 
     def keys(self, namespace: NamespaceName | None) -> list[Hashable]:
         """The keys of all answers about a namespace, or with ``None`` about all."""

@@ -13,7 +13,7 @@ from broker_core.listing.listing import Listing
 from broker_core.memory.leases import Leases
 from broker_core.memory.permit_budget import PermitBudget
 from broker_core.names import Mode, NamespaceName
-from broker_core.pipeline.remembered.answer_store import OVERHEAD, AnswerStore
+from broker_core.pipeline.listers.answer_store import OVERHEAD, AnswerStore
 
 NAMESPACE = NamespaceName("t", "n")
 OTHER = NamespaceName("t", "other")
@@ -115,6 +115,61 @@ def test_keys_are_found_by_namespace() -> None:
     store.put("a", OTHER, 1, None)
     assert (store.keys(NAMESPACE), store.keys(OTHER)) == ([], ["b", "a"])
     assert store.keys(NamespaceName("x", "y")) == []
+
+
+SIZE = listing().nbytes + OVERHEAD
+
+
+def test_the_least_used_makes_room() -> None:
+    budget = PermitBudget(6 * SIZE)
+    store = AnswerStore(budget, Leases())
+    for key in "abc":
+        store.put(key, NAMESPACE, key, listing())
+    assert store.get("a")
+    store.put("d", NAMESPACE, "d", listing())
+    assert [key for key in "abcd" if store.get(key)] == ["a", "c", "d"]
+    assert budget.acquired == 3 * SIZE
+    store.put("d", NAMESPACE, "newer", listing())
+    assert (store.get("d"), budget.acquired) == ("newer", 3 * SIZE)
+
+
+def test_a_half_is_left_to_snapshots_and_what_does_not_fit_is_not_kept() -> None:
+    budget = PermitBudget(4 * SIZE)
+    store = AnswerStore(budget, Leases())
+    assert not store.put("large", NAMESPACE, 1, listing(20_000))
+    for key in "abc":
+        assert store.put(key, NAMESPACE, 1, listing())
+    assert budget.acquired == 2 * SIZE == budget.maximum // 2
+
+
+def test_others_may_have_taken_the_budget() -> None:
+    budget = PermitBudget(6 * SIZE)
+    store = AnswerStore(budget, Leases())
+    store.put("a", NAMESPACE, 1, listing())
+    snapshots = budget.try_acquire(budget.available)
+    assert snapshots is not None
+    assert store.put("b", NAMESPACE, 1, listing())  # in the place of the first
+    assert store.get("a") is None
+    store.drop("b")
+    taken = budget.try_acquire(budget.available)
+    assert taken is not None
+    assert not store.put("c", NAMESPACE, 1, listing())
+    taken.release()
+    assert budget.acquired == snapshots.count
+
+
+def test_a_change_drops_what_is_kept_at_a_version() -> None:
+    """The last good answers stay: they replace failures, whatever has changed."""
+    store = AnswerStore(PermitBudget(0), Leases())
+    kinds = ("kept", "version", "masked", "last", "last hash")
+    for kind in kinds:
+        store.put((kind, "q"), NAMESPACE, 1, None)
+        store.put((kind, "other"), OTHER, 1, None)
+    store.forget(NAMESPACE)
+    assert [kind for kind in kinds if store.get((kind, "q"))] == ["last", "last hash"]
+    assert len(store.keys(OTHER)) == 5
+    store.forget(None)
+    assert set(store.keys(None)) == {(kind, each) for kind in kinds[3:] for each in ("other", "q")}
 
 
 STEPS = st.lists(

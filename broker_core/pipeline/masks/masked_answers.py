@@ -14,7 +14,7 @@ from typing import Any, Final
 from broker_core.listing import Listing, Selection, rows_key_of
 from broker_core.names import NamespaceName
 from broker_core.pipeline.change_notices import ChangeNotices, Mark
-from broker_core.pipeline.remembered.answer_store import AnswerStore
+from broker_core.pipeline.listers.answer_store import AnswerStore
 from broker_core.plugin_api import AnswerKey, ListingRequest, key_of
 
 __all__ = ["MaskedAnswers", "MaskedAnswersToQuestion"]
