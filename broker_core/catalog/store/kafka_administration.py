@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from broker_core.catalog.store.catalog_connections import CatalogConnections
 from broker_core.catalog.store.kafka_acls import any_acls, change_acls, read_acl_version, read_acls
 from broker_core.catalog.store.kafka_rows import AclRow, ScramRow
-from broker_core.catalog.store.kafka_users import put_user, read_user, read_users, remove_user
 from broker_core.catalog.store.taken_names import taken_names
 from broker_core.names import NamespaceName
 
 __all__ = ["KafkaAdministration"]
+
+_USERS: Final = "SELECT name, mechanism, iterations, salt, stored_key, server_key FROM kafka_users"
+_REMOVE_USER: Final = "DELETE FROM kafka_users WHERE name = ? AND mechanism = ?"
 
 
 class KafkaAdministration(CatalogConnections):
@@ -43,20 +46,22 @@ class KafkaAdministration(CatalogConnections):
     def kafka_user(self, name: str, mechanism: str) -> ScramRow | None:
         """The SCRAM credential of a user for one mechanism."""
         with self.reading() as connection:
-            return read_user(connection, name, mechanism)
+            row = connection.execute(
+                f"{_USERS} WHERE name = ? AND mechanism = ?", (name, mechanism)
+            ).fetchone()
+        return None if row is None else ScramRow(*row)
 
     def kafka_users(self) -> list[ScramRow]:
         """All SCRAM credentials, by name and mechanism."""
         with self.reading() as connection:
-            return read_users(connection)
+            return [ScramRow(*row) for row in connection.execute(f"{_USERS} ORDER BY name, mechanism")]
 
     def put_kafka_user(self, *rows: ScramRow) -> None:
         """Add SCRAM credentials, replacing those with the same name and mechanism, in one transaction."""
         with self._writing_rows() as connection:
-            for row in rows:
-                put_user(connection, row)
+            connection.executemany("INSERT OR REPLACE INTO kafka_users VALUES (?, ?, ?, ?, ?, ?)", rows)
 
     def remove_kafka_user(self, name: str, *mechanisms: str) -> list[str]:
         """Remove a user's SCRAM credentials for mechanisms, in one transaction; returns the mechanisms that had one."""
         with self._writing_rows() as connection:
-            return [each for each in mechanisms if remove_user(connection, name, each)]
+            return [each for each in mechanisms if connection.execute(_REMOVE_USER, (name, each)).rowcount]
