@@ -38,8 +38,12 @@ if TYPE_CHECKING:
     from broker_core.listing.pages.page import NO_PARTITION, Page, Position
     from broker_core.listing.pages.page_order import first_out_of_order, in_page_order, topic_ends
     from broker_core.listing.pages.page_walk import PageBlock, PageNames, PageStart, PageWalk
-    from broker_core.listing.properties.property_counts import count_texts, count_values, values_size
-    from broker_core.listing.properties.property_values import has_property_values
+    from broker_core.listing.properties.property_values import (
+        count_texts,
+        count_values,
+        has_property_values,
+        values_size,
+    )
     from broker_core.listing.properties.select_by_properties import (
         is_quick_to_select,
         remembered_selection,
@@ -223,9 +227,9 @@ __getattr__ = lazy_exports(
         "check_values": ".details",
         "checked_wants": ".details",
         "chunk_size": ".chunks.chunk_size",
-        "count_texts": ".properties.property_counts",
-        "count_values": ".properties.property_counts",
-        "values_size": ".properties.property_counts",
+        "count_texts": ".properties.property_values",
+        "count_values": ".properties.property_values",
+        "values_size": ".properties.property_values",
         "crc_text": ".hashes.topics_hash",
         "data_of": ".listing",
         "detail_arrow": ".rendered.details",

@@ -12,8 +12,7 @@ from broker_core.redaction.credentials import (
     names_secret_option,
     without_credentials,
 )
-from broker_core.redaction.printable_text import printable
-from broker_core.redaction.quotes import cut_short, quoted
+from broker_core.redaction.printable_text import cut_short, printable, quoted
 
 __all__ = [
     "MASK",

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker_core.redaction.printable_text import printable
+from broker_core.redaction.printable_text import cut_short, printable, quoted
 
 
 @pytest.mark.parametrize("text", ["", "größe 😀", "a b", "\\x1b"])
@@ -23,3 +23,18 @@ def test_what_a_terminal_shows_stays(text: str) -> None:
 )
 def test_what_it_would_obey_is_shown(text: str, shown: str) -> None:
     assert printable(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("", "''"),
+        ("a", "'a'"),
+        ("a\n\0b", r"'a\n\x00b'"),
+        ("x" * 200, repr("x" * 200)),
+        ("x" * 201, repr("x" * 200 + "…")),
+    ],
+)
+def test_a_text_is_escaped_and_cut(text: str, shown: str) -> None:
+    assert quoted(text) == shown
+    assert len(cut_short(text)) == min(len(text), 201)

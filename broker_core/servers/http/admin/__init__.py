@@ -7,10 +7,13 @@ docs/reference/pulsar-behaviour.md#the-web-service-of-a-broker
 
 from __future__ import annotations
 
+from aiohttp import web
+
 from broker_core.servers.http.admin import listings, lookups, namespaces, topics
 from broker_core.servers.http.admin.paths import ADMIN, LOOKUP, first_values
-from broker_core.servers.http.admin.reason_errors import reason_response
 from broker_core.servers.http.api import Admit, ApiServices, HttpApi
+from broker_core.servers.http.api.problem_details import Problem, with_headers
+from broker_core.servers.http.json_responses import json_response
 
 __all__ = ["admin_apis"]
 
@@ -29,8 +32,16 @@ def admin_apis(services: ApiServices, admit: Admit) -> list[HttpApi]:
             [operation for operation in operations if operation.path.startswith(prefix)],
             services,
             admit,
-            form=reason_response,
+            form=_reason_response,
             read=first_values,
         )
         for prefix in (ADMIN, LOOKUP)
     ]
+
+
+def _reason_response(problem: Problem) -> web.Response:
+    """A problem as the web service of a broker gives it: ``{"reason": "..."}``."""
+    status = problem.status
+    if status == problem.cause.http:
+        status = problem.cause.web_service
+    return with_headers(json_response(status, {"reason": problem.detail}), problem)

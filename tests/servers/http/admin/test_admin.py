@@ -12,7 +12,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from broker_core.catalog import SqliteCatalog
+from broker_core.errors import Cause
 from broker_core.names import TopicName
+from broker_core.servers.http.admin import _reason_response
+from broker_core.servers.http.api.problem_details import Problem
 from tests.interop.record_admin import Exchange, ask
 from tests.support.api_serving import api_served
 from tests.support.vectors import VECTORS
@@ -129,3 +132,17 @@ def _answer(said: dict[str, Any]) -> Any:
     if isinstance(answer, list):
         return sorted(name for name in answer if name != _SYSTEM)
     return answer if isinstance(answer, dict) else None
+
+
+def test_the_detail_of_an_error_is_its_reason() -> None:
+    response = _reason_response(Problem(503, "later", Cause.QUEUE, {"Retry-After": "1"}))
+    assert response.status == 503
+    assert response.headers["Retry-After"] == "1"
+    assert response.text is not None
+    assert json.loads(response.text) == {"reason": "later"}
+
+
+def test_an_error_keeps_several_challenges() -> None:
+    challenges = (("WWW-Authenticate", "Bearer"), ("WWW-Authenticate", "Basic"))
+    response = _reason_response(Problem(401, "who?", Cause.UNAUTHENTICATED, challenges))
+    assert response.headers.getall("WWW-Authenticate") == ["Bearer", "Basic"]
