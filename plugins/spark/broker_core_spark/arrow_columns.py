@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["buffer_and_offsets", "is_ascending", "not_utf8", "with_ends", "without_head"]
+__all__ = ["Array", "buffer_and_offsets", "is_ascending", "not_utf8", "with_ends", "without_head"]
 
-_Array = np.ndarray[Any, Any]
+#: A column of numpy, of any type.
+Array: TypeAlias = np.ndarray[Any, Any]
 _END: Final = 2**31 - 1  # after the end of any value; Arrow's default overflows its sizes
 
 
-def buffer_and_offsets(column: pa.LargeStringArray | pa.LargeBinaryArray) -> tuple[pa.Buffer, _Array]:
+def buffer_and_offsets(column: pa.LargeStringArray | pa.LargeBinaryArray) -> tuple[pa.Buffer, Array]:
     """The buffer of the bytes, and ``len + 1`` offsets into it (int64). A slice has the offsets of its own values."""
     _, offsets, data = column.buffers()
     every = (

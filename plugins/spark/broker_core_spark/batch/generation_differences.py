@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from broker_core_spark.arrow_columns import Array
 from broker_core_spark.batch.publish_gates import PublishedBefore
 from broker_core_spark.batch.segments.question_totals import QuestionTotals
 from broker_core_spark.format import KEY_BYTES, CanonicalQuestion, line_key
@@ -25,7 +26,6 @@ __all__ = ["UNKNOWN", "GenerationDifferences", "differences_to", "totals_file"]
 _SCHEMA: Final = pa.schema([("key", pa.binary(KEY_BYTES)), ("count", pa.int64()), ("crc", pa.uint32())])
 #: The count before of a new question, or if no totals of its generation are left.
 UNKNOWN: Final = -1
-_Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +38,13 @@ class GenerationDifferences:
     """
 
     before: str
-    added: _Array
-    counts_before: _Array
-    changed: _Array
+    added: Array
+    counts_before: Array
+    changed: Array
     removed: tuple[CanonicalQuestion, ...]
     compared: bool
 
-    def record(self, counts: _Array) -> dict[str, Any]:
+    def record(self, counts: Array) -> dict[str, Any]:
         """The numbers of questions by kind of difference, as in the result."""
         known = self.counts_before != UNKNOWN
         return {

@@ -7,25 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
+from broker_core_spark.arrow_columns import Array
 from broker_core_spark.format.picked_words import joined_rows, packed, word_counts
 from broker_core_spark.format.postings_file import StoredPostings, entry_index
 from broker_core_spark.format.segment_layout import ENTRY, KIND_BITS, KIND_RANGE, KIND_ROWS, bit_words
 
 __all__ = ["GivenHashes", "HashedNames", "MovedRows", "RecordedHashes", "carried_postings"]
 
-_Array = np.ndarray[Any, Any]
-
 
 class HashedNames(Protocol):
     """Names, of which groups of rows have a CRC and a length, as :class:`~broker_core.EncodedNames` gives them."""
 
     def __len__(self) -> int: ...
-    def crcs(self, rows: _Array, starts: _Array) -> tuple[_Array, _Array]: ...
-    def crcs_of_ranges(self, lows: _Array, highs: _Array) -> tuple[_Array, _Array]: ...
+    def crcs(self, rows: Array, starts: Array) -> tuple[Array, Array]: ...
+    def crcs_of_ranges(self, lows: Array, highs: Array) -> tuple[Array, Array]: ...
 
 
 class RecordedHashes:
@@ -38,16 +37,16 @@ class RecordedHashes:
     def __len__(self) -> int:
         return len(self._names)
 
-    def crcs(self, rows: _Array, starts: _Array) -> tuple[_Array, _Array]:
+    def crcs(self, rows: Array, starts: Array) -> tuple[Array, Array]:
         self._found.append(self._names.crcs(rows, starts))
         return self._found[-1]
 
-    def crcs_of_ranges(self, lows: _Array, highs: _Array) -> tuple[_Array, _Array]:
+    def crcs_of_ranges(self, lows: Array, highs: Array) -> tuple[Array, Array]:
         self._found.append(self._names.crcs_of_ranges(lows, highs))
         return self._found[-1]
 
     @property
-    def found(self) -> tuple[_Array, _Array]:
+    def found(self) -> tuple[Array, Array]:
         """All CRCs and lengths so far."""
         crcs, sizes = zip(*self._found, strict=True)
         return np.concatenate(crcs), np.concatenate(sizes)
@@ -58,12 +57,12 @@ class GivenHashes:
     """``names`` names whose CRCs and lengths were recorded. Raises :exc:`ValueError` if too few were."""
 
     names: int
-    recorded: tuple[_Array, _Array]
+    recorded: tuple[Array, Array]
 
     def __len__(self) -> int:
         return self.names
 
-    def crcs(self, _rows: _Array, starts: _Array) -> tuple[_Array, _Array]:
+    def crcs(self, _rows: Array, starts: Array) -> tuple[Array, Array]:
         crcs, sizes = self.recorded
         count = len(starts)
         if len(crcs) < count or len(sizes) < count:
@@ -71,7 +70,7 @@ class GivenHashes:
         self.recorded = crcs[count:], sizes[count:]
         return crcs[:count], sizes[:count]
 
-    def crcs_of_ranges(self, lows: _Array, _highs: _Array) -> tuple[_Array, _Array]:
+    def crcs_of_ranges(self, lows: Array, _highs: Array) -> tuple[Array, Array]:
         return self.crcs(lows, lows)
 
 
@@ -82,11 +81,11 @@ class MovedRows:
     ``to`` has the new row of each former one, -1 if it was deleted. ``came`` are the rows of the new ones.
     """
 
-    to: _Array
-    came: _Array
+    to: Array
+    came: Array
 
     @classmethod
-    def of(cls, names: int, gone: _Array, before: _Array) -> MovedRows:
+    def of(cls, names: int, gone: Array, before: Array) -> MovedRows:
         """The moves of ``names`` rows, by the deleted rows, and the former row before which each new one comes (both
         ascend).
         """
@@ -99,7 +98,7 @@ class MovedRows:
 
 
 def carried_postings(
-    former: StoredPostings, moved: MovedRows, names: HashedNames, picked: Iterable[tuple[bytes, _Array]]
+    former: StoredPostings, moved: MovedRows, names: HashedNames, picked: Iterable[tuple[bytes, Array]]
 ) -> list[StoredPostings]:
     """The postings of ``names`` in two parts, for :func:`~.postings_merge.merge_postings`.
 
@@ -119,7 +118,7 @@ def carried_postings(
     all_rows = entries["kind"] == KIND_ROWS
     own = listed[np.repeat(stays[all_rows], entries["count"][all_rows])]
 
-    def part(found: _Array, words: _Array) -> StoredPostings:
+    def part(found: Array, words: Array) -> StoredPostings:
         return StoredPostings(
             former.namespace, former.domain, former.asked_digest, len(names), found, words.astype("<u4")
         )
@@ -127,7 +126,7 @@ def carried_postings(
     return [part(kept, own), part(*_packed(former, moved, names, lost, again, (numbers, rows, came)))]
 
 
-def _changed(former: StoredPostings, to: _Array, names: int) -> tuple[_Array, _Array, _Array]:
+def _changed(former: StoredPostings, to: Array, names: int) -> tuple[Array, Array, Array]:
     """The entries that lose a row, the ones to pack again, and the new rows of all that are listed as numbers.
 
     A bitmap is always packed again, and its lost rows are not known yet.
@@ -156,12 +155,12 @@ def _changed(former: StoredPostings, to: _Array, names: int) -> tuple[_Array, _A
 
 
 def _numbered(
-    entries: _Array, picked: Iterable[tuple[bytes, _Array]]
-) -> tuple[list[bytes], list[_Array], _Array]:
+    entries: Array, picked: Iterable[tuple[bytes, Array]]
+) -> tuple[list[bytes], list[Array], Array]:
     """The keys, the rows and the number of the entry of each selector: without an entry, a number after them."""
     raw = entries["key"].tobytes()
     keys: list[bytes] = []
-    rows: list[_Array] = []
+    rows: list[Array] = []
     numbers: list[int] = []
     for key, found in picked:
         if not len(found):
@@ -177,10 +176,10 @@ def _packed(
     former: StoredPostings,
     moved: MovedRows,
     names: HashedNames,
-    lost: _Array,
-    again: _Array,
-    picked: tuple[list[bytes], list[_Array], _Array],
-) -> tuple[_Array, _Array]:
+    lost: Array,
+    again: Array,
+    picked: tuple[list[bytes], list[Array], Array],
+) -> tuple[Array, Array]:
     """The entries that are packed again, and the new entries of selectors that had none, with their words."""
     keys, found, numbers = picked
     ranges, again = _ranges(former.entries, moved, names, again, picked)
@@ -227,12 +226,12 @@ def _packed(
 
 
 def _ranges(
-    entries: _Array,
+    entries: Array,
     moved: MovedRows,
     names: HashedNames,
-    again: _Array,
-    picked: tuple[list[bytes], list[_Array], _Array],
-) -> tuple[_Array, _Array]:
+    again: Array,
+    picked: tuple[list[bytes], list[Array], Array],
+) -> tuple[Array, Array]:
     """The entries that were a range and are one again, and the entries left to pack, row by row.
 
     Entries of the whole run and other wide ones are mostly ranges.

@@ -5,7 +5,7 @@ A writer holds one run at a time. The file is in memory up to 64 MiB, then a tem
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from broker_core_spark.format.framed_file import FramedFile, FramedWriter
 __all__ = ["NamesWriter"]
 
 _MOST_NAMES: Final = 2**31 - 1
-_Array = np.ndarray[Any, Any]
 
 
 class NamesWriter(FramedWriter):

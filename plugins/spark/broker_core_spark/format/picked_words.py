@@ -7,13 +7,13 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from broker_core.quantities import counted
+from broker_core_spark.arrow_columns import Array
 from broker_core_spark.format.segment_layout import KIND_BITS, KIND_RANGE, KIND_ROWS, bit_words
 
 __all__ = ["Matches", "check_matches", "joined_rows", "packed", "rows_of_bits", "unpacked", "word_counts"]
 
 #: The names of a run that a selector picks: ``[low, high)``, or ascending row numbers.
 Matches: TypeAlias = "tuple[int, int] | np.ndarray[Any, Any]"
-_Array = np.ndarray[Any, Any]
 
 
 def check_matches(picked: Matches, names: int) -> int:
@@ -33,7 +33,7 @@ def check_matches(picked: Matches, names: int) -> int:
     return len(picked)
 
 
-def packed(rows: _Array, counts: _Array, names: _Array) -> tuple[_Array, _Array, _Array]:
+def packed(rows: Array, counts: Array, names: Array) -> tuple[Array, Array, Array]:
     """The canonical form of many groups of ascending ``rows`` at once: neighbouring rows are a range.
 
     ``counts`` are the rows of each group, at least one, and ``names`` the number of names that it picks from. Gives a
@@ -59,20 +59,20 @@ def packed(rows: _Array, counts: _Array, names: _Array) -> tuple[_Array, _Array,
     return kinds, np.where(is_range, firsts, np.cumsum(sizes) - sizes).astype(np.uint64), words
 
 
-def word_counts(entries: _Array, names: int) -> _Array:
+def word_counts(entries: Array, names: int) -> Array:
     """The number of words of each entry of a run (int64)."""
     kind = entries["kind"]
-    counts: _Array = np.where(kind == KIND_ROWS, entries["count"], 0).astype(np.int64)
+    counts: Array = np.where(kind == KIND_ROWS, entries["count"], 0).astype(np.int64)
     counts[kind == KIND_BITS] = bit_words(names)
     return counts
 
 
-def rows_of_bits(words: _Array) -> _Array:
+def rows_of_bits(words: Array) -> Array:
     """The row numbers of a bitmap (int64)."""
     return np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little").view(bool))
 
 
-def unpacked(entry: Any, words: _Array, names: int) -> Matches:
+def unpacked(entry: Any, words: Array, names: int) -> Matches:
     """The picks of one entry of a run, from the words of the run."""
     kind, first, count = int(entry["kind"]), int(entry["first"]), int(entry["count"])
     if kind == KIND_RANGE:
@@ -82,11 +82,11 @@ def unpacked(entry: Any, words: _Array, names: int) -> Matches:
     return rows_of_bits(words[first : first + bit_words(names)])
 
 
-def joined_rows(entries: _Array, words: _Array, names: int) -> _Array:
+def joined_rows(entries: Array, words: Array, names: int) -> Array:
     """The rows that many entries of a run pick, one entry after the other (int64)."""
     count = entries["count"].astype(np.int64)
     begins = np.cumsum(count) - count
-    rows: _Array = np.arange(int(count.sum())) + np.repeat(entries["first"].astype(np.int64) - begins, count)
+    rows: Array = np.arange(int(count.sum())) + np.repeat(entries["first"].astype(np.int64) - begins, count)
     is_listed = np.repeat(entries["kind"] == KIND_ROWS, count)
     rows[is_listed] = words[rows[is_listed]]
     for number in np.flatnonzero(entries["kind"] == KIND_BITS).tolist():

@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from broker_core import EncodedNames
+from broker_core_spark.arrow_columns import Array
 from broker_core_spark.format.picked_words import Matches, check_matches, packed, word_counts
 from broker_core_spark.format.postings_file import RunPostings
 from broker_core_spark.format.segment_layout import ENTRY, KIND_RANGE
@@ -22,7 +23,6 @@ __all__ = ["PostingsCollector"]
 _WAITING: Final = 262_144
 #: Words of an entry, on average, from which on they are written as they are: copying them would take memory.
 _LONG: Final = 1024
-_Array = np.ndarray[Any, Any]
 
 
 class PostingsCollector:
@@ -39,10 +39,10 @@ class PostingsCollector:
         self._run_of = np.repeat(np.arange(len(self._sizes), dtype=np.int32), self._sizes)
         self._keys: dict[bytes, int] = {}
         self._ranges: list[tuple[int, int, int]] = []
-        self._rows: list[tuple[int, _Array]] = []
+        self._rows: list[tuple[int, Array]] = []
         self._waiting = 0
         #: Entries with the number of their selector and run, selector by selector. ``first`` counts all words.
-        self._blocks: list[tuple[_Array, _Array, _Array]] = []
+        self._blocks: list[tuple[Array, Array, Array]] = []
         self._words = np.empty(0, "<u4")
 
     def add(self, key: bytes, picked: Matches) -> None:
@@ -64,7 +64,7 @@ class PostingsCollector:
         if self._waiting >= _WAITING:
             self._pack_rows()
 
-    def finish(self) -> tuple[_Array, Iterator[RunPostings]]:
+    def finish(self) -> tuple[Array, Iterator[RunPostings]]:
         """The entry of each selector over all names, unordered and without words, and the postings of each run.
 
         Nothing is added afterwards.
@@ -79,9 +79,9 @@ class PostingsCollector:
         self._blocks.clear()
         return self._totals(numbers, entries), self._each_run(numbers, runs, entries)
 
-    def _totals(self, numbers: _Array, entries: _Array) -> _Array:
+    def _totals(self, numbers: Array, entries: Array) -> Array:
         starts = np.flatnonzero(np.diff(numbers, prepend=-1))
-        totals: _Array = entries[starts]
+        totals: Array = entries[starts]
         if len(starts) < len(entries):
             totals["count"] = np.add.reduceat(entries["count"], starts)
             totals["crc"], totals["joined"] = EncodedNames.joined_crcs(
@@ -89,7 +89,7 @@ class PostingsCollector:
             )
         return totals
 
-    def _each_run(self, numbers: _Array, runs: _Array, entries: _Array) -> Iterator[RunPostings]:
+    def _each_run(self, numbers: Array, runs: Array, entries: Array) -> Iterator[RunPostings]:
         order = np.argsort(runs.astype(np.int64) * len(self._keys) + self._ranks()[numbers])
         bounds = np.searchsorted(runs[order], np.arange(len(self._sizes) + 1))
         entries = entries[order]
@@ -97,7 +97,7 @@ class PostingsCollector:
         for size, first, last in zip(self._sizes.tolist(), bounds[:-1], bounds[1:], strict=True):
             yield _run(size, entries[first:last], self._words)
 
-    def _ranks(self) -> _Array:
+    def _ranks(self) -> Array:
         """The place of each selector in the order of keys."""
         ordered = sorted(self._keys)
         ranks = np.empty(len(ordered), np.int32)
@@ -146,8 +146,8 @@ class PostingsCollector:
         self._blocks.append((numbers, runs.astype(np.int32), entries))
 
     def _entries(
-        self, numbers: _Array, counts: _Array, crcs: tuple[_Array, _Array], kinds: Any, firsts: _Array
-    ) -> _Array:
+        self, numbers: Array, counts: Array, crcs: tuple[Array, Array], kinds: Any, firsts: Array
+    ) -> Array:
         entries = np.zeros(len(numbers), ENTRY)
         keys = np.frombuffer(b"".join(self._keys), np.uint8).reshape(-1, 16)
         entries["key"], entries["kind"] = keys[numbers], kinds
@@ -156,7 +156,7 @@ class PostingsCollector:
         return entries
 
 
-def _run(names: int, entries: _Array, words: _Array) -> RunPostings:
+def _run(names: int, entries: Array, words: Array) -> RunPostings:
     """The postings of one run, of entries whose ``first`` counts the words of all runs."""
     counts = word_counts(entries, names)
     starts = entries["first"].astype(np.int64)

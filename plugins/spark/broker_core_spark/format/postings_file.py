@@ -9,18 +9,16 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from broker_core_spark.arrow_columns import Array
 from broker_core_spark.format import segment_layout
 from broker_core_spark.format.framed_file import FramedWriter, open_frame, section_buffers
 from broker_core_spark.format.selector_keys import SelectorKeys
 
 __all__ = ["PostingsWriter", "RunPostings", "StoredPostings", "entry_index", "read_postings"]
-
-_Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +29,8 @@ class RunPostings:
     """
 
     names: int
-    entries: _Array
-    words: Sequence[_Array]
+    entries: Array
+    words: Sequence[Array]
 
 
 class PostingsWriter(FramedWriter):
@@ -60,8 +58,8 @@ class StoredPostings:
     domain: str
     asked_digest: str
     names: int
-    entries: _Array
-    words: _Array
+    entries: Array
+    words: Array
 
 
 def entry_index(keys: bytes, key: bytes) -> int | None:

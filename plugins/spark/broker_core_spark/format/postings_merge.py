@@ -7,10 +7,10 @@ were divided.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
+from broker_core_spark.arrow_columns import Array
 from broker_core_spark.format import segment_layout
 from broker_core_spark.format.framed_file import FramedFile
 from broker_core_spark.format.picked_words import word_counts
@@ -18,8 +18,6 @@ from broker_core_spark.format.postings_file import PostingsWriter, RunPostings, 
 from broker_core_spark.format.selector_keys import NOTHING_ASKED, SelectorKeys, split_keys
 
 __all__ = ["joined_postings", "merge_postings"]
-
-_Array = np.ndarray[Any, Any]
 
 
 def merge_postings(
@@ -77,7 +75,7 @@ def _merged(names: int, found: Sequence[StoredPostings], asked: SelectorKeys | N
     has_words = entries["kind"] != segment_layout.KIND_RANGE
     old = entries["first"].astype(np.int64)
     entries["first"][has_words] = (np.cumsum(counts) - counts)[has_words]
-    words: list[_Array] = []
+    words: list[Array] = []
     # Neighbours of one part are copied together.
     at = np.flatnonzero(has_words)
     if len(at):

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from broker_core.names import MAX_NAME_BYTES
-from broker_core_spark.arrow_columns import buffer_and_offsets
+from broker_core_spark.arrow_columns import Array, buffer_and_offsets
 
 __all__ = ["LARGEST_FACTOR", "SEGMENT_BYTES", "begins_segment", "cut_levels", "name_hashes", "piece_starts"]
 
@@ -32,11 +32,10 @@ LARGEST_FACTOR: Final = 2
 
 _FACTOR: Final = 0x9E3779B97F4A7C15  # odd, so its powers have inverses modulo 2**64
 _BLOCK: Final = 256 * 1024  # bytes hashed together
-_Array = np.ndarray[Any, Any]
 
 
 @lru_cache(maxsize=1)
-def _powers() -> tuple[_Array, _Array]:
+def _powers() -> tuple[Array, Array]:
     """The powers of the factor and their inverses modulo 2**64, for every position in a block."""
     places = _BLOCK + MAX_NAME_BYTES + 1
     tables = []
@@ -47,7 +46,7 @@ def _powers() -> tuple[_Array, _Array]:
     return tables[0], tables[1]
 
 
-def name_hashes(prefix: bytes, names: pa.LargeStringArray) -> _Array:
+def name_hashes(prefix: bytes, names: pa.LargeStringArray) -> Array:
     """A hash of ``prefix`` and each name together (uint64): a polynomial in its bytes, then mixed.
 
     ``h = sum((byte[i] + 1) * 0x9E3779B97F4A7C15**i)``, then the finalizer of SplitMix64; modulo 2**64.
@@ -73,26 +72,26 @@ def name_hashes(prefix: bytes, names: pa.LargeStringArray) -> _Array:
     hashes = hashes * np.uint64(pow(_FACTOR, len(prefix), 1 << 64)) + np.uint64(head)
     hashes = (hashes ^ (hashes >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     hashes = (hashes ^ (hashes >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed: _Array = hashes ^ (hashes >> np.uint64(31))
+    mixed: Array = hashes ^ (hashes >> np.uint64(31))
     return mixed
 
 
 def begins_segment(
     namespace: str, domain: str, names: pa.LargeStringArray, *, target: int = SEGMENT_BYTES
-) -> _Array:
+) -> Array:
     """Whether each local name is the first of a segment (bool). The names may have any order.
 
     A name is the first if its hash is less than ``size * (2**64 // target - 1)``, where ``size`` is the bytes of its
     full name.
     """
     hashes, limits, _ = _hashes_and_limits(namespace, domain, names, target)
-    result: _Array = hashes < limits
+    result: Array = hashes < limits
     return result
 
 
 def cut_levels(
     namespace: str, domain: str, names: pa.LargeStringArray, *, target: int = SEGMENT_BYTES
-) -> tuple[_Array, _Array]:
+) -> tuple[Array, Array]:
     """(the level at which each local name begins a piece, the bytes of its full name), both int64.
 
     A name of level ``n`` would begin a segment of an average size of ``target / 2**n``: names of level 0 do begin one.
@@ -103,7 +102,7 @@ def cut_levels(
     return levels.astype(np.int64), sizes
 
 
-def piece_starts(levels: _Array, sizes: _Array, largest: int) -> list[int]:
+def piece_starts(levels: Array, sizes: Array, largest: int) -> list[int]:
     """The first rows of the pieces of a stretch, whose names have these levels and sizes. The first is 0."""
     ends = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
     starts: list[int] = []
@@ -121,7 +120,7 @@ def piece_starts(levels: _Array, sizes: _Array, largest: int) -> list[int]:
 
 def _hashes_and_limits(
     namespace: str, domain: str, names: pa.LargeStringArray, target: int
-) -> tuple[_Array, _Array, _Array]:
+) -> tuple[Array, Array, Array]:
     prefix = f"{domain}://{namespace}/".encode()
     sizes = np.diff(buffer_and_offsets(names)[1]) + len(prefix)
     limits = np.minimum(sizes, target).astype(np.uint64) * np.uint64(2**64 // target - 1)

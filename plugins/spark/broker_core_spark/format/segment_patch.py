@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from broker_core import EncodedNames
 from broker_core.errors import BrokerCoreError
+from broker_core_spark.arrow_columns import Array
 from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format.canonical_question import canonical_json
 from broker_core_spark.format.carried_postings import (
@@ -52,7 +53,6 @@ PATCHES: Final = "patches"
 _SHARE: Final = 4
 #: The errors that wrong values of a patch raise.
 _WRONG: Final = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
-_Array = np.ndarray[Any, Any]
 _Place: TypeAlias = tuple[str, str]
 
 
@@ -67,11 +67,11 @@ def patch_limit(successor: SegmentEntry) -> int:
     return (successor.size + successor.postings.size) // _SHARE
 
 
-def _no_rows() -> _Array:
+def _no_rows() -> Array:
     return np.empty(0, np.int64)
 
 
-def _no_hashes() -> tuple[_Array, _Array]:
+def _no_hashes() -> tuple[Array, Array]:
     return np.empty(0, "<u4"), np.empty(0, "<u8")
 
 
@@ -86,10 +86,10 @@ class RunPatch:
     """
 
     came: EncodedNames
-    gone: _Array = field(default_factory=_no_rows)
-    before: _Array = field(default_factory=_no_rows)
-    picked: Sequence[tuple[bytes, _Array]] = ()
-    hashes: tuple[_Array, _Array] = field(default_factory=_no_hashes)
+    gone: Array = field(default_factory=_no_rows)
+    before: Array = field(default_factory=_no_rows)
+    picked: Sequence[tuple[bytes, Array]] = ()
+    hashes: tuple[Array, Array] = field(default_factory=_no_hashes)
     added: StoredPostings | None = None
     dropped: frozenset[bytes] = frozenset()
 
@@ -272,17 +272,17 @@ def _applied(
         yield run, before, run.postings(postings, size - len(run.gone) + len(run.came))
 
 
-def entry_keys(entries: _Array) -> list[bytes]:
+def entry_keys(entries: Array) -> list[bytes]:
     """The keys of entries."""
     raw = entries["key"].tobytes()
     return [raw[at : at + 16] for at in range(0, len(raw), 16)]
 
 
-def _encoded(*columns: _Array) -> list[str]:
+def _encoded(*columns: Array) -> list[str]:
     return [base64.b64encode(column.tobytes()).decode() for column in columns]
 
 
-def _decoded(parts: Sequence[str], *kinds: Any) -> list[_Array]:
+def _decoded(parts: Sequence[str], *kinds: Any) -> list[Array]:
     """The inverse of :func:`_encoded`, for columns of these types."""
     return [
         np.frombuffer(base64.b64decode(part, validate=True), kind)
@@ -296,7 +296,7 @@ def _without(part: StoredPostings, keys: frozenset[bytes]) -> StoredPostings:
     return part if stays.all() else replace(part, entries=part.entries[stays])
 
 
-def _rows(values: Sequence[int]) -> _Array:
+def _rows(values: Sequence[int]) -> Array:
     """A column of the row numbers of a patch. Raises :exc:`ValueError` for anything but numbers."""
     rows = np.array(values)
     if rows.ndim != 1 or (len(rows) and rows.dtype != np.int64):
@@ -304,6 +304,6 @@ def _rows(values: Sequence[int]) -> _Array:
     return rows.astype(np.int64)
 
 
-def _check_rows(rows: _Array, limit: int) -> None:
+def _check_rows(rows: Array, limit: int) -> None:
     if len(rows) and not (0 <= rows[0] <= rows[-1] < limit and (np.diff(rows) > 0).all()):
         raise ValueError("row numbers do not ascend, or are outside of the names")

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from broker_core import EncodedNames
 from broker_core.errors import BrokerCoreError
-from broker_core_spark.arrow_columns import is_ascending
+from broker_core_spark.arrow_columns import Array, is_ascending
 from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format import segment_layout
 from broker_core_spark.format.framed_file import open_frame, section_buffers
@@ -26,8 +26,6 @@ from broker_core_spark.format.segment_layout import RunPlace
 from broker_core_spark.format.selector_keys import split_keys
 
 __all__ = ["Segment", "SegmentRun", "read_names"]
-
-_Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
@@ -43,8 +41,8 @@ class SegmentRun:
     postings_file: str
     names: EncodedNames
     asked_digest: str
-    entries: _Array
-    words: _Array
+    entries: Array
+    words: Array
 
     @property
     def namespace(self) -> str:
@@ -192,7 +190,7 @@ def _entry_fault(run: SegmentRun) -> str | None:
     return None
 
 
-def _rows_fault(rows: _Array, count: _Array, names: int) -> str | None:
+def _rows_fault(rows: Array, count: Array, names: int) -> str | None:
     """The fault of the row numbers of several entries, one after the other."""
     if int(rows.max()) >= names:
         return "a row number is outside of the names"

@@ -16,13 +16,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from broker_core import EncodedNames
 from broker_core.errors import InvalidListing
+from broker_core_spark.arrow_columns import Array
 from broker_core_spark.batch.incremental.changed_names import NameChanges, RunChanges, StretchChanges
 from broker_core_spark.batch.incremental.segment_reuse import first_key
 from broker_core_spark.batch.segments.match_selectors import CompiledPatterns, match_selectors
@@ -59,7 +60,6 @@ from broker_core_spark.store import Store, read_verified
 
 __all__ = ["CarriedSegments", "carry_segments"]
 
-_Array = np.ndarray[Any, Any]
 #: The share of the kept segments that are read whole.
 _AGAIN: Final = 1 / 32
 #: Bytes of names of stretches that are held together, so that their new names are matched at once.
@@ -174,8 +174,8 @@ class _Matched:
     """
 
     keys: Sequence[bytes]
-    selectors: _Array
-    rows: _Array
+    selectors: Array
+    rows: Array
     used: int = 0
 
     @classmethod
@@ -190,7 +190,7 @@ class _Matched:
         selectors = np.repeat(np.arange(len(keys)), [len(part) for part in parts[1:]])
         return cls(keys, selectors[order], rows[order])
 
-    def next(self, size: int) -> list[tuple[bytes, _Array]]:
+    def next(self, size: int) -> list[tuple[bytes, Array]]:
         """The key of each selector that picks some of the next ``size`` names, and their rows among them."""
         low, high = np.searchsorted(self.rows, (self.used, self.used + size))
         order = np.argsort(self.selectors[low:high], kind="stable")

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core import EncodedNames
-from broker_core_spark.arrow_columns import is_ascending
+from broker_core_spark.arrow_columns import Array, is_ascending
 from broker_core_spark.batch.segments.segment_task import ordered_names
 from broker_core_spark.batch.staging.order_keys import local_names, namespace_ranges, order_key, segment_ids
 from broker_core_spark.batch.staging.sorted_runs import KeyedNames
@@ -24,7 +24,6 @@ from broker_core_spark.format import DOMAIN_ORDER, SegmentRun
 __all__ = ["NameChanges", "RunChanges", "StretchChanges"]
 
 _Place: TypeAlias = tuple[str, str]
-_Array = np.ndarray[Any, Any]
 #: Names that are compared together, and of how many the difference of two columns may be one name.
 _COMPARED: Final = 4096
 _ALIKE: Final = 256
@@ -60,9 +59,9 @@ class RunChanges:
     domain: str
     former: SegmentRun | None
     first: int
-    gone: _Array
+    gone: Array
     came: KeyedNames
-    before: _Array
+    before: Array
 
     @property
     def changes(self) -> bool:
@@ -87,11 +86,11 @@ class StretchChanges:
     staged.
     """
 
-    starts: _Array
+    starts: Array
     size: int
-    gone: _Array
+    gone: Array
     came: KeyedNames
-    before: _Array
+    before: Array
     twice: int
     all_values: tuple[pa.LargeStringArray, ...] | None
 
@@ -136,7 +135,7 @@ class StretchChanges:
     def changed(self) -> bool:
         return bool(len(self.gone) or len(self.came))
 
-    def _of_piece(self, number: int) -> tuple[_Array, _Array]:
+    def _of_piece(self, number: int) -> tuple[Array, Array]:
         """The rows that went of a piece, and the numbers of the names that came to it."""
         low = int(self.starts[number])
         high = int(self.starts[number + 1]) if number + 1 < len(self.starts) else self.size
@@ -198,7 +197,7 @@ class _KeysOfRuns:
     """The keys of the names of neighbouring runs, made only for the rows that are asked for."""
 
     own: Sequence[SegmentRun]
-    starts: _Array = field(init=False)
+    starts: Array = field(init=False)
 
     def __post_init__(self) -> None:
         self.starts = np.cumsum([0, *(len(run.names) for run in self.own)])
@@ -221,9 +220,7 @@ class _KeysOfRuns:
         return pa.concat_arrays(parts).take(pa.array(np.argsort(np.argsort(numbers, kind="stable"))))
 
 
-def _difference(
-    former: pa.LargeBinaryArray, now: pa.LargeBinaryArray
-) -> tuple[_Array, _Array, _Array] | None:
+def _difference(former: pa.LargeBinaryArray, now: pa.LargeBinaryArray) -> tuple[Array, Array, Array] | None:
     """The rows of ascending ``former`` keys that are not in ascending ``now``, the rows of ``now`` that are new, and
     the former rows before which they come; ``None`` if there are many.
     """

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core.names import Mode
+from broker_core_spark.arrow_columns import Array
 from broker_core_spark.format import KEY_BYTES, CanonicalQuestion, NameSelector, SegmentRun, joined_rows
 
 __all__ = ["MATCH_SCHEMA", "AskedColumns", "AskedOf", "asked_columns", "match_batches"]
@@ -30,7 +31,6 @@ MATCH_SCHEMA: Final = pa.schema(
 #: Rows of a batch at most, and bytes of their patterns and properties.
 _ROWS: Final = 131_072
 _QUESTION_BYTES: Final = 32 * 1024 * 1024
-_Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ def match_batches(
             )
 
 
-def _picked(run: SegmentRun, entries: _Array, numbers: _Array, most: int) -> Iterator[tuple[_Array, _Array]]:
+def _picked(run: SegmentRun, entries: Array, numbers: Array, most: int) -> Iterator[tuple[Array, Array]]:
     """(rows of names, the question of each) of these entries, at most ``most`` at once."""
     chosen = run.entries[entries]
     counts = chosen["count"].astype(np.int64)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,11 +10,10 @@ import pyarrow.compute as pc
 
 from broker_core import EncodedNames
 from broker_core.patterns import TopicsPattern, compile_pattern
+from broker_core_spark.arrow_columns import Array
 from broker_core_spark.format import ANY_LENGTH, Matches, NameSelector
 
 __all__ = ["CompiledPatterns", "match_selectors"]
-
-_Array = np.ndarray[Any, Any]
 
 
 class CompiledPatterns:
@@ -47,7 +45,7 @@ def match_selectors(
         return
     patterns = patterns or CompiledPatterns()
     by_text: dict[str, list[tuple[bytes, NameSelector]]] = {}
-    masks: dict[tuple[str, str], _Array] = {}
+    masks: dict[tuple[str, str], Array] = {}
     for key, selector in selectors:
         if selector.pattern is None:
             yield key, _selected((0, len(names)), selector, values, masks)
@@ -66,7 +64,7 @@ def _selected(
     found: Matches,
     selector: NameSelector,
     values: Mapping[str, pa.LargeStringArray],
-    masks: dict[tuple[str, str], _Array],
+    masks: dict[tuple[str, str], Array],
 ) -> Matches:
     """The matches that have all properties of the selector."""
     for pair in selector.properties:

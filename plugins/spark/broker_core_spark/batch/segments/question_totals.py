@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from broker_core import EncodedNames
+from broker_core_spark.arrow_columns import Array
 from broker_core_spark.format import CanonicalQuestion, split_keys
 
 __all__ = ["QuestionTotal", "QuestionTotals", "question_totals"]
-
-_Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +30,7 @@ class QuestionTotals(Sequence[QuestionTotal]):
     A total is an object only while somebody looks at it.
     """
 
-    def __init__(self, questions: Sequence[CanonicalQuestion], counts: _Array, crcs: _Array) -> None:
+    def __init__(self, questions: Sequence[CanonicalQuestion], counts: Array, crcs: Array) -> None:
         self.questions = questions
         self.counts = counts
         self.crcs = crcs
@@ -59,7 +58,7 @@ class QuestionTotals(Sequence[QuestionTotal]):
 
 
 def question_totals(
-    questions: Iterable[CanonicalQuestion], tallies: Mapping[tuple[str, str], _Array]
+    questions: Iterable[CanonicalQuestion], tallies: Mapping[tuple[str, str], Array]
 ) -> QuestionTotals:
     """The totals of the questions, in their order, from the tallies of selectors by namespace and domain."""
     asked = list(questions)

@@ -18,14 +18,14 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, BinaryIO, Final, cast
+from typing import BinaryIO, Final, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core import EncodedNames
-from broker_core_spark.arrow_columns import is_ascending
+from broker_core_spark.arrow_columns import Array, is_ascending
 from broker_core_spark.batch.build_errors import InvalidCatalogue
 from broker_core_spark.batch.segments.match_selectors import CompiledPatterns, match_selectors
 from broker_core_spark.batch.segments.segment_puts import SegmentPuts, SegmentResult
@@ -62,7 +62,6 @@ _SPOOLED: Final = 64 * 1024 * 1024
 _FEW: Final = 16
 #: Stands for postings that are not joined yet.
 _PENDING: Final = FileEntry("", 0)
-_Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +179,7 @@ class _Making:
             for piece in pieces:
                 piece.close()
 
-    def _fill(self, rows: KeyedNames, twice: _Array, pieces: Sequence[_Piece], part: BinaryIO) -> None:
+    def _fill(self, rows: KeyedNames, twice: Array, pieces: Sequence[_Piece], part: BinaryIO) -> None:
         """Write the pieces of the rows, place by place."""
         property_keys = self.staging.property_keys
         ahead = 0  # the first piece that is not finished
@@ -323,7 +322,7 @@ def staged_names(
     return joined_names([most, few], properties).take(order) if len(few) else most
 
 
-def ordered_names(rows: KeyedNames, property_keys: Sequence[str]) -> tuple[KeyedNames, _Array]:
+def ordered_names(rows: KeyedNames, property_keys: Sequence[str]) -> tuple[KeyedNames, Array]:
     """The rows in the order of all names, each name once, and the positions of names that came more than once.
 
     Raises :exc:`InvalidCatalogue` for a name with two values of a property.

@@ -10,7 +10,6 @@ import json
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,6 @@ from broker_core_spark.store import Store
 
 __all__ = ["AskedOfPlace", "KeptSelectors", "StagedSelectors", "stage_selectors"]
 
-_Array = np.ndarray[Any, Any]
 _Place = tuple[str, str]
 
 

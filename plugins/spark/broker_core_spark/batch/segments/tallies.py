@@ -12,11 +12,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from broker_core import EncodedNames
+from broker_core_spark.arrow_columns import Array
 from broker_core_spark.store import Store
 
 __all__ = ["TALLY", "TallyBlock", "TallyWriter", "joined_tallies", "read_tallies"]
@@ -29,7 +30,6 @@ TALLY: Final = np.dtype(
 _HELD: Final = 1_000_000
 #: Files that are read together.
 _READ_AT_ONCE: Final = 8
-_Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +53,16 @@ class TallyWriter:
 
     def __init__(self) -> None:
         self._order = b""
-        self._open: dict[tuple[str, str], list[_Array]] = {}
+        self._open: dict[tuple[str, str], list[Array]] = {}
         self._held = 0
-        self._blocks: list[tuple[tuple[str, str], bytes, _Array]] = []
+        self._blocks: list[tuple[tuple[str, str], bytes, Array]] = []
 
     def begin(self, order: bytes) -> None:
         """Begin neighbouring segments, of which no key is less than ``order``."""
         self._close()
         self._order = order
 
-    def add(self, namespace: str, domain: str, entries: _Array) -> None:
+    def add(self, namespace: str, domain: str, entries: Array) -> None:
         """Add the entries of the next run."""
         if not len(entries):
             return
@@ -98,7 +98,7 @@ class TallyWriter:
         self._held = 0
 
 
-def joined_tallies(parts: Sequence[_Array]) -> _Array:
+def joined_tallies(parts: Sequence[Array]) -> Array:
     """One tally a selector, sorted by key, of parts that follow each other."""
     every = np.concatenate([np.empty(0, TALLY), *parts])
     if not len(every):
@@ -118,9 +118,9 @@ def joined_tallies(parts: Sequence[_Array]) -> _Array:
     return result
 
 
-def read_tallies(store: Store, blocks: Iterable[TallyBlock]) -> dict[tuple[str, str], _Array]:
+def read_tallies(store: Store, blocks: Iterable[TallyBlock]) -> dict[tuple[str, str], Array]:
     """The tallies of each namespace and domain over all segments, sorted by key."""
-    found: dict[tuple[str, str], list[_Array]] = {}
+    found: dict[tuple[str, str], list[Array]] = {}
     held = 0
     for place, tallies in _in_order(store, blocks):
         found.setdefault(place, []).append(tallies)
@@ -132,7 +132,7 @@ def read_tallies(store: Store, blocks: Iterable[TallyBlock]) -> dict[tuple[str, 
     return {place: joined_tallies(parts) for place, parts in found.items()}
 
 
-def _in_order(store: Store, blocks: Iterable[TallyBlock]) -> Iterator[tuple[tuple[str, str], _Array]]:
+def _in_order(store: Store, blocks: Iterable[TallyBlock]) -> Iterator[tuple[tuple[str, str], Array]]:
     """The tallies of blocks in the order of segments. Neighbours in a file are read together."""
     ordered = sorted(blocks, key=lambda block: (block.order, block.path, block.start))
     groups = [list(group) for _, group in groupby(ordered, key=lambda block: block.path)]

@@ -22,9 +22,8 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-import numpy as np
 import pyarrow as pa
 
 from broker_core.catalog import CatalogError, check_properties
@@ -64,7 +63,6 @@ _PIN: Final[Mapping[str, Callable[[SparkSession, str, int | None], PinnedTable]]
     "delta": pin_delta,
 }
 _TEXT: Final = pa.large_string()
-_Array = np.ndarray[Any, Any]
 
 
 @dataclass

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core.names import PERSISTENT, TopicName
-from broker_core_spark.arrow_columns import buffer_and_offsets, with_ends
+from broker_core_spark.arrow_columns import Array, buffer_and_offsets, with_ends
 from broker_core_spark.batch.build_errors import InvalidCatalogue
 from broker_core_spark.batch.staging.sorted_runs import SortedRun
 
@@ -19,7 +19,6 @@ __all__ = ["TakesNames", "stage_rows", "without_namespace"]
 _TEXT: Final = pa.large_string()
 _SLASH: Final = ord("/")
 _SLASHES: Final = 4  # of a full name: domain://tenant/namespace/local
-_Array = np.ndarray[Any, Any]
 
 
 class TakesNames(Protocol):
@@ -113,7 +112,7 @@ def _stage_by_prefix(
 ) -> Iterator[SortedRun]:
     """Stage local names with their prefixes (``domain://tenant/namespace/``), one prefix after the other."""
     encoded = heads.dictionary_encode()
-    codes: _Array = encoded.indices.to_numpy()
+    codes: Array = encoded.indices.to_numpy()
     order = np.argsort(codes, kind="stable")
     bounds = np.searchsorted(codes[order], np.arange(len(encoded.dictionary) + 1))
     for code, head in enumerate(encoded.dictionary.to_pylist()):

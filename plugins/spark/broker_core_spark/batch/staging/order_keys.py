@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core import EncodedNames
-from broker_core_spark.arrow_columns import without_head
+from broker_core_spark.arrow_columns import Array, without_head
 from broker_core_spark.format import DOMAIN_ORDER
 
 __all__ = [
@@ -28,7 +28,6 @@ __all__ = [
     "segment_ids",
 ]
 
-_Array = np.ndarray[Any, Any]
 #: Half-open ranges of keys, sorted and disjoint. An empty ``high`` has no end.
 KeyRanges = Sequence[tuple[bytes, bytes]]
 #: After the namespace in a key.
@@ -99,7 +98,7 @@ class SortedKeys(Protocol):
     def take(self, rows: pa.Int64Array) -> pa.LargeBinaryArray: ...
 
 
-def segment_ids(cuts: Sequence[bytes] | SortedKeys, keys: pa.LargeBinaryArray) -> _Array:
+def segment_ids(cuts: Sequence[bytes] | SortedKeys, keys: pa.LargeBinaryArray) -> Array:
     """The number of each key's segment (int64): how many of the sorted ``cuts`` are not after the key."""
     # Binary search for all keys together.
     low = np.zeros(len(keys), np.int64)

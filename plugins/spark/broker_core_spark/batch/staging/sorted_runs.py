@@ -14,14 +14,14 @@ import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO, Final, cast
+from typing import BinaryIO, Final, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core import EncodedNames
-from broker_core_spark.arrow_columns import buffer_and_offsets
+from broker_core_spark.arrow_columns import Array, buffer_and_offsets
 from broker_core_spark.batch.build_errors import InvalidCatalogue
 from broker_core_spark.batch.staging.order_keys import KeyRanges, order_key, segment_ids
 from broker_core_spark.batch.staging.staging_area import StagingArea
@@ -43,8 +43,6 @@ RUN_ROWS: Final = 500_000
 RUN_BYTES: Final = 48 * 1024 * 1024
 #: Names in a block: a task may read so many in vain at each end of its range.
 BLOCK_ROWS: Final = 4096
-
-_Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +76,7 @@ class KeyedNames:
     keys: pa.LargeBinaryArray
     properties: tuple[pa.LargeStringArray, ...]
 
-    def take(self, rows: _Array) -> KeyedNames:
+    def take(self, rows: Array) -> KeyedNames:
         """The names of these rows."""
         index = pa.array(rows)
         return KeyedNames(self.keys.take(index), tuple(column.take(index) for column in self.properties))
@@ -205,13 +203,13 @@ def _size(column: pa.LargeBinaryArray | pa.LargeStringArray) -> int:
     return int(offsets[-1] - offsets[0]) + 8 * len(column)
 
 
-def _within(keys: pa.LargeBinaryArray, key_ranges: KeyRanges) -> _Array:
+def _within(keys: pa.LargeBinaryArray, key_ranges: KeyRanges) -> Array:
     """Whether each key is in one of the ranges."""
     at = segment_ids([low for low, _ in key_ranges], keys) - 1
     highs = pa.array([high for _, high in key_ranges], pa.large_binary())
     last = highs.take(pa.array(np.maximum(at, 0)))
     inside = pc.or_(pc.equal(pc.binary_length(last), 0), pc.less(keys, last))
-    result: _Array = inside.to_numpy(zero_copy_only=False) & (at >= 0)
+    result: Array = inside.to_numpy(zero_copy_only=False) & (at >= 0)
     return result
 
 

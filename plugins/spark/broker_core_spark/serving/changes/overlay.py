@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -15,10 +14,9 @@ from broker_core import Listing, Selection
 from broker_core.change_log import Change
 from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode, NamespaceName
 from broker_core.patterns import TopicsPattern
+from broker_core_spark.arrow_columns import Array
 
 __all__ = ["NameState", "Overlay", "TooManyNames", "states_after"]
-
-_Array = np.ndarray[Any, Any]
 
 
 class TooManyNames(Exception):
@@ -69,9 +67,9 @@ class Overlay:
     """
 
     names: Listing
-    listed: _Array
-    versions: _Array
-    property_values: Mapping[str, _Array]
+    listed: Array
+    versions: Array
+    property_values: Mapping[str, Array]
     first_persistent: int = 0
 
     @classmethod
@@ -99,7 +97,7 @@ class Overlay:
         listed = np.insert(self.listed, put, False)
         versions = np.insert(self.versions, put, 0)
         none = np.full(len(put), None, object)
-        values: dict[str, _Array] = {
+        values: dict[str, Array] = {
             key: np.insert(column, put, none) for key, column in self.property_values.items()
         }
 
@@ -136,7 +134,7 @@ class Overlay:
         ``properties`` are the question's. The core has matched the added names, so nothing is verified.
         """
         rows = matching.row_array
-        shown: _Array = self.listed[rows]
+        shown: Array = self.listed[rows]
         for key, value in properties.items():
             shown = shown & (self.property_values[key][rows] == value)
         return answer.with_changes(matching.mask(~shown).names, matching.mask(shown))

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from broker_core import EncodedNames
 from broker_core.names import NON_PERSISTENT, PERSISTENT
+from broker_core_spark.arrow_columns import Array
 from broker_core_spark.format import (
     DOMAIN_ORDER,
     ENTRY,
@@ -46,7 +47,6 @@ IS_RANGE: Final = KIND_RANGE
 _ROWS_AT_ONCE: Final = 4_000_000
 #: Some 20 MB with the columns made of them.
 _ENTRIES_AT_ONCE: Final = 65_536
-_Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +71,9 @@ class _Domain:
 class _Entries:
     """Entries of one domain, run by run, and for each the first row and the names of its run."""
 
-    entries: _Array
-    bases: _Array
-    sizes: _Array
+    entries: Array
+    bases: Array
+    sizes: Array
 
 
 class NamespacePostings:
@@ -110,7 +110,7 @@ class NamespacePostings:
         domain.runs.append(_Run(start, start + len(entries), domain.names, run.names))
         domain.names += run.names
 
-    def answers(self, questions: Sequence[CanonicalQuestion], rows_file: PrivateFile) -> _Array:
+    def answers(self, questions: Sequence[CanonicalQuestion], rows_file: PrivateFile) -> Array:
         """A :data:`RECORD` for each question, without its key and its line.
 
         Row numbers are appended to ``rows_file`` as int32, counted from the first name of the question's mode.
@@ -149,7 +149,7 @@ class NamespacePostings:
 
     def _answers(
         self, parts: _Parts, questions: Sequence[tuple[CanonicalQuestion, bytes]], rows_file: PrivateFile
-    ) -> _Array:
+    ) -> Array:
         records = np.zeros(len(questions), RECORD)
         starts, picked, shifts = parts.of_questions(questions, self.others)
         if not len(starts):
@@ -190,8 +190,8 @@ class NamespacePostings:
 class _Picked:
     """The parts of answers, question by question: the question and the entry of each."""
 
-    question: _Array
-    entry: _Array
+    question: Array
+    entry: Array
 
 
 class _Parts:
@@ -199,9 +199,9 @@ class _Parts:
 
     def __init__(
         self,
-        entries: _Array,
-        base: _Array,
-        names: _Array,
+        entries: Array,
+        base: Array,
+        names: Array,
         places: dict[str, dict[bytes, tuple[int, int]]],
     ) -> None:
         self.entries = entries
@@ -209,8 +209,8 @@ class _Parts:
         self.names = names
         self.count = entries["count"].astype(np.int64)
         self.first = entries["first"].astype(np.int64)
-        self.has_words: _Array = entries["kind"] != KIND_RANGE
-        self.is_bits: _Array = entries["kind"] == KIND_BITS
+        self.has_words: Array = entries["kind"] != KIND_RANGE
+        self.is_bits: Array = entries["kind"] == KIND_BITS
         self._places = places
 
     @classmethod
@@ -241,7 +241,7 @@ class _Parts:
 
     def of_questions(
         self, questions: Sequence[tuple[CanonicalQuestion, bytes]], others: int
-    ) -> tuple[_Array, _Picked, _Array]:
+    ) -> tuple[Array, _Picked, Array]:
         """(first part of each answered question, the parts, the shift of their rows); each question has its key."""
         slices: list[tuple[int, int, int, int]] = []  # question, first entry, entries, shift
         for index, (question, key) in enumerate(questions):
@@ -262,7 +262,7 @@ class _Parts:
         return np.flatnonzero(begins), picked, np.repeat(shift_of, count)
 
 
-def _between(stored: _Array, runs: Mapping[_Run, Sequence[int]]) -> _Entries:
+def _between(stored: Array, runs: Mapping[_Run, Sequence[int]]) -> _Entries:
     """The entries between two numbers of each of these runs of a domain."""
     counts = [stop - start for start, stop in runs.values()]
     return _Entries(
@@ -272,12 +272,12 @@ def _between(stored: _Array, runs: Mapping[_Run, Sequence[int]]) -> _Entries:
     )
 
 
-def _high(keys: _Array) -> _Array:
+def _high(keys: Array) -> Array:
     """The first halves of keys, as numbers that sort as the keys do."""
     return np.ascontiguousarray(keys).view(">u8").reshape(-1, 2)[:, 0].astype(np.uint64)
 
 
-def _blocks(groups: _Array, counts: _Array) -> Iterator[_Array]:
+def _blocks(groups: Array, counts: Array) -> Iterator[Array]:
     """The groups in blocks of a bounded number of rows."""
     block: list[int] = []
     rows = 0
@@ -291,7 +291,7 @@ def _blocks(groups: _Array, counts: _Array) -> Iterator[_Array]:
         yield np.array(block, np.int64)
 
 
-def _expanded(parts: _Parts, entry: _Array, base: _Array, scratch: _Array) -> _Array:
+def _expanded(parts: _Parts, entry: Array, base: Array, scratch: Array) -> Array:
     """The row numbers of entries, joined: counted from the first row of a range, or read from ``scratch``."""
     first, count = parts.first[entry], parts.count[entry]
     ends = np.cumsum(count)
@@ -303,5 +303,5 @@ def _expanded(parts: _Parts, entry: _Array, base: _Array, scratch: _Array) -> _A
         words = bit_words(int(parts.names[entry[at]]))
         bits = scratch[int(first[at]) : int(first[at]) + words]
         values[int(ends[at] - count[at]) : int(ends[at])] = rows_of_bits(bits)
-    result: _Array = values + np.repeat(base, count)
+    result: Array = values + np.repeat(base, count)
     return result

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from broker_core.errors import InvalidPattern
 from broker_core.patterns import compile_pattern
+from broker_core_spark.arrow_columns import Array
 from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format import ANY_LENGTH, NameSelector, SegmentRun
 
@@ -17,7 +18,6 @@ __all__ = ["rematch_sample"]
 
 #: Names of a run that a selector is tried on: so many picked ones, and so many of all.
 _NAMES: Final = 32
-_Array = np.ndarray[Any, Any]
 
 
 def rematch_sample(
@@ -25,7 +25,7 @@ def rematch_sample(
     selectors: Sequence[NameSelector],
     random: Random,
     sample: int,
-    among: _Array | None = None,
+    among: Array | None = None,
 ) -> None:
     """Match ``sample`` of the run's selectors again, each on a few names, and on some of the rows ``among``, or of all.
 
@@ -42,7 +42,7 @@ def rematch_sample(
         others = [int(every[random.randrange(len(every))]) for _ in range(min(_NAMES, len(every)))]
         rows = np.array(inside + others, np.int64)
         if selector.pattern is None:
-            matches: _Array = np.ones(len(rows), bool)
+            matches: Array = np.ones(len(rows), bool)
         else:
             matches = _matches(run, selector.pattern, rows)
         wrong = matches[: len(inside)].argmin() if inside and not matches[: len(inside)].all() else None
@@ -56,7 +56,7 @@ def rematch_sample(
             raise _refused(run, at, selector, "is not picked by", "matches it")
 
 
-def _matches(run: SegmentRun, text: str, rows: _Array) -> _Array:
+def _matches(run: SegmentRun, text: str, rows: Array) -> Array:
     try:
         # Patterns of this check are not remembered: a single survivor would keep the memory of opening.
         pattern = compile_pattern(text, max_length=ANY_LENGTH, remember=False)
@@ -65,13 +65,13 @@ def _matches(run: SegmentRun, text: str, rows: _Array) -> _Array:
         raise InvalidGeneration(
             run.postings_file, f"a pattern that RE2 does not run was precomputed: {error}"
         ) from None
-    result: _Array = found.to_numpy(zero_copy_only=False)
+    result: Array = found.to_numpy(zero_copy_only=False)
     return result
 
 
-def _contains(picked: tuple[int, int] | _Array, rows: _Array) -> _Array:
+def _contains(picked: tuple[int, int] | Array, rows: Array) -> Array:
     if isinstance(picked, tuple):
-        inside: _Array = (rows >= picked[0]) & (rows < picked[1])
+        inside: Array = (rows >= picked[0]) & (rows < picked[1])
         return inside
     return np.isin(rows, picked)
 

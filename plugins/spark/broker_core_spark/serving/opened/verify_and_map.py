@@ -13,13 +13,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from broker_core import EncodedNames
-from broker_core_spark.arrow_columns import buffer_and_offsets
+from broker_core_spark.arrow_columns import Array, buffer_and_offsets
 from broker_core_spark.errors import DamagedFile, InvalidGeneration
 from broker_core_spark.format import (
     CanonicalQuestion,
@@ -53,7 +53,6 @@ _MOST_NAMES: Final = 2**31 - 1
 _OF_PATCHED: Final = 64
 #: The most successive patches of a segment by which a broker makes the last segment from the first.
 _MOST_PATCHES: Final = 8
-_Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +235,7 @@ class _PatchedSegment:
     trusted: bool
 
     @property
-    def came(self) -> list[_Array]:
+    def came(self) -> list[Array]:
         """The rows of the names that came, of each run."""
         return [
             patch.before - np.searchsorted(patch.gone, patch.before) + np.arange(len(patch.before))
@@ -286,8 +285,8 @@ class _Index:
     """The questions by namespace, and the finished records."""
 
     of: dict[str, list[tuple[CanonicalQuestion, int, int]]]
-    keys: list[_Array] = field(default_factory=list)
-    records: list[_Array] = field(default_factory=list)
+    keys: list[Array] = field(default_factory=list)
+    records: list[Array] = field(default_factory=list)
 
 
 class _FilesToMap:
@@ -332,7 +331,7 @@ class _FilesToMap:
             run, self._selectors.get((run.namespace, run.domain), ()), self._random, self._checks.rematched
         )
 
-    def check_came(self, run: SegmentRun, came: _Array) -> None:
+    def check_came(self, run: SegmentRun, came: Array) -> None:
         """Check a smaller sample of a run that was verified but for the names that ``came``."""
         selectors = self._selectors.get((run.namespace, run.domain), ())
         rematch_sample(run, selectors, self._random, self._checks.rematched // _OF_PATCHED, came)
@@ -373,7 +372,7 @@ class _FilesToMap:
             self._keep(asked, self._open.postings.answers(questions, self._rows))
         self._open = None
 
-    def _keep(self, asked: list[tuple[CanonicalQuestion, int, int]], records: _Array) -> None:
+    def _keep(self, asked: list[tuple[CanonicalQuestion, int, int]], records: Array) -> None:
         keys = np.frombuffer(b"".join(question.key for question, _, _ in asked), ">u8").reshape(-1, 2)
         records["low"] = keys[:, 1]
         records["line"] = [line for _, line, _ in asked]
