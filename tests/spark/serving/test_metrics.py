@@ -45,7 +45,7 @@ async def test_what_is_served_is_measured() -> None:
         now = scraped(server)
         assert now[f"generation_info changes {published.generation} 1"] == 1
         assert (now["questions"], now["refused"]) == (3, 0)
-        assert now["topics"] == plugin.lister.refresher.served.generation.topics  # type: ignore[union-attr]
+        assert now["topics"] == plugin.lister.refresher.served.generation.manifest.topics  # type: ignore[union-attr]
         assert now["mapped_bytes"] > 0
         assert 0 <= now["generation_age_seconds"] < 3600
         assert (now["answers_total served"], now["answers_total unchanged"]) == (2, 1)

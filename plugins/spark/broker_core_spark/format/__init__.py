@@ -15,7 +15,7 @@ from broker_core_spark.format.canonical_question import (
 from broker_core_spark.format.framed_file import FramedFile
 from broker_core_spark.format.manifest import MANIFEST_LIMIT, FileEntry, Manifest, SegmentEntry, manifest_name
 from broker_core_spark.format.names_writer import NamesWriter
-from broker_core_spark.format.picked_words import Matches, joined_rows, rows_of_bits
+from broker_core_spark.format.picked_words import Matches, joined_rows
 from broker_core_spark.format.postings_collector import PostingsCollector
 from broker_core_spark.format.postings_file import PostingsWriter, StoredPostings, read_postings
 from broker_core_spark.format.postings_merge import merge_postings
@@ -37,11 +37,9 @@ from broker_core_spark.format.segment_checks import (
 from broker_core_spark.format.segment_layout import (
     ENTRY,
     HEADER,
-    KIND_BITS,
     KIND_RANGE,
     KIND_ROWS,
     NAMES,
-    bit_words,
 )
 from broker_core_spark.format.segment_patch import (
     PATCHES,
@@ -53,7 +51,7 @@ from broker_core_spark.format.segment_patch import (
     patched_segment,
 )
 from broker_core_spark.format.segment_reader import Segment, SegmentRun
-from broker_core_spark.format.selector_keys import NOTHING_ASKED, SelectorKeys, split_keys
+from broker_core_spark.format.selector_keys import NOTHING_ASKED, SelectorKeys, key_order, split_keys
 
 __all__ = [
     "ANY_LENGTH",
@@ -61,7 +59,6 @@ __all__ = [
     "ENTRY",
     "HEADER",
     "KEY_BYTES",
-    "KIND_BITS",
     "KIND_RANGE",
     "KIND_ROWS",
     "LARGEST_FACTOR",
@@ -90,12 +87,12 @@ __all__ = [
     "SelectorKeys",
     "StoredPostings",
     "begins_segment",
-    "bit_words",
     "canonical_json",
     "check_first_names",
     "cut_levels",
     "entry_keys",
     "joined_rows",
+    "key_order",
     "last_place",
     "line_key",
     "manifest_name",
@@ -108,6 +105,5 @@ __all__ = [
     "read_postings",
     "read_questions",
     "required_selectors",
-    "rows_of_bits",
     "split_keys",
 ]

@@ -15,7 +15,7 @@ from broker_core_spark.format import segment_layout
 from broker_core_spark.format.framed_file import FramedFile
 from broker_core_spark.format.picked_words import word_counts
 from broker_core_spark.format.postings_file import PostingsWriter, RunPostings, StoredPostings
-from broker_core_spark.format.selector_keys import NOTHING_ASKED, SelectorKeys, split_keys
+from broker_core_spark.format.selector_keys import NOTHING_ASKED, SelectorKeys, key_order, split_keys
 
 __all__ = ["joined_postings", "merge_postings"]
 
@@ -63,13 +63,13 @@ def _merged(names: int, found: Sequence[StoredPostings], asked: SelectorKeys | N
         return RunPostings(names, np.zeros(0, segment_layout.ENTRY), [])
     entries = np.concatenate([postings.entries for postings in found])
     source = np.repeat(np.arange(len(found)), [len(postings.entries) for postings in found])
-    halves = np.ascontiguousarray(entries["key"]).view(">u8").reshape(-1, 2)
-    order = np.lexsort((halves[:, 1], halves[:, 0]))
     if asked is not None:
-        keys = split_keys(entries["key"][order].tobytes())
-        order = order[np.fromiter((key in asked.keys for key in keys), bool, len(keys))]
-    entries, source, halves = entries[order], source[order], halves[order]
-    if len(entries) > 1 and (halves[1:] == halves[:-1]).all(axis=1).any():
+        keys = split_keys(entries["key"].tobytes())
+        stays = np.fromiter((key in asked.keys for key in keys), bool, len(keys))
+        entries, source = entries[stays], source[stays]
+    order, begins = key_order(entries["key"])
+    entries, source = entries[order], source[order]
+    if len(begins) < len(entries):
         raise ValueError("two parts have postings of the same selector")
     counts = word_counts(entries, names)
     has_words = entries["kind"] != segment_layout.KIND_RANGE

@@ -6,14 +6,27 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import numpy as np
+
+from broker_core_spark.arrow_columns import Array
 from broker_core_spark.format.canonical_question import KEY_BYTES
 
-__all__ = ["NOTHING_ASKED", "SelectorKeys", "split_keys"]
+__all__ = ["NOTHING_ASKED", "SelectorKeys", "key_order", "split_keys"]
 
 
 def split_keys(data: bytes) -> list[bytes]:
     """The keys that follow each other in ``data``."""
     return [data[at : at + KEY_BYTES] for at in range(0, len(data), KEY_BYTES)]
+
+
+def key_order(keys: Array) -> tuple[Array, Array]:
+    """The order of keys (16 bytes each), with equal ones as they come, and where in it each different one begins."""
+    halves = np.ascontiguousarray(keys).view(">u8").reshape(-1, 2)
+    order = np.lexsort((halves[:, 1], halves[:, 0]))  # stable
+    halves = halves[order]
+    begins = np.ones(len(order), bool)
+    begins[1:] = (halves[1:] != halves[:-1]).any(axis=1)
+    return order, np.flatnonzero(begins)
 
 
 @dataclass(frozen=True, slots=True)

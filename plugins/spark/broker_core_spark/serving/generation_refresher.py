@@ -249,8 +249,8 @@ class GenerationRefresher:
             "generation served",
             generation=opened.id,
             number=published.number,
-            questions=opened.questions,
-            topics=opened.topics,
+            questions=opened.manifest.question_count,
+            topics=opened.manifest.topics,
             before=None if old is None else old.generation.id,
         )
         if opened.manifest.static and not self._settings.serves_as_built:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
@@ -125,11 +124,11 @@ class ServingMetrics(Collector):
         yield _gauge(
             "generation_age_seconds",
             "Seconds since it was published.",
-            max(0.0, self._clock() - _utc(published.when).timestamp()),
+            max(0.0, self._clock() - published.when.timestamp()),
         )
-        yield _gauge("questions", "Questions that it answers.", generation.questions)
-        yield _gauge("topics", "Topics in it.", generation.topics)
-        yield _gauge("mapped_bytes", "Bytes of its files that are mapped.", generation.mapped_bytes)
+        yield _gauge("questions", "Questions that it answers.", generation.manifest.question_count)
+        yield _gauge("topics", "Topics in it.", generation.manifest.topics)
+        yield _gauge("mapped_bytes", "Bytes of its files that are mapped.", generation.opened.mapped_bytes)
         followers = served.followers
         yield _gauge(
             "overlay_namespaces", "Namespaces that are followed since they were asked for.", len(followers)
@@ -142,10 +141,6 @@ class ServingMetrics(Collector):
             "Namespaces that can no longer be followed: too many changes, or a gap.",
             sum(follower.ended is not None for follower in followers.values()),
         )
-
-
-def _utc(when: datetime) -> datetime:
-    return when if when.tzinfo is not None else when.replace(tzinfo=UTC)
 
 
 def _gauge(name: str, text: str, value: float) -> Metric:

@@ -44,7 +44,7 @@ def test_parts_are_put_together(
     required = required_selectors(QUESTIONS)
     full: list[str] = []
     with PrivateFile() as scratch, PrivateFile() as entries, PrivateFile() as rows_file:
-        postings = NamespacePostings(scratch, entries)
+        postings = NamespacePostings("t/n", 0, scratch, entries)
         for domain, sizes in zip(DOMAIN_ORDER, (others, persistent), strict=True):
             start = 0
             for size in sizes:

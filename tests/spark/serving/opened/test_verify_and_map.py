@@ -306,7 +306,7 @@ def test_what_is_kept_is_checked_against_the_new_manifest_and_now_and_then_again
         return Generation.open(store, manifest.id, checks=SampleChecks(again=again), before=generation)
 
     same = replace(first, namespaces=dict.fromkeys(names, 2))
-    assert opened_upon(same).topics == first.topics
+    assert opened_upon(same).manifest.topics == first.topics
     fewer = [question for question in asked if question.selector.pattern != ".*7"]
     others = made(fewer, 3, segment_bytes=4096)
     lies = {
@@ -319,6 +319,6 @@ def test_what_is_kept_is_checked_against_the_new_manifest_and_now_and_then_again
     # Damage of a file that nobody fetches is harmless here, and found by the share that is fetched again.
     damaged = first.segments[2].postings
     store.replace(damaged.name, b"?" * damaged.size)
-    assert opened_upon(replace(first, namespaces=dict.fromkeys(names, 4))).topics == first.topics
+    assert opened_upon(replace(first, namespaces=dict.fromkeys(names, 4))).manifest.topics == first.topics
     with pytest.raises(InvalidGeneration, match="its checksum"):
         opened_upon(replace(first, namespaces=dict.fromkeys(names, 5)), again=1)

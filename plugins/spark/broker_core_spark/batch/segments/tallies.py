@@ -18,6 +18,7 @@ import numpy as np
 
 from broker_core import EncodedNames
 from broker_core_spark.arrow_columns import Array
+from broker_core_spark.format import key_order
 from broker_core_spark.store import Store
 
 __all__ = ["TALLY", "TallyBlock", "TallyWriter", "joined_tallies", "read_tallies"]
@@ -101,14 +102,8 @@ class TallyWriter:
 def joined_tallies(parts: Sequence[Array]) -> Array:
     """One tally a selector, sorted by key, of parts that follow each other."""
     every = np.concatenate([np.empty(0, TALLY), *parts])
-    if not len(every):
-        return every
-    halves = np.ascontiguousarray(every["key"]).view(">u8").reshape(-1, 2)
-    order = np.lexsort((halves[:, 1], halves[:, 0]))  # stable: parts stay in order
-    every, halves = every[order], halves[order]
-    begins = np.ones(len(every), bool)
-    begins[1:] = (halves[1:] != halves[:-1]).any(axis=1)
-    starts = np.flatnonzero(begins)
+    order, starts = key_order(every["key"])  # parts stay in order
+    every = every[order]
     if len(starts) == len(every):
         return every
     result = np.zeros(len(starts), TALLY)

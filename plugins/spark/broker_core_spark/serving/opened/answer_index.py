@@ -19,13 +19,13 @@ from broker_core_spark.arrow_columns import Array
 from broker_core_spark.format import (
     DOMAIN_ORDER,
     ENTRY,
-    KIND_BITS,
     KIND_RANGE,
     KIND_ROWS,
     CanonicalQuestion,
     StoredPostings,
-    bit_words,
-    rows_of_bits,
+    joined_rows,
+    key_order,
+    split_keys,
 )
 from broker_core_spark.store import PrivateFile
 
@@ -67,15 +67,6 @@ class _Domain:
     runs: list[_Run] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class _Entries:
-    """Entries of one domain, run by run, and for each the first row and the names of its run."""
-
-    entries: Array
-    bases: Array
-    sizes: Array
-
-
 class NamespacePostings:
     """Collects the postings of one namespace run by run, and makes the answers to its questions.
 
@@ -83,8 +74,13 @@ class NamespacePostings:
     grow with questions times runs.
     """
 
-    def __init__(self, scratch: PrivateFile, entries: PrivateFile) -> None:
-        """``scratch`` holds the row numbers and bitmaps, ``entries`` the entries until the answers are made."""
+    def __init__(self, namespace: str, first: int, scratch: PrivateFile, entries: PrivateFile) -> None:
+        """``first`` is the number of names before it.
+
+        ``scratch`` holds the row numbers and bitmaps, ``entries`` the entries until the answers are made.
+        """
+        self.namespace = namespace
+        self.first = first
         self._domains = {domain: _Domain() for domain in DOMAIN_ORDER}
         self._scratch = scratch
         self._entries = entries
@@ -137,11 +133,12 @@ class NamespacePostings:
         )
         for number in np.unique(places).tolist():
             asked = np.flatnonzero(places == number)
-            parts = _Parts.of(
+            parts = _Parts(
+                stored,
                 {
-                    name: _between(stored, {run: cuts[run][number : number + 2] for run in domain.runs})
+                    name: {run: cuts[run][number : number + 2] for run in domain.runs}
                     for name, domain in self._domains.items()
-                }
+                },
             )
             own = [(questions[index], keys[index]) for index in asked.tolist()]
             records[asked] = self._answers(parts, own, rows_file)
@@ -151,23 +148,24 @@ class NamespacePostings:
         self, parts: _Parts, questions: Sequence[tuple[CanonicalQuestion, bytes]], rows_file: PrivateFile
     ) -> Array:
         records = np.zeros(len(questions), RECORD)
-        starts, picked, shifts = parts.of_questions(questions, self.others)
-        if not len(starts):
+        question, number, shifts = parts.of_questions(questions, self.others)
+        if not len(question):
             return records
-        answered = np.unique(picked.question)
-        crcs, _ = EncodedNames.joined_crcs(
-            parts.entries["crc"][picked.entry], parts.entries["joined"][picked.entry], starts
-        )
-        counts = np.add.reduceat(parts.count[picked.entry], starts)
+        starts = np.flatnonzero(np.diff(question, prepend=-1))
+        answered = question[starts]
+        entries, names = parts.entries[number], parts.names[number]
+        # The rows of a domain come after the rows of the domain before it.
+        bases = parts.bases[number] + shifts
+        crcs, _ = EncodedNames.joined_crcs(entries["crc"], entries["joined"], starts)
+        each = entries["count"].astype(np.int64)
+        counts = np.add.reduceat(each, starts)
         records["crc"][answered], records["count"][answered] = crcs, counts
-        # `shifts` moves the rows of a domain after the rows of the domain before it.
-        first = parts.first[picked.entry] + np.where(
-            parts.has_words[picked.entry], 0, parts.base[picked.entry] + shifts
-        )
+        has_words = entries["kind"] != KIND_RANGE
+        first = entries["first"].astype(np.int64) + np.where(has_words, 0, bases)
         follows = np.ones(len(first), bool)
-        follows[1:] = first[1:] == first[:-1] + parts.count[picked.entry][:-1]
+        follows[1:] = first[1:] == first[:-1] + each[:-1]
         follows[starts] = True
-        follows &= ~parts.has_words[picked.entry]
+        follows &= ~has_words
         is_range = np.logical_and.reduceat(follows, starts)
         ranges = answered[is_range]
         records["first"][ranges] = first[starts[is_range]]
@@ -177,8 +175,8 @@ class NamespacePostings:
         scratch = self._scratch.array("<u4") if len(scattered) else np.empty(0, np.uint32)
         for group in _blocks(scattered, counts):
             members = np.concatenate([np.arange(starts[one], ends[one]) for one in group])
-            entry = picked.entry[members]
-            rows = _expanded(parts, entry, parts.base[entry] + shifts[members], scratch)
+            rows = joined_rows(entries[members], scratch, names[members])
+            rows += np.repeat(bases[members], each[members])
             sizes = counts[group]
             begins = np.cumsum(sizes) - sizes
             records["first"][answered[group]] = rows_file.size // 4 + begins
@@ -186,63 +184,36 @@ class NamespacePostings:
         return records
 
 
-@dataclass(frozen=True, slots=True)
-class _Picked:
-    """The parts of answers, question by question: the question and the entry of each."""
-
-    question: Array
-    entry: Array
-
-
 class _Parts:
-    """All entries of a namespace, sorted by domain, key and run."""
+    """Entries of the runs of a namespace, sorted by domain, key and run: for each the first row of its run, and the
+    names in it.
+    """
 
-    def __init__(
-        self,
-        entries: Array,
-        base: Array,
-        names: Array,
-        places: dict[str, dict[bytes, tuple[int, int]]],
-    ) -> None:
-        self.entries = entries
-        self.base = base
-        self.names = names
-        self.count = entries["count"].astype(np.int64)
-        self.first = entries["first"].astype(np.int64)
-        self.has_words: Array = entries["kind"] != KIND_RANGE
-        self.is_bits: Array = entries["kind"] == KIND_BITS
-        self._places = places
-
-    @classmethod
-    def of(cls, domains: Mapping[str, _Entries]) -> _Parts:
-        places: dict[str, dict[bytes, tuple[int, int]]] = {}
-        nothing = np.empty(0, np.int64)
-        all_entries, all_bases, all_sizes = [np.empty(0, ENTRY)], [nothing], [nothing]
+    def __init__(self, stored: Array, domains: Mapping[str, Mapping[_Run, Sequence[int]]]) -> None:
+        """``domains`` has the first and the last number of the entries of each run, which are in ``stored``."""
+        self._places: dict[str, dict[bytes, tuple[int, int]]] = {}
+        columns = [(np.empty(0, ENTRY), np.empty(0, np.int64), np.empty(0, np.int64))]
         at = 0
-        for name, domain in domains.items():
-            entries = domain.entries
-            halves = np.ascontiguousarray(entries["key"]).view(">u8").reshape(-1, 2)
-            order = np.lexsort((halves[:, 1], halves[:, 0]))  # stable: runs stay in order
-            entries, halves = entries[order], halves[order]
-            differs = np.ones(len(entries), bool)
-            differs[1:] = (halves[1:] != halves[:-1]).any(axis=1)
-            starts = np.flatnonzero(differs)
-            counts = np.diff(np.append(starts, len(entries)))
-            keys = entries["key"][starts].tobytes()
-            places[name] = {
-                keys[16 * index : 16 * index + 16]: (at + int(start), int(count))
-                for index, (start, count) in enumerate(zip(starts, counts, strict=True))
-            }
-            all_entries.append(entries)
-            all_bases.append(domain.bases[order])
-            all_sizes.append(domain.sizes[order])
+        for name, runs in domains.items():
+            entries = np.concatenate([columns[0][0], *(stored[slice(*numbers)] for numbers in runs.values())])
+            places = np.array([(run.base, run.names) for run in runs], np.int64).reshape(-1, 2)
+            places = np.repeat(places, [stop - start for start, stop in runs.values()], axis=0)
+            order, starts = key_order(entries["key"])  # runs stay in order
+            counts = np.diff(starts, append=len(entries))
+            spans = zip((at + starts).tolist(), counts.tolist(), strict=True)
+            keys = split_keys(entries["key"][order[starts]].tobytes())
+            self._places[name] = dict(zip(keys, spans, strict=True))
+            columns.append((entries[order], *places[order].T))
             at += len(entries)
-        return cls(np.concatenate(all_entries), np.concatenate(all_bases), np.concatenate(all_sizes), places)
+        self.entries, self.bases, self.names = map(np.concatenate, zip(*columns, strict=True))
 
     def of_questions(
         self, questions: Sequence[tuple[CanonicalQuestion, bytes]], others: int
-    ) -> tuple[Array, _Picked, Array]:
-        """(first part of each answered question, the parts, the shift of their rows); each question has its key."""
+    ) -> tuple[Array, Array, Array]:
+        """The question, the entry and the shift of the rows of each part of an answer, question by question.
+
+        Each question has its key.
+        """
         slices: list[tuple[int, int, int, int]] = []  # question, first entry, entries, shift
         for index, (question, key) in enumerate(questions):
             for domain in question.domains:
@@ -250,26 +221,9 @@ class _Parts:
                 if found is not None:
                     shift = others if domain == PERSISTENT and NON_PERSISTENT in question.domains else 0
                     slices.append((index, *found, shift))
-        if not slices:
-            empty = np.empty(0, np.int64)
-            return empty, _Picked(empty, empty), empty
-        question_of, first, count, shift_of = np.array(slices, np.int64).T
-        ends = np.cumsum(count)
-        within = np.arange(int(ends[-1])) - np.repeat(ends - count, count)
-        picked = _Picked(np.repeat(question_of, count), np.repeat(first, count) + within)
-        begins = np.ones(len(picked.question), bool)
-        begins[1:] = picked.question[1:] != picked.question[:-1]
-        return np.flatnonzero(begins), picked, np.repeat(shift_of, count)
-
-
-def _between(stored: Array, runs: Mapping[_Run, Sequence[int]]) -> _Entries:
-    """The entries between two numbers of each of these runs of a domain."""
-    counts = [stop - start for start, stop in runs.values()]
-    return _Entries(
-        np.concatenate([np.empty(0, stored.dtype), *(stored[start:stop] for start, stop in runs.values())]),
-        np.repeat(np.array([run.base for run in runs], np.int64), counts),
-        np.repeat(np.array([run.names for run in runs], np.int64), counts),
-    )
+        number, first, count, shift_of = np.array(slices, np.int64).reshape(-1, 4).T
+        within = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
+        return np.repeat(number, count), np.repeat(first, count) + within, np.repeat(shift_of, count)
 
 
 def _high(keys: Array) -> Array:
@@ -289,19 +243,3 @@ def _blocks(groups: Array, counts: Array) -> Iterator[Array]:
         rows += int(counts[group])
     if block:
         yield np.array(block, np.int64)
-
-
-def _expanded(parts: _Parts, entry: Array, base: Array, scratch: Array) -> Array:
-    """The row numbers of entries, joined: counted from the first row of a range, or read from ``scratch``."""
-    first, count = parts.first[entry], parts.count[entry]
-    ends = np.cumsum(count)
-    within = np.arange(int(ends[-1])) - np.repeat(ends - count, count)
-    values = np.repeat(first, count) + within
-    read = np.repeat(parts.has_words[entry] & ~parts.is_bits[entry], count)
-    values[read] = scratch[values[read]]
-    for at in np.flatnonzero(parts.is_bits[entry]).tolist():
-        words = bit_words(int(parts.names[entry[at]]))
-        bits = scratch[int(first[at]) : int(first[at]) + words]
-        values[int(ends[at] - count[at]) : int(ends[at])] = rows_of_bits(bits)
-    result: Array = values + np.repeat(base, count)
-    return result

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from broker_core import BoundedCache, EncodedNames, Listing, Selection
 from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode
 from broker_core.patterns import TopicsPattern
 from broker_core.quantities import counted
+from broker_core_spark.arrow_columns import Array
 from broker_core_spark.format import CanonicalQuestion, Manifest
 from broker_core_spark.serving.opened.answer_index import IS_RANGE, RECORD
 from broker_core_spark.serving.opened.verify_and_map import MappedFiles, SampleChecks, verify_and_map
@@ -63,9 +64,6 @@ class PrecomputedAnswer:
             self.fault = str(error)
         self.is_verified = True
 
-    def __repr__(self) -> str:
-        return f"<Answer of {counted(self.count, 'topic')}, {self.topics_hash}>"
-
 
 class Generation:
     """An open generation, immutable and for any number of threads. :meth:`open` opens one."""
@@ -73,11 +71,11 @@ class Generation:
     def __init__(self, manifest: Manifest, opened: MappedFiles) -> None:
         self.manifest = manifest
         self.opened = opened
-        self._high: np.ndarray[Any, Any] = np.frombuffer(opened.keys, "<u8")
+        self._high: Array = np.frombuffer(opened.keys, "<u8")
         # Arrow shows signed bytes, which are compared one by one.
         self._records = memoryview(opened.records).cast("B")
         self._lines = memoryview(opened.lines).cast("B")
-        self._rows: np.ndarray[Any, Any] = np.frombuffer(opened.rows, "<i4")
+        self._rows: Array = np.frombuffer(opened.rows, "<i4")
         self._listings = BoundedCache[tuple[str, Mode], Listing](LISTINGS_BYTES)
         self._ranges = BoundedCache[bytes, PrecomputedAnswer](RANGES_BYTES)
         self._answers = BoundedCache[bytes, PrecomputedAnswer](SELECTIONS_BYTES)
@@ -107,28 +105,6 @@ class Generation:
     @property
     def id(self) -> str:
         return self.manifest.id
-
-    @property
-    def questions(self) -> int:
-        """The number of questions."""
-        return self.manifest.question_count
-
-    @property
-    def topics(self) -> int:
-        """The number of names."""
-        return self.manifest.topics
-
-    @property
-    def mapped_bytes(self) -> int:
-        """Bytes of the mapped private files."""
-        return self.opened.mapped_bytes
-
-    def version(self, namespace: str) -> int | None:
-        """The version of a namespace that the answers are for, or ``None`` in a static catalogue.
-
-        Raises :exc:`KeyError` for a namespace that the catalogue did not have.
-        """
-        return self.manifest.namespaces[namespace]
 
     def lookup(self, question: CanonicalQuestion) -> PrecomputedAnswer | None:
         """The precomputed answer to a question, or ``None``. Takes some microseconds."""
@@ -173,6 +149,3 @@ class Generation:
         fields = self.opened.names(low, high - low)
         made = Listing.from_encoded(namespace, mode, fields, mapped=True)
         return self._listings.put_first((namespace, mode), made, _LISTING)
-
-    def __repr__(self) -> str:
-        return f"<Generation {self.id[:12]}: {counted(self.questions, 'question')}, {counted(self.topics, 'topic')}>"

@@ -42,7 +42,7 @@ from broker_core_spark.format import (
     read_postings,
     read_questions,
 )
-from broker_core_spark.serving.opened.answer_index import NamespacePostings
+from broker_core_spark.serving.opened.answer_index import RECORD, NamespacePostings
 from broker_core_spark.serving.opened.sample_rematch import rematch_sample
 from broker_core_spark.store import PrivateFile, Store, fetch_verified
 
@@ -137,7 +137,7 @@ def verify_and_map(
         total = max(1, sum(segment.postings.size for segment in manifest.segments))
         behind: NamePlace | None = None
         random = checks.random()
-        former = None if before is None else _FormerSegments.of(before)
+        former = {} if before is None else {entry.files: one for entry, one in before.segments.items()}
         for number, entry in enumerate(manifest.segments):
             first = opening.names
             known = None if before is None else before.segments.get(entry)
@@ -149,9 +149,9 @@ def verify_and_map(
                     row += postings.names
                 stored, behind = known.postings, known.last
             else:
-                patched = (
-                    None if former is None else former.patched(store, entry, directory, runs.keys, opening)
-                )
+                patched = None
+                if before is not None:
+                    patched = _patched(store, entry, directory, runs.keys, before, former, opening)
                 segment: OpenSegment = patched or Segment.open(
                     fetch_verified(store, entry, directory),
                     entry.name,
@@ -172,52 +172,44 @@ def verify_and_map(
         return opening.finish(lines)
 
 
-@dataclass(frozen=True, slots=True)
-class _FormerSegments:
-    """The segments of the generation before, by their files."""
+def _patched(
+    store: Store,
+    entry: SegmentEntry,
+    directory: str | None,
+    asked: Mapping[tuple[str, str], SelectorKeys],
+    before: MappedFiles,
+    former: Mapping[tuple[str, str], VerifiedSegment],
+    opening: _FilesToMap,
+) -> _PatchedSegment | None:
+    """A segment made by patches, with the checksums of its files, or ``None`` if they have to be fetched.
 
-    mapped: MappedFiles
-    entries: Mapping[tuple[str, str], SegmentEntry]
-
-    @classmethod
-    def of(cls, mapped: MappedFiles) -> _FormerSegments:
-        return cls(mapped, {entry.files: entry for entry in mapped.segments})
-
-    def patched(
-        self,
-        store: Store,
-        entry: SegmentEntry,
-        directory: str | None,
-        asked: Mapping[tuple[str, str], SelectorKeys],
-        opening: _FilesToMap,
-    ) -> _PatchedSegment | None:
-        """A segment made by patches, with the checksums of its files, or ``None`` if they have to be fetched."""
-        patches: list[SegmentPatch] = []
-        files = entry.files
-        while files not in self.entries:
-            try:
-                data = store.get(patch_name(files), patch_limit(entry))
-                patches.insert(0, SegmentPatch.parse(data or b""))
-            except (DamagedFile, ValueError):
-                return None
-            files = patches[0].former
-            if len(patches) > _MOST_PATCHES:
-                return None
-        segment = self.mapped.segments[self.entries[files]]
-        former, row = {}, segment.first
-        for run in segment.postings:
-            fields = self.mapped.names(row, run.names)
-            names = EncodedNames.decode(run.namespace, run.domain, fields, checked=True)
-            former[run.namespace, run.domain] = (names, run)
-            row += run.names
+    ``former`` are the segments of the generation ``before``, by their files.
+    """
+    patches: list[SegmentPatch] = []
+    files = entry.files
+    while files not in former:
         try:
-            made, file = patched_segment(patches, entry, former, asked)
-        except InvalidGeneration:
+            data = store.get(patch_name(files), patch_limit(entry))
+            patches.insert(0, SegmentPatch.parse(data or b""))
+        except (DamagedFile, ValueError):
             return None
-        with file.file, PrivateFile(directory) as private:
-            private.write(file.file.read())
-            postings = read_postings(private.mapped(), entry.postings.name)
-        return _PatchedSegment(entry, postings, made, opening, trusted=len(patches) == 1)
+        files = patches[0].former
+        if len(patches) > _MOST_PATCHES:
+            return None
+    segment = former[files]
+    runs, row = {}, segment.first
+    for run in segment.postings:
+        names = EncodedNames.decode(run.namespace, run.domain, before.names(row, run.names), checked=True)
+        runs[run.namespace, run.domain] = (names, run)
+        row += run.names
+    try:
+        made, file = patched_segment(patches, entry, runs, asked)
+    except InvalidGeneration:
+        return None
+    with file.file, PrivateFile(directory) as private:
+        private.write(file.file.read())
+        postings = read_postings(private.mapped(), entry.postings.name)
+    return _PatchedSegment(entry, postings, made, opening, trusted=len(patches) == 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,40 +247,6 @@ class _PatchedSegment:
             yield run
 
 
-@dataclass(slots=True)
-class _Names:
-    """The files of the names."""
-
-    fields: PrivateFile
-    field_offsets: PrivateFile
-    count: int = 0
-
-    def add(self, parts: Iterable[pa.LargeBinaryArray]) -> None:
-        ends = [np.empty(0, "<i8")]
-        for data, offsets in map(buffer_and_offsets, parts):
-            begin, end = int(offsets[0]), int(offsets[-1])
-            ends.append(offsets[1:] - begin + self.fields.size)
-            self.fields.write(memoryview(data)[begin:end])
-        self.field_offsets.write(np.concatenate(ends))
-        self.count += sum(map(len, ends))
-
-
-@dataclass(slots=True)
-class _Namespace:
-    name: str
-    first: int
-    postings: NamespacePostings
-
-
-@dataclass(slots=True)
-class _Index:
-    """The questions by namespace, and the finished records."""
-
-    of: dict[str, list[tuple[CanonicalQuestion, int, int]]]
-    keys: list[Array] = field(default_factory=list)
-    records: list[Array] = field(default_factory=list)
-
-
 class _FilesToMap:
     """Writes the files to map, run by run."""
 
@@ -303,102 +261,90 @@ class _FilesToMap:
         def file() -> PrivateFile:
             return stack.enter_context(PrivateFile(directory))
 
-        self._file = file
         self._checks = checks
         self._random = checks.random()
         self._selectors = selectors
-        self._names = _Names(file(), file())
-        self._names.field_offsets.write(np.zeros(1, "<i8"))
-        self._rows, self._scratch, self._entries = file(), file(), file()
-        by_namespace: dict[str, list[tuple[CanonicalQuestion, int, int]]] = {}
+        self._fields, self._offsets = file(), file()
+        self._offsets.write(np.zeros(1, "<i8"))
+        self._keys, self._records, self._rows = file(), file(), file()
+        self._scratch, self._entries = file(), file()
+        self._asked: dict[str, list[tuple[CanonicalQuestion, int, int]]] = {}
         for item in questions:
-            by_namespace.setdefault(item[0].namespace, []).append(item)
-        self._index = _Index(by_namespace)
+            self._asked.setdefault(item[0].namespace, []).append(item)
+        #: The keys and the records of finished namespaces.
+        self._index = [(np.empty(0, "<u8"), np.empty(0, RECORD))]
         self._namespaces: dict[str, tuple[int, int, int]] = {}
-        #: The segments so far.
+        self._open: NamespacePostings | None = None
+        #: The segments so far, and the number of names.
         self.segments: dict[SegmentEntry, VerifiedSegment] = {}
-        self._open: _Namespace | None = None
-
-    @property
-    def names(self) -> int:
-        """The number of names so far."""
-        return self._names.count
+        self.names = 0
 
     def check(self, run: SegmentRun, hashed_bytes: int) -> None:
         """Check a sample of a run. ``hashed_bytes`` bounds the hashes to compute."""
-        self._check_hashes(run, hashed_bytes)
-        rematch_sample(
-            run, self._selectors.get((run.namespace, run.domain), ()), self._random, self._checks.rematched
-        )
+        for index in self._random.sample(range(len(run.entries)), len(run.entries)):
+            if hashed_bytes <= 0:
+                break
+            hashed_bytes -= run.check_hash(index)
+        self._rematch(run, self._checks.rematched)
 
     def check_came(self, run: SegmentRun, came: Array) -> None:
         """Check a smaller sample of a run that was verified but for the names that ``came``."""
+        self._rematch(run, self._checks.rematched // _OF_PATCHED, came)
+
+    def _rematch(self, run: SegmentRun, sample: int, among: Array | None = None) -> None:
         selectors = self._selectors.get((run.namespace, run.domain), ())
-        rematch_sample(run, selectors, self._random, self._checks.rematched // _OF_PATCHED, came)
+        rematch_sample(run, selectors, self._random, sample, among)
 
     def add(self, postings: StoredPostings, names: Iterable[pa.LargeBinaryArray], file: str) -> None:
         """Add the next run, whose names are in parts. ``file`` is for errors."""
-        if self._open is None or self._open.name != postings.namespace:
+        if self._open is None or self._open.namespace != postings.namespace:
             self._close_namespace()
-            made = NamespacePostings(self._scratch, self._entries)
-            self._open = _Namespace(postings.namespace, self._names.count, made)
-        self._names.add(names)
-        self._open.postings.add(postings)
-        if self._open.postings.names > _MOST_NAMES:
+            self._open = NamespacePostings(postings.namespace, self.names, self._scratch, self._entries)
+        for data, offsets in map(buffer_and_offsets, names):
+            begin, end = int(offsets[0]), int(offsets[-1])
+            self._offsets.write(offsets[1:] - begin + self._fields.size)
+            self._fields.write(memoryview(data)[begin:end])
+        self.names += postings.names
+        self._open.add(postings)
+        if self._open.names > _MOST_NAMES:
             raise InvalidGeneration(file, f"{postings.namespace} has more than {_MOST_NAMES} names")
 
     def last_names(self, count: int) -> pa.LargeBinaryArray:
         """The last names so far, mapped."""
-        fields, offsets = self._names.fields.mapped(), self._names.field_offsets.mapped()
-        return _names_at(fields, offsets, self.names - count, count)
-
-    def _check_hashes(self, run: SegmentRun, left: int) -> None:
-        order = list(range(len(run.entries)))
-        self._random.shuffle(order)
-        for index in order:
-            if left <= 0:
-                return
-            left -= run.check_hash(index)
+        return _names_at(self._fields.mapped(), self._offsets.mapped(), self.names - count, count)
 
     def _close_namespace(self) -> None:
         """Make the answers of a namespace after its last run."""
-        if self._open is None:
+        done = self._open
+        if done is None:
             return
-        names = self._open.postings.names
-        self._namespaces[self._open.name] = (self._open.first, self._open.postings.others, names)
-        asked = self._index.of.pop(self._open.name, [])
+        self._namespaces[done.namespace] = (done.first, done.others, done.names)
+        asked = self._asked.pop(done.namespace, [])
         if asked:
-            questions = [question for question, _, _ in asked]
-            self._keep(asked, self._open.postings.answers(questions, self._rows))
-        self._open = None
+            self._keep(asked, done.answers([question for question, _, _ in asked], self._rows))
 
-    def _keep(self, asked: list[tuple[CanonicalQuestion, int, int]], records: Array) -> None:
+    def _keep(self, asked: Sequence[tuple[CanonicalQuestion, int, int]], records: Array) -> None:
         keys = np.frombuffer(b"".join(question.key for question, _, _ in asked), ">u8").reshape(-1, 2)
         records["low"] = keys[:, 1]
         records["line"] = [line for _, line, _ in asked]
         records["line_size"] = [size for _, _, size in asked]
-        self._index.keys.append(keys[:, 0].astype("<u8"))
-        self._index.records.append(records)
+        self._index.append((keys[:, 0].astype("<u8"), records))
 
     def finish(self, lines: pa.Buffer) -> MappedFiles:
         """Map the files after the last run."""
         self._close_namespace()
-        for asked in self._index.of.values():  # namespaces without a name
-            empty = NamespacePostings(self._scratch, self._entries)
-            questions = [question for question, _, _ in asked]
-            self._keep(asked, empty.answers(questions, self._rows))
-        keys_file, records_file = self._file(), self._file()
-        if self._index.keys:
-            keys, records = np.concatenate(self._index.keys), np.concatenate(self._index.records)
-            order = np.argsort(keys, kind="stable")
-            keys_file.write(keys[order])
-            records_file.write(records[order])
+        for asked in self._asked.values():  # namespaces without a name
+            self._keep(asked, np.zeros(len(asked), RECORD))
+        keys, records = map(np.concatenate, zip(*self._index, strict=True))
+        order = np.argsort(keys, kind="stable")
+        self._keys.write(keys[order])
+        self._records.write(records[order])
         return MappedFiles(
-            self._names.fields.mapped(),
-            self._names.field_offsets.mapped(),
+            self._fields.mapped(),
+            self._offsets.mapped(),
             lines,
-            keys_file.mapped(),
-            records_file.mapped(),
+            self._keys.mapped(),
+            self._records.mapped(),
             self._rows.mapped(),
             self._namespaces,
             self.segments,
