@@ -13,8 +13,7 @@ import pytest
 from broker_core.listing.hashes.topics_hash import topics_hash
 from broker_core.names import Mode
 from broker_core_spark.batch.build_errors import InvalidCatalogue
-from broker_core_spark.batch.segments.make_segments import joined_parts
-from broker_core_spark.batch.segments.merge_task import merge_parts
+from broker_core_spark.batch.segments.make_segments import joined_parts, merge_parts
 from broker_core_spark.batch.segments.question_totals import question_totals
 from broker_core_spark.batch.segments.segment_puts import SegmentResult
 from broker_core_spark.batch.segments.segment_task import TaskResult, make_of_assignment, staged_names

@@ -14,11 +14,10 @@ from broker_core_spark.batch.incremental.segment_reuse import SegmentReuse
 from broker_core_spark.batch.progress.progress import SparkJob
 from broker_core_spark.batch.segments.segment_task import staged_names
 from broker_core_spark.batch.segments.selector_cost import namespace_costs
-from broker_core_spark.batch.segments.staged_selectors import KeptSelectors, StagedSelectors, stage_selectors
-from broker_core_spark.batch.segments.task_assignment import blocks_within, equal_shares
+from broker_core_spark.batch.segments.staged_selectors import KeptSelectors, stage_selectors
+from broker_core_spark.batch.segments.task_assignment import blocks_of_runs, equal_shares
 from broker_core_spark.batch.staging.numbered_work import run_numbered
-from broker_core_spark.batch.staging.order_keys import end_of_namespace, first_of_namespace
-from broker_core_spark.batch.staging.sorted_runs import RunBlock, SortedRun
+from broker_core_spark.batch.staging.sorted_runs import SortedRun
 from broker_core_spark.batch.staging.staging_area import StagingArea
 from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format import CanonicalQuestion, NameSelector, required_selectors
@@ -84,6 +83,8 @@ def keep_segments(
     work_of: list[dict[str, Any]] = []
     for share in shares:
         ranges = {at: reuse.range_of(at) for at in share if reuse.compared or reuse.carried[at]}
+        edges = list(ranges.values())
+        low, high = reuse.range_of(share[0])[0], reuse.range_of(share[-1])[1]
         record = {
             "generation": manifest.id,
             "stretches": [
@@ -95,12 +96,9 @@ def keep_segments(
                 ]
                 for at in share
             ],
-            "blocks": _blocks(runs, list(ranges.values())),
+            "blocks": blocks_of_runs(runs, edges[0][0], edges[-1][1]) if edges else {},
             "compared": reuse.compared,
-            "selectors": [
-                found.of(_between(found, [reuse.range_of(share[0])[0], reuse.range_of(share[-1])[1]]))
-                for found in staged
-            ],
+            "selectors": [found.between(low, high) for found in staged],
         }
         work_of.append(record)
     entries = [entry for number in numbers for entry in stretches[number]]
@@ -115,27 +113,6 @@ def keep_segments(
         tuple(segment for result in results for segment in result.segments),
         tuple(block for result in results for block in result.tallies),
         tuple(sorted(number for result in results for number in result.anew)),
-    )
-
-
-def _blocks(
-    runs: Sequence[SortedRun], ranges: Sequence[tuple[bytes, bytes]]
-) -> dict[str, Sequence[RunBlock]]:
-    """The blocks of each run that may have names in these ranges, which are in order."""
-    if not ranges:
-        return {}
-    low, high = ranges[0][0], ranges[-1][1]
-    found = {run.path: blocks_within(run.blocks, low, high) for run in runs if run.blocks}
-    return {path: blocks for path, blocks in found.items() if blocks}
-
-
-def _between(selectors: StagedSelectors, edges: Sequence[bytes]) -> list[_Place]:
-    """The places of selectors with keys between two others (the second empty: no end)."""
-    low, high = edges
-    return sorted(
-        place
-        for place in selectors.places
-        if end_of_namespace(place[0]) > low and (not high or first_of_namespace(place[0]) < high)
     )
 
 

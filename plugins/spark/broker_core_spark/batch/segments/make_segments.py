@@ -3,28 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
+
 from broker_core_spark.batch.progress.progress import SparkJob
-from broker_core_spark.batch.segments.merge_task import PartsOfSegment, merge_parts, selectors_of
-from broker_core_spark.batch.segments.segment_puts import SegmentResult
+from broker_core_spark.batch.segments.segment_puts import SegmentPuts, SegmentResult
 from broker_core_spark.batch.segments.segment_task import TaskResult, make_of_assignment
 from broker_core_spark.batch.segments.selector_cost import namespace_costs
 from broker_core_spark.batch.segments.staged_selectors import StagedSelectors, stage_selectors
 from broker_core_spark.batch.segments.tallies import TallyBlock
-from broker_core_spark.batch.segments.task_assignment import EVERYTHING, TaskAssignment, assign_tasks
+from broker_core_spark.batch.segments.task_assignment import (
+    EVERYTHING,
+    TaskAssignment,
+    assign_tasks,
+    equal_shares,
+)
 from broker_core_spark.batch.staging.numbered_work import run_numbered
 from broker_core_spark.batch.staging.order_keys import KeyRanges
 from broker_core_spark.batch.staging.sorted_runs import SortedRun
 from broker_core_spark.batch.staging.staging_area import StagingArea
-from broker_core_spark.format import CanonicalQuestion, required_selectors
+from broker_core_spark.format import (
+    CanonicalQuestion,
+    FileEntry,
+    merge_postings,
+    read_postings,
+    required_selectors,
+)
 from broker_core_spark.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["MadeSegments", "joined_parts", "make_segments"]
+__all__ = ["MadeSegments", "PartsOfSegment", "joined_parts", "make_segments", "merge_parts"]
 
 #: Bytes of postings that a task joins, if the number of tasks is not given.
 _MERGED_BYTES: Final = 256 * 1024 * 1024
@@ -98,6 +110,19 @@ def _job(assignments: Sequence[TaskAssignment], questions: int) -> SparkJob:
     return SparkJob("make segments", amounts, sum(blocks.values()))
 
 
+@dataclass(frozen=True, slots=True)
+class PartsOfSegment:
+    """A segment whose names are stored, and the (path, first byte, last byte) of each part of its postings."""
+
+    segment: SegmentResult
+    parts: tuple[tuple[str, int, int], ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all parts."""
+        return sum(stop - start for _, start, stop in self.parts)
+
+
 def joined_parts(
     assignments: Sequence[TaskAssignment], results: Sequence[TaskResult]
 ) -> list[PartsOfSegment]:
@@ -126,14 +151,31 @@ def _merge(
     if not parts:
         return []
     size = sum(part.size for part in parts)
-    tasks = min(partitions or max(_LEAST_MERGES, -(-size // _MERGED_BYTES)), len(parts))
-    work: list[list[PartsOfSegment]] = [[] for _ in range(tasks)]
-    sizes = [0] * tasks
-    for part in sorted(parts, key=lambda one: -one.size):
-        least = sizes.index(min(sizes))
-        work[least].append(part)
-        sizes[least] += part.size
-    contents = [(own, selectors_of(own, selectors)) for own in work]
+    tasks = partitions or max(_LEAST_MERGES, -(-size // _MERGED_BYTES))
+    work = []
+    for share in equal_shares(parts, [part.size for part in parts], tasks):
+        places = {run[:2] for one in share for run in one.segment.entry.runs}
+        work.append((share, selectors.of(sorted(places))))
     job = SparkJob("join postings", {"segments": len(parts)}, size)
-    found = run_numbered(spark, staging, contents, merge_parts, job)
+    found = run_numbered(spark, staging, work, merge_parts, job)
     return [segment for merged in found for segment in merged]
+
+
+def merge_parts(
+    _staging: StagingArea, store: Store, _number: int, work: tuple[Sequence[PartsOfSegment], StagedSelectors]
+) -> list[SegmentResult]:
+    """Do the work of one numbered task: the segments whose postings are joined."""
+    segments, selectors = work
+    asked = {place: selectors.keys(store, place) for place in selectors.places}
+    merged: list[SegmentResult] = []
+    with SegmentPuts(store) as puts:
+        for one in segments:
+            made = one.segment
+            files = [
+                read_postings(pa.py_buffer(store.get_range(path, start, stop)), path)
+                for path, start, stop in one.parts
+            ]
+            written = merge_postings(made.entry.runs, files, asked)
+            entry = replace(made.entry, postings=FileEntry(written.name, written.size))
+            merged += puts.add(replace(made, entry=entry), [written])
+        return merged + puts.finish()

@@ -2,7 +2,7 @@
 
 A task has neighbouring segments, and all of their selectors or one of several groups of them. With all it writes both
 files of a segment. Of several tasks with the same segments the first group's writes the names, and each stages a part
-of the postings, which :mod:`.merge_task` joins.
+of the postings, which :func:`~.make_segments.merge_parts` joins.
 
 Files are complete and named by their content or at random, so a task may be killed, repeated or run twice at once. The
 driver gets a few numbers for each segment, and the places of the tallies.
@@ -29,7 +29,7 @@ from broker_core_spark.arrow_columns import Array, is_ascending
 from broker_core_spark.batch.build_errors import InvalidCatalogue
 from broker_core_spark.batch.segments.match_selectors import CompiledPatterns, match_selectors
 from broker_core_spark.batch.segments.segment_puts import SegmentPuts, SegmentResult
-from broker_core_spark.batch.segments.staged_selectors import AskedOfPlace
+from broker_core_spark.batch.segments.staged_selectors import KeyedSelectors
 from broker_core_spark.batch.segments.tallies import TallyBlock, TallyWriter
 from broker_core_spark.batch.segments.task_assignment import SegmentRange, TaskAssignment, blocks_within
 from broker_core_spark.batch.staging.order_keys import (
@@ -48,6 +48,7 @@ from broker_core_spark.format import (
     PostingsCollector,
     PostingsWriter,
     SegmentEntry,
+    SelectorKeys,
     cut_levels,
     piece_starts,
 )
@@ -120,7 +121,7 @@ class _Making:
     puts: SegmentPuts
     patterns: CompiledPatterns = field(default_factory=CompiledPatterns)
     tallies: TallyWriter = field(default_factory=TallyWriter)
-    asked: dict[tuple[str, str], AskedOfPlace] = field(default_factory=dict)
+    asked: dict[tuple[str, str], tuple[KeyedSelectors, SelectorKeys]] = field(default_factory=dict)
     segments: list[SegmentResult] = field(default_factory=list)
     spans: list[tuple[int, int]] = field(default_factory=list)
 
@@ -190,7 +191,7 @@ class _Making:
             values = {
                 key: column[low:high] for key, column in zip(property_keys, rows.properties, strict=True)
             }
-            asked = self._asked(namespace, domain)
+            selectors, every = self._asked(namespace, domain)
             own: list[_Piece] = []
             bounds = [0]
             for piece in pieces[ahead:]:
@@ -202,18 +203,18 @@ class _Making:
                     piece.names = piece.names or NamesWriter()
                     piece.names.add_run(names.slice(*bounds[-2:]))
             collected = PostingsCollector(names, bounds)
-            for key, found in match_selectors(names, values, asked.selectors, self.patterns):
+            for key, found in match_selectors(names, values, selectors, self.patterns):
                 collected.add(key, found)
             totals, runs = collected.finish()
             self.tallies.add(namespace, domain, totals)
             for piece, run in zip(own, runs, strict=True):
-                piece.postings.add_run(namespace, domain, run, asked.every)
+                piece.postings.add_run(namespace, domain, run, every)
                 if piece.high <= high:
                     count = int(np.count_nonzero((twice >= piece.low) & (twice < piece.high)))
                     self._finish(piece, count, part)
                     ahead += 1
 
-    def _asked(self, namespace: str, domain: str) -> AskedOfPlace:
+    def _asked(self, namespace: str, domain: str) -> tuple[KeyedSelectors, SelectorKeys]:
         place = (namespace, domain)
         if place not in self.asked:
             self.asked[place] = self.assignment.selectors.read(

@@ -1,79 +1,65 @@
 """The selectors of a build as a file of the staging folder: a task reads only those of its namespaces and group.
 
-For each namespace and domain the file has the keys of its selectors (16 bytes each, sorted), the offsets of their lines
-(u64, one more than keys), and their lines, which are canonical JSON.
+For each namespace and domain the file has the lines of its selectors, which are canonical JSON, in the order of their
+keys.
 """
 
 from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from broker_core_spark.format import NOTHING_ASKED, NameSelector, SegmentEntry, SelectorKeys, split_keys
+from broker_core_spark.batch.staging.order_keys import end_of_namespace, first_of_namespace
+from broker_core_spark.format import NOTHING_ASKED, NameSelector, SegmentEntry, SelectorKeys, line_key
 from broker_core_spark.store import Store
 
-__all__ = ["AskedOfPlace", "KeptSelectors", "StagedSelectors", "stage_selectors"]
+__all__ = ["KeptSelectors", "KeyedSelectors", "StagedSelectors", "stage_selectors"]
 
 _Place = tuple[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class AskedOfPlace:
-    """The selectors of a group, with their keys, and ``every`` key of the namespace and domain."""
-
-    selectors: tuple[tuple[bytes, NameSelector], ...]
-    every: SelectorKeys
+#: Selectors with their keys, in order.
+KeyedSelectors = Sequence[tuple[bytes, NameSelector]]
 
 
 @dataclass(frozen=True, slots=True)
 class StagedSelectors:
-    """The places of the selectors of each (namespace, domain): the first byte, their number, and the last byte."""
+    """The places of the selectors of each (namespace, domain), in order: the first and the last byte."""
 
     path: str
-    places: Mapping[_Place, tuple[int, int, int]]
+    places: Mapping[_Place, tuple[int, int]]
 
-    def read(self, store: Store, place: _Place, group: int = 0, groups: int = 1) -> AskedOfPlace:
-        """The selectors of one of ``groups`` groups by ranges of their keys, of equal width."""
-        if place not in self.places:
-            return AskedOfPlace((), NOTHING_ASKED)
-        start, count, _ = self.places[place]
-        heads = store.get_range(self.path, start, start + 16 * count + 8 * (count + 1))
-        keys = split_keys(heads[: 16 * count])
-        every = SelectorKeys.of(keys)
-        offsets = np.frombuffer(heads, "<u8", offset=16 * count).tolist()
-        low = bisect_left(keys, _first_key(group, groups))
-        high = count if group + 1 == groups else bisect_left(keys, _first_key(group + 1, groups))
-        if low == high:
-            return AskedOfPlace((), every)
-        at = start + len(heads)
-        lines = store.get_range(self.path, at + offsets[low], at + offsets[high])
-        return AskedOfPlace(
-            tuple(
-                (
-                    keys[number],
-                    _selector(lines[offsets[number] - offsets[low] : offsets[number + 1] - offsets[low]]),
-                )
-                for number in range(low, high)
-            ),
-            every,
-        )
+    def read(
+        self, store: Store, place: _Place, group: int = 0, groups: int = 1
+    ) -> tuple[KeyedSelectors, SelectorKeys]:
+        """The selectors of one of ``groups`` groups by ranges of their keys, of equal width, and the keys of all."""
+        lines = self._lines(store, place)
+        own = [(key, _selector(line)) for key, line in lines if int.from_bytes(key) * groups >> 128 == group]
+        return own, SelectorKeys.of(key for key, _ in lines)
 
     def keys(self, store: Store, place: _Place) -> SelectorKeys:
         """The keys of all selectors of a namespace and domain."""
-        if place not in self.places:
-            return NOTHING_ASKED
-        start, count, _ = self.places[place]
-        return SelectorKeys.of(split_keys(store.get_range(self.path, start, start + 16 * count)))
+        return SelectorKeys.of(key for key, _ in self._lines(store, place))
 
-    def of(self, places: Sequence[_Place]) -> StagedSelectors:
+    def of(self, places: Iterable[_Place]) -> StagedSelectors:
         """The selectors of some places, as they are sent to a task."""
         return StagedSelectors(
             self.path, {place: self.places[place] for place in places if place in self.places}
         )
+
+    def between(self, low: bytes, high: bytes) -> StagedSelectors:
+        """The selectors of the namespaces that keys from ``low`` to ``high`` (empty: no end) may have."""
+        ordered = list(self.places)
+        first = bisect_left(ordered, low, key=lambda place: end_of_namespace(place[0]))
+        last = bisect_left(ordered, high, key=lambda place: first_of_namespace(place[0]))
+        return self.of(ordered[first : last if high else None])
+
+    def _lines(self, store: Store, place: _Place) -> list[tuple[bytes, bytes]]:
+        """The lines of a place with their keys."""
+        if place not in self.places:
+            return []
+        lines = store.get_range(self.path, *self.places[place]).splitlines()
+        return [(line_key(line), line) for line in lines]
 
 
 class KeptSelectors:
@@ -91,7 +77,7 @@ class KeptSelectors:
             place: before.keys(store, place) for place in before.places
         }
         self.now: Mapping[_Place, SelectorKeys] = {place: now.keys(store, place) for place in now.places}
-        self._read: dict[tuple[bool, _Place], tuple[tuple[bytes, NameSelector], ...]] = {}
+        self._read: dict[tuple[bool, _Place], KeyedSelectors] = {}
 
     def changed(self, entry: SegmentEntry) -> bool:
         """Whether the postings of a segment are other ones, even if its names are not."""
@@ -102,19 +88,19 @@ class KeptSelectors:
             for place in places
         )
 
-    def added(self, place: _Place) -> Sequence[tuple[bytes, NameSelector]]:
-        """The selectors that are matched with all names, with their keys."""
+    def added(self, place: _Place) -> KeyedSelectors:
+        """The selectors that are matched with all names."""
         return self._selectors(self._added, place)
 
-    def carried(self, place: _Place) -> Sequence[tuple[bytes, NameSelector]]:
+    def carried(self, place: _Place) -> KeyedSelectors:
         """The other selectors of now: matched with the names that came."""
         added = {key for key, _ in self.added(place)}
         return [item for item in self._selectors(self._now, place) if item[0] not in added]
 
-    def _selectors(self, staged: StagedSelectors, place: _Place) -> tuple[tuple[bytes, NameSelector], ...]:
+    def _selectors(self, staged: StagedSelectors, place: _Place) -> KeyedSelectors:
         known = (staged is self._added, place)
         if known not in self._read:
-            self._read[known] = staged.read(self._store, place).selectors
+            self._read[known], _ = staged.read(self._store, place)
         return self._read[known]
 
 
@@ -122,22 +108,15 @@ def stage_selectors(
     store: Store, path: str, required: Mapping[_Place, Sequence[NameSelector]]
 ) -> StagedSelectors:
     """Write the selectors of each (namespace, domain), which are sorted by key."""
-    places: dict[_Place, tuple[int, int, int]] = {}
-    parts: list[bytes] = []
+    places: dict[_Place, tuple[int, int]] = {}
+    blocks: list[bytes] = []
     at = 0
-    for place, selectors in required.items():
-        lines = [selector.line for selector in selectors]
-        offsets = np.cumsum([0, *map(len, lines)]).astype("<u8")
-        block = b"".join([*(selector.key for selector in selectors), offsets.tobytes(), *lines])
-        parts.append(block)
-        places[place] = (at, len(selectors), at + len(block))
-        at += len(block)
-    store.put_new(path, b"".join(parts))
+    for place in sorted(required):
+        blocks.append(b"".join(selector.line + b"\n" for selector in required[place]))
+        places[place] = (at, at + len(blocks[-1]))
+        at += len(blocks[-1])
+    store.put_new(path, b"".join(blocks))
     return StagedSelectors(path, places)
-
-
-def _first_key(group: int, groups: int) -> bytes:
-    return (group * 2**128 // groups).to_bytes(16, "big")
 
 
 def _selector(line: bytes) -> NameSelector:

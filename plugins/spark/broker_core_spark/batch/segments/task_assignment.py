@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Final
+from typing import Final, TypeVar
 
 from broker_core_spark.batch.segments.staged_selectors import StagedSelectors
 from broker_core_spark.batch.staging.order_keys import KeyRanges, name_of_key
@@ -25,6 +25,7 @@ __all__ = [
     "SegmentRange",
     "TaskAssignment",
     "assign_tasks",
+    "blocks_of_runs",
     "blocks_within",
     "equal_shares",
 ]
@@ -41,6 +42,7 @@ _LEAST_TASKS: Final = 4
 #: Selectors of a group: more take too much memory. With fewer a group reads each name for too little.
 _MOST_SELECTORS: Final = 8192
 _LEAST_SELECTORS: Final = 512
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +95,7 @@ def assign_tasks(
         wanted = max(1, min(wanted - 1, wanted * most // len(made)))
         made = _shared(weighed, total / wanted)
     made.sort(key=lambda task: -task[0])
-    places = _Places(selectors)
-    return [
-        _task(runs, ranges, places.between(ranges[0].low, ranges[-1].high), number, groups)
-        for _, ranges, number, groups in made
-    ]
+    return [_task(runs, ranges, selectors, number, groups) for _, ranges, number, groups in made]
 
 
 def _shared(weighed: Sequence[_Weighed], share: float) -> list[tuple[float, list[SegmentRange], int, int]]:
@@ -108,8 +106,7 @@ def _shared(weighed: Sequence[_Weighed], share: float) -> list[tuple[float, list
             work = [one.work for one in neighbours]
             wanted = max(1, round(sum(work) / share))
             groups = _groups(neighbours, wanted, share) if heavy else 1
-            for numbers in equal_shares(range(len(neighbours)), work, -(-wanted // groups)):
-                part = [neighbours[at] for at in numbers]
+            for part in equal_shares(neighbours, work, -(-wanted // groups)):
                 each = sum(one.work for one in part) / groups
                 made += [(each, [one.range for one in part], number, groups) for number in range(groups)]
     return made
@@ -192,36 +189,21 @@ def _groups(segments: Sequence[_Weighed], wanted: int, share: float) -> int:
     return min(range(least, max(least, min(most, wanted)) + 1), key=cost)
 
 
-def equal_shares(numbers: Sequence[int], work: Sequence[float], tasks: int) -> list[list[int]]:
-    """Neighbouring numbers in at most ``tasks`` shares of about the same work."""
+def equal_shares(items: Iterable[_T], work: Sequence[float], tasks: int) -> list[list[_T]]:
+    """Neighbouring items in at most ``tasks`` shares of about the same work."""
     total = sum(work)
-    shares: dict[int, list[int]] = {}
+    shares: dict[int, list[_T]] = {}
     done = 0.0
-    for number, own in zip(numbers, work, strict=True):
-        # The middle of a segment lies in the equal share of its task.
+    for item, own in zip(items, work, strict=True):
+        # The middle of an item lies in the equal share of its task.
         share = int((done + own / 2) * tasks / total) if total else 0
-        shares.setdefault(share, []).append(number)
+        shares.setdefault(share, []).append(item)
         done += own
     return list(shares.values())
 
 
 def _namespace(key: bytes) -> str:
     return name_of_key(key)[0] if key else ""
-
-
-class _Places:
-    """The places of selectors by namespace, in order."""
-
-    def __init__(self, selectors: StagedSelectors) -> None:
-        self._selectors = selectors
-        self._ordered = sorted(selectors.places)
-        self._namespaces = [namespace for namespace, _ in self._ordered]
-
-    def between(self, low: bytes, high: bytes) -> StagedSelectors:
-        """The selectors of the namespaces that keys from ``low`` to ``high`` (empty: no end) may have."""
-        first = bisect_left(self._namespaces, _namespace(low))
-        last = bisect_right(self._namespaces, _namespace(high)) if high else len(self._ordered)
-        return self._selectors.of(self._ordered[first:last])
 
 
 def _segments(runs: Sequence[SortedRun], key_ranges: KeyRanges) -> list[SegmentRange]:
@@ -255,11 +237,16 @@ def _task(
     group: int,
     groups: int,
 ) -> TaskAssignment:
-    low, high = segments[0].low, segments[-1].high
-    blocks = {run.path: tuple(blocks_within(run.blocks, low, high)) for run in runs if run.blocks}
+    within = segments[0].low, segments[-1].high
     return TaskAssignment(
-        tuple(segments), {path: found for path, found in blocks.items() if found}, selectors, group, groups
+        tuple(segments), blocks_of_runs(runs, *within), selectors.between(*within), group, groups
     )
+
+
+def blocks_of_runs(runs: Iterable[SortedRun], low: bytes, high: bytes) -> dict[str, tuple[RunBlock, ...]]:
+    """The blocks of each run, by its path, that may hold keys from ``low`` to ``high`` (empty: no end)."""
+    blocks = {run.path: tuple(blocks_within(run.blocks, low, high)) for run in runs if run.blocks}
+    return {path: found for path, found in blocks.items() if found}
 
 
 def blocks_within(blocks: Sequence[RunBlock], low: bytes, high: bytes) -> Sequence[RunBlock]:
