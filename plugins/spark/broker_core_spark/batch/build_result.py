@@ -13,8 +13,7 @@ import pyarrow as pa
 from broker_core_spark.batch.build_errors import BatchError
 from broker_core_spark.batch.builder import Builder
 from broker_core_spark.batch.generation_differences import GenerationDifferences
-from broker_core_spark.batch.matches.matches_export import matches_frame, most_tasks
-from broker_core_spark.batch.matches.matches_task import MatchesOf
+from broker_core_spark.batch.matches.matches_export import matches_frame
 from broker_core_spark.batch.questions.load_questions import LoadedQuestions, RefusedPattern
 from broker_core_spark.batch.segments.question_totals import QuestionTotals
 from broker_core_spark.format import CanonicalQuestion, Manifest
@@ -198,11 +197,12 @@ class BuildResult:
         """A row for each topic of each question, which tasks read from the store when the frame is evaluated."""
         return matches_frame(
             spark,
-            MatchesOf(
-                self.store, dict(store_options or {}), self.generation, self.published or datetime.now(UTC)
-            ),
-            self.manifest.segments,
-            partitions or most_tasks(self.totals.matches),
+            self.store,
+            dict(store_options or {}),
+            self.manifest,
+            self.published or datetime.now(UTC),
+            matches=self.totals.matches,
+            tasks=partitions,
         )
 
     def _repr_html_(self) -> str:

@@ -18,6 +18,7 @@ from broker_core.names import NamespaceName
 from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format import segment_layout
 from broker_core_spark.format.canonical_question import DOMAIN_ORDER, canonical_json
+from broker_core_spark.format.manifest import FileEntry
 from broker_core_spark.format.segment_layout import FileKind, RunPlace
 
 __all__ = ["FramedFile", "FramedWriter", "open_frame", "section_buffers"]
@@ -26,12 +27,15 @@ _SPOOLED: Final = 64 * 1024 * 1024  # bytes
 
 
 @dataclass(frozen=True, slots=True)
-class FramedFile:
+class FramedFile(FileEntry):
     """A written file, at its beginning. It is put into a store under ``name`` and closed."""
 
-    name: str
-    size: int
     file: BinaryIO
+
+    @property
+    def entry(self) -> FileEntry:
+        """The file as a manifest has it."""
+        return FileEntry(self.name, self.size)
 
 
 class FramedWriter:

@@ -31,23 +31,19 @@ def merge_postings(
     selectors by (namespace, domain), are left out. Raises :exc:`ValueError` if parts do not fit the runs or each other.
     """
     writer = PostingsWriter()
-    try:
-        by_place: dict[tuple[str, str], list[StoredPostings]] = {}
-        for part in parts:
-            for postings in part:
-                by_place.setdefault((postings.namespace, postings.domain), []).append(postings)
-        for namespace, domain, names in runs:
-            found = by_place.pop((namespace, domain), [])
-            if any(postings.names != names for postings in found):
-                raise ValueError(f"postings of {namespace} are of another number of names")
-            keys = asked.get((namespace, domain), NOTHING_ASKED)
-            writer.add_run(namespace, domain, _merged(names, found, keys), keys)
-        if by_place:
-            raise ValueError(f"postings of {next(iter(by_place))}, which is none of the segment's runs")
-        return writer.finish()
-    except BaseException:
-        writer.close()
-        raise
+    by_place: dict[tuple[str, str], list[StoredPostings]] = {}
+    for part in parts:
+        for postings in part:
+            by_place.setdefault((postings.namespace, postings.domain), []).append(postings)
+    for namespace, domain, names in runs:
+        found = by_place.pop((namespace, domain), [])
+        if any(postings.names != names for postings in found):
+            raise ValueError(f"postings of {namespace} are of another number of names")
+        keys = asked.get((namespace, domain), NOTHING_ASKED)
+        writer.add_run(namespace, domain, _merged(names, found, keys), keys)
+    if by_place:
+        raise ValueError(f"postings of {next(iter(by_place))}, which is none of the segment's runs")
+    return writer.finish()
 
 
 def joined_postings(parts: Sequence[StoredPostings]) -> StoredPostings:

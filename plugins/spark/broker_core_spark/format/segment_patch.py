@@ -30,7 +30,7 @@ from broker_core_spark.format.carried_postings import (
     carried_postings,
 )
 from broker_core_spark.format.framed_file import FramedFile
-from broker_core_spark.format.manifest import SegmentEntry
+from broker_core_spark.format.manifest import FileEntry, SegmentEntry
 from broker_core_spark.format.names_writer import NamesWriter
 from broker_core_spark.format.postings_file import StoredPostings
 from broker_core_spark.format.postings_merge import joined_postings, merge_postings
@@ -248,10 +248,10 @@ def patched_segment(
         for _, own in names:
             writer.add_run(*own)
         file = writer.finish()
-        if (file.name, file.size) != (successor.name, successor.size):
+        if file.entry != FileEntry(successor.name, successor.size):
             raise ValueError("the names that it makes have another checksum")
         merged = merge_postings(writer.runs, [[part] for *_, parts in made for part in parts], asked)
-        if (merged.name, merged.size) != (successor.postings.name, successor.postings.size):
+        if merged.entry != successor.postings:
             merged.file.close()
             raise ValueError("the postings that it makes have another checksum")
     except (*_WRONG, BrokerCoreError, pa.ArrowException) as error:

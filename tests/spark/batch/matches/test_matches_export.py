@@ -10,6 +10,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import re2
@@ -18,7 +19,7 @@ from broker_core_spark.batch.build_errors import BatchError
 from broker_core_spark.batch.build_result import BuildResult
 from broker_core_spark.batch.job import build
 from broker_core_spark.batch.matches.match_rows import MATCH_SCHEMA
-from broker_core_spark.batch.matches.matches_export import matches_address, write_matches
+from broker_core_spark.batch.matches.matches_export import MatchesTask, matches_address, write_matches
 from tests.support.spark_catalogues import fill, result_of, write_patterns
 
 if TYPE_CHECKING:
@@ -174,3 +175,16 @@ def test_no_matches_are_a_table_without_rows(spark: SparkSession, tmp_path: Path
     result = result_of(tmp_path / "store", [{"namespace": "a/b", "pattern": "none"}], {"a/b": []})
     written(spark, str(tmp_path / "matches"), result)
     assert spark.read.parquet(str(tmp_path / "matches")).count() == 0
+
+
+def test_a_share_has_the_rows_of_its_segments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("broker_core_spark.batch.matches.match_rows._ROWS", 400)
+    names = [f"t{number:04}" for number in range(3000)]
+    result = result_of(tmp_path / "store", ROWS[:1], {"a/b": names})
+    task = MatchesTask(result.store, {}, result.generation, WHEN, [range(len(result.manifest.segments)), []])
+    batches = list(task(iter([pa.record_batch([pa.array([0, 1])], ["id"])])))
+    assert max(batch.num_rows for batch in batches) <= 400
+    assert all(batch.schema.equals(MATCH_SCHEMA) for batch in batches)
+    topics = pa.Table.from_batches(batches).column("topic").to_pylist()
+    assert topics == [f"persistent://a/b/{name}" for name in names]
+    assert list(task.rows([])) == []

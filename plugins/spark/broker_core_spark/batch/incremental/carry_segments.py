@@ -408,7 +408,7 @@ class _Carrying:
         data = postings.file.read()
         postings.file.seek(0)
         read = read_postings(pa.py_buffer(data), postings.name)
-        entry = replace(piece.entry, postings=FileEntry(postings.name, postings.size))
+        entry = replace(piece.entry, postings=postings.entry)
         patches = [run.patch for run in runs]
         if not names:
             patch = SegmentPatch.between(piece.entry, entry, patches)

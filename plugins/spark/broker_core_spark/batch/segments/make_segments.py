@@ -26,7 +26,6 @@ from broker_core_spark.batch.staging.sorted_runs import SortedRun
 from broker_core_spark.batch.staging.staging_area import StagingArea
 from broker_core_spark.format import (
     CanonicalQuestion,
-    FileEntry,
     merge_postings,
     read_postings,
     required_selectors,
@@ -176,6 +175,6 @@ def merge_parts(
                 for path, start, stop in one.parts
             ]
             written = merge_postings(made.entry.runs, files, asked)
-            entry = replace(made.entry, postings=FileEntry(written.name, written.size))
+            entry = replace(made.entry, postings=written.entry)
             merged += puts.add(replace(made, entry=entry), [written])
         return merged + puts.finish()

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from broker_core_spark.format import (
-    FileEntry,
     FramedFile,
     SegmentEntry,
     SegmentPatch,
@@ -39,7 +38,7 @@ class SegmentResult:
     digest: str = ""
 
 
-class SegmentPuts:
+class SegmentPuts(AbstractContextManager["SegmentPuts"]):
     """Takes written files segment by segment, and gives the segments whose files are in the store, in order.
 
     Leaving its context closes the files.
@@ -48,19 +47,11 @@ class SegmentPuts:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._waiting: list[tuple[SegmentResult, Sequence[FramedFile]]] = []
-        self._files = 0
-        self._bytes = 0
         self._patches: dict[str, bytes] = {}
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for _, files in self._waiting:
-            for written in files:
-                written.file.close()
+    def __exit__(self, *_: object) -> None:
+        for written in self._files():
+            written.file.close()
 
     def add(
         self, result: SegmentResult, files: Sequence[FramedFile], patch: SegmentPatch | None = None
@@ -72,29 +63,27 @@ class SegmentPuts:
         self._waiting.append((result, files))
         if patch is not None and len(data := patch.data) <= patch_limit(result.entry):
             self._patches[patch_name(result.entry.files)] = data
-        self._files += len(files)
-        self._bytes += sum(written.size for written in files)
-        return self.finish() if self._files >= _MOST_FILES or self._bytes >= _MOST_BYTES else []
+        sizes = [written.size for written in self._files()]
+        return self.finish() if len(sizes) >= _MOST_FILES or sum(sizes) >= _MOST_BYTES else []
 
     def finish(self) -> list[SegmentResult]:
         """Store all that is left, and give its segments."""
-        entries = [
-            (FileEntry(written.name, written.size), written.file)
-            for _, files in self._waiting
-            for written in files
+        files = self._files()
+        new = iter(put_all_verified(self._store, [(written, written.file) for written in files]))
+        stored = [
+            replace(result, new=result.new or True in [next(new) for _ in own])
+            for result, own in self._waiting
         ]
-        new = iter(put_all_verified(self._store, entries))
-        stored: list[SegmentResult] = []
-        for result, files in self._waiting:
-            own = [next(new) for _ in files]
-            stored.append(replace(result, new=result.new or any(own)))
-            for written in files:
-                written.file.close()
         patches = list(self._patches.items())
         for created, (name, data) in zip(self._store.put_all_new(patches), patches, strict=True):
             if not created:  # the segment was made of another one
                 self._store.replace(name, data)
+        for written in files:
+            written.file.close()
         self._waiting.clear()
         self._patches.clear()
-        self._files = self._bytes = 0
         return stored
+
+    def _files(self) -> list[FramedFile]:
+        """The files that wait."""
+        return [written for _, own in self._waiting for written in own]

@@ -43,7 +43,6 @@ from broker_core_spark.batch.staging.sorted_runs import KeyedNames, RunBlock, jo
 from broker_core_spark.batch.staging.staging_area import StagingArea
 from broker_core_spark.format import (
     FileEntry,
-    FramedFile,
     NamesWriter,
     PostingsCollector,
     PostingsWriter,
@@ -99,16 +98,6 @@ class _Piece:
     names: NamesWriter | None
     postings: PostingsWriter = field(default_factory=PostingsWriter)
     digest: str = ""
-    #: Whether its files are somebody else's to close.
-    given: bool = False
-
-    def close(self) -> None:
-        """Discard unfinished files."""
-        if self.given:
-            return
-        self.postings.close()
-        if self.names is not None:
-            self.names.close()
 
 
 @dataclass(slots=True)
@@ -168,21 +157,13 @@ class _Making:
             yield group
 
     def _make(self, ranges: Sequence[SegmentRange], part: BinaryIO) -> None:
+        """Write the segments of these ranges, place by place."""
         property_keys = self.staging.property_keys
         staged = staged_names(
             self.store, self.assignment.blocks, (ranges[0].low, ranges[-1].high), len(property_keys)
         )
         rows, twice = ordered_names(staged, property_keys)
         pieces = self._pieces(rows, ranges)
-        try:
-            self._fill(rows, twice, pieces, part)
-        finally:
-            for piece in pieces:
-                piece.close()
-
-    def _fill(self, rows: KeyedNames, twice: Array, pieces: Sequence[_Piece], part: BinaryIO) -> None:
-        """Write the pieces of the rows, place by place."""
-        property_keys = self.staging.property_keys
         ahead = 0  # the first piece that is not finished
         for namespace, domain, low, high in namespace_ranges(rows.keys):
             names = EncodedNames.of(
@@ -239,16 +220,13 @@ class _Making:
     def _finish(self, piece: _Piece, duplicates: int, part: BinaryIO) -> None:
         """Put the files of a piece, or add its postings to the staged part."""
         postings = piece.postings.finish()
-        files: list[FramedFile] = []
-        entry = _PENDING
+        files, entry = [postings], postings.entry
         if self.assignment.groups > 1:
             start = part.tell()
             with postings.file:
                 shutil.copyfileobj(postings.file, part)
             self.spans.append((start, part.tell()))
-        else:
-            entry = FileEntry(postings.name, postings.size)
-            files.append(postings)
+            files, entry = [], _PENDING
         if piece.names is None:
             return
         names = piece.names.finish()
@@ -261,7 +239,6 @@ class _Making:
             entry,
             piece.continues,
         )
-        piece.given = True
         self.segments += self.puts.add(SegmentResult(made, duplicates=duplicates, digest=piece.digest), files)
 
 
