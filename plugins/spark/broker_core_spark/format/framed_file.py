@@ -38,13 +38,20 @@ class FramedFile(FileEntry):
         return FileEntry(self.name, self.size)
 
 
+class _SpooledFile(tempfile.SpooledTemporaryFile[bytes]):
+    """A file that is closed when nobody has it any more: that of a failed task is neither finished nor put."""
+
+    def __del__(self) -> None:
+        self.close()
+
+
 class FramedWriter:
     """A file of a kind under way: in memory up to 64 MiB, then in a temporary file; nowhere unless it is ``kept``."""
 
     def __init__(self, kind: FileKind, *, kept: bool = True) -> None:
         self._kind = kind
         self._file: IO[bytes] = (
-            tempfile.SpooledTemporaryFile(max_size=_SPOOLED) if kept else Path(os.devnull).open("r+b")  # noqa: SIM115
+            _SpooledFile(max_size=_SPOOLED) if kept else Path(os.devnull).open("r+b")  # noqa: SIM115
         )
         self._digest = hashlib.sha256()
         self._directory: list[dict[str, Any]] = []
@@ -81,7 +88,7 @@ class FramedWriter:
         return FramedFile(name, self.size, cast(BinaryIO, self._file))
 
     def close(self) -> None:
-        """Discard an unfinished file, or close a finished one."""
+        """Close the file, finished or not."""
         self._file.close()
 
 
