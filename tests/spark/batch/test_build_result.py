@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,7 +12,11 @@ from typing import TYPE_CHECKING, Any
 from broker_core.listing.hashes.topics_hash import topics_hash
 from broker_core_spark.batch.build_result import HISTORY_SCHEMA
 from broker_core_spark.batch.builder import Builder
-from tests.support.spark_catalogues import result_of
+from broker_core_spark.batch.job import BuildResult, build
+from broker_core_spark.store import open_store
+from broker_core_spark.store.build_and_gc_marks import user_name
+from broker_core_spark.store.build_records import read_build_record
+from tests.support.spark_catalogues import fill, result_of, write_patterns
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -82,3 +87,36 @@ def test_the_row_of_a_build(spark: SparkSession, tmp_path: Path) -> None:
     assert (row["user"], row["left_out"], row["coverage"], row["added"]) == ("ann", 1, 0.5, None)
     assert replace(result, builder=None).history_table().column("user").to_pylist() == [None]
     assert result.history_frame(spark).toArrow().to_pylist() == [row]
+
+
+def test_a_build_is_recorded_and_the_next_one_is_compared(spark: SparkSession, tmp_path: Path) -> None:
+    catalogue, store = tmp_path / "topics.sqlite", str(tmp_path / "store")
+
+    def built(*patterns: str) -> BuildResult:
+        rows = [{"namespace": "a/b", "pattern": f"a/b/{pattern}"} for pattern in patterns]
+        path = write_patterns(tmp_path / "patterns.jsonl", [*rows, {"namespace": "no/where", "pattern": "x"}])
+        return build(spark, catalogue=str(catalogue), patterns=str(path), store=store, property_keys=())
+
+    fill(catalogue, {"a/b": ["x1", "y1"]})
+    first = built("x.*", "y.*")
+    assert first.differences is None
+    fill(catalogue, {"a/b": ["x2"]})
+    second = built("x.*", "z.*", "(x|y).*")
+    record = read_build_record(open_store(store), second.generation)
+    assert record is not None
+    assert record["builder"]["user"] == user_name()
+    assert record["builder"]["pid"] == os.getpid()
+    assert record["builder"]["application"] == spark.sparkContext.applicationId
+    assert record["began"] < record["published"]
+    assert record["patterns"] == str(tmp_path / "patterns.jsonl")
+    assert record["seconds"]["total"] > 0
+    assert record["coverage"] == 0.75
+    assert record["differences"] == {
+        "generation": first.generation,
+        "added": 2,
+        "removed": 1,
+        "compared": True,
+        "changed": 1,
+        "with_more_topics": 1,
+        "with_fewer_topics": 0,
+    }

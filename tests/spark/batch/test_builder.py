@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from broker_core_spark.batch.builder import Builder, spark_application
+from broker_core_spark.batch.builder import Builder
+from broker_core_spark.batch.progress.described_job import classic_context
 
 
 def test_a_session_that_does_not_tell_has_no_application() -> None:
-    assert spark_application(object()) == ""  # type: ignore[arg-type]
+    assert classic_context(object()) is None  # type: ignore[arg-type]
 
 
 def test_a_builder_is_said_in_one_line() -> None:
     builder = Builder("ann", "host1", 7, "run1", "0.1", "4.1.0", "3.12.0")
     assert str(builder) == "ann on host1, process 7"
-    assert builder.record()["application"] == ""
+    assert builder.application == ""

@@ -77,12 +77,12 @@ with spark_session(master="local[2]") as spark:
         if pointers:
             generation = Generation.open(opened, pointers[0].generation)
             lines = (store / generation.manifest.questions.name).read_bytes().splitlines()
-            assert generation.questions == len(lines)
+            assert generation.manifest.question_count == len(lines)
     build(spark, catalogue=str(catalogue), patterns=str(patterns), store=str(store), segment_bytes=4096)
     opened = open_store(str(store))
     newest, *_ = readable_pointers(opened)
     whole = Generation.open(opened, newest.generation)
-    assert whole.topics == len(names) + 300 * kills
+    assert whole.manifest.topics == len(names) + 300 * kills
     # Killed jobs left marks, which count until their leases end. Their files go when they are old. A file that a job
     # was writing when it was killed stays for ten minutes: it may belong to a build without a mark.
     quarter_ago = time.time() - 900

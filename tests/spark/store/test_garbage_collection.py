@@ -192,7 +192,7 @@ def test_a_pointer_that_cannot_be_read_keeps_every_generation_while_it_counts(tm
     assert len(done.unreadable) == 1
     assert "pointers/000000000099.json" in done.unreadable[0]
     for one in generations:
-        assert Generation.open(store, one.id).topics == 105
+        assert Generation.open(store, one.id).manifest.topics == 105
     # It goes like any old pointer when enough newer ones are kept.
     use_generation(store, generations[0].id)
     done = collect_garbage(store, keep=1, grace=AT_ONCE)
@@ -301,13 +301,13 @@ def test_a_build_that_gave_no_sign_for_long_is_dead(tmp_path: Path, monkeypatch:
     kept = publish(store, 1)
     run = BuildRun()
     write_mark(store, "build", run.id)
-    for path in (f"{run.staged}-run-1", f"marks/sign-{run.id}-3", "temporary/stage-another-1"):
+    for path in (f"{run.staged}-run-1", f"marks/sign-{run.id}", "temporary/stage-another-1"):
         store.put_new(path, b"")
     left = made(store, 2)
     with pytest.raises(StoreFailed, match=rf"run {run.id} of .*; its last sign of life was \d+ s ago"):
         collect_garbage(store)
     monkeypatch.setattr(build_and_gc_marks, "SILENCE", AT_ONCE)
-    gone = {f"marks/build-{run.id}", f"marks/sign-{run.id}-3", f"{run.staged}-run-1"}
+    gone = {f"marks/build-{run.id}", f"marks/sign-{run.id}", f"{run.staged}-run-1"}
     assert {file.path for file in collect_garbage(store, dry_run=True).removed} == gone
     assert gone <= paths(store)
     done = collect_garbage(store)

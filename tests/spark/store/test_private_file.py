@@ -13,9 +13,9 @@ from broker_core_spark.store.private_file import PrivateFile
 
 def test_a_private_file_has_no_name_and_outlives_its_closing(tmp_path: Path) -> None:
     with PrivateFile(str(tmp_path)) as file:
-        assert file.write(b"ab") == 2
-        assert file.write(np.array([1, 2], "<u4")) == 8
-        assert file.write(b"") == 0
+        file.write(b"ab")
+        file.write(np.array([1, 2], "<u4"))
+        file.write(np.empty(0, "<u4"))
         assert file.size == 10
         early = file.mapped()
         file.write(b"more")

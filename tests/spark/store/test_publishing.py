@@ -116,16 +116,16 @@ def test_a_build_whose_mark_has_gone_or_whose_time_is_over_is_not_published() ->
     assert current_pointer(store) is None
 
 
-def test_signs_of_life_are_new_files_beside_the_mark_and_go_with_it() -> None:
+def test_signs_of_life_are_a_file_beside_the_mark_and_go_with_it() -> None:
     store = memory()
     run = BuildRun()
     with begin_build(store, run=run) as build:
         assert sorted(file.path for file in store.list("marks")) == [f"marks/build-{run.id}"]
-        for number in (1, 2):
+        for _ in range(2):
             build.sign()
             assert sorted(file.path for file in store.list("marks")) == [
                 f"marks/build-{run.id}",
-                f"marks/sign-{run.id}-{number}",
+                f"marks/sign-{run.id}",
             ]
         assert run.published is None
         assert build.publish(made(store, 1)) == run.published
@@ -140,15 +140,15 @@ def test_the_thread_gives_signs_and_outlives_a_store_that_is_away(monkeypatch: p
     store = memory()
     monkeypatch.setattr(publishing, "_SIGN", 0.001)
     away = threading.Event()
-    put_new = store.put_new
+    replace = store.replace
 
-    def put(path: str, data: bytes | BinaryIO) -> bool:
-        if path.startswith("marks/sign-") and not away.is_set():
+    def put(path: str, data: bytes | BinaryIO) -> None:
+        if not away.is_set():
             away.set()
             raise StoreFailed("the store is away")
-        return put_new(path, data)
+        replace(path, data)
 
-    monkeypatch.setattr(store, "put_new", put)
+    monkeypatch.setattr(store, "replace", put)
     with begin_build(store):
         eventually_sync(lambda: any(file.path.startswith("marks/sign-") for file in store.list("marks")))
         assert away.is_set()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
@@ -67,6 +67,8 @@ HISTORY_SCHEMA: Final = pa.schema(
 )
 #: Refused patterns, unknown namespaces and ignored properties of the result line. The report has more of them.
 _SHOWN: Final = 20
+#: The version of the kept record, raised when a key changes its meaning.
+_RECORD_VERSION: Final = 1
 
 
 class OutputFailed(BatchError):
@@ -222,6 +224,21 @@ class BuildResult:
         }
         lines = (f"<tr><th>{escape(what)}</th><td>{escape(said)}</td></tr>" for what, said in rows.items())
         return f"<table>{''.join(lines)}</table>"
+
+    def kept_record(self) -> dict[str, Any]:
+        """The record of a build that has published, which stays beside its generation."""
+        record = self.record()
+        del record["refused_patterns"], record["store"]
+        return {
+            "version": _RECORD_VERSION,
+            "builder": asdict(self.builder) if self.builder else None,
+            "began": self.began.isoformat() if self.began else None,
+            "published": self.published.isoformat() if self.published else None,
+            "patterns": self.patterns,
+            "incremental": self.incremental,
+            "task_seconds": [round(seconds, 3) for seconds in sorted(self.task_seconds)[-1000:]],
+            **record,
+        }
 
     def record(self) -> dict[str, Any]:
         """The JSON line that the command prints."""

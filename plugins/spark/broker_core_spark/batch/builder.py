@@ -7,14 +7,15 @@ import platform
 import socket
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from broker_core_spark.batch.progress.described_job import classic_context
 from broker_core_spark.store import user_name
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Builder", "plugin_version", "spark_application"]
+__all__ = ["Builder", "plugin_version"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class Builder:
     @classmethod
     def this_process(cls, spark: SparkSession, run: str) -> Builder:
         """The builder that this process is."""
+        context = classic_context(spark)
         return cls(
             user_name(),
             socket.gethostname(),
@@ -44,25 +46,11 @@ class Builder:
             plugin_version(),
             str(spark.version),
             platform.python_version(),
-            spark_application(spark),
+            "" if context is None else str(context.applicationId),
         )
-
-    def record(self) -> dict[str, Any]:
-        """The builder as JSON has it."""
-        return {name: getattr(self, name) for name in self.__slots__}
 
     def __str__(self) -> str:
         return f"{self.user} on {self.host}, process {self.pid}"
-
-
-def spark_application(spark: SparkSession) -> str:
-    """The id of a classic session's application, else an empty text."""
-    from pyspark.errors import PySparkException
-
-    try:
-        return str(spark.sparkContext.applicationId)
-    except (PySparkException, AttributeError):  # Spark Connect has no context
-        return ""
 
 
 def plugin_version() -> str:

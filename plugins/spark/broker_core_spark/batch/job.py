@@ -16,14 +16,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from broker_core.errors import BrokerCoreError
 from broker_core.plugin_cli import RunningBroker
 from broker_core.quantities import counted
 from broker_core_spark.batch.build_errors import BatchError, NothingToKeep
-from broker_core_spark.batch.build_record import build_record
 from broker_core_spark.batch.build_result import BuildResult, OutputFailed
 from broker_core_spark.batch.builder import Builder
 from broker_core_spark.batch.generation_differences import differences_to, totals_file
@@ -35,7 +35,7 @@ from broker_core_spark.batch.incremental.segment_reuse import (
     reusable_segments,
 )
 from broker_core_spark.batch.matches.matches_export import matches_address, write_matches
-from broker_core_spark.batch.progress.progress import Progress, showing
+from broker_core_spark.batch.progress.progress import Progress, current_progress, showing
 from broker_core_spark.batch.publish_gates import (
     PublishGates,
     check_questions,
@@ -76,26 +76,17 @@ if TYPE_CHECKING:
 __all__ = ["BuildResult", "OutputFailed", "build"]
 
 
-#: The step that has all others.
-_ALL: Final = "total"
-
-
-class _Clock:
-    """The seconds of each step. ``progress`` is notified of each beginning, if there is one."""
-
-    def __init__(self, progress: Progress | None) -> None:
-        self.seconds: dict[str, float] = {}
-        self._progress = progress
-
-    @contextmanager
-    def of(self, what: str) -> Iterator[None]:
-        began = time.monotonic()
-        if self._progress is not None and what != _ALL:
-            self._progress.step(what)
-        try:
-            yield
-        finally:
-            self.seconds[what] = self.seconds.get(what, 0.0) + time.monotonic() - began
+@contextmanager
+def _timed(seconds: dict[str, float], step: str) -> Iterator[None]:
+    """Adds the seconds of a step, of which the progress that is shown is notified."""
+    began = time.monotonic()
+    progress = current_progress()
+    if progress is not None:
+        progress.step(step)
+    try:
+        yield
+    finally:
+        seconds[step] = seconds.get(step, 0.0) + time.monotonic() - began
 
 
 def build(
@@ -151,10 +142,11 @@ def build(
     if partitions is not None and partitions < 1:
         raise BatchError(f"{counted(partitions, 'partition')}: at least 1")
     gates = gates or PublishGates()
-    clock = _Clock(progress)
+    seconds: dict[str, float] = {}
+    timed = partial(_timed, seconds)
     began = datetime.now(UTC)
     keys = None if property_keys is None else tuple(sorted(set(property_keys)))
-    with clock.of(_ALL), showing(progress):
+    with timed("total"), showing(progress):
         place = open_store(store, store_options or {})
         # A build whose report has no place fails at once.
         if report is not None:
@@ -162,7 +154,7 @@ def build(
         for table in (export_parquet, export_matches, *_history(history)):
             if table is not None:
                 check_table(spark, table)
-        with clock.of("patterns"):
+        with timed("patterns"):
             loaded = load_questions(
                 patterns,
                 spark=spark,
@@ -195,7 +187,7 @@ def build(
                 staging, namespaces=frozenset(question.namespace for question in loaded.questions)
             )
             with ExitStack() as reading:
-                with clock.of("catalogue"):
+                with timed("catalogue"):
                     snapshot = reading.enter_context(source.snapshot())
                     reuse, kept, full_because = None, CarriedSegments(), ""
                     if incremental:
@@ -209,7 +201,7 @@ def build(
                     if compared:
                         reuse = reuse.cut_by(runs)
                     try:
-                        with clock.of("segments"):
+                        with timed("segments"):
                             kept = keep_segments(
                                 spark, place, staging, reuse, runs, loaded.questions, partitions
                             )
@@ -217,7 +209,7 @@ def build(
                     except (InvalidGeneration, NoSuchGeneration, DamagedFile) as error:
                         reuse, full_because = None, str(error)
                     if (kept.anew or reuse is None) and not compared:
-                        with clock.of("catalogue"):
+                        with timed("catalogue"):
                             runs = _stage(snapshot, staging, reuse)
                 named = {name: snapshot.version(name) for name in sorted(staging.namespaces or ())}
                 stamps = {name: version.stamp for name, version in named.items() if version and version.stamp}
@@ -231,12 +223,12 @@ def build(
             questions = [question for question in loaded.questions if question.namespace in versions]
             left_out = [question for question in loaded.questions if question.namespace not in versions]
             check_questions(gates, had, questions, loaded)
-            with clock.of("segments"):
+            with timed("segments"):
                 made = make_segments(
                     spark, place, staging, runs, questions, partitions, reuse.anew if reuse else None
                 )
                 totals = question_totals(questions, read_tallies(place, [*made.tallies, *kept.tallies]))
-            with clock.of("publish"):
+            with timed("publish"):
                 segments = [segment.entry for segment in (*made.segments, *kept.segments)]
                 check_topics(gates, had, loaded, segments)
                 manifest = write_manifest(
@@ -273,7 +265,7 @@ def build(
         postings_written=sum(segment.new for segment in kept.segments if segment.entry.name in former),
         tasks=len(made.task_seconds),
         task_seconds=made.task_seconds,
-        seconds=clock.seconds,
+        seconds=seconds,
         rows_left_out=rows_left_out,
         patterns=_shown(patterns),
         incremental=incremental,
@@ -291,7 +283,7 @@ def build(
     )
     try:
         digests = {segment.entry.name: segment.digest for segment in (*made.segments, *kept.segments)}
-        record = {**build_record(result), "digests": digests}
+        record = {**result.kept_record(), "digests": digests}
         write_build_record(place, result.generation, record, totals_file(totals))
         if report is not None:
             from broker_core_spark.batch.reports.html_report import write_html_report
@@ -305,7 +297,7 @@ def build(
         if export_parquet is not None:
             write_table(result.totals_frame(spark), export_parquet)
         if export_matches is not None:
-            with showing(progress), clock.of("matches"):
+            with showing(progress), timed("matches"):
                 write_matches(
                     result.matches_frame(spark, store_options, partitions=partitions),
                     matches_address(export_matches, result.number),

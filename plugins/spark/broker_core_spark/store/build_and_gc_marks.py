@@ -1,8 +1,8 @@
 """Marks of builds and of ``gc`` under way: small files that keep the two apart, each a lease by its age.
 
 Each writes its own mark first and looks for the other's afterwards, so at least one of the two sees the other. A build
-renews its lease by signs of life, files beside its mark. A mark counts until its last sign is older than the lease, by
-the time of the store: a killed build holds nothing up for longer.
+renews its lease by signs of life, a file beside its mark that each replaces. A mark counts until its last sign is older
+than the lease, by the time of the store: a killed build holds nothing up for longer.
 """
 
 from __future__ import annotations
@@ -110,9 +110,9 @@ def write_mark(store: Store, kind: str, run: str | None = None) -> str:
     return path
 
 
-def sign_path(run: str, number: int) -> str:
-    """The file of a run's sign of life. A new one is a new file, so no sign brings a removed mark back."""
-    return f"{MARKS}/sign-{run}-{number}"
+def sign_path(run: str) -> str:
+    """The file of a run's last sign of life, which is no mark: no sign brings a removed mark back."""
+    return f"{MARKS}/sign-{run}"
 
 
 def live_marks(

@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 from broker_core_spark.errors import StoreFailed
 from broker_core_spark.store.store import failing
@@ -18,26 +18,13 @@ from broker_core_spark.store.store_address import local_path
 __all__ = ["AddressedFile", "addressed_file"]
 
 
-class AddressedFile(Protocol):
-    """A file. Failures are :exc:`StoreFailed`, with the address and without secrets."""
-
-    def check_readable(self) -> None:
-        """Raise unless there is such a file."""
-
-    def check_writable(self) -> None:
-        """Raise unless a file can be made beside it. The file itself stays as it is."""
-
-    def read(self, limit: int) -> bytes:
-        """All bytes. Raises for more than ``limit`` bytes too."""
-
-    def write(self, data: bytes) -> None:
-        """Replace the file whole, or not at all."""
-
-
 def addressed_file(address: str, options: Mapping[str, str] | None = None) -> AddressedFile:
     """The file at a path, ``file://``, ``s3://``, ``gs://``, ``az://`` or ``memory://``. Nothing is looked at yet.
 
-    ``options`` are the bucket's, as for a store. Raises :exc:`StoreFailed` for an address that names no file.
+    ``options`` are the bucket's, as for a store. Raises :exc:`StoreFailed` for an address that names no file. So do the
+    file's functions, with the address and without secrets: ``check_readable`` unless there is such a file,
+    ``check_writable`` unless a file can be made beside it, ``read`` also for more than ``limit`` bytes. ``write``
+    replaces the file whole, or not at all.
     """
     scheme, separator, rest = address.partition("://")
     if not separator or scheme == "file":
@@ -140,9 +127,14 @@ class _BucketFile:
     def _failing(self, what: str) -> AbstractContextManager[None]:
         from broker_core_spark.store.bucket_store import ERRORS, BucketStore, obstore_message
 
-        def reason(error: Exception) -> str:
-            return (
+        return failing(
+            self._address,
+            what,
+            ERRORS,
+            lambda error: (
                 "there is no such file" if isinstance(error, BucketStore.missing) else obstore_message(error)
-            )
+            ),
+        )
 
-        return failing(self._address, what, ERRORS, reason)
+
+AddressedFile: TypeAlias = _LocalFile | _BucketFile

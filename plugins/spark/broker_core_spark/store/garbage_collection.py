@@ -22,6 +22,7 @@ from broker_core_spark.store.build_and_gc_marks import (
     described_mark,
     live_marks,
     read_marks,
+    sign_path,
     write_mark,
 )
 from broker_core_spark.store.build_records import BUILDS, build_record_paths
@@ -114,7 +115,7 @@ def collect_garbage(
         needed.update(file.path for file in store.list(CHANGES) if file.path[len(CHANGES) + 1 :][:64] in kept)
         needed |= {own, *(mark.file.path for mark in dead)}
         staged = tuple(
-            f"{prefix}-{mark.run}-" for mark in dead for prefix in ("temporary/stage", f"{MARKS}/sign")
+            start for mark in dead for start in (f"temporary/stage-{mark.run}-", sign_path(mark.run))
         )
         unneeded = _unneeded(store, needed, now, grace, staged, time_left)
         removed = unneeded if dry_run else _delete(store, unneeded, time_left)

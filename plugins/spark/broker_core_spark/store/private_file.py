@@ -9,8 +9,7 @@ from __future__ import annotations
 import mmap
 import tempfile
 from contextlib import AbstractContextManager
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +21,7 @@ __all__ = ["PrivateFile"]
 _BUFFERED: Final = 1024 * 1024  # bytes
 
 
-class PrivateFile:
+class PrivateFile(AbstractContextManager["PrivateFile"]):
     """A file to append to and to map. Leaving its context closes the file, and the map stays."""
 
     def __init__(self, directory: str | None = None) -> None:
@@ -35,23 +34,16 @@ class PrivateFile:
         with self._failing():
             self._file = tempfile.TemporaryFile(buffering=_BUFFERED, dir=self._directory)  # noqa: SIM115
 
-    def __enter__(self) -> Self:
-        return self
+    def __exit__(self, *_: object) -> None:
+        with self._failing():
+            self._file.close()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def write(self, data: Any) -> int:
+    def write(self, data: Any) -> None:
         """Append a buffer of bytes or numbers. Raises :exc:`StoreFailed` if there is no room."""
         view = memoryview(data)
-        if not view.nbytes:
-            return 0
         with self._failing():
             self._file.write(view)
         self.size += view.nbytes
-        return view.nbytes
 
     def mapped(self) -> pa.Buffer:
         """All bytes so far, mapped read-only. The map lives as long as the buffer or a part of it."""
@@ -64,11 +56,6 @@ class PrivateFile:
     def array(self, kind: Any) -> np.ndarray[Any, Any]:
         """All bytes so far as numbers of a numpy type."""
         return np.frombuffer(self.mapped(), kind)
-
-    def close(self) -> None:
-        """Close the file. The map stays."""
-        with self._failing():
-            self._file.close()
 
     def _failing(self) -> AbstractContextManager[None]:
         return failing(self._directory, "keep a private copy there")

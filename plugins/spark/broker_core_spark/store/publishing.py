@@ -83,7 +83,6 @@ class BuildInProgress:
         self._mark = mark
         self._silence = silence.total_seconds()
         self._signed = boot_seconds()
-        self._signs = 0
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._give_signs, name="signs-of-life", daemon=True)
 
@@ -98,7 +97,7 @@ class BuildInProgress:
         self.run.remove_staged(self.store)
         try:
             self.store.delete(self._mark)
-            self.store.delete(sign_path(self.run.id, self._signs))
+            self.store.delete(sign_path(self.run.id))
         except StoreFailed:
             if error is None:  # a failed build has the more important error
                 raise
@@ -106,10 +105,8 @@ class BuildInProgress:
     def sign(self) -> None:
         """Give a sign of life. Raises :exc:`StoreFailed`."""
         began = boot_seconds()
-        self.store.put_new(sign_path(self.run.id, self._signs + 1), b"")
-        self._signs += 1
+        self.store.replace(sign_path(self.run.id), b"")
         self._signed = began
-        self.store.delete(sign_path(self.run.id, self._signs - 1))
 
     def _give_signs(self) -> None:
         while not self._ended.wait(_SIGN):

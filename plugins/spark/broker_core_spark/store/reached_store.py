@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future, wait
 from typing import Final
 
 from broker_core_spark.errors import StoreFailed
@@ -25,22 +26,17 @@ def within(place: str, ask: Callable[[], object], seconds: float = REACH_SECONDS
 
     Raises :exc:`StoreFailed` if the time is over. The thread then ends with the process.
     """
-    ended: list[BaseException | None] = []
+    answer: Future[object] = Future()
 
     def run() -> None:
         try:
-            ask()
+            answer.set_result(ask())
         except BaseException as error:  # noqa: BLE001 - raised again by the thread that asked
-            ended.append(error)
-        else:
-            ended.append(None)
+            answer.set_exception(error)
 
-    thread = threading.Thread(target=run, name="reached-store", daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if not ended:
+    threading.Thread(target=run, name="reached-store", daemon=True).start()
+    if not wait([answer], seconds).done:
         raise StoreFailed(
             f"{place}: no answer for {seconds:g} seconds: is its address right, and is it there?"
         )
-    if ended[0] is not None:
-        raise ended[0]
+    answer.result()

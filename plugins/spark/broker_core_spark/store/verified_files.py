@@ -31,11 +31,10 @@ class _Hashed:
         self._file = file
         self._sha256 = hashlib.sha256()
 
-    def write(self, data: Any) -> int:
+    def write(self, data: Any) -> None:
         self._sha256.update(data)
         if self._file is not None:
             self._file.write(data)
-        return len(data)
 
     def fetch(self, store: Store, entry: FileEntry) -> None:
         """Fetch a file. Raises :exc:`InvalidGeneration` for another one, :exc:`DamagedFile` for another size."""

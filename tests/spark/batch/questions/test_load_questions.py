@@ -196,7 +196,7 @@ def test_what_is_known_before_spark_starts(tmp_path: Path) -> None:
 
 def test_files_that_are_not_there(tmp_path: Path) -> None:
     for name in ("none.jsonl", "none.toml"):
-        with pytest.raises(InvalidPatterns, match="No such file"):
+        with pytest.raises(StoreFailed, match="No such file"):
             load_questions(str(tmp_path / name))
     with pytest.raises(InvalidPatterns, match="no session"):
         load_questions("table:a.b")
@@ -285,7 +285,7 @@ def test_a_second_source_is_always_there(tmp_path: Path) -> None:
     always.write_text('[[patterns]]\nnamespace = "a/b"\npattern = "y"\n', encoding="utf-8")
     loaded = load_questions(source, always=str(always))
     assert [question.selector.pattern for question in loaded.questions] == ["x", "y"]
-    with pytest.raises(InvalidPatterns, match="Cannot read the patterns"):
+    with pytest.raises(StoreFailed, match=r"missing\.jsonl: cannot read it: No such file"):
         load_questions(source, always=str(tmp_path / "missing.jsonl"))
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-__all__ = ["described_job"]
+__all__ = ["classic_context", "described_job"]
 
 _GROUP: Final = "spark.jobGroup.id"
 _DESCRIPTION: Final = "spark.job.description"
@@ -31,7 +31,7 @@ _EVERY: Final = 0.5  # seconds between two counts
 @contextmanager
 def described_job(spark: SparkSession, job: SparkJob) -> Iterator[None]:
     """Inside, jobs that this thread starts are of a group of their own. Afterwards the thread has the group it had."""
-    context = _context(spark)
+    context = classic_context(spark)
     if context is None:
         yield
         return
@@ -62,7 +62,8 @@ def described_job(spark: SparkSession, job: SparkJob) -> Iterator[None]:
                 context.setLocalProperty(name, had)  # type: ignore[arg-type]  # None removes it
 
 
-def _context(spark: SparkSession) -> SparkContext | None:
+def classic_context(spark: SparkSession) -> SparkContext | None:
+    """The context of a classic session; Spark Connect has none."""
     from pyspark.errors import PySparkException
 
     try:

@@ -6,8 +6,8 @@ import shutil
 import threading
 import time
 from collections.abc import Callable
-from types import TracebackType
-from typing import Final, Self, TextIO
+from contextlib import AbstractContextManager
+from typing import Final, TextIO
 
 from broker_core_spark.batch.progress.progress import SparkJob
 
@@ -44,7 +44,7 @@ class ProgressLines:
             self._write(job.state(done, tasks, seconds))
 
 
-class TerminalProgress:
+class TerminalProgress(AbstractContextManager["TerminalProgress"]):
     """The last line of a terminal; a context manager that leaves it empty."""
 
     def __init__(self, terminal: TextIO) -> None:
@@ -52,12 +52,7 @@ class TerminalProgress:
         self._lock = threading.Lock()
         self._open = True
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with self._lock:
             self._open = False  # a late count must not write into later output
             self._terminal.write(_CLEAR)

@@ -19,15 +19,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from operator import attrgetter
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from broker_core.errors import InvalidPattern
 from broker_core.names import Mode
 from broker_core.quantities import counted
 from broker_core_spark.batch.build_errors import InvalidCatalogue, InvalidPatterns
 from broker_core_spark.batch.questions.parse_question_row import (
-    MAX_LINE,
     ROW_KEYS,
     parse_json_line,
     parse_last_asked,
@@ -55,8 +53,8 @@ __all__ = [
 
 #: More rows than this are no list of known patterns. The driver holds all of them.
 MAX_QUESTIONS: Final = 1_000_000
-#: Bytes of the largest file in a bucket: it is read whole.
-_MAX_STORED: Final = 1024 * 1024 * 1024
+#: Bytes of the largest file: it is read whole.
+_MAX_FILE: Final = 1024 * 1024 * 1024
 #: Columns of a table that are read.
 _COLUMNS: Final = frozenset({*ROW_KEYS, "count", "last_asked"})
 #: Bytes of the largest TOML file.
@@ -142,15 +140,13 @@ def _source_rows(
 ) -> Iterator[tuple[str, object]]:
     if not isinstance(source, str):
         return _frame_rows(lambda: source, FRAME)
-    if is_in_bucket(source):
-        return _bucket_rows(source, store_options)
-    if is_table(source):
-        if spark is None:
-            raise InvalidPatterns(
-                f"{redacted_source(source)}: a table of patterns is read by Spark, and there is no session"
-            )
-        return _frame_rows(partial(_table, spark, source), source)
-    return _local_rows(_path_of(source))
+    if _is_file(source):
+        return _file_rows(source, store_options)
+    if spark is None:
+        raise InvalidPatterns(
+            f"{redacted_source(source)}: a table of patterns is read by Spark, and there is no session"
+        )
+    return _frame_rows(partial(_table, spark, source), source)
 
 
 def check_patterns(source: str, store_options: Mapping[str, str] | None = None) -> None:
@@ -158,9 +154,8 @@ def check_patterns(source: str, store_options: Mapping[str, str] | None = None) 
 
     Raises :exc:`InvalidPatterns` and :exc:`~broker_core_spark.errors.StoreFailed`.
     """
-    if is_in_bucket(source) or not is_table(source):
-        file = source if is_in_bucket(source) else str(_path_of(source))
-        addressed_file(file, store_options).check_readable()
+    if _is_file(source):
+        addressed_file(_address(source), store_options).check_readable()
 
 
 def check_rows(
@@ -176,15 +171,21 @@ def check_rows(
     """
     found = _FoundQuestions(property_keys, None, strict=strict)
     for source in sources:
-        if is_in_bucket(source) or not is_table(source):
+        if _is_file(source):
             for place, row in _source_rows(source, None, store_options):
                 found.add(place, row)
     found.check_properties()
 
 
-def _path_of(source: str) -> Path:
+def _is_file(source: str) -> bool:
+    """Whether a source is read without Spark."""
+    return is_in_bucket(source) or not is_table(source)
+
+
+def _address(source: str) -> str:
+    """The address of a file as it is opened, and named in errors."""
     try:
-        return path_of(source)
+        return source if is_in_bucket(source) else str(path_of(source))
     except InvalidCatalogue:
         raise InvalidPatterns(
             f"No patterns of the kind {source.partition('://')[0]!r}: use a path, table:NAME, or a .parquet file"
@@ -229,9 +230,9 @@ class _FoundQuestions:
         self._keys = property_keys
         self._strict = strict
         self._oldest = oldest
-        # By question: the number of rows, how often it was asked, and the last time if known.
+        # By question: the number of rows (0 if only an earlier build has it), how often it was asked, and the last time
+        # if known.
         self._asked: dict[_Asked, tuple[int, int, datetime | None]] = {}
-        self._of_earlier: dict[_Asked, tuple[int, datetime]] = {}
         self._rows = self._forgotten = 0
         # Rows with each property that selects nothing, the number of these rows, the first one's place.
         self._ignored: dict[str, int] = {}
@@ -241,18 +242,15 @@ class _FoundQuestions:
     @property
     def patterns(self) -> list[str]:
         """The raw patterns, each once."""
-        every = itertools.chain(self._asked, self._of_earlier)
-        return list(dict.fromkeys(asked[2] for asked in every if asked[2] is not None))
+        return list(dict.fromkeys(asked[2] for asked in self._asked if asked[2] is not None))
 
     def add(self, place: str, row: object) -> None:
         """One row of a source."""
         self._rows += 1
         if self._rows > MAX_QUESTIONS:
             raise InvalidPatterns(f"{place}: more than {MAX_QUESTIONS} questions")
-        asked, properties = self._parsed(place, row)
-        self._note_ignored(place, properties)
-        last = parse_last_asked(place, row)
-        if self._is_old(last):
+        asked, last = self._parsed(place, row, ignores=True)
+        if last is not None and self._is_old(last):
             self._forgotten += 1
             return
         rows, times, before = self._asked.get(asked, (0, 0, None))
@@ -260,13 +258,14 @@ class _FoundQuestions:
         self._asked[asked] = rows + 1, times + _times(row), newest
 
     def keep(self, place: str, row: object) -> None:
-        """One learned question of an earlier build. A pattern that is refused by now is no question any more."""
-        asked, properties = self._parsed(place, row)
-        if self._keys is None:
-            self._note_ignored(place, properties)
-        last = parse_last_asked(place, row)
+        """One learned question of an earlier build, after all rows of sources.
+
+        A pattern that is refused by now is no question any more.
+        """
+        asked, last = self._parsed(place, row, ignores=self._keys is None)
         if last is not None and not self._is_old(last):
-            self._of_earlier[asked] = _times(row), last
+            rows, times, before = self._asked.get(asked, (0, _times(row), None))
+            self._asked[asked] = rows, times, last if before is None else max(last, before)
 
     def check_properties(self) -> None:
         """Raise :exc:`InvalidPatterns` if nobody said which properties select, in ``strict`` for others too."""
@@ -290,9 +289,7 @@ class _FoundQuestions:
         refused: dict[RefusedPattern, None] = {}
         refused_times: dict[CanonicalQuestion, int] = {}
         times_refused = refused_rows = kept = 0
-        asked_before = ((asked, (0, *found)) for asked, found in self._of_earlier.items())
-        for asked, (rows, count, last) in itertools.chain(self._asked.items(), asked_before):
-            namespace, mode, pattern, pairs = asked
+        for (namespace, mode, pattern, pairs), (rows, count, last) in self._asked.items():
             reason = None if pattern is None else reasons.get(pattern)
             try:
                 question = CanonicalQuestion.of(namespace, mode, pattern, dict(pairs))
@@ -329,21 +326,21 @@ class _FoundQuestions:
             self._ignored,
         )
 
-    def _parsed(self, place: str, row: object) -> tuple[_Asked, Mapping[str, str]]:
+    def _parsed(self, place: str, row: object, *, ignores: bool) -> tuple[_Asked, datetime | None]:
+        """The question of a row and its last time. With ``ignores`` properties that select nothing are noted."""
         namespace, mode, pattern, properties = parse_question_row(place, row)
-        pairs = tuple(sorted((key, properties[key]) for key in set(self._keys or ()) & properties.keys()))
-        return (namespace, mode, pattern, pairs), properties
-
-    def _note_ignored(self, place: str, properties: Mapping[str, str]) -> None:
-        ignored = [key for key in properties if key not in (self._keys or ())]
+        keys = set(self._keys or ())
+        ignored = [key for key in properties if key not in keys] if ignores else []
         if ignored:
             self._ignoring_rows += 1
             self._ignoring_place = self._ignoring_place or place
         for key in ignored:
             self._ignored[key] = self._ignored.get(key, 0) + 1
+        pairs = tuple(sorted((key, properties[key]) for key in keys & properties.keys()))
+        return (namespace, mode, pattern, pairs), parse_last_asked(place, row)
 
-    def _is_old(self, asked: datetime | None) -> bool:
-        return asked is not None and self._oldest is not None and asked < self._oldest
+    def _is_old(self, asked: datetime) -> bool:
+        return self._oldest is not None and asked < self._oldest
 
 
 def _times(row: object) -> int:
@@ -352,17 +349,10 @@ def _times(row: object) -> int:
     return count if type(count) is int and count > 0 else 1
 
 
-def _local_rows(path: Path) -> Iterator[tuple[str, object]]:
-    try:
-        with path.open("rb") as file:
-            yield from (_toml_rows if path.suffix == ".toml" else _json_rows)(str(path), file)
-    except OSError as error:
-        raise InvalidPatterns(f"Cannot read the patterns {path}: {error.strerror}") from error
-
-
-def _bucket_rows(source: str, options: Mapping[str, str] | None) -> Iterator[tuple[str, object]]:
-    data = addressed_file(source, options).read(_MAX_STORED)
-    if source.endswith(".parquet"):
+def _file_rows(source: str, options: Mapping[str, str] | None) -> Iterator[tuple[str, object]]:
+    place = _address(source)
+    data = addressed_file(place, options).read(_MAX_FILE)
+    if place.endswith(".parquet"):
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -371,21 +361,17 @@ def _bucket_rows(source: str, options: Mapping[str, str] | None) -> Iterator[tup
         except pa.ArrowException as error:
             raise InvalidPatterns(f"{source}: not Parquet: {error}") from None
         return _rows_of_table(table, source)
-    rows = _toml_rows if source.endswith(".toml") else _json_rows
-    return rows(source, io.BytesIO(data))
+    return (_toml_rows if place.endswith(".toml") else _json_rows)(place, data)
 
 
-def _json_rows(place: str, file: BinaryIO) -> Iterator[tuple[str, object]]:
-    number = 0
-    while line := file.readline(MAX_LINE + 1):
-        number += 1
+def _json_rows(place: str, data: bytes) -> Iterator[tuple[str, object]]:
+    for number, line in enumerate(io.BytesIO(data), 1):
         if line.strip():
             yield f"{place}, line {number}", parse_json_line(f"{place}, line {number}", line)
 
 
-def _toml_rows(place: str, file: BinaryIO) -> Iterator[tuple[str, object]]:
+def _toml_rows(place: str, text: bytes) -> Iterator[tuple[str, object]]:
     """The rows of ``[[patterns]]`` tables."""
-    text = file.read(_MAX_TOML + 1)
     if len(text) > _MAX_TOML:
         raise InvalidPatterns(f"{place}: larger than {_MAX_TOML} bytes: use JSON lines")
     try:

@@ -41,7 +41,7 @@ def html_page(result: BuildResult) -> str:
     manifest = result.manifest
     counts = manifest.counts()
     parts = [
-        _heading("Generation", manifest.id),
+        f"<h1>Generation <code>{escape(manifest.id[:12])}</code></h1>",
         _coverage(result, counts),
         _differences(result),
         _build(result),
@@ -59,14 +59,11 @@ def html_page(result: BuildResult) -> str:
     )
 
 
-def _heading(what: str, name: str) -> str:
-    return f"<h1>{escape(what)} <code>{escape(name[:12])}</code></h1>"
-
-
 def _coverage(result: BuildResult, counts: dict[tuple[str, str], int]) -> str:
     manifest, loaded = result.manifest, result.loaded
     covered = {total.question.namespace for total in result.totals}
     topics = sum(_topics(counts, namespace, _DOMAINS) for namespace in covered)
+    times = loaded.times_asked
     version = "static: it has no versions" if manifest.static else "one version of each namespace, see below"
     rows: list[tuple[str, str]] = [
         ("Generation", manifest.id),
@@ -83,7 +80,10 @@ def _coverage(result: BuildResult, counts: dict[tuple[str, str], int]) -> str:
         ("Properties that select", ", ".join(manifest.property_keys) or "none"),
         ("Properties that select nothing", _ignored(loaded.ignored)),
         ("Matches of all questions", f"{result.totals.matches:,}"),
-        ("Coverage of what was asked", _asked_share(result)),
+        (
+            "Coverage of what was asked",
+            f"{_share(result.times_covered, times)} ({result.times_covered:,} of {times:,})",
+        ),
         ("Namespaces with a question", f"{len(covered):,} of {len(manifest.namespaces):,}"),
         ("Topics in these", f"{topics:,} ({_share(topics, manifest.topics)})"),
         ("Repeated topics in the source", f"{result.duplicates:,}"),
@@ -101,11 +101,6 @@ def _ignored(rows: Mapping[str, int]) -> str:
     """The properties of questions that select nothing, the most frequent first."""
     most = sorted(rows.items(), key=lambda item: -item[1])[:_LARGEST]
     return ", ".join(f"{key} ({counted(count, 'question', spec=',')})" for key, count in most) or "none"
-
-
-def _asked_share(result: BuildResult) -> str:
-    asked = result.loaded.times_asked
-    return f"{_share(result.times_covered, asked)} ({result.times_covered:,} of {asked:,})"
 
 
 def _differences(result: BuildResult) -> str:
