@@ -20,12 +20,11 @@ from broker_core_spark.format.postings_file import StoredPostings
 from broker_core_spark.format.segment_patch import (
     RunPatch,
     SegmentPatch,
-    entry_keys,
     patch_limit,
     patch_name,
     patched_segment,
 )
-from broker_core_spark.format.selector_keys import NOTHING_ASKED, SelectorKeys
+from broker_core_spark.format.selector_keys import NOTHING_ASKED, SelectorKeys, split_keys
 from tests.support.generation_builder import build_generation, matches_of, stored_segment
 from tests.support.generations import memory
 
@@ -48,8 +47,7 @@ class Pair:
         ]
         self.former, self.successor = entries
         (run,) = stored_segment(store, self.former).runs()
-        postings = StoredPostings(*PLACE, run.asked_digest, len(run.names), run.entries, run.words)
-        self.runs = {PLACE: (run.names, postings)}
+        self.runs = {PLACE: (run.names, run.postings)}
         self.wanted = [store.get(file.name, file.size) for file in (self.successor, self.successor.postings)]
         names = run.names.names.to_pylist()
         came = EncodedNames.of(*PLACE, sorted(set(now) - set(before)))
@@ -106,7 +104,7 @@ def test_postings_of_added_selectors_take_the_place_of_what_was_carried() -> Non
     names = one.run.names(one.runs[PLACE][0])
     (carried, again) = one.run.postings(one.runs[PLACE][1], len(names))
     whole = one.made(one.patch.data)
-    keys = frozenset(entry_keys(again.entries)[:1])
+    keys = frozenset(split_keys(again.entries["key"])[:1])
     entries = again.entries[:1].copy()
     words = int(entries["count"][0]) if entries["kind"][0] == 1 else 0
     added = StoredPostings(*PLACE, NOTHING_ASKED.digest, len(names), entries, again.words[:words])

@@ -17,7 +17,8 @@ from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format import segment_layout
 from broker_core_spark.format.canonical_question import NameSelector, canonical_json
 from broker_core_spark.format.picked_words import Matches
-from broker_core_spark.format.segment_reader import Segment, SegmentRun, read_names
+from broker_core_spark.format.segment_reader import Segment, SegmentRun
+from broker_core_spark.format.selector_keys import split_keys
 from tests.support.generations import picked_by
 from tests.support.segment_writer import SegmentWriter
 
@@ -76,10 +77,10 @@ def fingerprint(runs: list[SegmentRun]) -> Any:
         (
             run.namespace,
             run.domain,
-            run.asked_digest,
+            run.postings.asked_digest,
             run.names.names,
             run.entries.tobytes(),
-            run.words.tobytes(),
+            run.postings.words.tobytes(),
         )
         for run in runs
     ]
@@ -120,14 +121,13 @@ def test_what_was_written_is_read() -> None:
     assert picked_by(run, SELECTORS[1]) == [0, 1, 2]
     assert picked_by(run, SELECTORS[2]) == [0, 2, 4]
     assert picked_by(run, SELECTORS[3]) == EVEN.tolist()
-    kinds = dict(zip(run.keys(), run.entries["kind"].tolist(), strict=True))
+    kinds = dict(zip(split_keys(run.entries["key"]), run.entries["kind"].tolist(), strict=True))
     assert [kinds[selector.key] for selector in SELECTORS] == [
         segment_layout.KIND_RANGE,
         segment_layout.KIND_RANGE,
         segment_layout.KIND_ROWS,
         segment_layout.KIND_BITS,
     ]
-    assert [names.names for names in read_names(pa.py_buffer(RAW), "x")] == [other.names.names, NAMES.names]
 
 
 @KINDS
@@ -302,7 +302,7 @@ def test_a_hash_of_other_names_is_refused() -> None:
 @pytest.mark.parametrize("rows", [[0, 2, 2], [2, 0, 4], [0, 2, 2**32 - 1], [0, 2, len(NAMES)], [0, 1, 2]])
 def test_row_numbers_that_are_none_are_refused(rows: list[int]) -> None:
     _, run = read()
-    at = 4 * int(run.entries["first"][run.keys().index(SELECTORS[2].key)])
+    at = 4 * int(run.entries["first"][split_keys(run.entries["key"]).index(SELECTORS[2].key)])
 
     def make(part: bytearray) -> None:
         part[at : at + 12] = np.array(rows, "<u4").tobytes()
@@ -322,7 +322,7 @@ def test_row_numbers_that_are_none_are_refused(rows: list[int]) -> None:
 )
 def test_bits_that_are_none_are_refused(bits: Sequence[int]) -> None:
     _, run = read()
-    at = 4 * int(run.entries["first"][run.keys().index(SELECTORS[3].key)])
+    at = 4 * int(run.entries["first"][split_keys(run.entries["key"]).index(SELECTORS[3].key)])
     every = np.zeros(96, bool)
     every[list(bits)] = True
 

@@ -60,7 +60,7 @@ def _merged(names: int, found: Sequence[StoredPostings], asked: SelectorKeys | N
     entries = np.concatenate([postings.entries for postings in found])
     source = np.repeat(np.arange(len(found)), [len(postings.entries) for postings in found])
     if asked is not None:
-        keys = split_keys(entries["key"].tobytes())
+        keys = split_keys(entries["key"])
         stays = np.fromiter((key in asked.keys for key in keys), bool, len(keys))
         entries, source = entries[stays], source[stays]
     order, begins = key_order(entries["key"])

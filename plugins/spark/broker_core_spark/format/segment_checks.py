@@ -66,68 +66,55 @@ class SegmentChecks:
         entry = self._manifest.segments[number]
         if [(run.namespace, run.domain, run.names) for run in postings] != list(entry.runs):
             raise InvalidGeneration(entry.name, "its runs are not those that the manifest has")
+        file = entry.postings.name
         for run in postings:
-            self._check_selectors(run, entry.postings.name)
+            asked = self.keys.get((run.namespace, run.domain), NOTHING_ASKED)
+            if run.asked_digest != asked.digest:
+                raise InvalidGeneration(
+                    file, f"{run.namespace} was asked other patterns than the questions have"
+                )
+            if not asked.keys.issuperset(split_keys(run.entries["key"])):
+                raise InvalidGeneration(
+                    file, f"{run.namespace} has postings of a selector that no question has"
+                )
+
+    def check_again(self, number: int, postings: Sequence[StoredPostings], behind: NamePlace | None) -> None:
+        """Check a segment whose names need no look: they are as an equal entry of another manifest has them.
+
+        ``behind`` is the place of the last name of the segment before, if that was read.
+        """
+        entry = self._manifest.segments[number]
+        self.check_runs(number, postings)
+        if number:
+            _check_first_name(entry, self._manifest.segment_bytes)
+        if behind is not None and entry.order <= behind:
+            raise InvalidGeneration(
+                entry.name, f"its names of {entry.runs[0][0]} are not behind those before it"
+            )
 
     def runs(
         self, number: int, segment: OpenSegment, *, behind: NamePlace | None = None
     ) -> Iterator[SegmentRun]:
         """The runs of the manifest's segment ``number``, each checked before it is given.
 
-        ``behind`` is the place of the last name of the segment before, if that was read. Raises
-        :exc:`InvalidGeneration` with the segment's file.
+        ``behind`` is as for :meth:`check_again`. Raises :exc:`InvalidGeneration` with the segment's file.
         """
-        self.check_runs(number, segment.postings)
-        first = True
-        for run in segment.runs():
-            self._check_boundary(run, number, first=first)
-            if first and behind is not None and _place(run, 0) <= behind:
-                raise InvalidGeneration(
-                    run.file, f"its names of {run.namespace} are not behind those before it"
-                )
-            first = False
-            yield run
-
-    def _check_boundary(self, run: SegmentRun, number: int, *, first: bool) -> None:
-        """Check that a run begins at a boundary: rebuilding and finding names depend on boundaries."""
-        target = self._manifest.segment_bytes
-        names = run.names.slice(0, 1).names
-        name = names[0].as_py()
+        self.check_again(number, segment.postings, behind)
         wanted = self._manifest.segments[number].first_local
-        if first and name != wanted:
-            raise InvalidGeneration(
-                run.file, f"its first name is {name!r:.200}, where the manifest has {wanted!r:.200}"
-            )
-        begins = bool(begins_segment(run.namespace, run.domain, names, target=target)[0])
-        if first:
-            continues = self._manifest.segments[number].continues
-            if number and begins is continues:
-                raise InvalidGeneration(run.file, _wrong_first(name, continues=continues))
-        elif begins:
-            raise InvalidGeneration(
-                run.file, f"{name!r:.200} begins a segment, but there are names before it"
-            )
-
-    def check_again(self, number: int, postings: Sequence[StoredPostings], behind: NamePlace | None) -> None:
-        """Check a segment whose files were verified for an equal entry of another manifest.
-
-        ``behind`` is the place of the last name of the segment before.
-        """
-        entry = self._manifest.segments[number]
-        self.check_runs(number, postings)
-        if number and _begins(entry, self._manifest.segment_bytes) is entry.continues:
-            raise InvalidGeneration(entry.name, _wrong_first(entry.first_local, continues=entry.continues))
-        if behind is not None and entry.order <= behind:
-            raise InvalidGeneration(
-                entry.name, f"its names of {entry.runs[0][0]} are not behind those before it"
-            )
-
-    def _check_selectors(self, run: StoredPostings, file: str) -> None:
-        asked = self.keys.get((run.namespace, run.domain), NOTHING_ASKED)
-        if run.asked_digest != asked.digest:
-            raise InvalidGeneration(file, f"{run.namespace} was asked other patterns than the questions have")
-        if not asked.keys.issuperset(split_keys(run.entries["key"].tobytes())):
-            raise InvalidGeneration(file, f"{run.namespace} has postings of a selector that no question has")
+        for at, run in enumerate(segment.runs()):
+            names = run.names.slice(0, 1).names
+            name = names[0].as_py()
+            if not at and name != wanted:
+                raise InvalidGeneration(
+                    run.file, f"its first name is {name!r:.200}, where the manifest has {wanted!r:.200}"
+                )
+            # Rebuilding and finding names depend on boundaries.
+            target = self._manifest.segment_bytes
+            if at and begins_segment(run.namespace, run.domain, names, target=target)[0]:
+                raise InvalidGeneration(
+                    run.file, f"{name!r:.200} begins a segment, but there are names before it"
+                )
+            yield run
 
     def check_end(self, number: int, last: NamePlace) -> None:
         """Check that the last name of a segment comes before the first one of the next, which need not be read."""
@@ -140,30 +127,23 @@ class SegmentChecks:
 
 def last_place(run: SegmentRun) -> NamePlace:
     """The place of a run's last name."""
-    return _place(run, len(run.names) - 1)
-
-
-def _place(run: SegmentRun, row: int) -> NamePlace:
-    name = run.names.slice(row, row + 1).names[0].as_py()
+    name = run.names.slice(len(run.names) - 1, len(run.names)).names[0].as_py()
     return run.namespace, DOMAIN_ORDER.index(run.domain), name.encode("utf-16-be")
 
 
 def check_first_names(manifest: Manifest) -> None:
     """Raise :exc:`InvalidGeneration` for a segment of the manifest whose first name begins none."""
     for entry in manifest.segments[1:]:
-        if _begins(entry, manifest.segment_bytes) is entry.continues:
-            raise InvalidGeneration(entry.name, _wrong_first(entry.first_local, continues=entry.continues))
+        _check_first_name(entry, manifest.segment_bytes)
 
 
-def _wrong_first(name: str, *, continues: bool) -> str:
-    what = "begins a segment, where one should go on" if continues else "is none that begins a segment"
-    return f"its first name {name!r:.200} {what}"
-
-
-def _begins(entry: SegmentEntry, target: int) -> bool:
+def _check_first_name(entry: SegmentEntry, target: int) -> None:
     namespace, domain, _ = entry.runs[0]
     name = pa.array([entry.first_local], pa.large_string())
     try:
-        return bool(begins_segment(namespace, domain, name, target=target)[0])
+        begins = bool(begins_segment(namespace, domain, name, target=target)[0])
     except ValueError:  # longer than any name
-        return False
+        begins = False
+    if begins is entry.continues:
+        what = "begins a segment, where one should go on" if begins else "is none that begins a segment"
+        raise InvalidGeneration(entry.name, f"its first name {entry.first_local!r:.200} {what}")

@@ -35,13 +35,12 @@ from broker_core_spark.format.names_writer import NamesWriter
 from broker_core_spark.format.postings_file import StoredPostings
 from broker_core_spark.format.postings_merge import joined_postings, merge_postings
 from broker_core_spark.format.segment_layout import ENTRY
-from broker_core_spark.format.selector_keys import NOTHING_ASKED, SelectorKeys
+from broker_core_spark.format.selector_keys import NOTHING_ASKED, SelectorKeys, split_keys
 
 __all__ = [
     "PATCHES",
     "RunPatch",
     "SegmentPatch",
-    "entry_keys",
     "patch_limit",
     "patch_name",
     "patched_segment",
@@ -272,12 +271,6 @@ def _applied(
         yield run, before, run.postings(postings, size - len(run.gone) + len(run.came))
 
 
-def entry_keys(entries: Array) -> list[bytes]:
-    """The keys of entries."""
-    raw = entries["key"].tobytes()
-    return [raw[at : at + 16] for at in range(0, len(raw), 16)]
-
-
 def _encoded(*columns: Array) -> list[str]:
     return [base64.b64encode(column.tobytes()).decode() for column in columns]
 
@@ -292,7 +285,7 @@ def _decoded(parts: Sequence[str], *kinds: Any) -> list[Array]:
 
 def _without(part: StoredPostings, keys: frozenset[bytes]) -> StoredPostings:
     """Postings without the selectors of these keys."""
-    stays = np.fromiter((key not in keys for key in entry_keys(part.entries)), bool, len(part.entries))
+    stays = np.fromiter((key not in keys for key in split_keys(part.entries["key"])), bool, len(part.entries))
     return part if stays.all() else replace(part, entries=part.entries[stays])
 
 

@@ -25,36 +25,33 @@ from broker_core_spark.format.postings_file import StoredPostings, entry_index, 
 from broker_core_spark.format.segment_layout import RunPlace
 from broker_core_spark.format.selector_keys import split_keys
 
-__all__ = ["Segment", "SegmentRun", "read_names"]
+__all__ = ["Segment", "SegmentRun"]
 
 
 @dataclass(frozen=True)
 class SegmentRun:
     """The names of one namespace and domain in one segment, and the postings of its selectors.
 
-    ``file`` is the names file, ``postings_file`` the file of the postings. ``entries`` have the type
-    :data:`~.segment_layout.ENTRY` and are sorted by key. ``words`` (uint32) are their row numbers and bitmaps.
-    ``asked_digest`` is the digest of all selectors that the run was asked.
+    ``file`` is the names file, ``postings_file`` the file of the postings.
     """
 
     file: str
     postings_file: str
     names: EncodedNames
-    asked_digest: str
-    entries: Array
-    words: Array
+    postings: StoredPostings
 
     @property
     def namespace(self) -> str:
-        return str(self.names.namespace)
+        return self.postings.namespace
 
     @property
     def domain(self) -> str:
-        return self.names.domain
+        return self.postings.domain
 
-    def keys(self) -> list[bytes]:
-        """The keys of the selectors that pick names."""
-        return split_keys(self.entries["key"].tobytes())
+    @property
+    def entries(self) -> Array:
+        """The entries of the selectors that pick names, of the type :data:`~.segment_layout.ENTRY`, sorted by key."""
+        return self.postings.entries
 
     def index(self, key: bytes) -> int | None:
         """The number of the entry of a selector's key, or ``None`` if it picks no name."""
@@ -62,7 +59,7 @@ class SegmentRun:
 
     def picked(self, index: int) -> Matches:
         """The names that the selector of an entry picks."""
-        return unpacked(self.entries[index], self.words, len(self.names))
+        return unpacked(self.entries[index], self.postings.words, len(self.names))
 
     def check_entries(self) -> None:
         """Raise :exc:`InvalidGeneration` for postings that do not fit the names. Hashes are not computed."""
@@ -108,23 +105,10 @@ class Segment:
         """
         for (record, place), postings in zip(self._places, self.postings, strict=True):
             names = _read_run(self._names, self._file, record, place, checked=checked)
-            run = SegmentRun(
-                self._file,
-                self._postings_file,
-                names,
-                postings.asked_digest,
-                postings.entries,
-                postings.words,
-            )
+            run = SegmentRun(self._file, self._postings_file, names, postings)
             if not checked:
                 run.check_entries()
             yield run
-
-
-def read_names(buffer: pa.Buffer, file: str) -> Iterator[EncodedNames]:
-    """The names of each run of a names file, verified. Raises :exc:`InvalidGeneration`."""
-    for record, place in open_frame(segment_layout.NAMES, buffer, file):
-        yield _read_run(buffer, file, record, place)
 
 
 def _read_run(
@@ -146,10 +130,10 @@ def _read_run(
 
 def _entry_fault(run: SegmentRun) -> str | None:
     """The fault of a run's postings, or ``None``. Hashes are not computed."""
-    entries, words, names = run.entries, run.words, len(run.names)
+    entries, words, names = run.entries, run.postings.words, len(run.names)
     if not len(entries):
         return None if not len(words) else "words without a selector"
-    keys = pa.array(run.keys(), pa.large_binary())
+    keys = pa.array(split_keys(entries["key"]), pa.large_binary())
     if not is_ascending(keys):
         return "the selectors are not in order, each once"
     kind, count = entries["kind"], entries["count"].astype(np.int64)

@@ -14,8 +14,9 @@ from broker_core_spark.format.canonical_question import KEY_BYTES
 __all__ = ["NOTHING_ASKED", "SelectorKeys", "key_order", "split_keys"]
 
 
-def split_keys(data: bytes) -> list[bytes]:
-    """The keys that follow each other in ``data``."""
+def split_keys(keys: Array) -> list[bytes]:
+    """The keys of a column, 16 bytes each."""
+    data = keys.tobytes()
     return [data[at : at + KEY_BYTES] for at in range(0, len(data), KEY_BYTES)]
 
 

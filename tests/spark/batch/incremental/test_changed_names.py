@@ -13,6 +13,7 @@ from broker_core_spark.batch.incremental import changed_names
 from broker_core_spark.batch.incremental.changed_names import NameChanges, StretchChanges
 from broker_core_spark.batch.staging.order_keys import name_of_key, order_key
 from broker_core_spark.batch.staging.sorted_runs import KeyedNames
+from broker_core_spark.format.postings_file import StoredPostings
 from broker_core_spark.format.segment_layout import ENTRY
 from broker_core_spark.format.segment_reader import SegmentRun
 
@@ -27,7 +28,8 @@ def keys_of(place: tuple[str, str], names: list[str]) -> list[Key]:
 
 def run_of(place: tuple[str, str], keys: list[Key]) -> SegmentRun:
     names = EncodedNames.of(*place, [name_of_key(key)[2] for key in keys], ordered=True)
-    return SegmentRun("names", "postings", names, "", np.empty(0, ENTRY), np.empty(0, "<u4"))
+    postings = StoredPostings(*place, "", len(names), np.empty(0, ENTRY), np.empty(0, "<u4"))
+    return SegmentRun("names", "postings", names, postings)
 
 
 def pieces_of(keys: list[Key], cut: int) -> list[list[SegmentRun]]:

@@ -50,11 +50,11 @@ from broker_core_spark.format import (
     SegmentRun,
     StoredPostings,
     cut_levels,
-    entry_keys,
     last_place,
     merge_postings,
     piece_starts,
     read_postings,
+    split_keys,
 )
 from broker_core_spark.store import Store, read_verified
 
@@ -113,7 +113,8 @@ def carry_segments(
             nonlocal last
             carrying.match(together)
             for one in together:
-                made = carrying.carried(one.pieces, one.found)
+                with _names_of(one.pieces):
+                    made = carrying.carried(one.pieces, one.found)
                 if made is None:
                     anew.append(one.number)
                     continue
@@ -131,7 +132,12 @@ def carry_segments(
             if pieces is None:
                 anew.append(number)
                 continue
-            found = carrying.changes(pieces, changes)
+            found = None
+            if changes is not None:
+                with _names_of(pieces):
+                    found = StretchChanges.of(
+                        [piece.runs for piece in pieces], changes, carrying.property_keys
+                    )
             together.append(_Stretch(number, pieces, found, "" if staged is None else staged.digest))
             if sum(one.size for one in together) > _TOGETHER:
                 carry()
@@ -273,13 +279,6 @@ class _Carrying:
             result = SegmentResult(one.entry, duplicates=one.duplicates, digest=digest)
             self.segments += self.puts.add(result, one.files, one.patch)
 
-    def changes(self, pieces: Sequence[_Piece], changes: NameChanges | None) -> StretchChanges | None:
-        """The changes of the names of a stretch, ``None`` for none."""
-        if changes is None:
-            return None
-        with _names_of(pieces):
-            return StretchChanges.of([piece.runs for piece in pieces], changes, self.property_keys)
-
     def match(self, stretches: Iterable[_Stretch]) -> None:
         """Match the new names of stretches, in order: those of many as fast as those of one."""
         came: dict[tuple[str, str], list[KeyedNames]] = {}
@@ -296,10 +295,6 @@ class _Carrying:
 
     def carried(self, pieces: Sequence[_Piece], found: StretchChanges | None) -> list[_Made] | None:
         """The segments of a stretch after its changes, or ``None`` if they would begin at other names."""
-        with _names_of(pieces):
-            return self._carried(pieces, found)
-
-    def _carried(self, pieces: Sequence[_Piece], found: StretchChanges | None) -> list[_Made] | None:
         if found is None or not found.changed:
             twice = 0 if found is None else found.twice
             return [
@@ -371,7 +366,9 @@ class _Carrying:
 
     def _run(self, stretch: StretchChanges, part: RunChanges) -> _Run:
         """A run after its changes."""
-        own = EncodedNames.of(part.namespace, part.domain, part.came_names, ordered=True)
+        own = EncodedNames.of(
+            part.namespace, part.domain, local_names(part.came.keys, part.namespace), ordered=True
+        )
         picked = self.matched[part.namespace, part.domain].next(len(own)) if len(own) else []
         patch = RunPatch(own, part.gone, part.before, picked)
         return self._of(part.former, patch, stretch.values(part, self.property_keys))
@@ -391,13 +388,13 @@ class _Carrying:
                 collected.add(key, found)
             _, (made,) = collected.finish()
             words = np.concatenate([np.empty(0, "<u4"), *made.words])
-            before = [] if former is None else entry_keys(former.entries)
+            before = [] if former is None else split_keys(former.entries["key"])
             patch = replace(
                 patch,
                 added=StoredPostings(*patch.place, NOTHING_ASKED.digest, len(names), made.entries, words),
                 dropped=frozenset(key for key, _ in added).intersection(before),
             )
-        patch, parts = patch.hashed(None if former is None else _stored(former), names)
+        patch, parts = patch.hashed(None if former is None else former.postings, names)
         return _Run(names, parts, patch)
 
     def _written(self, piece: _Piece, runs: Sequence[_Run], duplicates: int, *, names: bool) -> _Made:
@@ -441,7 +438,3 @@ def _end_of(store: Store, entry: FileEntry) -> pa.Buffer:
     if found != NAMES.tail:
         raise InvalidGeneration(entry.name, "it does not end as a segment does")
     return pa.py_buffer(found)
-
-
-def _stored(run: SegmentRun) -> StoredPostings:
-    return StoredPostings(run.namespace, run.domain, run.asked_digest, len(run.names), run.entries, run.words)

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from broker_core import EncodedNames
 from broker_core_spark.arrow_columns import Array, is_ascending
 from broker_core_spark.batch.segments.segment_task import ordered_names
-from broker_core_spark.batch.staging.order_keys import local_names, namespace_ranges, order_key, segment_ids
+from broker_core_spark.batch.staging.order_keys import namespace_ranges, order_key, segment_ids
 from broker_core_spark.batch.staging.sorted_runs import KeyedNames
 from broker_core_spark.format import DOMAIN_ORDER, SegmentRun
 
@@ -64,17 +64,9 @@ class RunChanges:
     before: Array
 
     @property
-    def changes(self) -> bool:
-        return bool(len(self.gone) or len(self.came))
-
-    @property
     def size(self) -> int:
         """The names of now."""
         return (0 if self.former is None else len(self.former.names)) - len(self.gone) + len(self.came)
-
-    @property
-    def came_names(self) -> pa.LargeStringArray:
-        return local_names(self.came.keys, self.namespace)
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,6 @@ from broker_core_spark.format import (
     SEGMENT_BYTES,
     CanonicalQuestion,
     Manifest,
-    NameSelector,
     SegmentEntry,
     begins_segment,
     check_first_names,
@@ -259,17 +258,16 @@ def _namespaces_with_added_properties(
     before: Iterable[CanonicalQuestion], now: Iterable[CanonicalQuestion]
 ) -> set[str]:
     """The namespaces that have a selector with properties now which they did not have before."""
-    known = _with_properties(before)
-    return {namespace for namespace, _, _ in _with_properties(now) - known}
-
-
-def _with_properties(questions: Iterable[CanonicalQuestion]) -> set[tuple[str, str, NameSelector]]:
-    return {
-        (question.namespace, domain, question.selector)
-        for question in questions
-        if question.selector.properties
-        for domain in question.domains
-    }
+    known, wanted = (
+        {
+            (question.namespace, domain, question.selector)
+            for question in questions
+            if question.selector.properties
+            for domain in question.domains
+        }
+        for questions in (before, now)
+    )
+    return {namespace for namespace, _, _ in wanted - known}
 
 
 def _keys(namespace: str, names: Iterable[tuple[str, str]], target: int) -> Iterator[tuple[bytes, bool]]:

@@ -13,7 +13,14 @@ import pyarrow.compute as pc
 
 from broker_core.names import Mode
 from broker_core_spark.arrow_columns import Array
-from broker_core_spark.format import KEY_BYTES, CanonicalQuestion, NameSelector, SegmentRun, joined_rows
+from broker_core_spark.format import (
+    KEY_BYTES,
+    CanonicalQuestion,
+    NameSelector,
+    SegmentRun,
+    joined_rows,
+    split_keys,
+)
 
 __all__ = ["MATCH_SCHEMA", "AskedColumns", "AskedOf", "asked_columns", "match_batches"]
 
@@ -81,7 +88,7 @@ def match_batches(
     run: SegmentRun, asked: AskedOf, generation: str, published: datetime
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a run with :data:`MATCH_SCHEMA`: by mode, selector and topic."""
-    keys = pa.array(run.keys(), pa.binary(KEY_BYTES))
+    keys = pa.array(split_keys(run.entries["key"]), pa.binary(KEY_BYTES))
     for mode in Mode:
         columns = asked.get((run.namespace, mode))
         if columns is None or not mode.lists(run.domain):
@@ -115,7 +122,7 @@ def _picked(run: SegmentRun, entries: Array, numbers: Array, most: int) -> Itera
     for part in np.split(np.arange(len(chosen)), ends):
         if not len(part):
             continue
-        rows = joined_rows(chosen[part], run.words, len(run.names))
+        rows = joined_rows(chosen[part], run.postings.words, len(run.names))
         which = np.repeat(numbers[part], counts[part])
         for start in range(0, len(rows), most):
             yield rows[start : start + most], which[start : start + most]

@@ -63,7 +63,7 @@ def question_totals(
     """The totals of the questions, in their order, from the tallies of selectors by namespace and domain."""
     asked = list(questions)
     rows = {
-        place: {key: row for row, key in enumerate(split_keys(column["key"].tobytes()))}
+        place: {key: row for row, key in enumerate(split_keys(column["key"]))}
         for place, column in tallies.items()
     }
     parts: list[tuple[int, tuple[str, str], int]] = []

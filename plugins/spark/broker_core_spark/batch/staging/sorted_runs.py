@@ -33,7 +33,6 @@ __all__ = [
     "RunBlock",
     "SortedRun",
     "SortedRunWriter",
-    "block_schema",
     "joined_names",
     "read_blocks",
 ]
@@ -97,12 +96,6 @@ class KeyedNames:
         found = hashlib.sha256(np.diff(offsets).astype("<u4").data)
         found.update(memoryview(data)[int(offsets[0]) : int(offsets[-1])])
         return found.hexdigest()
-
-
-def block_schema(properties: int) -> pa.Schema:
-    """The columns of a block."""
-    values = [(f"p{number}", pa.large_string()) for number in range(properties)]
-    return pa.schema([("key", pa.large_binary()), *values])
 
 
 class SortedRunWriter:
@@ -215,10 +208,11 @@ def _within(keys: pa.LargeBinaryArray, key_ranges: KeyRanges) -> Array:
 
 def _encoded(rows: KeyedNames) -> pa.Buffer:
     sink = pa.BufferOutputStream()
-    schema = block_schema(len(rows.properties))
+    names = ["key", *(f"p{number}" for number in range(len(rows.properties)))]
+    batch = pa.record_batch([rows.keys, *rows.properties], names)
     options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
-    with pa.ipc.new_stream(sink, schema, options=options) as writer:
-        writer.write_batch(pa.record_batch([rows.keys, *rows.properties], schema=schema))
+    with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
+        writer.write_batch(batch)
     return sink.getvalue()
 
 

@@ -201,7 +201,7 @@ class _Parts:
             order, starts = key_order(entries["key"])  # runs stay in order
             counts = np.diff(starts, append=len(entries))
             spans = zip((at + starts).tolist(), counts.tolist(), strict=True)
-            keys = split_keys(entries["key"][order[starts]].tobytes())
+            keys = split_keys(entries["key"][order[starts]])
             self._places[name] = dict(zip(keys, spans, strict=True))
             columns.append((entries[order], *places[order].T))
             at += len(entries)

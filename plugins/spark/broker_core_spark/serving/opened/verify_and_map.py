@@ -241,7 +241,7 @@ class _PatchedSegment:
             self.opening.add(own, [part.fields for part in parts], self.entry.name)
             fields = self.opening.last_names(own.names)
             names = EncodedNames.decode(own.namespace, own.domain, fields, checked=True)
-            run = SegmentRun(*files, names, own.asked_digest, own.entries, own.words)
+            run = SegmentRun(*files, names, own)
             if patch.added is not None or not self.trusted:
                 run.check_entries()
             yield run
