@@ -30,8 +30,14 @@ if TYPE_CHECKING:
     from broker_core.access.authentication.tokens.token_claims import check_header, principal_of
     from broker_core.access.authentication.tokens.token_keys import MOST_TRIED, TokenKeys
     from broker_core.access.authorization import RULE_ACTIONS, Authorization, rule_text
-    from broker_core.access.clients import Client, ClientFilter, Clients, UnderWay, note_held
-    from broker_core.access.lost_names import MOST_PAIRS, Lost, names_elsewhere, names_lost, without_topics
+    from broker_core.access.clients import Client, ClientFilter, Clients, RunningRequest, note_held
+    from broker_core.access.lost_names import (
+        MOST_PAIRS,
+        LostNames,
+        names_elsewhere,
+        names_lost,
+        without_topics,
+    )
     from broker_core.access.peer import Peer
     from broker_core.access.principal import LONGEST_ROLE, Principal
     from broker_core.access.remote_address import host_of, is_within, network_of, same_address
@@ -59,15 +65,15 @@ __all__ = [
     "CompactToken",
     "Grounds",
     "InvalidRoles",
-    "Lost",
+    "LostNames",
     "MalformedToken",
     "PasswordThreads",
     "Peer",
     "Principal",
     "Refused",
+    "RunningRequest",
     "Sessions",
     "TokenKeys",
-    "UnderWay",
     "algorithms_for",
     "bad_password",
     "check_header",
@@ -112,7 +118,7 @@ __getattr__ = lazy_exports(
         "Grounds": ".authentication.authenticator",
         "InvalidRoles": ".authentication.failures",
         "LONGEST_ROLE": ".principal",
-        "Lost": ".lost_names",
+        "LostNames": ".lost_names",
         "MOST_PAIRS": ".lost_names",
         "MOST_TRIED": ".authentication.tokens.token_keys",
         "MalformedToken": ".authentication.tokens.compact_token",
@@ -124,7 +130,7 @@ __getattr__ = lazy_exports(
         "Refused": ".access",
         "Sessions": ".sessions",
         "TokenKeys": ".authentication.tokens.token_keys",
-        "UnderWay": ".clients",
+        "RunningRequest": ".clients",
         "algorithms_for": ".authentication.tokens.key_kinds",
         "bad_password": ".authentication.failures",
         "check_header": ".authentication.tokens.token_claims",

@@ -14,7 +14,7 @@ from broker_core.access.asker import Asker
 from broker_core.access.remote_address import host_of, is_within, same_address
 from broker_core.names import MAX_NAMESPACE, RulePattern
 
-__all__ = ["Client", "ClientFilter", "Clients", "UnderWay", "note_held"]
+__all__ = ["Client", "ClientFilter", "Clients", "RunningRequest", "note_held"]
 
 #: Seconds over which rates are measured, and for which a namespace counts as asked in.
 _MINUTE: Final = 60.0
@@ -29,7 +29,7 @@ class _Counted(Protocol):
     def count(self) -> int: ...
 
 
-class UnderWay(NamedTuple):
+class RunningRequest(NamedTuple):
     """A request: its operation, its namespace (empty: none), and its start by the clock of the clients."""
 
     operation: str
@@ -85,9 +85,9 @@ class Client:
         self.client_version = ""
         self.since = self._minute = clock()
         #: The request that came last.
-        self.last: UnderWay | None = None
+        self.last: RunningRequest | None = None
         #: The requests that take time, each by a key of its own.
-        self.under_way: dict[object, UnderWay] = {}
+        self.under_way: dict[object, RunningRequest] = {}
         self._namespaces: dict[str, float] = {}  # the last time of a request in each namespace
         self._held: WeakSet[_Counted] | None = None  # made with the first of them
         self._requests = self._bytes = 0  # of this minute
@@ -106,7 +106,7 @@ class Client:
         self._requests += 1
         if len(namespace) > MAX_NAMESPACE:
             namespace = ""  # the name of none
-        self.last = UnderWay(operation, namespace, now)
+        self.last = RunningRequest(operation, namespace, now)
         if namespace:
             self._namespaces[namespace] = now
             if len(self._namespaces) > _MOST_NAMESPACES:
@@ -239,7 +239,7 @@ class ClientFilter:
             raise ValueError(f"must be TENANT/NAMESPACE, such as acme/*, not {self.namespace[:100]!r}")
 
     @property
-    def names_somebody(self) -> bool:
+    def is_given(self) -> bool:
         """Whether anything is given."""
         return not (self.role is None and self.address is None and self.namespace is None)
 

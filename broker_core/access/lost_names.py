@@ -12,14 +12,14 @@ from broker_core.listing import Listing, Selection, filtered
 from broker_core.names import RulePattern
 from broker_core.settings import AuthorizationSettings, Settings
 
-__all__ = ["MOST_PAIRS", "Lost", "names_elsewhere", "names_lost", "without_topics"]
+__all__ = ["MOST_PAIRS", "LostNames", "names_elsewhere", "names_lost", "without_topics"]
 
 #: Pairs of patterns that overlap and are compared, and pairs that are looked at for an overlap.
 MOST_PAIRS: Final = 1000
 _MOST_LOOKED_AT: Final = 200_000
 
 
-class Lost(NamedTuple):
+class LostNames(NamedTuple):
     """The number of names of a namespace that a role loses, ``of`` how many, and whether it may list none now."""
 
     names: int
@@ -29,16 +29,16 @@ class Lost(NamedTuple):
 
 def names_lost(
     old: Authorization, new: Authorization, listings: Iterable[Listing]
-) -> tuple[dict[str, dict[str, Lost]], bool]:
+) -> tuple[dict[str, dict[str, LostNames]], bool]:
     """The lost names by role and namespace, and whether all pairs of patterns were compared.
 
     A pattern of roles stands for the roles that it alone matches. Roles that two patterns match have an entry if they
     lose something else. For any thread that alone uses ``old`` and ``new``.
     """
     listings = list(listings)
-    of_rights: dict[Hashable, dict[str, Lost]] = {}  # many roles have the same rights
+    of_rights: dict[Hashable, dict[str, LostNames]] = {}  # many roles have the same rights
 
-    def lost_by(role: str) -> dict[str, Lost]:
+    def lost_by(role: str) -> dict[str, LostNames]:
         key = old.key(role), new.key(role)
         if key not in of_rights:
             of_rights[key] = _lost(old, new, role, listings)
@@ -59,7 +59,9 @@ def names_lost(
     return lost, are_all
 
 
-def _lost(old: Authorization, new: Authorization, role: str, listings: Iterable[Listing]) -> dict[str, Lost]:
+def _lost(
+    old: Authorization, new: Authorization, role: str, listings: Iterable[Listing]
+) -> dict[str, LostNames]:
     lost = {}
     for listing in listings:
         seen = _seen(old, role, listing.all())
@@ -68,7 +70,7 @@ def _lost(old: Authorization, new: Authorization, role: str, listings: Iterable[
         still = _seen(new, role, seen)
         missing = len(seen) - (0 if still is None else len(still))
         if missing:
-            lost[str(listing.namespace)] = Lost(missing, len(seen), still is None)
+            lost[str(listing.namespace)] = LostNames(missing, len(seen), still is None)
     return lost
 
 

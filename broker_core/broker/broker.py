@@ -25,7 +25,7 @@ from broker_core.servers.arrival import TlsEntrance, tls_entrances
 from broker_core.servers.http import (
     ApiAdmission,
     ApiServices,
-    Checked,
+    CheckResult,
     HttpMetrics,
     HttpServers,
     Readiness,
@@ -76,7 +76,7 @@ class Broker:
         plugins: Mapping[str, object] | None = None,
         identify: Callable[[Asker], Asker] | None = None,
         load: Callable[[], Settings] | None = None,
-        check: Callable[[], Awaitable[Checked]] | None = None,
+        check: Callable[[], Awaitable[CheckResult]] | None = None,
     ) -> None:
         self.live = LiveSettings(settings, load)
         #: The parts that are read again while the broker runs, at a reload.

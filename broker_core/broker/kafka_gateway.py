@@ -113,7 +113,7 @@ class KafkaGateway:
             _log.warning("kafka.upstream.namespace cannot be looked into", reason=failure.message)
 
     async def prepare(self, settings: Settings) -> Callable[[], None] | None:
-        """What puts other settings in force; ``None`` if they change nothing here.
+        """A function that puts other settings in force; ``None`` if they change nothing here.
 
         The nodes are asked for a connection: raises :exc:`ClusterUnusable` if one refuses it, or is of another
         cluster. Nodes that do not answer are no reason: they may be down.

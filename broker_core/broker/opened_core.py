@@ -65,8 +65,7 @@ class Core:
 
     def problem(self) -> str | None:
         """The reason why clients should use another server, if ``ready`` is set in the settings."""
-        behind = (self.upstream, self.kafka)
-        return next((each.problem for each in behind if each is not None and each.problem), None)
+        return next((each.problem for each in self._gateways if each.problem), None)
 
     @property
     def upstream_connections(self) -> int:
@@ -77,10 +76,11 @@ class Core:
     @property
     def sessions(self) -> Sessions | None:
         """The credentials of clients, if they are passed on to brokers."""
-        behind = (self.upstream, self.kafka)
-        return next(
-            (each.sessions for each in behind if each is not None and each.sessions is not None), None
-        )
+        return next((each.sessions for each in self._gateways if each.sessions is not None), None)
+
+    @property
+    def _gateways(self) -> list[Gateway | KafkaGateway]:
+        return [each for each in (self.upstream, self.kafka) if each is not None]
 
 
 @asynccontextmanager

@@ -45,11 +45,11 @@ from broker_core.catalog.store.kafka_acl_reader import KafkaAclReader as KafkaAc
 from broker_core.catalog.store.kafka_rows import AclRow as AclRow
 from broker_core.catalog.store.kafka_rows import ScramRow as ScramRow
 from broker_core.catalog.store.log_rows import SpanBound as SpanBound
-from broker_core.catalog.store.namespace_counts import MeantNames as MeantNames
 from broker_core.catalog.store.namespace_counts import (
     NamespaceCount as NamespaceCount,
 )  # for other parts of the core
 from broker_core.catalog.store.namespace_counts import NamespaceCounts as NamespaceCounts
+from broker_core.catalog.store.namespace_counts import NamespaceFilter as NamespaceFilter
 from broker_core.catalog.store.namespace_counts import NamespaceState as NamespaceState
 from broker_core.catalog.store.namespace_summary import summarize as summarize
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog

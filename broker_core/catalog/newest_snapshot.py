@@ -122,7 +122,7 @@ class SnapshotSource:
 def _changes_since(
     connection: sqlite3.Connection, namespace: NamespaceName, snapshot: Snapshot, read: list[LoggedNames]
 ) -> LoggedNames | Gap:
-    """The changes since a snapshot; those in ``read`` if they are the ones."""
+    """The changes since a snapshot: those in ``read`` if they lead from it to now."""
     if read and read[0].since.same_state(snapshot.version):
         if read[0].version.same_state(read_version(connection, namespace)):
             return read[0]

@@ -15,7 +15,7 @@ import structlog
 from broker_core.errors import BrokerCoreError
 from broker_core.settings import CONFIG_VARIABLE, LoadedSettings, Settings, SettingsError, load_settings
 
-__all__ = ["NewCatalog", "StartWouldFail", "others_nearby"]
+__all__ = ["NewCatalog", "StartWouldFail", "catalogs_nearby"]
 
 _log = structlog.get_logger(__name__)
 
@@ -57,7 +57,7 @@ class NewCatalog:
         else:
             why = "by default: there is no settings file"
         text = f"made a new catalogue {os.path.abspath(path)} ({why})"  # noqa: PTH100 - without its ".."
-        others = tuple(others_nearby(loaded)) if origin is None else ()
+        others = tuple(catalogs_nearby(loaded)) if origin is None else ()
         if others:
             named = ", ".join(map(str, others))
             text += f"; another one is there already: {named} (--catalog or --config names it)"
@@ -126,7 +126,7 @@ class NewCatalog:
             self.path.with_name(f"{self.path.name}{end}").unlink(missing_ok=True)
 
 
-def others_nearby(loaded: LoadedSettings) -> list[Path]:
+def catalogs_nearby(loaded: LoadedSettings) -> list[Path]:
     """Existing catalogues nearby, one of which may have been meant."""
     path = loaded.settings.catalog.path.absolute()
     found: dict[Path, None] = {}

@@ -234,7 +234,7 @@ class RunningBroker:
 
     @property
     def url(self) -> str:
-        """Its address, without a slash at the end. Raises :exc:`BrokerUnreachable` if there is none."""
+        """The broker's address, without a slash at the end. Raises :exc:`BrokerUnreachable` if there is none."""
         return broker_url(self.given, tls=self.credentials.has_certificates)
 
     def get(self, path: str, *, timeout: float = TIMEOUT) -> str:

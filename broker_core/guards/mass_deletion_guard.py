@@ -17,7 +17,7 @@ _SMALL: Final = 10  # a namespace of so few names may lose all of them
 
 
 class MassDeletion(BrokerCoreError):
-    """More would be deleted than is allowed, as ``refusal`` says; nothing was written."""
+    """Error: more would be deleted than is allowed, as ``refusal`` says; nothing was written."""
 
     def __init__(self, message: str, refusal: Refusal) -> None:
         super().__init__(message)
@@ -33,7 +33,7 @@ class Loss(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why so much may not be deleted, and ``allows``: the options of a command that allow it.
+    """The refusal of deletions: ``why``, and ``allows``, the options of a command that allow them.
 
     ``loss`` is the sum over all namespaces.
     """
@@ -78,7 +78,7 @@ class Deletions:
             raise refusal.error(hint)
 
     def refusal(self, losses: Mapping[str, tuple[int, int]]) -> Refusal | None:
-        """Why the losses, by namespace, are more than is allowed; ``None`` if they are not."""
+        """The refusal of losses by namespace; ``None`` if they are allowed."""
         if self.mass:
             return None
         of = {namespace: Loss(*loss) for namespace, loss in losses.items()}

@@ -72,7 +72,7 @@ class HeldListing:
 
     @property
     def missing(self) -> int:
-        """How many topics are missing."""
+        """The number of missing topics."""
         return self.before - self.now
 
 

@@ -140,7 +140,7 @@ class Listing(Sealed):
 
     @property
     def memory(self) -> list[tuple[object, int]]:
-        """Its columns in memory, each with its size in bytes, without mapped files: ``parts`` of
+        """The listing's columns in memory, each with its size in bytes, without mapped files: ``parts`` of
         :meth:`~broker_core.BoundedCache.put`. Listings that share a chunk have the same object."""
         return [(chunk.fields, chunk.column_bytes) for chunk in data_of(self).chunks if not chunk.is_mapped]
 

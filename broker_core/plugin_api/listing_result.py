@@ -333,7 +333,7 @@ class LookedAt:
 
 
 def _nothing() -> None:
-    """Nothing to end."""
+    """Do nothing: there is no watch to end."""
 
 
 class DefaultLister(Protocol):

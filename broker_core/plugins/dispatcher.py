@@ -216,7 +216,7 @@ class Dispatcher:
         return self._sites
 
     def _callers_of(self, plugin: str) -> list[HookCaller]:
-        """What calls the hooks of a plugin, and the routes of its site."""
+        """The callers of a plugin's hooks, and of the routes of its site."""
         routes = (site.callers.values() for site in self._sites if site.plugin == plugin)
         return [*self.callers[plugin].values(), *chain.from_iterable(routes)]
 

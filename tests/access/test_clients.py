@@ -100,7 +100,7 @@ def test_who_is_meant(which: dict[str, str], *, is_meant: bool) -> None:
     client.asks("LOOKUP", "acme/orders")
     meant = ClientFilter(**which)
     assert meant(client) is is_meant
-    assert meant.names_somebody is bool(which)
+    assert meant.is_given is bool(which)
 
 
 def test_an_ipv6_client_and_one_of_a_unix_socket() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from broker_core.catalog import SqliteCatalog
-from broker_core.cli.new_catalog import NewCatalog, others_nearby
+from broker_core.cli.new_catalog import NewCatalog, catalogs_nearby
 from broker_core.settings import LoadedSettings, load_settings
 from tests.cli.conftest import Cli
 
@@ -51,22 +51,22 @@ def test_those_that_may_have_been_meant_are_named(folder: Path, monkeypatch: pyt
     etc = folder / "etc"
     (etc / "s.toml").write_text('[catalog]\npath = "topics.sqlite"\n')
     make(etc / "topics.sqlite")
-    assert others_nearby(load_settings()) == []
+    assert catalogs_nearby(load_settings()) == []
     # The settings file of the environment, that an option overrides.
     monkeypatch.setenv("BROKER_CORE_CONFIG", str(etc / "s.toml"))
     empty = etc / "empty.toml"
     empty.write_text("")
-    assert others_nearby(load_settings(empty)) == [etc / "topics.sqlite"]
+    assert catalogs_nearby(load_settings(empty)) == [etc / "topics.sqlite"]
     monkeypatch.delenv("BROKER_CORE_CONFIG")
     # A settings file with the usual name in the working directory, which nobody named.
     (folder / "here" / "broker-core.toml").write_text('[catalog]\npath = "../etc/topics.sqlite"\n')
-    assert others_nearby(load_settings()) == [etc / "topics.sqlite"]
+    assert catalogs_nearby(load_settings()) == [etc / "topics.sqlite"]
     # The same name in the working directory, where the settings mean their own folder.
     make(folder / "here" / "gone.sqlite")
     (etc / "s.toml").write_text('[catalog]\npath = "gone.sqlite"\n')
-    assert folder / "here" / "gone.sqlite" in others_nearby(load_settings(etc / "s.toml"))
+    assert folder / "here" / "gone.sqlite" in catalogs_nearby(load_settings(etc / "s.toml"))
     (folder / "here" / "broker-core.toml").write_text("no settings")
-    assert others_nearby(load_settings()) == []
+    assert catalogs_nearby(load_settings()) == []
 
 
 async def test_a_server_says_it_in_its_log(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -20,7 +20,7 @@ from broker_core.change_log import CatalogVersion, Changes, Gap
 from broker_core.compact_json import compact_json
 from broker_core.names import DOMAINS, ListedNames, NamespaceName, SystemTopics, system_topics_rule
 
-__all__ = ["ALL_NAMES", "MeantNames", "NamespaceCount", "NamespaceCounts", "NamespaceState"]
+__all__ = ["ALL_NAMES", "NamespaceCount", "NamespaceCounts", "NamespaceFilter", "NamespaceState"]
 
 #: Counts that are kept, as many as the largest page has, and names with their states: some ten megabytes in all.
 _KEPT: Final = 10_000
@@ -73,7 +73,7 @@ class NamespaceCount:
 
 
 @dataclass(frozen=True, slots=True)
-class MeantNames:
+class NamespaceFilter:
     """A filter of names of namespaces that begin with ``prefix`` and contain each of some texts, in any
     case."""
 
@@ -91,7 +91,7 @@ class MeantNames:
         return clause, (after, self.prefix, f"{self.prefix}\x7f", *self.contains)
 
 
-ALL_NAMES: Final = MeantNames()
+ALL_NAMES: Final = NamespaceFilter()
 
 
 class NamespaceCounts:
@@ -105,7 +105,7 @@ class NamespaceCounts:
         #: Counts by name, with the state that each was made in.
         self._kept: dict[str, tuple[NamespaceState, NamespaceCount]] = {}
         #: States read in one state of the file (``FileWatch.state``), by the arguments of :meth:`states`.
-        self._read: dict[tuple[str, int, MeantNames], dict[str, NamespaceState]] = {}
+        self._read: dict[tuple[str, int, NamespaceFilter], dict[str, NamespaceState]] = {}
         self._read_in: int | None = None
         self._watch: FileWatch | None = None
         self._lock = threading.Lock()
@@ -117,20 +117,22 @@ class NamespaceCounts:
                 self._watch.close()
             self._watch = None
 
-    def states(self, after: str, most: int, meant: MeantNames = ALL_NAMES) -> Mapping[str, NamespaceState]:
+    def states(
+        self, after: str, most: int, wanted: NamespaceFilter = ALL_NAMES
+    ) -> Mapping[str, NamespaceState]:
         """The states of the next ``most`` namespaces after the name ``after`` that hold a topic, by name.
 
         They are read once as long as nothing is committed, since their rows are all over the file.
         """
-        wanted = (after, most, meant)
+        key = (after, most, wanted)
         with self._lock:
             state = self._state_of_file()
             if state != self._read_in:
                 self._read.clear()
                 self._read_in = state
-            elif (known := self._read.get(wanted)) is not None:
+            elif (known := self._read.get(key)) is not None:
                 return known
-        clause, values = meant.clause(after)
+        clause, values = wanted.clause(after)
         with self._catalog.reading() as connection:
             rows = connection.execute(f"{_STATE}{clause} ORDER BY name LIMIT ?", (*values, most))
             found: dict[str, NamespaceState] = {row[0]: row for row in rows}
@@ -139,7 +141,7 @@ class NamespaceCounts:
             if state is not None and state == self._read_in:
                 if sum(map(len, self._read.values())) + len(found) > _KEPT:
                     self._read.clear()
-                self._read[wanted] = found
+                self._read[key] = found
         return found
 
     def _state_of_file(self) -> int | None:
@@ -151,9 +153,9 @@ class NamespaceCounts:
             self._watch.reopen()
         return self._watch.state if self._watch.look() else None
 
-    def total(self, meant: MeantNames = ALL_NAMES) -> int:
-        """How many namespaces hold a topic. With 100,000 of them that takes some 0.1 s, less with a filter."""
-        clause, values = meant.clause("")
+    def total(self, wanted: NamespaceFilter = ALL_NAMES) -> int:
+        """The number of namespaces that hold a topic. With 100,000 that takes some 0.1 s, less with a filter."""
+        clause, values = wanted.clause("")
         with self._catalog.reading() as connection:
             (count,) = connection.execute(f"SELECT count(*){clause}", values).fetchone()
         return int(count)

@@ -16,7 +16,7 @@ from typing import Final
 
 from broker_core.cli.exit_codes import EXIT_FAILED
 from broker_core.plugin_api import Check
-from broker_core.servers.http import Checked
+from broker_core.servers.http import CheckResult
 
 __all__ = ["SettingsCheck"]
 
@@ -33,9 +33,9 @@ class SettingsCheck:
         # Without the working directory in its path, as the command itself runs.
         command = [sys.executable, "-P", "-m", "broker_core.cli", "check", "--by-server", "--format=json"]
         self._command = [*command, *arguments]
-        self._run: asyncio.Task[Checked] | None = None
+        self._run: asyncio.Task[CheckResult] | None = None
 
-    async def __call__(self) -> Checked:
+    async def __call__(self) -> CheckResult:
         """The result, and its time. A cancelled caller does not end the run for the others."""
         run = self._run
         if run is None or (run.done() and (run.cancelled() or time.time() - run.result().at > _FRESH)):
@@ -48,14 +48,14 @@ class SettingsCheck:
             self._run.cancel()
             await asyncio.wait([self._run])
 
-    async def _checked(self) -> Checked:
+    async def _checked(self) -> CheckResult:
         started = time.time()
         try:
             async with asyncio.timeout(_PATIENCE):
-                return Checked(await self._checks(), started)
+                return CheckResult(await self._checks(), started)
         except (OSError, ValueError, TypeError, TimeoutError) as error:
             why = "it takes too long" if isinstance(error, TimeoutError) else type(error).__name__
-            return Checked([Check.error("check", f"the command `check` has no result: {why}")], started)
+            return CheckResult([Check.error("check", f"the command `check` has no result: {why}")], started)
 
     async def _checks(self) -> list[Check]:
         process = await asyncio.create_subprocess_exec(

@@ -13,7 +13,7 @@ from broker_core.counted import counted
 from broker_core.plugin_api import Check
 
 if TYPE_CHECKING:
-    from broker_core.access import Authorization, Lost
+    from broker_core.access import Authorization, LostNames
     from broker_core.listing import Listing
     from broker_core.settings import AuthorizationRule, Settings
 
@@ -121,7 +121,7 @@ def names_lost_by_role(
     return {role: _losses_text(namespaces) for role, namespaces in lost.items()}, note
 
 
-def _losses_text(lost: Mapping[str, Lost]) -> str:
+def _losses_text(lost: Mapping[str, LostNames]) -> str:
     """A text with the number of names that a role loses in each namespace."""
     told = ", ".join(
         f"{each.names} of {each.of} in {namespace}{' (denied: AuthorizationError)' if each.denied else ''}"

@@ -57,7 +57,9 @@ class _Pages:
 
 
 class HttpService:
-    """Its methods wait for an answer or an error, without a time-out of their own; they raise
+    """A lookup service over HTTP.
+
+    Methods wait for an answer or an error, without a time-out of their own; they raise
     :exc:`~broker_core.client.ClientError`. A request that is cancelled closes its connection.
     """
 

@@ -22,7 +22,7 @@ _NAMED: Final = 4
 
 
 class ClusterConnections:
-    """One connection for each address, which everybody shares.
+    """Connections of a client to the nodes, one for each address, shared by its operations.
 
     Nodes are reached by the addresses that the cluster advertises; if none of them can be reached, the bootstrap
     addresses are tried again. Those that are ``avoided`` at the moment come last where any node will do. All

@@ -34,10 +34,11 @@ _NEVER: Final = 1e9
 
 
 class PulsarService:
-    """Its methods wait for an answer or an error, without a time-out of their own; they raise
-    :exc:`~broker_core.client.ClientError`.
+    """A lookup service over Pulsar's protocol.
 
-    One connection serves all requests to the service URL; brokers of redirects have one each while they are asked.
+    Methods wait for an answer or an error, without a time-out of their own; they raise
+    :exc:`~broker_core.client.ClientError`. One connection serves all requests to the service URL; brokers of redirects
+    have one each while they are asked.
     """
 
     def __init__(

@@ -47,7 +47,7 @@ def detail_json_items(
 def detail_ndjson(
     names: RenderedNames, details: Details, columns: Sequence[str], size: BlockSize | None = None
 ) -> Iterator[bytes | memoryview]:
-    """One object a line."""
+    """The objects, one a line."""
     return _objects(names, details, columns, b"\n", b"\n", size or BlockSize())
 
 

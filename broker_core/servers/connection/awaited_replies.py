@@ -59,7 +59,7 @@ class AwaitedReplies:
         return True
 
     def cancel(self) -> None:
-        """Give all of them up: the client is gone."""
+        """Give up all replies: the client is gone."""
         for task in self._tasks:
             task.cancel()
 

@@ -14,7 +14,7 @@ from typing import Protocol
 
 import structlog
 
-from broker_core.access import Client, Clients, UnderWay
+from broker_core.access import Client, Clients, RunningRequest
 from broker_core.memory import Permits
 from broker_core.metrics import Metrics
 from broker_core.quantities import ListenAddress
@@ -352,7 +352,7 @@ class ClientConnection(asyncio.Protocol):
         job.release()
         self._unasked(refusal)
 
-    async def _answer(self, job: Job, entry: UnderWay | None) -> None:
+    async def _answer(self, job: Job, entry: RunningRequest | None) -> None:
         client = self._client
         if entry is not None:
             client.under_way[job] = entry

@@ -59,12 +59,12 @@ class LargeAnswer:
         return permit
 
     def wrote(self, size: int) -> None:
-        """So many bytes were written."""
+        """Count written bytes."""
         self.pace.wrote(size)
         self._in_turn += size
 
     def waited(self) -> None:
-        """Its peer keeps it waiting: others have their turns."""
+        """Begin a new turn: others had theirs while the peer read nothing."""
         self._in_turn = 0
 
     async def turn(self) -> None:

@@ -19,7 +19,7 @@ _MOST: Final = 64 * 1024
 
 
 class LastFrame:
-    """``frame`` goes out by ``send``; ``is_idle`` says whether all that was sent has left."""
+    """Sends ``frame`` by ``send``, then ends the connection; ``is_idle`` says whether all that was sent has left."""
 
     __slots__ = ("_frame", "_is_idle", "_is_sent", "_loop", "_received", "_send", "_timer", "_transport")
 

@@ -66,7 +66,7 @@ class ReaderPace:
         return seconds if seconds >= _SLOW_SECONDS and self._written < seconds * SLOW else None
 
     def wrote(self, size: int) -> None:
-        """So many bytes were written."""
+        """Count written bytes."""
         self._written += size
 
     def waits(self, now: float) -> None:

@@ -54,7 +54,7 @@ class RequestsUnderWay:
         task.add_done_callback(partial(self._done, held, on_end))
 
     def cancel(self) -> None:
-        """Give all of them up: the client is gone."""
+        """Give up all requests: the client is gone."""
         for task in self._tasks:
             task.cancel()
 

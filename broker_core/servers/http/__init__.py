@@ -9,7 +9,7 @@ from broker_core.servers.http.admin_socket import (
     check_place,
 )
 from broker_core.servers.http.allowed_questions import AllowedQuestions
-from broker_core.servers.http.api import ApiAdmission, ApiServices, Checked, HttpMetrics
+from broker_core.servers.http.api import ApiAdmission, ApiServices, CheckResult, HttpMetrics
 from broker_core.servers.http.endpoints import Endpoints, Readiness
 from broker_core.servers.http.http_access import HttpAccess, ProtectedFromAll
 from broker_core.servers.http.http_servers import HttpServers
@@ -23,7 +23,7 @@ __all__ = [
     "AllowedQuestions",
     "ApiAdmission",
     "ApiServices",
-    "Checked",
+    "CheckResult",
     "Endpoints",
     "HttpAccess",
     "HttpMetrics",

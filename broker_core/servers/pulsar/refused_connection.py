@@ -107,7 +107,7 @@ class RefusedConnections:
                 pass
 
     async def close(self) -> None:
-        """Close all of them."""
+        """Close all refused connections."""
         while self._open:
             for refusal in list(self._open):
                 assert isinstance(refusal, RefusedConnection)

@@ -359,7 +359,7 @@ class SnapshotLister:
 
 
 def _nothing() -> None:
-    """Nothing to end."""
+    """Do nothing: there is no watch to end."""
 
 
 def _right(asker: Asker, namespace: NamespaceName) -> _Right:

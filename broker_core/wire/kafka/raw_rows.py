@@ -131,7 +131,7 @@ class RawRows(EncodedRows, Sequence[Any]):
         )
 
     def skip(self, reader: Reader) -> None:
-        """Go on behind bytes that :meth:`are_next` is true of."""
+        """Skip bytes for which :meth:`are_next` is true."""
         reader.at += self.end - self._begin
 
     @cached_property
@@ -149,13 +149,13 @@ class RawRows(EncodedRows, Sequence[Any]):
         return found
 
     def end_of(self, row: int) -> int:
-        """The byte behind a row."""
+        """The offset of the byte after a row."""
         starts = self.levels[0].starts
         return starts[row + 1] if row + 1 < len(starts) else self.end
 
     @property
     def size(self) -> int:
-        """Their own bytes."""
+        """The bytes of the rows themselves."""
         starts = self.levels[0].starts
         return self.end - starts[0] if starts else 0
 

@@ -8,7 +8,7 @@ __all__ = ["ExplorerSettings"]
 
 
 class ExplorerSettings(BaseModel):
-    """What the page may do."""
+    """``[plugins.explorer]``: the rights of the page."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

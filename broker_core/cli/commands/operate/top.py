@@ -74,11 +74,11 @@ def show_top(
     from broker_core.cli.printed_output import print_json, print_lines
 
     if once:
-        look = _looked(broker)
+        state = _read_state(broker)
         if form == "json":
-            print_json(look.values())
+            print_json(state.values())
         else:
-            print_lines(_screen(look, None))
+            print_lines(_screen(state, None))
         return
     if form == "json":
         raise typer.BadParameter("--format json is for --once")
@@ -91,18 +91,18 @@ def show_top(
 
 
 def _show_live(broker: RunningBroker, interval: float) -> None:
-    before: _Look | None = None
+    before: _ServerState | None = None
     sys.stdout.write(_OTHER_SCREEN)
     try:
         with _keys_at_once():
             while True:
-                look = _looked(broker)
+                state = _read_state(broker)
                 size = shutil.get_terminal_size()
-                lines = _screen(look, before)[: size.lines - 1]
+                lines = _screen(state, before)[: size.lines - 1]
                 sys.stdout.write(_CLEAR + "\n".join(line[: size.columns] for line in lines))
                 sys.stdout.flush()
-                before = look
-                if _is_left(interval):
+                before = state
+                if _is_quit(interval):
                     return
     finally:
         sys.stdout.write(_OWN_SCREEN)
@@ -126,7 +126,7 @@ def _keys_at_once() -> Iterator[None]:
         termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
 
 
-def _is_left(seconds: float) -> bool:
+def _is_quit(seconds: float) -> bool:
     """Whether q is pressed within some seconds, or the terminal is gone; other keys do nothing."""
     if not sys.stdin.isatty():
         time.sleep(seconds)
@@ -141,7 +141,7 @@ def _is_left(seconds: float) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class _ServerState:
     """The state of a server at one moment; ``at`` is in seconds of a monotonic clock."""
 
     metrics: Mapping[str, float]
@@ -155,7 +155,7 @@ class _Look:
 
     @property
     def namespaces(self) -> Counter[str]:
-        """How often each was requested, by the most frequent requests."""
+        """The number of requests by namespace, of the most frequent requests."""
         counts: Counter[str] = Counter()
         for each in self.questions:
             counts[each["namespace"]] += each["count"]
@@ -173,7 +173,7 @@ class _Look:
         }
 
 
-def _looked(broker: RunningBroker) -> _Look:
+def _read_state(broker: RunningBroker) -> _ServerState:
     said = broker.json(clients_path(order="requests", limit=_ROWS))
     unknown, questions = "", list[Any]()
     try:
@@ -182,7 +182,9 @@ def _looked(broker: RunningBroker) -> _Look:
     except BrokerUnreachable as error:  # they are off, or not for this client
         unknown = str(error)
     plugins = broker.json("/plugins").get("plugins", [])
-    return _Look(_summed(broker.get("/metrics")), said["items"], said["total"], questions, plugins, unknown)
+    return _ServerState(
+        _summed(broker.get("/metrics")), said["items"], said["total"], questions, plugins, unknown
+    )
 
 
 def _summed(text: str) -> dict[str, float]:
@@ -196,12 +198,12 @@ def _summed(text: str) -> dict[str, float]:
     return {name: found[metric] for name, metric in {**_COUNTERS, **_GAUGES}.items()}
 
 
-def _screen(look: _Look, before: _Look | None) -> list[str]:
-    """The lines of the screen; rates per second if there is a look ``before``, else totals."""
+def _screen(state: _ServerState, before: _ServerState | None) -> list[str]:
+    """The lines of the screen; rates per second if there is a state ``before``, else totals."""
     from broker_core.cli.printed_output import printable, table_text
 
-    metrics = look.metrics
-    seconds = 1.0 if before is None else max(look.at - before.at, 0.001)
+    metrics = state.metrics
+    seconds = 1.0 if before is None else max(state.at - before.at, 0.001)
 
     def since(now: float, then: float) -> float:
         return now if before is None else (now - then) / seconds
@@ -216,20 +218,20 @@ def _screen(look: _Look, before: _Look | None) -> list[str]:
     ]
     then = Counter[str]() if before is None else before.namespaces
     namespaces = sorted(
-        ((since(count, then[name]), name) for name, count in look.namespaces.items()), reverse=True
+        ((since(count, then[name]), name) for name, count in state.namespaces.items()), reverse=True
     )
     known = {} if before is None else {_question(each): each["count"] for each in before.questions}
     questions = sorted(
-        ((since(each["count"], known.get(_question(each), 0)), _question(each)) for each in look.questions),
+        ((since(each["count"], known.get(_question(each), 0)), _question(each)) for each in state.questions),
         reverse=True,
     )
     parts = [
-        f"{counted(look.total, 'client')}; questions {per}: {', '.join(asked)}",
+        f"{counted(state.total, 'client')}; questions {per}: {', '.join(asked)}",
         f"memory: {'; '.join(memory)}",
-        table_text(CLIENT_COLUMNS, [client_row(each) for each in look.clients]),
+        table_text(CLIENT_COLUMNS, [client_row(each) for each in state.clients]),
     ]
-    if look.unknown:
-        parts.append(printable(f"no questions: {look.unknown}"))
+    if state.unknown:
+        parts.append(printable(f"no questions: {state.unknown}"))
     else:
         parts += [
             table_text(
@@ -242,7 +244,7 @@ def _screen(look: _Look, before: _Look | None) -> list[str]:
         ]
     calls = [
         [plugin["name"], hook, each["calls"], each["answers"].get("error", 0), each["p50_ms"], each["p99_ms"]]
-        for plugin in look.plugins
+        for plugin in state.plugins
         for hook, each in plugin.get("calls", {}).items()
     ]
     if calls:

@@ -21,7 +21,7 @@ from broker_core.servers.http.api.http_metrics import HttpMetrics
 from broker_core.servers.http.api.openapi import openapi_operation
 from broker_core.servers.http.api.operation import HttpOperation
 from broker_core.servers.http.api.screens import ScreenObject
-from broker_core.servers.http.api.services import ApiServices, Checked
+from broker_core.servers.http.api.services import ApiServices, CheckResult
 from broker_core.servers.http.api.topics import property_values
 from broker_core.servers.http.api.web_pages import WebPages
 from broker_core.servers.http.api.writes import change_topic, import_topics
@@ -30,7 +30,7 @@ __all__ = [
     "Admit",
     "ApiAdmission",
     "ApiServices",
-    "Checked",
+    "CheckResult",
     "HttpApi",
     "HttpMetrics",
     "ScreenObject",

@@ -151,7 +151,7 @@ class _Source:
         return parts
 
     def all(self) -> bytes:
-        """Everything that is left."""
+        """The rest of the body."""
         pieces: list[Piece] = []
         while (parts := self.next()) is not None:
             pieces += parts

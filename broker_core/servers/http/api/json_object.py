@@ -44,11 +44,11 @@ class JsonObject(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True, defer_build=True)
 
     def content(self) -> dict[str, Any]:
-        """Its members as plain values."""
+        """The object's members as plain values."""
         return self.model_dump(exclude_unset=True)
 
     def json_line(self) -> str:
-        """Its JSON, as one line."""
+        """The object as JSON, on one line."""
         return ascii_json(self.content()) + "\n"
 
     def response(self, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:

@@ -128,7 +128,7 @@ class HttpOperation:
 
     @property
     def route(self) -> str:
-        """Its path as the router has it."""
+        """The path in the form of the router."""
         return _PLACEHOLDER.sub(_ANY_PART, self.path)
 
     @property

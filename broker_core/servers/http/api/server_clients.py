@@ -214,7 +214,7 @@ async def _disconnect(request: ApiRequest) -> web.StreamResponse:
         for name in ("role", "address", "namespace")
         if (value := request.values[name]) is not None
     }
-    if not _filter(request).names_somebody:
+    if not _filter(request).is_given:
         raise refused(400, "say which clients: role, address or namespace")
     request.attempt.target = fields_text(given)
     ended = 0

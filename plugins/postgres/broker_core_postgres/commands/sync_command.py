@@ -15,7 +15,7 @@ from broker_core_postgres.commands.write_connection import run_command, writing_
 from broker_core_postgres.fill import maintain_topics
 from broker_core_postgres.fill.sync import Mirror, MirrorReport, as_json, as_line
 
-__all__ = ["EXAMPLES", "EXIT_INCOMPLETE", "run", "say_what_was_left"]
+__all__ = ["EXAMPLES", "EXIT_INCOMPLETE", "print_left_out", "run"]
 
 #: The exit code if something could not be read and was left as it is; all else was mirrored.
 EXIT_INCOMPLETE: Final = 3
@@ -70,7 +70,7 @@ def run(
             + (f", {report.created_anew} created anew" if report.created_anew else "")
             + (f"; {counted(len(report.written), 'namespace')} written" if not dry_run else "")
         )
-    say_what_was_left(report)
+    print_left_out(report)
     if not report.complete:
         raise typer.Exit(EXIT_INCOMPLETE)
 
@@ -90,7 +90,7 @@ async def _dry(mirror: Mirror, source: str, *, json: bool) -> MirrorReport:
     return mirror.report
 
 
-def say_what_was_left(report: MirrorReport) -> None:
+def print_left_out(report: MirrorReport) -> None:
     """Print a line on standard error for each namespace and topic that was left as it is."""
     for name, reason in sorted(report.failed.items()):
         say(f"{name} was left as it is: {reason}")

@@ -12,7 +12,7 @@ from broker_core.quantities import counted
 from broker_core_postgres.commands.progress_bars import mirror_progress
 from broker_core_postgres.commands.shared_options import JsonOption, WriteDsnOption
 from broker_core_postgres.commands.source_options import SourceOptions, open_source, with_source_options
-from broker_core_postgres.commands.sync_command import say_what_was_left
+from broker_core_postgres.commands.sync_command import print_left_out
 from broker_core_postgres.commands.write_connection import run_command, writing_connection
 from broker_core_postgres.fill import maintain_topics
 from broker_core_postgres.fill.sync import Difference, Mirror, VerifyReport, as_json, as_line, verify
@@ -81,7 +81,7 @@ def run(
             f"{counted(verdict.missing, 'topic')} missing, "
             f"{verdict.extra} extra, {verdict.different} different" + (", fixed" if verdict.fixed else "")
         )
-    say_what_was_left(verdict.report)
+    print_left_out(verdict.report)
     if not verdict.report.complete:
         raise typer.Exit(_FAILED)
     if not verdict.equal:

@@ -10,7 +10,7 @@ import aiohttp
 from broker_core import Access, Refused
 from broker_core.broker import Broker
 from broker_core.plugin_api.check_findings import Check
-from broker_core.servers.http import Checked
+from broker_core.servers.http import CheckResult
 from broker_core.settings import Settings
 from tests.support.api_serving import NAMESPACE, ApiServed, api_served
 from tests.support.eventually import eventually
@@ -186,9 +186,9 @@ async def test_caches_grow_with_what_is_kept(served: ApiServed) -> None:
 async def test_what_check_says_of_the_settings_of_the_server(tmp_path: Path) -> None:
     late = asyncio.Event()
 
-    async def check() -> Checked:
+    async def check() -> CheckResult:
         await late.wait()
-        return Checked([Check.error("settings", "s.toml: unknown key")], 0.0)
+        return CheckResult([Check.error("settings", "s.toml: unknown key")], 0.0)
 
     settings = {"pulsar": {"listen": "127.0.0.1:0"}, "http": {"listen": "127.0.0.1:0"}}
     tables = settings | {"catalog": {"path": tmp_path / "topics.sqlite"}}

@@ -14,7 +14,7 @@ from aiohttp import hdrs, web
 from pydantic import Field
 
 from broker_core.access import Access
-from broker_core.catalog import MeantNames, NamespaceCount, NamespaceState, reading_catalog
+from broker_core.catalog import NamespaceCount, NamespaceFilter, NamespaceState, reading_catalog
 from broker_core.compact_json import ascii_json, ascii_text
 from broker_core.concurrency import loop_turn
 from broker_core.errors import ListingFailed
@@ -201,9 +201,9 @@ _States: TypeAlias = Mapping[str, NamespaceState | None]
 class _Source(Protocol):
     """A source of names of namespaces, as :class:`~broker_core.catalog.NamespaceCounts`."""
 
-    def states(self, after: str, most: int, meant: MeantNames, /) -> _States: ...
+    def states(self, after: str, most: int, wanted: NamespaceFilter, /) -> _States: ...
 
-    def total(self, meant: MeantNames, /) -> int: ...
+    def total(self, wanted: NamespaceFilter, /) -> int: ...
 
     def count(
         self, namespaces: Sequence[NamespaceName], states: Mapping[str, NamespaceState], /
@@ -216,12 +216,12 @@ class _Names:
     def __init__(self, names: Sequence[str]) -> None:
         self._names = names
 
-    def states(self, after: str, most: int, meant: MeantNames) -> _States:
+    def states(self, after: str, most: int, wanted: NamespaceFilter) -> _States:
         names = islice(self._names, bisect_right(self._names, after), None)
-        return dict.fromkeys(islice(filter(meant.has, names), most))
+        return dict.fromkeys(islice(filter(wanted.has, names), most))
 
-    def total(self, meant: MeantNames) -> int:
-        return sum(map(meant.has, self._names))
+    def total(self, wanted: NamespaceFilter) -> int:
+        return sum(map(wanted.has, self._names))
 
     def count(
         self, _namespaces: Sequence[NamespaceName], _states: Mapping[str, NamespaceState]
@@ -229,7 +229,7 @@ class _Names:
         return ()
 
 
-class _WithOne:
+class _WithNamespace:
     """Another source, and one more name."""
 
     def __init__(self, source: _Source, name: str) -> None:
@@ -237,20 +237,20 @@ class _WithOne:
         self._name = name
         self.count = source.count
 
-    def states(self, after: str, most: int, meant: MeantNames) -> _States:
-        found = self._source.states(after, most, meant)
-        if self._name <= after or not meant.has(self._name) or self._name in found:
+    def states(self, after: str, most: int, wanted: NamespaceFilter) -> _States:
+        found = self._source.states(after, most, wanted)
+        if self._name <= after or not wanted.has(self._name) or self._name in found:
             return found
         return dict(sorted([*found.items(), (self._name, None)])[:most])
 
-    def total(self, meant: MeantNames) -> int:
-        is_new = self._name not in self._source.states("", 1, MeantNames(self._name))
-        return self._source.total(meant) + (is_new and meant.has(self._name))
+    def total(self, wanted: NamespaceFilter) -> int:
+        is_new = self._name not in self._source.states("", 1, NamespaceFilter(self._name))
+        return self._source.total(wanted) + (is_new and wanted.has(self._name))
 
 
 def _sources(services: ApiServices, source: _Source) -> _Source:
     of_kafka = services.kafka_namespace
-    return source if of_kafka is None else _WithOne(source, str(of_kafka))
+    return source if of_kafka is None else _WithNamespace(source, str(of_kafka))
 
 
 async def every_namespace(request: ApiRequest, prefix: str) -> AsyncIterator[list[NamespaceName]]:
@@ -258,9 +258,9 @@ async def every_namespace(request: ApiRequest, prefix: str) -> AsyncIterator[lis
     order, thousands at a time.
     """
     source = _sources(request.services, needs_catalog(request.services).counts)
-    meant, after, read = MeantNames(prefix), "", True
+    wanted, after, read = NamespaceFilter(prefix), "", True
     while read:
-        names = [*await _reading(request, partial(source.states, after, _READ, meant))]
+        names = [*await _reading(request, partial(source.states, after, _READ, wanted))]
         yield await _allowed(request, names, len(names))
         read = len(names) == _READ
         after = names[-1] if read else ""
@@ -269,12 +269,12 @@ async def every_namespace(request: ApiRequest, prefix: str) -> AsyncIterator[lis
 async def _page(request: ApiRequest, counts: _Source, more: dict[str, Any]) -> web.Response:
     limit: int = request.values["limit"]
     after: str = request.values["cursor"]
-    meant = _meant(request.values)
+    wanted = _filter_of(request.values)
     found: list[NamespaceName] = []
     states: dict[str, NamespaceState] = {}
     most = min(_READ, limit + 1)  # one more, which says whether there is another page
     while len(found) <= limit:
-        some = await _reading(request, partial(counts.states, after, most, meant))
+        some = await _reading(request, partial(counts.states, after, most, wanted))
         names = [*some]
         found += await _allowed(request, names, limit + 1 - len(found))
         states |= {name: state for name, state in some.items() if state is not None}
@@ -286,29 +286,29 @@ async def _page(request: ApiRequest, counts: _Source, more: dict[str, Any]) -> w
     plain = plain_ones(services, request.asker, page)
     sources = sources_of(services, page)
     if request.values["count"]:
-        more["total"] = await _total(request, counts, meant)
+        more["total"] = await _total(request, counts, wanted)
     read = partial(counts.count, plain, states)
     body = await _reading(request, lambda: _rendered(page, sources, read(), following, more))
     headers = {} if following is None else {hdrs.LINK: f'<{_link(request, following)}>; rel="next"'}
     return web.Response(body=body, content_type="application/json", headers=headers)
 
 
-def _meant(values: Mapping[str, Any]) -> MeantNames:
+def _filter_of(values: Mapping[str, Any]) -> NamespaceFilter:
     if len(values["contains"]) > _MOST_PARTS:
         raise refused(400, f"parameter contains is given more than {_MOST_PARTS} times")
-    return MeantNames(values["prefix"] or "", values["contains"])
+    return NamespaceFilter(values["prefix"] or "", values["contains"])
 
 
-async def _total(request: ApiRequest, counts: _Source, meant: MeantNames) -> int | None:
+async def _total(request: ApiRequest, counts: _Source, wanted: NamespaceFilter) -> int | None:
     """The number of namespaces that a client may list; ``None`` if gates are asked about each."""
     pipeline, asker = request.services.pipeline, request.asker
     if pipeline.dispatcher.has_gates:
         return None
     if pipeline.authorization.listed_everywhere(asker):
-        return int(await _reading(request, partial(counts.total, meant)))
+        return int(await _reading(request, partial(counts.total, wanted)))
     total, after = 0, ""
     while True:
-        names = [*await _reading(request, partial(counts.states, after, _READ, meant))]
+        names = [*await _reading(request, partial(counts.states, after, _READ, wanted))]
         for place, name in enumerate(names):
             if not place % _DECIDED:
                 await loop_turn().time()

@@ -133,7 +133,7 @@ async def _show(request: ApiRequest) -> web.StreamResponse:
 
 
 async def _history(request: ApiRequest, topic: TopicName) -> Callable[[], bytes]:
-    """What makes the history, as the client may see it; its memory is that of one answer."""
+    """A function that makes the history, as the client may see it; its memory is that of one answer."""
     services, limit = request.services, request.values["limit"]
     pipeline = services.pipeline
     assert services.change_log is not None

@@ -31,7 +31,7 @@ from broker_core.servers.http.api.topics.forms import (
     details_body,
     names_body,
 )
-from broker_core.servers.http.api.topics.pages import OFFSET, Counted, PageQuestion, counted
+from broker_core.servers.http.api.topics.pages import OFFSET, ListingTotal, PageQuestion, counted
 from broker_core.servers.http.api.topics.whole_listing import answer_to, listing_headers, write_listing
 from broker_core.service import version_text
 
@@ -63,7 +63,7 @@ async def paged_listing(
             paged = replace(paged, page=Page(total.start, paged.page.limit))
     answer = await answer_to(request, paged.of(question), uncompiled)
     if paged.page is None and answer.topics > paged.most:
-        total = Counted.of(answer)
+        total = ListingTotal.of(answer)
         answer.release()
         paged = paged.first
         answer = await answer_to(request, paged.of(question), uncompiled)
@@ -78,7 +78,7 @@ async def paged_listing(
                 return web.Response(status=304, headers=headers)
         more: dict[str, Any] = {}
         if paged.count:
-            total = Counted.of(answer) if total is None else total
+            total = ListingTotal.of(answer) if total is None else total
             more = _counts(total, version)
         if paged.plan:
             more["plan"] = await _plan(request, question, answer.plan, began)
@@ -86,7 +86,7 @@ async def paged_listing(
         return await write_listing(request, _body(media_type, answer, paged, end), headers, answer)
 
 
-def _counts(total: Counted, version: str | None) -> dict[str, Any]:
+def _counts(total: ListingTotal, version: str | None) -> dict[str, Any]:
     return {"total": total.total, "topics_hash": total.topics_hash, "version": version}
 
 

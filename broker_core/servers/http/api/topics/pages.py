@@ -30,7 +30,7 @@ __all__ = [
     "LIMIT",
     "OFFSET",
     "PLAN",
-    "Counted",
+    "ListingTotal",
     "PageQuestion",
     "counted",
     "page_question",
@@ -147,7 +147,7 @@ def _position(cursor: str, namespace: NamespaceName) -> Position:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class ListingTotal:
     """The whole listing that an answer is a page of: how many names, and their hash."""
 
     total: int
@@ -158,14 +158,14 @@ class Counted:
     start: Position | None = None
 
     @classmethod
-    def of(cls, answer: Answer, start: Position | None = None) -> Counted:
+    def of(cls, answer: Answer, start: Position | None = None) -> ListingTotal:
         """The fields of an answer that is the whole listing."""
         return cls(answer.topics, answer.topics_hash, answer.filtered, answer.warnings, start)
 
 
 async def counted(
     request: ApiRequest, question: ListingRequest, uncompiled: str | None, offset: int | None = None
-) -> Counted:
+) -> ListingTotal:
     """Count the whole listing for the client that asks. Raises :exc:`~broker_core.errors.ListingFailed`."""
     answer = await answer_to(request, question, uncompiled)
     try:
@@ -175,7 +175,7 @@ async def counted(
             start = await request.services.pipeline.workers.call(
                 request.asker, partial(_place, walk, offset, answer.topics)
             )
-        return Counted.of(answer, start)
+        return ListingTotal.of(answer, start)
     finally:
         answer.release()
 
