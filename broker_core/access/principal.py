@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import unicodedata
+from collections.abc import Coroutine
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Any, Final, Self, TypeAlias
 
 from broker_core.immutable import seal_value
 
-__all__ = ["LONGEST_ROLE", "Principal"]
+__all__ = ["LONGEST_ROLE", "Principal", "Verified"]
 
 #: Characters of a role, at most: it is logged, and is a part of keys of caches.
 LONGEST_ROLE: Final = 1024
@@ -58,3 +59,6 @@ class Principal:
 
 
 _put_role, _put_expires_at = seal_value(Principal)
+
+#: A principal by its credentials, or a coroutine of it if the verdict takes longer than the event loop may be held.
+Verified: TypeAlias = Principal | Coroutine[Any, Any, Principal]

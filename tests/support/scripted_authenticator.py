@@ -6,7 +6,7 @@ import asyncio
 
 from broker_core.access.authentication import AuthenticationFailed, Authenticator
 from broker_core.access.peer import Peer
-from broker_core.access.principal import Principal
+from broker_core.access.principal import Principal, Verified
 from broker_core.settings import AuthenticationSettings
 
 __all__ = ["ScriptedAuthenticator"]
@@ -26,11 +26,11 @@ class ScriptedAuthenticator(Authenticator):
         self.most = 0
         self._under_way = 0
 
-    def authenticate_now(self, method: str | None, data: bytes, peer: Peer) -> Principal | None:
+    def authenticate(self, method: str | None, data: bytes, peer: Peer) -> Verified:
         self.asked.append((method, data, peer))
-        return None if method == "slow" else self._principal(data)
+        return self._slowly(data) if method == "slow" else self._principal(data)
 
-    async def authenticate(self, method: str | None, data: bytes, peer: Peer) -> Principal:
+    async def _slowly(self, data: bytes) -> Principal:
         self._under_way += 1
         self.most = max(self.most, self._under_way)
         try:

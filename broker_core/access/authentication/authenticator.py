@@ -15,14 +15,13 @@ from broker_core.access.authentication.failures import (
     unusable_reason,
 )
 from broker_core.access.peer import Peer
-from broker_core.access.principal import Principal
+from broker_core.access.principal import Principal, Verified
 from broker_core.settings import AuthenticationSettings, BasicSettings, Method, TokenSettings
 
 __all__ = ["AskPlugins", "Authenticator", "Grounds", "Verifier"]
 
 #: Asks the plugins about a method that is none of the server's own: method, data, peer; ``None`` if all have passed.
 AskPlugins: TypeAlias = Callable[[str, bytes, Peer], Awaitable[Principal | None]]
-
 #: The name of the method of a client that names none.
 _NO_METHOD: Final = "none"
 
@@ -34,14 +33,8 @@ class Verifier(Protocol):
     def files(self) -> tuple[Path, ...]:
         """The files that :meth:`reload` reads."""
 
-    def verify_now(self, data: bytes, peer: Peer) -> Principal | None:
-        """The principal, or ``None`` if the verdict takes longer than the event loop may be held.
-
-        Raises :exc:`AuthenticationFailed`.
-        """
-
-    async def verify(self, data: bytes, peer: Peer) -> Principal:
-        """The principal; raises :exc:`AuthenticationFailed`."""
+    def verify(self, data: bytes, peer: Peer) -> Verified:
+        """The principal, at once or awaited; raises :exc:`AuthenticationFailed`."""
 
     def evidence(self, data: bytes, peer: Peer) -> object:
         """The evidence of credentials that were verified just now, without a password."""
@@ -125,35 +118,33 @@ class Authenticator:
         """Whether plugins are asked about methods that are none of the settings."""
         return self._ask_plugins is not None
 
-    def authenticate_now(self, method: str | None, data: bytes, peer: Peer) -> Principal | None:
-        """The principal of a client, or ``None`` if :meth:`authenticate` has to be awaited.
+    def authenticate(self, method: str | None, data: bytes, peer: Peer) -> Verified:
+        """The principal of a client, at once or awaited; raises :exc:`AuthenticationFailed`.
 
-        ``method`` is the name of the method, ``None`` if the client names none. Raises :exc:`AuthenticationFailed`.
+        ``method`` is the name of the method, ``None`` if the client names none.
         """
         verifier = None if method is None else self._verifiers.get(method)
         if verifier is not None:
-            return verifier.verify_now(data, peer)
+            return verifier.verify(data, peer)
         if self._ask_plugins is not None:
-            return None
-        if self.anonymous is not None:
-            return self.anonymous
-        raise _unknown(method)
+            return self._asked(self._ask_plugins, method, data, peer)
+        return self._without_credentials(method)
 
-    async def authenticate(self, method: str | None, data: bytes, peer: Peer) -> Principal:
-        """The principal of a client; raises :exc:`AuthenticationFailed`."""
-        verifier = None if method is None else self._verifiers.get(method)
-        if verifier is not None:
-            return await verifier.verify(data, peer)
-        if self._ask_plugins is not None:
-            principal = await self._ask_plugins(method or _NO_METHOD, data, peer)
-            if principal is not None:
-                return _not_expired(principal)
-            if method not in (None, "", _NO_METHOD):
-                # A plugin may have passed because the credentials are wrong: such a client is not let in as anonymous.
-                raise AuthenticationFailed("refused_by_plugins", "no plugin has accepted the credentials")
+    async def _asked(self, ask: AskPlugins, method: str | None, data: bytes, peer: Peer) -> Principal:
+        principal = await ask(method or _NO_METHOD, data, peer)
+        if principal is not None:
+            return _not_expired(principal)
+        if method not in (None, "", _NO_METHOD):
+            # A plugin may have passed because the credentials are wrong: such a client is not let in as anonymous.
+            raise AuthenticationFailed("refused_by_plugins", "no plugin has accepted the credentials")
+        return self._without_credentials(method)
+
+    def _without_credentials(self, method: str | None) -> Principal:
         if self.anonymous is not None:
             return self.anonymous
-        raise _unknown(method)
+        if method in (None, "", _NO_METHOD):
+            raise AuthenticationFailed("no_credentials", "the client names no method")
+        raise AuthenticationFailed("unknown_method", "the method is not one of authentication.methods")
 
     def identity(
         self,
@@ -229,12 +220,6 @@ def _not_expired(principal: Principal) -> Principal:
     if principal.expires_at is not None and principal.expires_at <= time.time():
         raise AuthenticationFailed("expired", f"they ended {time.time() - principal.expires_at:.0f} s ago")
     return principal
-
-
-def _unknown(method: str | None) -> AuthenticationFailed:
-    if method in (None, "", _NO_METHOD):
-        return AuthenticationFailed("no_credentials", "the client names no method")
-    return AuthenticationFailed("unknown_method", "the method is not one of authentication.methods")
 
 
 def _verifiers(settings: AuthenticationSettings) -> dict[str, Verifier]:

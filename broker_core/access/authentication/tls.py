@@ -16,7 +16,7 @@ class TlsVerifier:
 
     files: tuple[Path, ...] = ()
 
-    def verify_now(self, data: bytes, peer: Peer) -> Principal:  # noqa: ARG002 - the method has no data
+    def verify(self, data: bytes, peer: Peer) -> Principal:  # noqa: ARG002 - the method has no data
         """The principal of a verified certificate; raises :exc:`AuthenticationFailed`."""
         if not peer.is_tls or peer.common_name is None:
             raise AuthenticationFailed(
@@ -29,10 +29,6 @@ class TlsVerifier:
         except ValueError as error:
             raise AuthenticationFailed("bad_role", f"the common name is no role: {error}") from None
 
-    async def verify(self, data: bytes, peer: Peer) -> Principal:
-        """The principal of a verified certificate; raises :exc:`AuthenticationFailed`."""
-        return self.verify_now(data, peer)
-
     def evidence(self, data: bytes, peer: Peer) -> Peer:  # noqa: ARG002 - the method has no data
         """The client with its certificate."""
         return peer
@@ -40,7 +36,7 @@ class TlsVerifier:
     def upholds(self, role: str, evidence: object) -> bool:
         """Whether the certificate is still one of ``client_ca``, with the same name."""
         try:
-            return isinstance(evidence, Peer) and self.verify_now(b"", evidence).role == role
+            return isinstance(evidence, Peer) and self.verify(b"", evidence).role == role
         except AuthenticationFailed:
             return False
 

@@ -19,6 +19,7 @@ from broker_core.access.principal import Principal
 from broker_core.settings import AuthenticationSettings
 from tests.support.htpasswd import write_htpasswd
 from tests.support.tokens import data_url, der, rsa_key, token
+from tests.support.verified import waited_for
 
 PROXIES = ("proxy", "proxy2")
 INVALID = "Invalid roles."
@@ -39,8 +40,7 @@ def test_without_settings_and_plugins_it_is_off() -> None:
 
 async def test_a_method_of_the_settings_decides() -> None:
     authenticator = _authenticator(methods=["tls"])
-    assert authenticator.authenticate_now("tls", b"", WITH_CERTIFICATE) == Principal("alice")
-    assert await authenticator.authenticate("tls", b"", WITH_CERTIFICATE) == Principal("alice")
+    assert authenticator.authenticate("tls", b"", WITH_CERTIFICATE) == Principal("alice")
 
 
 @pytest.mark.parametrize(
@@ -57,20 +57,16 @@ async def test_a_method_of_the_settings_decides() -> None:
 async def test_other_methods_are_refused(method: str | None, reason: str) -> None:
     authenticator = _authenticator(methods=["tls"])
     with pytest.raises(AuthenticationFailed) as refused:
-        authenticator.authenticate_now(method, b"", WITH_CERTIFICATE)
-    assert refused.value.reason == reason
-    with pytest.raises(AuthenticationFailed) as refused:
-        await authenticator.authenticate(method, b"", WITH_CERTIFICATE)
+        authenticator.authenticate(method, b"", WITH_CERTIFICATE)
     assert refused.value.reason == reason
 
 
 @pytest.mark.parametrize("method", [None, "", "none", "TLS", " tls", "token"])
 async def test_other_methods_are_anonymous_where_that_is_a_role(method: str | None) -> None:
     authenticator = _authenticator(methods=["tls"], anonymous_role="guest")
-    assert authenticator.authenticate_now(method, b"", PEER) == Principal("guest")
-    assert await authenticator.authenticate(method, b"", PEER) == Principal("guest")
+    assert authenticator.authenticate(method, b"", PEER) == Principal("guest")
     with pytest.raises(AuthenticationFailed):  # its credentials are wrong
-        authenticator.authenticate_now("tls", b"", PEER)
+        authenticator.authenticate("tls", b"", PEER)
 
 
 class Plugins:
@@ -88,18 +84,17 @@ async def test_plugins_decide_about_other_methods() -> None:
     plugins = Plugins()
     authenticator = Authenticator(AuthenticationSettings(methods=("tls",), anonymous_role="guest"), plugins)
     assert authenticator.enabled
-    assert authenticator.authenticate_now("badge", b"bob", PEER) is None
-    assert await authenticator.authenticate("badge", b"bob", PEER) == Principal("bob")
+    assert await waited_for(authenticator.authenticate("badge", b"bob", PEER)) == Principal("bob")
     with pytest.raises(AuthenticationFailed):  # a method of the settings is never a plugin's
-        await authenticator.authenticate("tls", b"", PEER)
-    assert await authenticator.authenticate(None, b"", PEER) == Principal("guest")
+        authenticator.authenticate("tls", b"", PEER)
+    assert await waited_for(authenticator.authenticate(None, b"", PEER)) == Principal("guest")
     assert plugins.asked == ["badge", "none"]
 
 
 async def test_credentials_that_no_plugin_accepts_are_not_anonymous() -> None:
     authenticator = Authenticator(AuthenticationSettings(anonymous_role="guest"), Plugins())
     with pytest.raises(AuthenticationFailed) as refused:
-        await authenticator.authenticate("badge", b"", PEER)
+        await waited_for(authenticator.authenticate("badge", b"", PEER))
     assert refused.value.reason == "refused_by_plugins"
 
 
@@ -110,9 +105,11 @@ async def test_a_principal_of_a_plugin_that_has_ended_already_is_refused() -> No
 
     authenticator = Authenticator(AuthenticationSettings(), plugins)
     later = time.time() + 60
-    assert await authenticator.authenticate("badge", str(later).encode(), PEER) == Principal("bob", later)
+    assert await waited_for(authenticator.authenticate("badge", str(later).encode(), PEER)) == Principal(
+        "bob", later
+    )
     with pytest.raises(AuthenticationFailed) as refused:
-        await authenticator.authenticate("badge", b"1", PEER)
+        await waited_for(authenticator.authenticate("badge", b"1", PEER))
     assert refused.value.reason == "expired"
 
 
@@ -154,19 +151,19 @@ async def test_all_methods_side_by_side_and_one_broken_file(tmp_path: Path) -> N
         methods=["token", "tls", "basic"], token={"key": f"file:{key}"}, basic={"file": str(htpasswd)}
     )
     assert authenticator.files == (key, htpasswd)
-    assert authenticator.authenticate_now("token", token({"sub": "alice"}), PEER) == Principal("alice")
-    assert await authenticator.authenticate("basic", b"bob:secret", PEER) == Principal("bob")
-    assert authenticator.authenticate_now("tls", b"", WITH_CERTIFICATE) == Principal("alice")
+    assert authenticator.authenticate("token", token({"sub": "alice"}), PEER) == Principal("alice")
+    assert await waited_for(authenticator.authenticate("basic", b"bob:secret", PEER)) == Principal("bob")
+    assert authenticator.authenticate("tls", b"", WITH_CERTIFICATE) == Principal("alice")
     await asyncio.to_thread(key.write_bytes, b"broken")
     write_htpasswd(htpasswd, bob="other")
     with pytest.raises(
         AuthenticationUnusable, match=rf"^authentication\.token\.key: {key}: it is no public key"
     ):
         authenticator.reload()
-    assert authenticator.authenticate_now("token", token({"sub": "alice"}), PEER) == Principal("alice")
-    assert await authenticator.authenticate("basic", b"bob:other", PEER) == Principal("bob")
+    assert authenticator.authenticate("token", token({"sub": "alice"}), PEER) == Principal("alice")
+    assert await waited_for(authenticator.authenticate("basic", b"bob:other", PEER)) == Principal("bob")
     with pytest.raises(AuthenticationFailed):
-        authenticator.authenticate_now("token", token({"sub": "alice"}, key=rsa_key(1)), PEER)
+        authenticator.authenticate("token", token({"sub": "alice"}, key=rsa_key(1)), PEER)
     authenticator.close()
 
 

@@ -93,7 +93,7 @@ async def test_a_server_with_authentication_counts_no_failed_client(
     }
     own = settings(**tables)
     asked: list[object] = []
-    monkeypatch.setattr(Authenticator, "authenticate_now", lambda *given: asked.append(given))
+    monkeypatch.setattr(Authenticator, "authenticate", lambda *given: asked.append(given))
     with capture_logs() as logs:
         async with Broker(own):
             found = await asyncio.to_thread(lambda: list(listen_checks(own)))

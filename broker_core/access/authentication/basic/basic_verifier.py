@@ -13,7 +13,7 @@ from broker_core.access.authentication.basic.htpasswd_file import matches, read_
 from broker_core.access.authentication.failures import AuthenticationFailed, bad_password
 from broker_core.access.authentication.password_threads import PasswordThreads
 from broker_core.access.peer import Peer
-from broker_core.access.principal import LONGEST_ROLE, Principal
+from broker_core.access.principal import LONGEST_ROLE, Principal, Verified
 from broker_core.access.remote_address import host_of, network_of
 from broker_core.memory import BoundedCache
 from broker_core.settings import BasicSettings
@@ -83,14 +83,13 @@ class BasicVerifier:
         """The htpasswd file."""
         return (self._file,)
 
-    def verify_now(self, data: bytes, peer: Peer) -> Principal | None:  # noqa: ARG002 - a password says it all
-        """The principal by a kept verdict, ``None`` if there is none; raises :exc:`AuthenticationFailed`."""
+    def verify(self, data: bytes, peer: Peer) -> Verified:
+        """The principal of a user, awaited if no verdict is kept; raises :exc:`AuthenticationFailed`."""
         user, password = _parts(data)
-        return _principal(user, self._verdicts.kept(self._verdicts.digest(user, password)))
+        kept = self._verdicts.kept(self._verdicts.digest(user, password))
+        return self._decide(user, password, peer) if kept is None else _principal(user, kept)
 
-    async def verify(self, data: bytes, peer: Peer) -> Principal:
-        """The principal of a user; raises :exc:`AuthenticationFailed`."""
-        user, password = _parts(data)
+    async def _decide(self, user: str, password: bytes, peer: Peer) -> Principal:
         while True:
             verdicts = self._verdicts
             digest = verdicts.digest(user, password)
@@ -100,9 +99,7 @@ class BasicVerifier:
                 verdict = await self._threads.run(network_of(host_of(peer.remote_address)), digest, work)
                 verdicts.keep(digest, verdict=verdict)
             if verdicts is self._verdicts:  # else the file has changed meanwhile
-                principal = _principal(user, verdict)
-                assert principal is not None
-                return principal
+                return _principal(user, verdict)
 
     def evidence(self, data: bytes, peer: Peer) -> str | None:  # noqa: ARG002 - a password says it all
         """The hash of the password in the file; ``None`` if the file has changed since the verdict."""
@@ -138,7 +135,7 @@ def _parts(data: bytes) -> tuple[str, bytes]:
     return name, password
 
 
-def _principal(user: str, verdict: bool | None) -> Principal | None:
-    if verdict is False:
+def _principal(user: str, verdict: bool) -> Principal:
+    if not verdict:
         raise bad_password()
-    return Principal(user) if verdict else None
+    return Principal(user)

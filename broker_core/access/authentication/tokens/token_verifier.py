@@ -16,7 +16,7 @@ from broker_core.access.authentication.tokens.compact_token import CompactToken,
 from broker_core.access.authentication.tokens.token_claims import check_header, principal_of
 from broker_core.access.authentication.tokens.token_keys import TokenKeys
 from broker_core.access.peer import Peer
-from broker_core.access.principal import Principal
+from broker_core.access.principal import Principal, Verified
 from broker_core.settings import TokenSettings
 
 __all__ = ["TokenVerifier"]
@@ -43,15 +43,11 @@ class TokenVerifier:
         source = self._settings.jwks or self._settings.key
         return () if source is None or source.path is None else (source.path,)
 
-    def verify_now(self, data: bytes, peer: Peer) -> Principal | None:  # noqa: ARG002 - a token says it all
-        """The principal of a token, ``None`` for a large one; raises :exc:`AuthenticationFailed`."""
-        return None if len(data) > _AT_ONCE else self._verify(data)
+    def verify(self, data: bytes, peer: Peer) -> Verified:  # noqa: ARG002 - a token says it all
+        """The principal of a token, awaited for a large one; raises :exc:`AuthenticationFailed`."""
+        return self._verify_large(data) if len(data) > _AT_ONCE else self._verify(data)
 
-    async def verify(self, data: bytes, peer: Peer) -> Principal:
-        """The principal of a token; raises :exc:`AuthenticationFailed`."""
-        at_once = self.verify_now(data, peer)
-        if at_once is not None:
-            return at_once
+    async def _verify_large(self, data: bytes) -> Principal:
         async with self._one_large:
             return await asyncio.to_thread(self._verify, data)
 

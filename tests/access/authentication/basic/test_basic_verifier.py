@@ -18,6 +18,7 @@ from broker_core.access.principal import Principal
 from broker_core.settings import BasicSettings
 from tests.support.eventually import eventually
 from tests.support.htpasswd import bcrypt_hash, write_htpasswd
+from tests.support.verified import takes_waiting, waited_for
 
 PEER = Peer("127.0.0.1:1", "pulsar")
 
@@ -36,21 +37,21 @@ async def verifier(file: Path) -> AsyncIterator[BasicVerifier]:
 
 async def _reason(verifier: BasicVerifier, data: bytes) -> str:
     with pytest.raises(AuthenticationFailed) as refused:
-        await verifier.verify(data, PEER)
+        await waited_for(verifier.verify(data, PEER))
     assert "secret" not in str(refused.value)
     return refused.value.reason
 
 
 async def test_a_verdict_is_given_at_once_when_it_is_known(verifier: BasicVerifier) -> None:
     right, wrong = b"alice:secret:with:colons", b"alice:other"
-    assert verifier.verify_now(right, PEER) is None
-    assert verifier.verify_now(wrong, PEER) is None
-    assert await verifier.verify(right, PEER) == Principal("alice")
+    assert takes_waiting(verifier.verify(right, PEER))
+    assert takes_waiting(verifier.verify(wrong, PEER))
+    assert await waited_for(verifier.verify(right, PEER)) == Principal("alice")
     assert await _reason(verifier, wrong) == "bad_password"
-    assert verifier.verify_now(right, PEER) == Principal("alice")
+    assert verifier.verify(right, PEER) == Principal("alice")
     with pytest.raises(AuthenticationFailed):
-        verifier.verify_now(wrong, PEER)
-    assert await verifier.verify(b"bob:", PEER) == Principal("bob")
+        verifier.verify(wrong, PEER)
+    assert await waited_for(verifier.verify(b"bob:", PEER)) == Principal("bob")
 
 
 @pytest.mark.parametrize(
@@ -74,13 +75,13 @@ async def test_others_are_refused(verifier: BasicVerifier, data: bytes, reason: 
 
 async def test_a_changed_file_counts_at_once(verifier: BasicVerifier, file: Path) -> None:
     right = b"alice:secret:with:colons"
-    await verifier.verify(right, PEER)
+    await waited_for(verifier.verify(right, PEER))
     write_htpasswd(file, alice="another")
-    assert verifier.verify_now(right, PEER) == Principal("alice")
+    assert verifier.verify(right, PEER) == Principal("alice")
     verifier.reload()
-    assert verifier.verify_now(right, PEER) is None
+    assert takes_waiting(verifier.verify(right, PEER))
     assert await _reason(verifier, right) == "bad_password"
-    assert await verifier.verify(b"alice:another", PEER) == Principal("alice")
+    assert await waited_for(verifier.verify(b"alice:another", PEER)) == Principal("alice")
 
 
 async def test_a_broken_file_changes_nothing(verifier: BasicVerifier, file: Path) -> None:
@@ -90,7 +91,7 @@ async def test_a_broken_file_changes_nothing(verifier: BasicVerifier, file: Path
     await asyncio.to_thread(file.unlink)
     with pytest.raises(FileNotFoundError):
         verifier.reload()
-    assert await verifier.verify(b"alice:secret:with:colons", PEER) == Principal("alice")
+    assert await waited_for(verifier.verify(b"alice:secret:with:colons", PEER)) == Principal("alice")
     assert verifier.files == (file,)
 
 
@@ -105,14 +106,14 @@ async def test_a_file_that_changes_while_a_password_is_verified(
         return matches(hashed, password)
 
     monkeypatch.setattr(module, "matches", slow)
-    asked = asyncio.create_task(verifier.verify(b"alice:secret:with:colons", PEER))
+    asked = asyncio.create_task(waited_for(verifier.verify(b"alice:secret:with:colons", PEER)))
     await eventually(begun.is_set)
     write_htpasswd(file, alice="another")
     verifier.reload()
     may_end.set()
     with pytest.raises(AuthenticationFailed):
         await asked
-    assert verifier.verify_now(b"alice:another", PEER) is None
+    assert takes_waiting(verifier.verify(b"alice:another", PEER))
 
 
 def test_verdicts_are_kept_by_user_and_password() -> None:

@@ -16,6 +16,7 @@ from broker_core.access.peer import Peer
 from broker_core.access.principal import Principal
 from broker_core.settings import TokenSettings
 from tests.support.tokens import SECRET, b64, data_url, der, pem, rsa_key, signed, token
+from tests.support.verified import takes_waiting, waited_for
 
 PEER = Peer("127.0.0.1:1", "pulsar")
 NOW = 1_700_000_000.0
@@ -30,20 +31,20 @@ def _verifier(key: bytes | None = None, **settings: Any) -> TokenVerifier:
 
 def _reason(verifier: TokenVerifier, data: bytes) -> str:
     with pytest.raises(AuthenticationFailed) as refused:
-        verifier.verify_now(data, PEER)
+        verifier.verify(data, PEER)
     return refused.value.reason
 
 
 @pytest.mark.parametrize("key", [der(rsa_key()), pem(rsa_key())])
 def test_a_token_of_a_public_key(key: bytes) -> None:
-    assert _verifier(key).verify_now(token(OURS), PEER) == Principal("alice")
-    assert _verifier(key).verify_now(token(OURS | {"exp": NOW + 5}), PEER) == Principal("alice", NOW + 5)
+    assert _verifier(key).verify(token(OURS), PEER) == Principal("alice")
+    assert _verifier(key).verify(token(OURS | {"exp": NOW + 5}), PEER) == Principal("alice", NOW + 5)
 
 
 @pytest.mark.parametrize("algorithm", RSA)
 def test_the_algorithms_of_the_settings(algorithm: str) -> None:
     made = token(OURS, by=algorithm)
-    assert _verifier(algorithms=RSA).verify_now(made, PEER) == Principal("alice")
+    assert _verifier(algorithms=RSA).verify(made, PEER) == Principal("alice")
     if algorithm != "RS256":
         assert _reason(_verifier(), made) == "bad_token"
 
@@ -51,9 +52,7 @@ def test_the_algorithms_of_the_settings(algorithm: str) -> None:
 @pytest.mark.parametrize("algorithm", ["HS256", "HS384", "HS512"])
 def test_a_token_of_a_secret(algorithm: str) -> None:
     made = token(OURS, key=SECRET, by=algorithm)
-    assert _verifier(SECRET, algorithms=["HS256", "HS384", "HS512"]).verify_now(made, PEER) == Principal(
-        "alice"
-    )
+    assert _verifier(SECRET, algorithms=["HS256", "HS384", "HS512"]).verify(made, PEER) == Principal("alice")
     assert _reason(_verifier(), made) == "bad_token"
 
 
@@ -106,26 +105,24 @@ def test_the_claims_of_a_wrong_signature_are_not_looked_at() -> None:
 def test_the_clock_decides() -> None:
     assert _reason(_verifier(), token(OURS | {"exp": NOW - 1})) == "expired"
     assert _reason(_verifier(), token(OURS | {"nbf": NOW + 1})) == "not_yet_valid"
-    assert _verifier().verify_now(token(OURS | {"iat": NOW + 9999}), PEER) == Principal("alice")
+    assert _verifier().verify(token(OURS | {"iat": NOW + 9999}), PEER) == Principal("alice")
 
 
 def test_audience() -> None:
-    assert _verifier().verify_now(token(OURS | {"aud": "other"}), PEER) == Principal("alice")
+    assert _verifier().verify(token(OURS | {"aud": "other"}), PEER) == Principal("alice")
     assert _reason(_verifier(audience="pulsar"), token(OURS | {"aud": "other"})) == "audience"
-    assert _verifier(audience="pulsar").verify_now(token(OURS | {"aud": ["pulsar"]}), PEER) == Principal(
-        "alice"
-    )
+    assert _verifier(audience="pulsar").verify(token(OURS | {"aud": ["pulsar"]}), PEER) == Principal("alice")
 
 
 def test_subjects() -> None:
     assert _reason(_verifier(), token({})) == "no_subject"
     assert _reason(_verifier(), token({"sub": ["alice"]})) == "bad_token"
-    assert _verifier(subject_claim="roles").verify_now(token({"roles": ["ops"]}), PEER) == Principal("ops")
+    assert _verifier(subject_claim="roles").verify(token({"roles": ["ops"]}), PEER) == Principal("ops")
 
 
 @pytest.mark.parametrize("behind", [b"=", b"==", b"\x00", b"!"])
 def test_spellings_of_one_token(behind: bytes) -> None:
-    assert _verifier().verify_now(token(OURS) + behind, PEER) == Principal("alice")
+    assert _verifier().verify(token(OURS) + behind, PEER) == Principal("alice")
 
 
 @pytest.mark.parametrize("before", [b"Bearer ", b"bearer ", b" ", b"\n", b"\t", b"token:"])
@@ -154,8 +151,8 @@ def test_payloads_that_are_refused(payload: str) -> None:
 
 
 def test_payloads_that_are_odd() -> None:
-    assert _verifier().verify_now(token('{"sub":"alice"} and more'), PEER) == Principal("alice")
-    assert _verifier().verify_now(token(b'{"sub":"alice","a":"\xff"}'), PEER) == Principal("alice")
+    assert _verifier().verify(token('{"sub":"alice"} and more'), PEER) == Principal("alice")
+    assert _verifier().verify(token(b'{"sub":"alice","a":"\xff"}'), PEER) == Principal("alice")
 
 
 @pytest.mark.parametrize(
@@ -177,12 +174,12 @@ async def test_large_tokens_are_verified_in_a_thread(size: int, monkeypatch: pyt
 
     monkeypatch.setattr(verifier, "_verify", seen)
     made = token(OURS | {"padding": "x" * size})
-    assert verifier.verify_now(made, PEER) is None
-    assert await verifier.verify(made, PEER) == Principal("alice")
+    assert takes_waiting(verifier.verify(made, PEER))
+    assert await waited_for(verifier.verify(made, PEER)) == Principal("alice")
     with pytest.raises(AuthenticationFailed):
-        await verifier.verify(token(OURS | {"padding": "x" * size}, key=rsa_key(1)), PEER)
+        await waited_for(verifier.verify(token(OURS | {"padding": "x" * size}, key=rsa_key(1)), PEER))
     assert threading.main_thread() not in threads
-    assert await verifier.verify(token(OURS), PEER) == Principal("alice")
+    assert verifier.verify(token(OURS), PEER) == Principal("alice")
     assert threads[2] is threading.main_thread()
 
 
@@ -197,17 +194,17 @@ def test_reload_reads_the_key_again_and_a_broken_one_changes_nothing(tmp_path: P
     file.unlink()
     with pytest.raises(FileNotFoundError):
         verifier.reload()
-    assert verifier.verify_now(token(OURS), PEER) == Principal("alice")
+    assert verifier.verify(token(OURS), PEER) == Principal("alice")
     file.write_bytes(der(rsa_key(1)))
     verifier.reload()
     assert _reason(verifier, token(OURS)) == "bad_token"
-    assert verifier.verify_now(token(OURS, key=rsa_key(1)), PEER) == Principal("alice")
+    assert verifier.verify(token(OURS, key=rsa_key(1)), PEER) == Principal("alice")
 
 
 def test_a_failure_shows_nothing_of_the_token() -> None:
     made = token({"sub": "alice", "password": "hunter2"}, key=rsa_key(1))
     with pytest.raises(AuthenticationFailed) as refused:
-        _verifier().verify_now(made, PEER)
+        _verifier().verify(made, PEER)
     said = f"{refused.value} {refused.value.detail} {refused.value!r}"
     assert not any(part.decode() in said for part in made.split(b"."))
     assert "alice" not in said
