@@ -13,9 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core.concurrency import Steps, finished
-from broker_core.listing.changes.few_names import FEW_NAMES, chunks_of_few
 from broker_core.listing.changes.name_places import places
-from broker_core.listing.chunks.build_chunks import build_chunks, cut_chunk, joined_chunks
+from broker_core.listing.chunks.build_chunks import (
+    FEW_NAMES,
+    build_chunks,
+    chunks_of_few,
+    cut_chunk,
+    joined_chunks,
+)
 from broker_core.listing.chunks.chunk import Chunk
 from broker_core.listing.chunks.chunk_size import chunk_size
 from broker_core.listing.chunks.chunk_splice import is_quick_to_splice, spliced_chunk

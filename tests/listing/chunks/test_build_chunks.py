@@ -12,13 +12,24 @@ from broker_core.errors import InvalidListing
 from broker_core.listing.chunks.build_chunks import (
     build_chunks,
     checked_local_names,
+    chunks_of_few,
     cut_chunk,
     cuts_by_size,
     joined_chunks,
 )
 from broker_core.listing.chunks.chunk_size import chunk_size
 from broker_core.listing.fields.fields_codec import encode_fields
-from tests.support.topics import NAMESPACE, decoded_topics, listing_of, local_names, persistent, visible
+from broker_core.names import Mode
+from broker_core.names.name_columns import split_full_names
+from tests.support.topics import (
+    NAMESPACE,
+    decoded_topics,
+    full_names,
+    listing_of,
+    local_names,
+    persistent,
+    visible,
+)
 
 # Both sides of the lengths at which a varint grows, in bytes.
 EDGES = [1, 126, 127, 128, 129, 16_382, 16_383, 16_384, 16_385, 32_767]
@@ -132,3 +143,52 @@ def test_local_names_are_checked(bad: list[object]) -> None:
 
 def test_checked_names_are_a_column() -> None:
     assert checked_local_names(pa.array(["a", "b"])).type == pa.large_string()
+
+
+@given(st.lists(full_names(), max_size=12), st.data())
+def test_chunks_of_a_few_names_are_those_of_columns(names: list[str], data: st.DataObject) -> None:
+    names = list(dict.fromkeys(names))
+    values = [data.draw(st.sampled_from([None, "a", ""])) for _ in names]
+    column = pa.array(names, pa.large_string())
+    by_domain = {
+        domain: {
+            "team": pa.array(
+                [value for name, value in zip(names, values, strict=True) if name.startswith(f"{domain}:")],
+                pa.large_string(),
+            )
+        }
+        for domain in ("persistent", "non-persistent")
+    }
+    expected = build_chunks(NAMESPACE, *split_full_names(column, NAMESPACE, Mode.ALL), by_domain)
+    made = chunks_of_few(NAMESPACE, Mode.ALL, names, {"team": values})
+    assert [chunk.domain for chunk in made] == [chunk.domain for chunk in expected]
+    for chunk, other in zip(made, expected, strict=True):
+        assert bytes(chunk.body(0, chunk.size)) == bytes(other.body(0, other.size))
+        assert chunk.is_plain == other.is_plain
+        assert chunk.crc == other.crc
+        assert chunk.properties["team"].column().equals(other.properties["team"].column())
+
+
+def test_one_of_a_few_names_that_is_there_twice_is_listed_once() -> None:
+    (chunk,) = chunks_of_few(NAMESPACE, Mode.ALL, persistent("b", "a", "b"), {})
+    assert chunk.names(0, chunk.size).to_pylist() == persistent("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("bad", "mode"),
+    [
+        ("persistent://t/other/a", Mode.ALL),
+        ("non-persistent://t/n/a", Mode.PERSISTENT),
+        ("a", Mode.ALL),
+        ("persistent://t/n/", Mode.ALL),
+        ("persistent://t/n/a/b", Mode.ALL),
+        (f"persistent://t/n/{'x' * 40_000}", Mode.ALL),
+    ],
+    ids=range(6),
+)
+def test_a_few_names_and_columns_refuse_the_same(bad: str, mode: Mode) -> None:
+    with pytest.raises(InvalidListing) as few:
+        chunks_of_few(NAMESPACE, mode, [bad], {})
+    with pytest.raises(InvalidListing) as many:
+        split_full_names(pa.array([bad], pa.large_string()), NAMESPACE, mode)
+    assert str(few.value) == str(many.value)
