@@ -12,6 +12,9 @@ __all__ = ["ServerLoad"]
 
 #: All incomplete frames and long requests together, in bytes; requests are small, so that only an attack comes near.
 _MAX_BUFFERED: Final = 64 * 1024 * 1024
+#: Bytes of a command up to which it is not counted while it is under way; a longer one (its pattern may have megabytes)
+#: counts together with the incomplete frames.
+_SMALL_COMMAND: Final = 4096
 
 
 class ServerLoad:
@@ -31,8 +34,16 @@ class ServerLoad:
         """A connection holds so many bytes more (or less) of frames that are incomplete, wait or are long."""
         self.buffered_bytes += change
 
+    def hold_command(self, size: int) -> int:
+        """Hold a command of ``size`` bytes while it is under way; returns its bytes that count: none of a small one."""
+        held = size if size > _SMALL_COMMAND else 0
+        self.buffered_bytes += held
+        return held
+
     def has_room_for(self, size: int) -> bool:
         """Whether a command of ``size`` bytes may be held while it is under way; others may have to go for it."""
+        if size <= _SMALL_COMMAND:
+            return True
         if self.buffered_bytes + size > _MAX_BUFFERED:
             self.make_room(size)
         return self.buffered_bytes + size <= _MAX_BUFFERED

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from broker_core.memory import let_go_of_cancelled
 from broker_core.servers.admission import ServerLoad
@@ -17,9 +17,6 @@ from broker_core.servers.connection.command_handler import Awaited, Closing
 __all__ = ["AwaitedReplies"]
 
 _Reply: TypeAlias = "bytes | Closing | None"
-
-#: Bytes of a command up to which it is not counted while its reply is awaited.
-_SMALL_COMMAND: Final = 4096
 
 
 class AwaitedReplies:
@@ -47,15 +44,13 @@ class AwaitedReplies:
 
     def start(self, awaited: Awaited, size: int) -> bool:
         """Wait for the reply to a command of ``size`` bytes; false if there is no room for the command."""
-        held = size if size > _SMALL_COMMAND else 0
-        if held and not self._load.has_room_for(held):
+        if not self._load.has_room_for(size):
             return False
         self.holds = self.holds or awaited.holds
         task = self._loop.create_task(awaited.reply())
         self._tasks.add(task)
         self._load.request_tasks.add(task)  # type: ignore[arg-type]  # a task that ends, whatever its result
-        self._load.hold(held)
-        task.add_done_callback(partial(self._done, awaited, held))
+        task.add_done_callback(partial(self._done, awaited, self._load.hold_command(size)))
         return True
 
     def cancel(self) -> None:

@@ -15,10 +15,6 @@ __all__ = ["RequestsUnderWay"]
 #: Requests of one connection that may be under way at a time; more are refused one by one.
 _MOST: Final = 1000
 
-#: Bytes of a command up to which its place is all that it takes; a longer one (its pattern may have megabytes) counts
-#: together with the incomplete frames as long as it is under way.
-_SMALL_COMMAND: Final = 4096
-
 
 class RequestsUnderWay:
     """The tasks of one connection. ``failed`` gets an error that no request may end with; ``ended`` is called after
@@ -41,17 +37,14 @@ class RequestsUnderWay:
 
     def take_place(self, size: int) -> bool:
         """Take a place for a request whose command has ``size`` bytes, if there is one."""
-        has_room = size <= _SMALL_COMMAND or self._load.has_room_for(size)
-        return len(self._tasks) < _MOST and has_room and self._load.slots.take()
+        return len(self._tasks) < _MOST and self._load.has_room_for(size) and self._load.slots.take()
 
     def start(self, work: Coroutine[Any, Any, None], size: int, on_end: Callable[[], None]) -> None:
         """Run the work of a request that has its place; ``on_end`` is called even if it was never begun."""
         task = self._loop.create_task(work)
         self._tasks.add(task)
         self._load.request_tasks.add(task)
-        held = size if size > _SMALL_COMMAND else 0
-        self._load.hold(held)
-        task.add_done_callback(partial(self._done, held, on_end))
+        task.add_done_callback(partial(self._done, self._load.hold_command(size), on_end))
 
     def cancel(self) -> None:
         """Give up all requests: the client is gone."""

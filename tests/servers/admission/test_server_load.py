@@ -17,6 +17,15 @@ def test_there_is_room_up_to_64_mebibytes() -> None:
     assert load.buffered_bytes == 0
 
 
+def test_a_small_command_is_not_counted_and_needs_no_room() -> None:
+    load = ServerLoad()
+    assert [load.hold_command(size) for size in (4096, 4097)] == [0, 4097]
+    assert load.buffered_bytes == 4097
+    load.hold(64 * MIB)
+    assert load.has_room_for(4096)
+    assert not load.has_room_for(4097)
+
+
 def test_others_may_make_room_for_a_whole_command() -> None:
     load = ServerLoad()
     load.hold(64 * MIB)

@@ -63,12 +63,3 @@ async def test_a_failure_is_told() -> None:
     r.awaited.start(Awaited(fails), 10)
     await eventually(lambda: len(r.failed) == 1)
     assert not r.awaited.holds
-
-
-async def test_small_commands_need_no_room() -> None:
-    r = Replies()
-    r.load.hold(100 * 1024 * 1024)
-    assert r.awaited.start(Awaited(r.reply), 4096)
-    assert not r.awaited.start(Awaited(r.reply), 4097)
-    r.awaited.cancel()
-    await eventually(lambda: not r.load.request_tasks)

@@ -53,16 +53,6 @@ async def test_a_request_gives_back_all_that_it_took() -> None:
     assert noted.released == 1
 
 
-async def test_a_small_command_takes_its_place_alone() -> None:
-    load = ServerLoad()
-    noted, gate = Noted(load), asyncio.Event()
-    gate.set()
-    assert noted.requests.take_place(4096)
-    noted.requests.start(noted.wait(gate), 4096, noted.release)
-    assert load.buffered_bytes == 0
-    await eventually(lambda: noted.ends == 1)
-
-
 async def test_no_more_than_a_thousand_of_one_connection() -> None:
     load = ServerLoad()
     noted, gate = Noted(load), asyncio.Event()
@@ -96,11 +86,3 @@ async def test_an_error_that_no_request_may_end_with_is_told() -> None:
     await eventually(lambda: noted.ends == 1)
     assert [type(error) for error in noted.errors] == [KeyError]
     assert noted.released == 1
-
-
-async def test_a_small_command_needs_no_room() -> None:
-    load = ServerLoad()
-    load.hold(100 * 1024 * 1024)
-    noted = Noted(load)
-    assert noted.requests.take_place(4096)
-    assert not noted.requests.take_place(4097)
