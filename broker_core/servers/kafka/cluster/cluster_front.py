@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Awaitable, Callable, Iterable
-from typing import Final
+from collections.abc import Awaitable, Callable, Hashable, Iterable
+from typing import Final, NamedTuple
 
 from broker_core.access import Asker, AuthenticationFailed, ClientCredentials, Principal, Sessions
 from broker_core.client import ClientError, CredentialsFailed
 from broker_core.client.kafka import KafkaException
 from broker_core.names import NamespaceName
 from broker_core.servers.kafka.cluster.node_ports import NodePorts
-from broker_core.servers.kafka.pages.kept_answers import KeptAnswers, KeptRequest, WholeAnswer
+from broker_core.servers.kafka.pages.answer_page import without_page
+from broker_core.servers.kafka.pages.kept_answers import AnswerAhead, KeptAnswers, KeptRequest, WholeAnswer
 from broker_core.upstream.kafka import (
     ANY,
     ClientIdentity,
@@ -22,11 +23,20 @@ from broker_core.upstream.kafka import (
 )
 from broker_core.wire.kafka import METADATA, Api, Fields
 
-__all__ = ["ClusterFront"]
+__all__ = ["ClusterFront", "ItemSize"]
 
 #: The first versions of Metadata with ids of topics by names, and with names by ids.
 _WITH_IDS: Final = (10, 13)
 _BY_ID: Final = (12, 13)
+#: The most seconds for which an answer about the next pages of a request is kept.
+_AHEAD: Final = 1.0
+
+
+class ItemSize(NamedTuple):
+    """The units, and the bytes, that a node answers on average for an item of a request."""
+
+    units: float
+    size: float
 
 
 class ClusterFront:
@@ -52,8 +62,10 @@ class ClusterFront:
         self.answers = KeptAnswers[WholeAnswer](max_age)
         #: By the connection of a client the request that it asks page by page.
         self.requests = KeptAnswers[KeptRequest](max_age)
-        #: By API the number of units of each item that a page asked for last.
-        self.units_each: dict[Api, float] = {}
+        #: By the connection of a client the answer about the next pages of that request.
+        self.aheads = KeptAnswers[AnswerAhead](min(max_age, _AHEAD))
+        #: By API the size of an item that a page asked for last.
+        self.item_sizes: dict[Api, ItemSize] = {}
         self.namespace = namespace
         self.ports = ports
         self._sessions = sessions
@@ -63,12 +75,18 @@ class ClusterFront:
     def keep(self, max_age: float) -> None:
         """Keep answers for later pages for ``max_age`` seconds from now on, and drop the present ones."""
         self.answers.max_age = self.requests.max_age = max_age
+        self.aheads.max_age = min(max_age, _AHEAD)
         self.forget()
 
     def forget(self) -> None:
         """Drop all answers for later pages: memory is short, or this is the end."""
-        self.answers.clear()
+        self.changed()
         self.requests.clear()
+
+    def changed(self) -> None:
+        """Make no page of a former answer: something of the cluster was changed."""
+        self.answers.clear()
+        self.aheads.clear()
 
     def kept_request(self, asker: Asker, rows: object) -> KeptRequest | None:
         """The kept request of a client that has these rows."""
@@ -106,6 +124,20 @@ class ClusterFront:
         if credentials is None:
             raise CredentialsFailed("there are no credentials of this client to ask the cluster with")
         return identity_of(credentials)
+
+    def question(self, asker: Asker, node: int | None, api: Api, version: int, body: Fields) -> Hashable:
+        """The key of the answers to a request that are the same for all of its pages: in whose name a node is asked,
+        which one, and for what. Raises :exc:`~broker_core.client.CredentialsFailed`.
+        """
+        identity = self.identity(asker)
+        return (
+            asker.role,
+            None if identity is None else identity.key,
+            node,
+            api.key,
+            version,
+            repr(without_page(body)),
+        )
 
     async def topics(self, asker: Asker) -> ClusterTopics | None:
         """The topics of the newest snapshot. Raises :exc:`~broker_core.errors.ListingFailed`."""

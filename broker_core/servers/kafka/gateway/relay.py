@@ -168,7 +168,7 @@ async def asked(
         return answer
     finally:
         if not again:
-            front.answers.clear()
+            front.changed()
 
 
 async def part_of(

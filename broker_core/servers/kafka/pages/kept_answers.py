@@ -1,10 +1,11 @@
-"""Kept parts of later pages of a pass, bounded by age and number, and by the permits that it holds: whole answers of a
+"""Kept parts of later pages of a pass, bounded by age and number, and by the permits that it holds: answers of a
 cluster, and requests that were read.
 """
 
 from __future__ import annotations
 
 import asyncio
+import weakref
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Protocol, TypeVar
@@ -13,7 +14,7 @@ from broker_core.memory import Permit
 from broker_core.upstream.kafka import ClusterTopics
 from broker_core.wire.kafka import Fields, RawRows
 
-__all__ = ["KeptAnswers", "KeptRequest", "WholeAnswer"]
+__all__ = ["AnswerAhead", "KeptAnswers", "KeptRequest", "WholeAnswer"]
 
 #: Answers that are kept at the most; the one that was used last goes last.
 _MOST: Final = 64
@@ -27,6 +28,20 @@ class WholeAnswer:
     permit: Permit = field(repr=False)
     units: Any = field(default=None, repr=False)
     topics: ClusterTopics | None = field(default=None, repr=False)
+
+
+@dataclass(slots=True, eq=False)
+class AnswerAhead(WholeAnswer):
+    """An answer about more of a client's request than a page has room for: about the units from the first to the second
+    of ``part``, of the names in ``rows``. ``question`` is all that was asked besides the rows.
+    """
+
+    rows: weakref.ref[RawRows] = field(kw_only=True, repr=False)
+    question: Hashable = field(kw_only=True, repr=False)
+    part: tuple[int, int] = field(kw_only=True)
+    #: The start of the page behind the last one that was made of it. No other page is made of it: one that is asked
+    #: for again is asked of the node again.
+    following: object = field(default=None, repr=False)
 
 
 @dataclass(slots=True, eq=False)

@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from broker_core.servers.kafka.pages.answer_page import UnitPlace
 from broker_core.servers.kafka.pages.page_shapes import PageShape, arrays_of
-from broker_core.wire.kafka import Api, Buffer, Encoded, RawPath, RawRows, has_rows
+from broker_core.wire.kafka import Api, Buffer, Encoded, Fields, RawPath, RawRows, has_rows
 
-__all__ = ["FEW_PIECES", "KEPT", "RawUnits", "asked_path", "asked_shape", "raw_path"]
+__all__ = ["FEW_PIECES", "KEPT", "RawUnits", "asked_path", "asked_shape", "kept_size", "raw_path"]
 
 _Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -26,6 +26,8 @@ KEPT: Final = 2
 #: Bytes of the names of one field, each as long as the longest.
 _MOST: Final = 16 * 1024 * 1024
 _LONG: Final = 0x80
+#: Bytes of texts that are sorted as numbers.
+_SHORT: Final = 64
 #: Bytes of pieces, on average, that are copied.
 _SMALL: Final = 1024
 #: Pieces that are quicker copied one by one.
@@ -70,16 +72,23 @@ def asked_path(api: Api, version: int) -> RawPath | None:
     return path if has_rows(api.request, version, path) else None
 
 
+def kept_size(fields: Fields) -> int:
+    """Bytes of memory of an answer that is kept, as far as its rows stay bytes."""
+    return sum(KEPT * rows.nbytes for rows in fields.values() if isinstance(rows, RawRows))
+
+
 class RawUnits:
     """The units of the rows of an answer, in order. :meth:`encoded` makes the page of ``taken`` ones."""
 
     def __init__(
         self, shape: PageShape, rows: RawRows, columns: dict[str, _Array], slots: list[_Array]
     ) -> None:
-        keys = [-columns[each] if each == "producer_id" else columns[each] for each in shape.order]
-        #: Whether they are in the order of the answer.
-        self._is_sorted = _is_sorted(keys)
-        if not self._is_sorted:
+        keys = [
+            words
+            for each in shape.order
+            for words in _words(-columns[each] if each == "producer_id" else columns[each])
+        ]
+        if keys and not _is_sorted(keys):
             order = np.lexsort(keys[::-1])
             columns = {name: column[order] for name, column in columns.items()}
             slots = [each[order] for each in slots]
@@ -171,7 +180,7 @@ class RawUnits:
 
     def encoded(self, low: int, high: int) -> Encoded:
         """The rows with the units from ``low`` to ``high``, without the last."""
-        count, begins, ends = self._whole(low, high) or self._ranges(low, high)
+        count, begins, ends = self._ranges(low, high)
         is_one = len(begins) > 1 and int((ends - begins).sum()) < _SMALL * len(begins)  # piece on its way
         if is_one and len(begins) > FEW_PIECES:
             return Encoded(count, [self._copied(begins, ends)])
@@ -202,41 +211,47 @@ class RawUnits:
         taken: bytes = every.take(pa.array(places)).buffers()[2].to_pybytes()
         return taken
 
-    def _whole(self, low: int, high: int) -> tuple[int, _Array, _Array] | None:
-        """As :meth:`_ranges`, if the units are of whole rows that are neighbours in the answer."""
-        at = self._slots[0]
-        if (
-            not self._is_sorted
-            or low == high
-            or any(0 < each < len(at) and at[each - 1] == at[each] for each in (low, high))
-        ):
-            return None
-        first, last = int(at[low]), int(at[high - 1])
-        return (
-            last - first + 1,
-            np.array([self.rows.levels[0].starts[first]]),
-            np.array([self.rows.end_of(last)]),
-        )
+    def _depth(self, low: int, high: int) -> int:
+        """The first level whose rows are passed on as they are: all of their units are taken, in the answer's order."""
+        for depth, at in enumerate(self._slots[:-1]):
+            cuts = (each for each in (low, high) if 0 < each < len(at))
+            is_cut = any(at[each] >= 0 and at[each - 1] == at[each] for each in cuts)
+            if not is_cut and not self._jumps[depth][low : high - 1].any():
+                return depth
+        return len(self._slots) - 1
+
+    @cached_property
+    def _jumps(self) -> list[_Array]:
+        """By level but the last whether the unit behind each one is in one row with it, but not next in the answer."""
+        last = self._slots[-1]
+        jumps = (last[1:] != last[:-1] + 1) | (last[:-1] < 0)
+        return [jumps & (at[1:] == at[:-1]) & (at[1:] >= 0) for at in self._slots[:-1]]
 
     def _ranges(self, low: int, high: int) -> tuple[int, _Array, _Array]:
         """The number of rows with these units, and the ranges of their bytes; for the length of an array of ``n`` rows
         that the answer does not have, one from ``_COUNT - n`` to ``_COUNT + 1``.
 
-        By unit a range for the head of each row that begins with it, and for the length of its array, then its own, and
-        one for the bytes after the array of each row that ends with it. Adjacent ranges are joined.
+        By unit, or by row that is passed on as it is, a range for the head of each row above that begins with it, and
+        for the length of its array, then its own, and one for the bytes after the array of each row above that ends
+        with it. Adjacent ranges are joined.
         """
         if low == high:
             return 0, np.zeros(0, np.int64), np.zeros(0, np.int64)
-        slots, last = [at[low:high] for at in self._slots], len(self._slots) - 1
-        begins = np.zeros((high - low, 3 * last + 1), np.int64)
-        ends = np.zeros_like(begins)
-        firsts = [np.diff(at, prepend=-2) != 0 for at in slots]
+        last = self._depth(low, high)
+        slots = [at[low:high] for at in self._slots[: last + 1]]
+        firsts = [np.append(True, at[1:] != at[:-1]) for at in slots]
         for depth in range(last):
             firsts[depth + 1] |= firsts[depth]
+        if last + 1 < len(self._slots):
+            slots = [at[firsts[last]] for at in slots]
+            firsts = [each[firsts[last]] for each in firsts]
+        size = len(slots[0])
+        begins = np.zeros((size, 3 * last + 1), np.int64)
+        ends = np.zeros_like(begins)
         for depth, at in enumerate(slots[:-1]):
             level, first = self.rows.levels[depth], np.flatnonzero(firsts[depth])
             rows_below = np.add.reduceat(firsts[depth + 1] & (slots[depth + 1] >= 0), first, dtype=np.int64)
-            final = np.append(first[1:], high - low) - 1
+            final = np.append(first[1:], size) - 1
             is_there = at[first] >= 0
             first, final, rows_below = first[is_there], final[is_there], rows_below[is_there]
             rows = at[first]
@@ -250,8 +265,8 @@ class RawUnits:
             begins[final, tail], ends[final, tail] = tails, self.rows.ends[depth][rows]
         is_there = slots[-1] >= 0
         rows = slots[-1][is_there]
-        begins[is_there, 2 * last] = np.asarray(self.rows.levels[-1].starts)[rows]
-        ends[is_there, 2 * last] = self.rows.ends[-1][rows]
+        begins[is_there, 2 * last] = np.asarray(self.rows.levels[last].starts)[rows]
+        ends[is_there, 2 * last] = self.rows.ends[last][rows]
         some = begins < ends
         found, until = begins[some], ends[some]
         goes_on = found[1:] == until[:-1]
@@ -307,13 +322,28 @@ def _names(data: _Array, places: _Array, *, compact: bool) -> _Array | None:
     longest = max(int(sizes.max()), 1)
     if longest * len(places) > _MOST or longest >= 1 << 15:
         return None
-    numbers = np.arange(longest)
-    inside = numbers < sizes[:, None]
-    letters = data[np.minimum(places[:, None] + numbers, len(data) - 1)]
-    if ((letters >= _LONG) | (letters == 0))[inside].any():
-        return None
-    found: _Array = np.where(inside, letters, 0).astype(np.uint8).reshape(-1).view(f"S{longest}")
-    return found
+    if int(places.max()) + longest > len(data):
+        data = np.append(data, np.zeros(longest, np.uint8))
+    windows: _Array = np.ndarray(len(data) - longest + 1, f"S{longest}", data, strides=(1,))
+    found = windows[places]
+    letters = found.view(np.uint8).reshape(len(found), longest)
+    is_unusual = letters - np.uint8(1) >= _LONG - 1
+    if int(sizes.min()) < longest:
+        inside = np.arange(longest) < sizes[:, None]
+        is_unusual &= inside
+        letters *= inside
+    return None if is_unusual.any() else found
+
+
+def _words(column: _Array) -> list[_Array]:
+    """Columns of numbers with the order of a column of texts, as far as they differ; numbers sort ten times faster."""
+    size = column.dtype.itemsize
+    if column.dtype.kind != "S" or size > _SHORT or not len(column):
+        return [column]
+    padded = np.zeros((len(column), -(-size // 8) * 8), np.uint8)
+    padded[:, :size] = column.view(np.uint8).reshape(len(column), size)
+    words = padded.view(">u8").astype(np.uint64)
+    return [words[:, each] for each in range(words.shape[1]) if (words[:, each] != words[0, each]).any()]
 
 
 def _is_sorted(keys: Sequence[_Array]) -> bool:

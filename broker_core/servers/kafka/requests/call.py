@@ -119,6 +119,13 @@ class KafkaCall(Caller):
             return work(*arguments)
         return await self.services.large_requests.beside(self.size, work, *arguments)
 
+    def room_to_keep(self, size: int) -> Permit | None:
+        """Permits for so many bytes that outlive the answer, if there is room."""
+        try:
+            return self.services.pipeline.permits.snapshots.try_acquire(size)
+        except PermitError:
+            return None
+
     async def hold(self, size: int) -> Permit:
         """Hold heap permits for so many bytes of the answer, until it has left. Raises :exc:`CloseClient`."""
         heap = self.services.pipeline.permits.heap

@@ -76,6 +76,11 @@ class PageParts:
         """The units of all answers until now."""
         return sum(map(len, self._units)) if self._are_bytes else len(self._items)
 
+    @property
+    def nbytes(self) -> int:
+        """The bytes of their rows, if they stay bytes, else 0."""
+        return sum(each.rows.size for each in self._units) if self._are_bytes else 0
+
     async def message(self) -> Fields:
         """The answer with the units on the page."""
         first, shape = self._answers[0], self._shape

@@ -6,16 +6,19 @@ A node of a cluster gets the bytes that the client sent, unless they are unusual
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+import weakref
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from itertools import chain, groupby
 from typing import Any, Final, Protocol
 
-from broker_core.memory import PermitError
+from broker_core.client import ClientError
+from broker_core.client.kafka import LARGE_ANSWER
+from broker_core.servers.kafka.cluster.cluster_front import ItemSize
 from broker_core.servers.kafka.pages.answer_page import AnswerPage, Key, UnitPlace
-from broker_core.servers.kafka.pages.kept_answers import KeptRequest
+from broker_core.servers.kafka.pages.kept_answers import AnswerAhead, KeptRequest
 from broker_core.servers.kafka.pages.page_rows import Item, item_runs, items_of, message_of
 from broker_core.servers.kafka.pages.page_shapes import PageShape
-from broker_core.servers.kafka.pages.raw_units import KEPT, RawUnits, asked_shape
+from broker_core.servers.kafka.pages.raw_units import KEPT, RawUnits, asked_shape, kept_size
 from broker_core.servers.kafka.requests.call import KafkaCall
 from broker_core.servers.kafka.requests.page_parts import UnitRange, size_of, units_of
 from broker_core.wire.kafka import ZERO_ID, Api, Fields, RawRows
@@ -24,6 +27,8 @@ __all__ = ["PageRequest", "page_request"]
 
 #: The part of a page that is asked for first, of items with any number of units.
 _FIRST: Final = 16
+#: Pages that one question to a node is for at the most: if the client goes on with a pass, and the answer is small.
+_PAGES: Final = 8
 
 
 class PageRequest(Protocol):
@@ -37,8 +42,16 @@ class PageRequest(Protocol):
     def parts(self) -> Iterator[Any]:
         """The parts from the start of the page on, each of as many items as fill the page if all exist."""
 
-    def answered(self, units: int) -> None:
-        """Note that the parts until now had ``units`` units."""
+    def ahead(self, part: Any) -> AnswerAhead | None:
+        """The answer to a part that came with the page before."""
+
+    def keep(self, part: Any, fields: Fields, began: float, mark: int) -> AnswerAhead | None:
+        """Keep the answer to a part, asked for at ``began`` after the change of ``mark``, if the next page goes on in
+        it, and there is room.
+        """
+
+    def answered(self, units: int, size: int) -> None:
+        """Note that the parts until now had ``units`` units, and ``size`` bytes if they stay bytes, else 0."""
 
     def filling(self) -> Any:
         """Fill the page with one unit for each item, and return the part on it."""
@@ -65,7 +78,7 @@ async def page_request(call: KafkaCall, api: Api, shape: PageShape, page: Answer
             is_open = units.is_open or len(own.answered) < len(shape.answered)
             if kept is None:
                 _keep(call, page, rows, units, is_open=is_open)
-            return _Bytes(call, api, shape, page, own, units, is_open=is_open)
+            return _Bytes(call, api, shape, page, own, units, is_open=is_open, goes_on=kept is not None)
     items = await call.off_loop(
         size_of(rows), items_of, shape, shape.asked, call.body, page, shape.asked_fields
     )
@@ -84,10 +97,7 @@ def _keep(call: KafkaCall, page: AnswerPage, rows: RawRows, units: RawUnits, *, 
     front, size = call.services.front, KEPT * rows.nbytes
     if front is None or not call.size or (len(units) <= page.limit and not is_open):
         return
-    try:
-        permit = call.services.pipeline.permits.snapshots.try_acquire(size)
-    except PermitError:
-        return
+    permit = call.room_to_keep(size)
     if permit is not None:
         kept, now = KeptRequest(rows, permit, units), asyncio.get_running_loop().time()
         front.requests.keep(call.asker.connection, kept, now, front.requests.mark)
@@ -142,7 +152,13 @@ class _Decoded:
         named = bool(shape.of_body) + sum(len(level.keys) for level in shape.asked[: len(item.path)])
         return len(shape.order_of(item.place.key, item.place.topic_id, fields[:named]))
 
-    def answered(self, units: int) -> None:
+    def ahead(self, part: Sequence[Item]) -> None:
+        """None is kept."""
+
+    def keep(self, part: Sequence[Item], fields: Fields, began: float, mark: int) -> None:
+        """Keep nothing."""
+
+    def answered(self, units: int, size: int) -> None:
         """Do nothing: the next part does not depend on it."""
 
     def filling(self) -> Sequence[Item]:
@@ -166,13 +182,18 @@ class _Bytes:
         units: RawUnits,
         *,
         is_open: bool,
+        goes_on: bool,
     ) -> None:
         self._is_open = is_open
+        front = call.services.front
+        #: Whether the client goes on with a pass, so that a question may be for several pages. What rules, masks and
+        #: plugins decide is of this page alone.
+        self._goes_on = goes_on and front is not None and page.start is not None and not call.may_hide_topics
         self._call = call
         self._api = api
-        #: The number of items that were asked for until now, and the units of each.
+        #: The number of items that were asked for until now, and the size of each.
         self._count = 0
-        self._each = 1.0
+        self._each = None if front is None else front.item_sizes.get(api)
         self._shape = shape
         self._own = own
         self._page = page
@@ -192,29 +213,83 @@ class _Bytes:
 
     def parts(self) -> Iterator[tuple[int, int]]:
         low, end = self._low(), len(self._units)
-        if self._shape.asked_fields is None or self._shape.sparse:
+        if self._is_whole:
             yield 0, end
             return
-        page, front = self._page, self._call.services.front
-        most = step = page.limit + 1
-        if self._is_open:
-            known = None if front is None else front.units_each.get(self._api)
-            step = most // _FIRST + 1 if known is None else min(int(page.limit / known) + 1, most)
-        while True:
-            high = min(low + step, end)
+        known = self._known()
+        if known is not None and known.part[0] <= low < known.part[1]:
+            self._count += known.part[1] - known.part[0]
+            yield known.part
+            low = known.part[1]
+        while low < end or not self._count:
+            high = min(low + self._step(), end)
             self._count += high - low
             yield low, high
             if high == end:
                 return
-            low, step = high, most
-            if self._is_open:  # as many as fill the page, if each has as much as the ones until now
-                step = min(int(page.left / self._each) + 1, most)
+            low = high
 
-    def answered(self, units: int) -> None:
-        self._each = max(units, 1) / max(self._count, 1)
+    @property
+    def _is_whole(self) -> bool:
+        """Whether each page is asked for by all names: what they have is not in their order, or may be nothing."""
+        return self._shape.asked_fields is None or self._shape.sparse
+
+    def _step(self) -> int:
+        """The items to ask for: as many as fill the page, if each has as much as the ones until now."""
+        page, each = self._page, self._each
+        most = page.limit + 1
+
+        def filling(units: int) -> int:
+            if not self._is_open:
+                return most
+            return most // _FIRST + 1 if each is None else min(int(units / each.units) + 1, most)
+
+        step = filling(page.left)
+        if each is None or not each.size or not self._goes_on:
+            return step
+        return max(step, min(filling(page.limit) * _PAGES, int(LARGE_ANSWER / each.size)))
+
+    def answered(self, units: int, size: int) -> None:
+        count = max(self._count, 1)
+        self._each = ItemSize(max(units, 1) / count, size / count)
         front = self._call.services.front
         if front is not None:
-            front.units_each[self._api] = self._each
+            front.item_sizes[self._api] = self._each
+
+    def _known(self) -> AnswerAhead | None:
+        """The answer that came with the page before."""
+        call, front = self._call, self._call.services.front
+        found = None if front is None or not self._goes_on else front.aheads.get(call.asker.connection)
+        if found is None or found.following != self._page.start or found.rows() is not self._units.rows:
+            return None
+        return found if found.question == self._question() else None
+
+    def _question(self) -> Hashable:
+        """All that is asked besides the rows; ``None``: nothing can be."""
+        call, front = self._call, self._call.services.front
+        assert front is not None
+        rest = {**call.body, self._own.answered[0].array: None}
+        try:
+            return front.question(call.asker, call.node.of_cluster, self._api, call.version, rest)
+        except ClientError:
+            return None
+
+    def ahead(self, part: tuple[int, int]) -> AnswerAhead | None:
+        known = self._known()
+        return known if known is not None and known.part == part else None
+
+    def keep(self, part: tuple[int, int], fields: Fields, began: float, mark: int) -> AnswerAhead | None:
+        call, front, rows = self._call, self._call.services.front, fields.get(self._shape.answered[0].array)
+        is_more = self._goes_on or (self._is_whole and call.size > 0 and not call.may_hide_topics)
+        if front is None or not is_more or fields.get("error_code") or not isinstance(rows, RawRows):
+            return None
+        question, permit = self._question(), call.room_to_keep(kept_size(fields))
+        if question is None or permit is None:
+            return None
+        asked = weakref.ref(self._units.rows)
+        kept = AnswerAhead(fields, permit, rows=asked, question=question, part=part)
+        front.aheads.keep(call.asker.connection, kept, began, mark)
+        return kept
 
     def filling(self) -> tuple[int, int]:
         low = self._low()

@@ -15,6 +15,7 @@ from broker_core.client import ClientError
 from broker_core.errors import ListingFailed
 from broker_core.listing import utf16_key
 from broker_core.servers.kafka.pages.answer_page import AnswerPage, UnitPlace, without_page
+from broker_core.servers.kafka.pages.kept_answers import AnswerAhead
 from broker_core.servers.kafka.pages.page_rows import refusal_of
 from broker_core.servers.kafka.pages.page_shapes import LOG_DIR, PageShape, shape_of
 from broker_core.servers.kafka.pages.raw_units import RawUnits
@@ -155,11 +156,11 @@ class _Paging:
         topics = await self._cluster_topics()
         parts = PageParts(self._call, shape, page)
         for number, part in enumerate(asked.parts()):
-            answer = self._part(asked, part) if len(asked) else self._row.answered(self._call)
-            if number or topics is None:
-                fields = await answer
+            part_of_page = self._added(parts, asked, part, topics)
+            if number or topics is None or self._is_first_of_topic:
+                fields = await part_of_page
             else:
-                fields, is_another = await _both(answer, self._has_another_id())
+                is_another, fields = await _both(self._has_another_id(), part_of_page)
                 if is_another:
                     return None
             if _is_refused(shape, fields):
@@ -171,18 +172,32 @@ class _Paging:
                 return fields if begun is None else _without_empty(fields)
             if topics is None and self._is_made_anew():
                 return None
-            if topics is not None and shape.nameless:
-                await self._note_names(fields)
-            await parts.add(fields)
-            asked.answered(parts.size)
-            if page.whole is not None:
-                page.whole.topics = page.whole.topics or topics
+            asked.answered(parts.size, parts.nbytes)
             if page.following is not None:
                 break
         if page.following is not None and topics is not None:
+            if self._goes_on_in(page.following) and await self._has_another_id():
+                return None
             of_answer = topics if page.whole is None else page.whole.topics or topics
             page.following = await self._with_id(page.following, of_answer)
+        if isinstance(page.whole, AnswerAhead):
+            page.whole.following = page.following
         return await parts.message()
+
+    async def _added(
+        self, parts: PageParts, asked: PageRequest, part: Any, topics: ClusterTopics | None
+    ) -> Fields:
+        """The answer to a part of the request, of which the page has got its units, unless it is filled already."""
+        page = self._page
+        fields = await (self._part(asked, part) if len(asked) else self._row.answered(self._call))
+        if page.whole is not None:
+            page.whole.topics = page.whole.topics or topics
+        if _is_refused(self._shape, fields) or page.is_filled:
+            return fields
+        if topics is not None and self._shape.nameless:
+            await self._note_names(fields)
+        await parts.add(fields)
+        return fields
 
     async def _cluster_topics(self) -> ClusterTopics | None:
         """Before a cluster, the topics of the snapshot, if its answers have no ids of topics beside their names.
@@ -198,10 +213,22 @@ class _Paging:
         except (ClientError, ListingFailed) as failed:
             raise CloseClient(str(failed)) from failed
 
+    @property
+    def _is_first_of_topic(self) -> bool:
+        """Whether the page begins where its first topic does."""
+        start = self._page.start
+        return start is not None and start.key == self._first_of(start).key
+
+    def _goes_on_in(self, following: UnitPlace) -> bool:
+        """Whether the next page begins in a topic that this page has from its beginning on."""
+        start, at = self._page.start, self._shape.fields.index(_TOPIC) + 1
+        return self._is_first_of_topic and start is not None and following.key[:at] == start.key[:at]
+
     async def _has_another_id(self) -> bool:
         """Whether the first topic is another one than the former page ended in; then it begins at its beginning.
 
-        This is asked beside the page, which is made anew if so.
+        If the page begins within the topic, this is asked beside it, and else only if the next page does. A page of
+        another topic is made anew.
         """
         start, front = self._page.start, self._call.services.front
         if front is None or start is None or start.topic_id == ZERO_ID:
@@ -216,7 +243,7 @@ class _Paging:
         if now in (ZERO_ID, start.topic_id):
             return False
         self._page.start = self._first_of(start)._replace(topic_id=now)
-        front.answers.clear()
+        front.changed()
         return True
 
     def _first_of(self, start: UnitPlace) -> UnitPlace:
@@ -258,7 +285,14 @@ class _Paging:
 
     async def _part(self, asked: PageRequest, part: Any) -> Fields:
         """The handler's answer to a part of the request."""
-        return await self._row.answered(replace(self._call, body=await asked.body(part)))
+        page, front = self._page, self._call.services.front
+        page.whole = asked.ahead(part)
+        if page.whole is not None:
+            return page.whole.fields
+        began, mark = asyncio.get_running_loop().time(), 0 if front is None else front.aheads.mark
+        fields = await self._row.answered(replace(self._call, body=await asked.body(part)))
+        page.whole = asked.keep(part, fields, began, mark) or page.whole
+        return fields
 
     def _is_made_anew(self) -> bool:
         """Whether the first topic is another one than the former page ended in; then it begins at its beginning."""
@@ -282,13 +316,13 @@ def _is_refused(shape: PageShape, fields: Fields) -> bool:
     return is_alone and rows is not None and rows[0]["log_dir"] == LOG_DIR
 
 
-async def _both(answer: Coroutine[Any, Any, Fields], check: Coroutine[Any, Any, bool]) -> tuple[Fields, bool]:
+async def _both(check: Coroutine[Any, Any, bool], answer: Coroutine[Any, Any, Fields]) -> tuple[bool, Fields]:
     """The results of both, which run at the same time; the first error once both have ended."""
-    fields, found = await asyncio.gather(answer, check, return_exceptions=True)
+    found, fields = await asyncio.gather(check, answer, return_exceptions=True)
     for each in (fields, found):
         if isinstance(each, BaseException):
             raise each
-    return cast("tuple[Fields, bool]", (fields, found))
+    return cast("tuple[bool, Fields]", (found, fields))
 
 
 def _without_empty(fields: Fields) -> Fields:

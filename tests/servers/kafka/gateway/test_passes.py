@@ -203,6 +203,84 @@ async def test_a_large_request_is_read_once_for_all_its_pages(
     assert front._core.pipeline.permits.snapshots.acquired <= before - 2 * 2 * len(names)
 
 
+#: Groups of which most are none, and a page of them.
+MANY = [*GROUPS, *(f"none-{number:04}" for number in range(300))]
+SOME = {"groups": MANY, "response_pagination_limit": 60}
+
+
+async def test_a_pass_that_goes_on_costs_the_cluster_one_more_question(
+    front: Broker, asked: Counter[Api], rows: ClusterRows
+) -> None:
+    """The first page is asked for alone. What comes for the pages behind the second is for that pass alone."""
+    assert front.kafka_address is not None
+    assert front._core is not None
+    assert front._core.kafka is not None
+    front._core.kafka.front.aheads.max_age = 60  # however busy the machine is
+    async with raw_client(front.kafka_address) as client, raw_client(front.kafka_address) as other:
+        whole = await client.ask(DESCRIBE_GROUPS, 5, {"groups": MANY})
+
+        async def page(asker: Any, cursor: Fields | None, **more: Any) -> tuple[Fields, int]:
+            before = asked[DESCRIBE_GROUPS]
+            answer = await asker.ask(DESCRIBE_GROUPS, 5, {**SOME, "cursor": cursor, **more})
+            return answer, asked[DESCRIBE_GROUPS] - before
+
+        async def second(asker: Any) -> tuple[Fields, list[Fields]]:
+            begun, _ = await page(asker, None)
+            found, questions = await page(asker, begun["next_cursor"])
+            assert questions == 1
+            return found["next_cursor"], [begun, found]
+
+        cursor, pages = await second(client)
+        behind: list[int] = []
+        while cursor is not None:
+            answer, questions = await page(client, cursor)
+            cursor = answer["next_cursor"]
+            pages.append(answer)
+            behind.append(questions)
+        assert len(behind) > 3
+        assert not any(behind)
+        found = [
+            (row["group_id"], member) for each in pages for row in each["groups"] for member in row["members"]
+        ]
+        rest = [(row["group_id"], member) for row in whole["groups"] for member in row["members"]]
+        assert sorted(map(str, found)) == sorted(map(str, rest))
+        assert {row["group_id"] for each in pages for row in each["groups"]} == set(MANY)
+
+        cursor, _ = await second(client)
+        assert (await page(other, cursor))[1] == 1  # of another client, and of the same one
+        other_fields = {"include_authorized_operations": True}
+        assert (await page(client, cursor, **other_fields))[1] == 1
+        cursor, _ = await second(client)
+        third, questions = await page(client, cursor)
+        assert questions == 0
+        # One that is asked for again is wanted as it is now.
+        rows.groups["g00"] = ["new"]
+        again, questions = await page(client, cursor)
+        assert (again, questions) == (third, 1)
+
+        cursor, _ = await second(client)
+        await client.ask(CREATE_TOPICS, 7, {"topics": [{"name": "changed", "num_partitions": 1}]})
+        assert (await page(client, cursor))[1] == 1
+
+
+async def test_each_page_is_asked_for_where_topics_are_hidden(
+    tmp_path: Path, asked: Counter[Api], rows: ClusterRows
+) -> None:
+    """What rules and masks decide is of one page alone."""
+    async with (
+        small_cluster(tmp_path) as cluster,
+        gateway(tmp_path, cluster.address, {"secrets": Secrets()}, max_age=60) as broker,
+        raw_client(_address(broker)) as client,
+    ):
+        cursor, pages = None, 0
+        while not pages or cursor is not None:
+            before = asked[DESCRIBE_GROUPS]
+            cursor = (await client.ask(DESCRIBE_GROUPS, 5, {**SOME, "cursor": cursor}))["next_cursor"]
+            pages += 1
+            assert asked[DESCRIBE_GROUPS] > before
+        assert pages > 3
+
+
 INDEXES = [0, 1, 2]
 #: Requests for the partitions of one topic.
 OF_TOPIC: list[tuple[Api, int, Callable[[str, uuid.UUID], Fields]]] = [

@@ -145,7 +145,7 @@ async def test_no_more_is_asked_for_than_fills_the_page(each: int) -> None:
     for low, high in asked.parts():
         steps.append(high - low)
         page.fill([_Units(high * each)])
-        asked.answered(high * each)
+        asked.answered(high * each, 0)
         if page.following is not None:
             break
     most = max(2_000 // each, 126)
