@@ -90,7 +90,6 @@ class TopicChunk:
         "_unheld",
         "ids",
         "names",
-        "partition_count",
         "partitions",
         "placements",
     )
@@ -104,8 +103,6 @@ class TopicChunk:
     ) -> None:
         self.names = names
         self.partitions = partitions
-        #: The number of partitions of all topics.
-        self.partition_count = int(partitions.sum(dtype=np.int64))
         self.ids = ids
         self.placements = placements
         self._rendered: dict[Hashable, RenderedChunk] = {}

@@ -36,7 +36,6 @@ class ServerIdentity:
 
     def __init__(self, on_other: Callable[[], None] | None = None) -> None:
         self.known: str | None = None
-        self.changes = 0
         self._on_other = on_other
 
     async def check(self, connection: Any) -> None:
@@ -52,7 +51,6 @@ class ServerIdentity:
         if identity is None or identity == self.known:
             return
         if self.known is not None:
-            self.changes += 1
             _log.warning(
                 "PostgreSQL is another server, or has another history: what was remembered is dropped"
             )
