@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from broker_core.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from broker_core.listing.changes.listing_splice import Changed, splicing
+    from broker_core.listing.changes.listing_splice import ListingChange, splicing
     from broker_core.listing.chunks.block_hashes import BlockHashes
     from broker_core.listing.chunks.chunk import Chunk
     from broker_core.listing.chunks.chunk_forms import SortedForms
@@ -93,7 +93,6 @@ __all__ = [
     "TOPIC",
     "BlockHashes",
     "BlockSize",
-    "Changed",
     "Chunk",
     "ChunkStream",
     "Details",
@@ -101,6 +100,7 @@ __all__ = [
     "FieldsReader",
     "LineFeedInName",
     "Listing",
+    "ListingChange",
     "ListingData",
     "ListingEncoder",
     "ListingPart",
@@ -184,7 +184,7 @@ __getattr__ = lazy_exports(
         "BLOCK": ".rendered.block_size",
         "BlockHashes": ".chunks.block_hashes",
         "BlockSize": ".rendered.block_size",
-        "Changed": ".changes.listing_splice",
+        "ListingChange": ".changes.listing_splice",
         "Chunk": ".chunks.chunk",
         "ChunkStream": ".chunks.chunk_stream",
         "DETAIL_TYPES": ".details",

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from broker_core.counted import counted
 from broker_core.immutable import Sealed, seal
-from broker_core.listing.changes.listing_splice import Changed, splice
+from broker_core.listing.changes.listing_splice import ListingChange, splice
 from broker_core.listing.changes.name_places import locate
 from broker_core.listing.changes.part_difference import part_difference
 from broker_core.listing.changes.part_hash import bytes_to_hash, compute_hash, remembered_hash
@@ -207,7 +207,7 @@ class Listing(Sealed):
         Names are full names; one to remove that is absent, or to add that is there, changes nothing. Added names must
         be of this namespace and mode, else :exc:`~broker_core.errors.InvalidListing`.
         """
-        spliced = splice(data_of(self), Changed(as_column(removed), as_column(added)))
+        spliced = splice(data_of(self), ListingChange(as_column(removed), as_column(added)))
         return self if spliced is data_of(self) else listing_of(spliced)
 
     def __repr__(self) -> str:

@@ -8,8 +8,8 @@ from typing import Final, Protocol
 from broker_core.change_log import CatalogVersion
 from broker_core.concurrency import Steps, finished
 from broker_core.listing import (
-    Changed,
     Listing,
+    ListingChange,
     ListingData,
     Selection,
     data_of,
@@ -50,7 +50,7 @@ class SnapshotChanges(Protocol):
     def names(self, mode: Mode) -> Iterator[str]:
         """The changed names in this mode."""
 
-    def changed(self, mode: Mode, property_keys: Sequence[str]) -> Changed:
+    def changed(self, mode: Mode, property_keys: Sequence[str]) -> ListingChange:
         """The changes to a listing of the first version, with the values of these properties."""
 
 

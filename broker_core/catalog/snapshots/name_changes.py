@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 from broker_core.catalog.properties import properties_of
 from broker_core.catalog.store.log_rows import read_span
 from broker_core.change_log import CatalogVersion, Gap
-from broker_core.listing import Changed
+from broker_core.listing import ListingChange
 from broker_core.names import DOMAINS, ListedNames, Mode, NamespaceName
 
 __all__ = ["LoggedNames", "LoggedRow", "read_name_changes"]
@@ -60,7 +60,7 @@ class LoggedNames:
                 for listed in (before, after):
                     yield from ListedNames.parse(listed).names(self._prefix(domain) + base)
 
-    def changed(self, mode: Mode, property_keys: Sequence[str]) -> Changed:
+    def changed(self, mode: Mode, property_keys: Sequence[str]) -> ListingChange:
         """The changes that turn a listing of the first version into one of the last version.
 
         It is the net effect: a topic that is deleted and made again leaves no trace, nor do versions between.
@@ -85,7 +85,7 @@ class LoggedNames:
             last = {name: row for row, name in enumerate(added)}
             added = list(last)
             values = {key: [column[row] for row in last.values()] for key, column in values.items()}
-        return Changed(removed, added, values)
+        return ListingChange(removed, added, values)
 
     def _alike(self) -> dict[_Alike, list[str]]:
         """The local names of topics by their state before the first row and after the last one."""

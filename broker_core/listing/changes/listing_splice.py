@@ -36,7 +36,7 @@ from broker_core.names import (
     split_full_names,
 )
 
-__all__ = ["Changed", "Touched", "splice", "splicing"]
+__all__ = ["ChunkChange", "ListingChange", "splice", "splicing"]
 
 _Array = np.ndarray[Any, Any]
 #: With more changed names than this, and more than this part of the listing, building anew is quicker.
@@ -45,7 +45,7 @@ _MANY_PART: Final = 50
 
 
 @dataclass(slots=True)
-class Changed:
+class ListingChange:
     """Names to take out of a listing, and names to put in.
 
     ``removed`` and ``added`` are full names; each of ``added`` is a name of the listing's namespace and mode. A name in
@@ -62,7 +62,7 @@ class Changed:
 
 
 @dataclass(slots=True)
-class Touched:
+class ChunkChange:
     """Changes in one chunk, or in a piece of one: rows that are ``gone``; the rows ``fresh`` of the addition, each put
     before a row in ``put``; ``kept`` rows that get the values of the addition's rows ``kept_from``."""
 
@@ -81,7 +81,7 @@ class _Window(NamedTuple):
     chunks: Sequence[Chunk]
 
 
-def splice(listing: ListingData, changed: Changed) -> ListingData:
+def splice(listing: ListingData, changed: ListingChange) -> ListingData:
     """``listing`` after a change. Costs the chunks that have the changed names, and a binary search for each name.
 
     Raises :exc:`~broker_core.errors.InvalidListing` for an added name that cannot be in the listing.
@@ -89,7 +89,7 @@ def splice(listing: ListingData, changed: Changed) -> ListingData:
     return finished(splicing(listing, changed))
 
 
-def splicing(listing: ListingData, changed: Changed) -> Steps[ListingData]:
+def splicing(listing: ListingData, changed: ListingChange) -> Steps[ListingData]:
     """The steps of :func:`splice`: one for each chunk, one before and one after; the first is quick for few names."""
     listing.check_borders()
     if len(changed) > _MANY and len(changed) * _MANY_PART > listing.size:
@@ -123,7 +123,7 @@ def splicing(listing: ListingData, changed: Changed) -> Steps[ListingData]:
     return made
 
 
-def _additions(listing: ListingData, changed: Changed) -> list[Chunk]:
+def _additions(listing: ListingData, changed: ListingChange) -> list[Chunk]:
     """The chunks of the added names."""
     namespace, added = listing.namespace, changed.added
     if len(added) <= FEW_NAMES:
@@ -167,23 +167,23 @@ def _splicing_domain(
     if low == high:
         came += fresh_keys
         return _Window(low, high, addition) if addition else None
-    touched: dict[int, Touched] = {}
+    touched: dict[int, ChunkChange] = {}
     kept: set[tuple[int, int]] = set()
     for index, (number, row, is_there) in enumerate(places(listing, fresh_keys, low, high)):
         if is_there:
             kept.add((number, row))
             if fresh is not None and fresh.properties:
-                change = touched.setdefault(number, Touched())
+                change = touched.setdefault(number, ChunkChange())
                 change.kept.append(row)
                 change.kept_from.append(index)
             continue
-        change = touched.setdefault(number, Touched())
+        change = touched.setdefault(number, ChunkChange())
         change.put.append(row)
         change.fresh.append(index)
         came.append(fresh_keys[index])
     for key, (number, row, is_there) in zip(removed, places(listing, removed, low, high), strict=True):
         if is_there and (number, row) not in kept:
-            touched.setdefault(number, Touched()).gone.append(row)
+            touched.setdefault(number, ChunkChange()).gone.append(row)
             went.append(key)
     if not touched:
         return None
@@ -211,7 +211,7 @@ def _splicing_domain(
     return _Window(first, end, made)
 
 
-def _after(chunk: Chunk, change: Touched, fresh: Chunk | None) -> Sequence[Chunk]:
+def _after(chunk: Chunk, change: ChunkChange, fresh: Chunk | None) -> Sequence[Chunk]:
     if change.kept and fresh is not None:
         chunk = _with_values(chunk, change, fresh)
     if not change.gone and not change.put:
@@ -221,7 +221,7 @@ def _after(chunk: Chunk, change: Touched, fresh: Chunk | None) -> Sequence[Chunk
     return cut_chunk(spliced_chunk(chunk, gone, np.array(change.put, np.int64), added))
 
 
-def _with_values(chunk: Chunk, change: Touched, fresh: Chunk) -> Chunk:
+def _with_values(chunk: Chunk, change: ChunkChange, fresh: Chunk) -> Chunk:
     """The chunk with new values of properties for topics that it has already."""
     properties = dict(chunk.properties)
     for key, codes in fresh.properties.items():
@@ -267,7 +267,7 @@ def _merged(chunks: Sequence[Chunk], small: set[int]) -> list[Chunk]:
     return made
 
 
-def _rebuilt(listing: ListingData, changed: Changed) -> ListingData:
+def _rebuilt(listing: ListingData, changed: ListingChange) -> ListingData:
     """The listing after a change so large that all names are sorted anew."""
     names = listing.names(listing.pieces(0, listing.size))
     removed, added = as_column(changed.removed), as_column(changed.added)

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from broker_core.counted import counted
 from broker_core.errors import InvalidListing
-from broker_core.listing.changes.listing_splice import Touched
+from broker_core.listing.changes.listing_splice import ChunkChange
 from broker_core.listing.changes.name_places import Place, remembered_places
 from broker_core.listing.changes.part_hash import compute_hash
 from broker_core.listing.chunks.block_hashes import crc_of_fields
@@ -161,9 +161,9 @@ def spliced_at(
 
 def _touched(
     data: ListingData, pieces: Pieces, removed: Sequence[bytes], fresh: Chunk | None
-) -> dict[int, Touched]:
+) -> dict[int, ChunkChange]:
     """The changes in each piece (by its position) of the pieces of one domain."""
-    touched: defaultdict[int, Touched] = defaultdict(Touched)
+    touched: defaultdict[int, ChunkChange] = defaultdict(ChunkChange)
     if not pieces:
         return touched
     put = hash_order_keys(fresh.names(0, fresh.size)) if fresh is not None else []
@@ -209,7 +209,7 @@ def _in_piece(pieces: Pieces, numbers: list[int], place: Place) -> Place:
     return piece, at, is_there and at < len(rows) and int(rows.rows[at]) == row
 
 
-def _after(chunk: Chunk, rows: ChunkRows, change: Touched, fresh: Chunk | None) -> Sequence[Chunk]:
+def _after(chunk: Chunk, rows: ChunkRows, change: ChunkChange, fresh: Chunk | None) -> Sequence[Chunk]:
     """A piece after a change. For a whole chunk it is made once for all answers that have it, while one has."""
     added = None if fresh is None or not change.fresh else _some(fresh, ChunkRows.of(np.array(change.fresh)))
     gone, put = np.array(change.gone, np.int64), np.array(change.put, np.int64)

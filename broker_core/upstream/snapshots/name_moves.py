@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from broker_core.change_log import CatalogVersion
-from broker_core.listing import Changed, Listing, selection_difference
+from broker_core.listing import Listing, ListingChange, selection_difference
 from broker_core.names import Mode, NamespaceName
 from broker_core.snapshots import Snapshot
 from broker_core.upstream.snapshots.topic_store import TopicUpdate
@@ -30,8 +30,8 @@ class NameMoves:
     def names(self, mode: Mode) -> Iterator[str]:  # noqa: ARG002
         return itertools.chain(self.removed, self.added)
 
-    def changed(self, mode: Mode, property_keys: Sequence[str]) -> Changed:  # noqa: ARG002
-        return Changed(self.removed, self.added)
+    def changed(self, mode: Mode, property_keys: Sequence[str]) -> ListingChange:  # noqa: ARG002
+        return ListingChange(self.removed, self.added)
 
 
 def net_moves(version: CatalogVersion, updates: Sequence[TopicUpdate]) -> NameMoves | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from broker_core.catalog.snapshots.name_changes import LoggedNames, read_name_changes
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.change_log import CatalogVersion, Gap
-from broker_core.listing.changes.listing_splice import Changed
+from broker_core.listing.changes.listing_splice import ListingChange
 from broker_core.names import Mode, NamespaceName, TopicName
 
 NAMESPACE = NamespaceName("a", "b")
@@ -17,7 +17,7 @@ def topic(local: str, domain: str = "persistent") -> TopicName:
     return TopicName(domain, NAMESPACE, local)
 
 
-def net(*rows: tuple[int, str, str, str, str | None, str | None], mode: Mode = Mode.ALL) -> Changed:
+def net(*rows: tuple[int, str, str, str, str | None, str | None], mode: Mode = Mode.ALL) -> ListingChange:
     return LoggedNames(NAMESPACE, SINCE, NOW, rows).changed(mode, ("team",))
 
 

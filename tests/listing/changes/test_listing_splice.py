@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from broker_core.errors import InvalidListing
 from broker_core.listing.changes import listing_splice
-from broker_core.listing.changes.listing_splice import Changed, splice, splicing
+from broker_core.listing.changes.listing_splice import ListingChange, splice, splicing
 from broker_core.listing.chunks.chunk import Chunk
 from broker_core.listing.hashes.joined_crcs import TextCrc
 from broker_core.listing.hashes.topics_hash import topics_hash, utf16_key
@@ -180,10 +180,10 @@ def test_small_chunks_are_joined_when_names_go() -> None:
 
 def test_all_properties_stay_where_names_are_put_in_order_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listing_splice, "_MANY", 3)
-    changed = Changed([], persistent("a", "b"), {"one": ["1", "2"], "two": ["3", "4"]})
+    changed = ListingChange([], persistent("a", "b"), {"one": ["1", "2"], "two": ["3", "4"]})
     data = splice(data_of(listing_of([], Mode.PERSISTENT)), changed)
     more = persistent(*(f"c{number}" for number in range(5)))
-    data = splice(data, Changed(persistent("a"), more, {"one": ["1"] * 5, "two": ["4"] * 5}))
+    data = splice(data, ListingChange(persistent("a"), more, {"one": ["1"] * 5, "two": ["4"] * 5}))
     (chunk,) = data.chunks
     assert chunk.properties["one"].column().to_pylist() == ["2", *["1"] * 5]
     assert chunk.properties["two"].column().to_pylist() == ["4"] * 6
@@ -200,9 +200,9 @@ def test_a_small_chunk_stays_beside_chunks_that_have_no_room_for_it(with_room: s
             more = more[len(front) - 2 :]
         if with_room == "behind":
             more = more[: len(front) - 2]
-        data = splice(data, Changed([], more))
+        data = splice(data, ListingChange([], more))
         before = data.chunks
-        after = splice(data, Changed(small[6:], []))
+        after = splice(data, ListingChange(small[6:], []))
     left = sorted({*names, *more} - set(small[6:]), key=utf16_key)
     assert after.names(after.pieces(0, after.size)).to_pylist() == left
     gone = [number for number, chunk in enumerate(before) if chunk not in after.chunks]
@@ -214,24 +214,24 @@ def test_a_splice_has_a_step_for_each_chunk_and_says_which_is_quick() -> None:
     names = persistent(*(f"topic-{number:04d}" for number in range(600)))
     with tiny_chunks(1000):
         data = data_of(listing_of(names, Mode.PERSISTENT))
-        few = Changed([names[0], names[300]], persistent("topic-0599x"))
+        few = ListingChange([names[0], names[300]], persistent("topic-0599x"))
         steps = splicing(data, few)
         assert [*steps] == [True] * 4
         first = data.chunks[0].size
-        steps = splicing(data, Changed(names[1:first], []))
+        steps = splicing(data, ListingChange(names[1:first], []))
         assert [*steps] == [True, False, True], "what is left of it is joined with another"
         one = data_of(listing_of(names[:3], Mode.PERSISTENT))
-        assert [*splicing(one, Changed(names[:1], []))] == [True] * 2, "there is no other"
-    assert [*splicing(data, Changed([], []))] == []
+        assert [*splicing(one, ListingChange(names[:1], []))] == [True] * 2, "there is no other"
+    assert [*splicing(data, ListingChange([], []))] == []
 
 
 def test_values_that_topics_have_already_change_nothing() -> None:
     names = persistent("a", "b", "c")
     values = {"one": ["1", "2", None], "two": ["x", None, "x"]}
-    data = splice(data_of(listing_of([], Mode.PERSISTENT)), Changed([], names, values))
-    assert splice(data, Changed(persistent("d"), names, values)) is data
+    data = splice(data_of(listing_of([], Mode.PERSISTENT)), ListingChange([], names, values))
+    assert splice(data, ListingChange(persistent("d"), names, values)) is data
     (before,) = data.chunks
-    (after,) = splice(data, Changed([], names[1:2], {"one": ["2"], "two": ["y"]})).chunks
+    (after,) = splice(data, ListingChange([], names[1:2], {"one": ["2"], "two": ["y"]})).chunks
     assert after.properties["one"] is before.properties["one"]
     assert after.properties["two"].column().to_pylist() == ["x", "y", "x"]
     assert after.fields is before.fields

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from broker_core import Listing, Mode
 from broker_core.errors import InvalidListing
-from broker_core.listing.changes.listing_splice import Changed, splice
+from broker_core.listing.changes.listing_splice import ListingChange, splice
 from broker_core.listing.changes.selection_splice import own_chunks
 from broker_core.listing.listing import data_of, part_of
 from broker_core.listing.listing import listing_of as own_listing_of
@@ -325,4 +325,4 @@ def test_the_same_names_with_other_properties_are_another_change() -> None:
 def valued(names: list[str], value: str) -> Listing:
     """A listing of topics that all have the same value of a property."""
     nothing = data_of(Listing.from_names("t/n", Mode.ALL, []))
-    return own_listing_of(splice(nothing, Changed([], names, {"color": [value] * len(names)})))
+    return own_listing_of(splice(nothing, ListingChange([], names, {"color": [value] * len(names)})))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker_core.listing.changes.listing_splice import Changed, splice
+from broker_core.listing.changes.listing_splice import ListingChange, splice
 from broker_core.listing.chunks.memo_key import MemoKey, Remembered, properties_key
 from broker_core.listing.listing import Listing, data_of, listing_of
 from broker_core.listing.properties.select_by_properties import select_by_properties
@@ -19,7 +19,7 @@ def with_properties() -> Listing:
     names = [f"persistent://t/n/a{number}" for number in range(100)]
     empty = Listing.from_names("t/n", Mode.ALL, [])
     values = {"region": [f"r{number % 5}" for number in range(100)]}
-    return listing_of(splice(data_of(empty), Changed([], names, values)))
+    return listing_of(splice(data_of(empty), ListingChange([], names, values)))
 
 
 @pytest.mark.parametrize("limit", [None, 700])

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker_core.listing.changes.listing_splice import Changed, splice
+from broker_core.listing.changes.listing_splice import ListingChange, splice
 from broker_core.listing.chunks import chunk_size
 from broker_core.listing.chunks.build_chunks import build_chunks
 from broker_core.listing.chunks.chunk import Chunk
@@ -136,7 +136,7 @@ def test_after_a_change_only_new_chunks_are_looked_through(looked_through: list[
         looked_through.clear()
         assert not is_quick_to_select(data, {"region": "us"}) or data.size <= 50_000
         name = as_column(["persistent://a/b/t-000001x"])
-        moved = splice(data, Changed(as_column([]), name, {"region": ["eu"], "team": [None]}))
+        moved = splice(data, ListingChange(as_column([]), name, {"region": ["eu"], "team": [None]}))
         after = select_by_properties(moved, EU)
     assert len(looked_through) == 1
     assert names_in(moved, after) == names_in(data, before) | {"t-000001x"}
@@ -167,6 +167,6 @@ def test_what_is_quick(monkeypatch: pytest.MonkeyPatch) -> None:
         select_by_properties(data, EU)
         assert is_quick_to_select(data, EU)
         name = as_column(["persistent://a/b/t-000001x"])
-        moved = splice(data, Changed(as_column([]), name, {"region": ["eu"], "team": [None]}))
+        moved = splice(data, ListingChange(as_column([]), name, {"region": ["eu"], "team": [None]}))
         assert remembered_selection(moved, EU) is None
         assert is_quick_to_select(moved, EU), "one chunk is new"
