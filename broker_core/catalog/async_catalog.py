@@ -47,7 +47,9 @@ _CACHES: Final = 64 * 1024 * 1024
 
 
 class AsyncCatalog:
-    """The methods of :class:`~broker_core.service.catalog.TopicCatalog` over one file; on one event loop.
+    """Reads and changes of topics in one file, with versions; on one event loop, which no method keeps waiting.
+
+    Each method raises :exc:`~broker_core.catalog.CatalogError` if the file cannot be read, or written.
 
     ``at_once`` watches the file already: a few topics are read by its connection without waiting.
     """

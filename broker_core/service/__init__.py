@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from broker_core.lazy_exports import lazy_exports
 from broker_core.service.admission import Admission, Admitted, LoginAttempt, OtherName, OtherPrincipal
 from broker_core.service.audit import Action, Attempt, AuditRow, Outcome, fields_text
-from broker_core.service.catalog import AclReader, TopicCatalog
 from broker_core.service.change import Changed, TopicEditor, right_to
 from broker_core.service.failure_pace import FailurePace
 from broker_core.service.find import REFUSED_BY_ACLS, Find, Found, TopicAsker, client_count
@@ -44,7 +43,6 @@ __all__ = [
     "MOST_BYTES",
     "REFUSED_BY_ACLS",
     "SHORTEST_PASSWORD",
-    "AclReader",
     "Action",
     "Admission",
     "Admitted",
@@ -84,7 +82,6 @@ __all__ = [
     "QuotaTurn",
     "Quotas",
     "TopicAsker",
-    "TopicCatalog",
     "TopicEditor",
     "VisibleTopics",
     "Watcher",

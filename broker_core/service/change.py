@@ -7,13 +7,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from broker_core.access import Access, Asker
-from broker_core.catalog import CatalogError, Edit, ImportReport, TopicWrite
+from broker_core.catalog import AsyncCatalog, CatalogError, Edit, ImportReport, TopicWrite
 from broker_core.errors import Cause, ListingFailed
 from broker_core.guards import Deletions
 from broker_core.names import NamespaceName, TopicName
 from broker_core.pipeline import Pipeline, one_line_of_denials
 from broker_core.service.audit import ACTIONS, Action, Attempt
-from broker_core.service.catalog import TopicCatalog
 from broker_core.service.topic_imports import TopicImports
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ class TopicEditor:
 
     def __init__(
         self,
-        catalog: TopicCatalog | None,
+        catalog: AsyncCatalog | None,
         pipeline: Pipeline,
         *,
         over_http: bool = True,

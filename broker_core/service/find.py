@@ -22,14 +22,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core.access import Access, Asker
-from broker_core.catalog import TopicRecord, reading_catalog
+from broker_core.catalog import AsyncCatalog, TopicRecord, reading_catalog
 from broker_core.concurrency import loop_turn
 from broker_core.errors import Cause, ListingFailed
 from broker_core.listing import TOPIC, Details, Selection, topic_names
 from broker_core.names import PERSISTENT, NamespaceName, TopicName
 from broker_core.pipeline import Pipeline, one_line_of_denials
 from broker_core.plugin_api import ListingRequest
-from broker_core.service.catalog import TopicCatalog
 from broker_core.service.plugin_topics import Known, Memo, PluginTopics
 
 __all__ = ["REFUSED_BY_ACLS", "Find", "Found", "TopicAsker", "client_count"]
@@ -129,7 +128,7 @@ class _Search:
 class Find:
     """Finds topics for askers; one for a broker. ``catalog`` is ``None`` before a cluster."""
 
-    def __init__(self, pipeline: Pipeline, catalog: TopicCatalog | None) -> None:
+    def __init__(self, pipeline: Pipeline, catalog: AsyncCatalog | None) -> None:
         self.plugins = PluginTopics(pipeline)
         self._pipeline = pipeline
         self._catalog = catalog

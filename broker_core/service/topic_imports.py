@@ -17,12 +17,11 @@ from functools import partial
 from itertools import islice
 from typing import Any, BinaryIO, Final, cast
 
-from broker_core.catalog import CatalogFull, CatalogReadOnly, ImportRefused, ImportReport
+from broker_core.catalog import AsyncCatalog, CatalogFull, CatalogReadOnly, ImportRefused, ImportReport
 from broker_core.concurrency import pass_lock_on
 from broker_core.errors import BrokerCoreError, Cause, ListingFailed
 from broker_core.guards import Deletions
 from broker_core.names import NamespaceName, TopicName
-from broker_core.service.catalog import TopicCatalog
 
 __all__ = ["MOST_ASKED", "MOST_BYTES", "Ask", "BodyTooLarge", "TopicImports"]
 
@@ -60,7 +59,7 @@ class _Ended(BrokerCoreError):
 class TopicImports:
     """Imports into one catalogue, one at a time; on one event loop. The caller checks rights."""
 
-    def __init__(self, catalog: TopicCatalog) -> None:
+    def __init__(self, catalog: AsyncCatalog) -> None:
         self._catalog = catalog
         #: Bodies that are received, or wait to be imported.
         self.under_way = 0

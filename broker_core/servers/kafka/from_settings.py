@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable
 
 from broker_core.access import Asker, Clients
-from broker_core.catalog import CatalogLister
+from broker_core.catalog import AsyncCatalog, CatalogLister
 from broker_core.metrics import Metrics
 from broker_core.pipeline import Pipeline
 from broker_core.servers.admission import FileBudget
@@ -24,7 +24,7 @@ from broker_core.servers.kafka.services import KafkaServices
 from broker_core.servers.kafka.topics.encoded_configs import EncodedConfigs, checked_configs
 from broker_core.servers.kafka.topics.listed_topics import ListedTopics
 from broker_core.servers.kafka.topics.named_topics import NamedTopics
-from broker_core.service import Admission, Find, ListingTables, Logins, TopicCatalog, TopicEditor
+from broker_core.service import Admission, Find, ListingTables, Logins, TopicEditor
 from broker_core.settings import KafkaSettings, Settings
 
 __all__ = ["kafka_server"]
@@ -90,7 +90,7 @@ def kafka_server(
     return KafkaServer(services, tls=tls, clients=clients)
 
 
-def _authorizer(kafka: KafkaSettings, catalog: TopicCatalog | None) -> Authorizer:
+def _authorizer(kafka: KafkaSettings, catalog: AsyncCatalog | None) -> Authorizer:
     """ACLs can be stored while the server runs; without a catalogue, the settings alone can ask for an authorizer."""
     if catalog is None and not kafka.super_users and not kafka.allow_everyone_if_no_acl_found:
         return AllowAll()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from broker_core.catalog import AsyncCatalog
 from broker_core.metrics import Metrics
 from broker_core.pipeline import Pipeline
 from broker_core.servers.kafka.callers.authorizer import AllowAll, Authorizer
@@ -15,7 +16,7 @@ from broker_core.servers.kafka.request_metrics import RequestMetrics
 from broker_core.servers.kafka.topics.encoded_configs import EncodedConfigs
 from broker_core.servers.kafka.topics.listed_topics import ListedTopics
 from broker_core.servers.kafka.topics.named_topics import NamedTopics
-from broker_core.service import Quotas, TopicCatalog, TopicEditor
+from broker_core.service import Quotas, TopicEditor
 from broker_core.settings import KafkaSettings
 
 __all__ = ["KafkaServices", "ShownNode"]
@@ -47,7 +48,7 @@ class KafkaServices:
     cluster_id: str
     topics: ListedTopics
     named: NamedTopics
-    catalog: TopicCatalog | None = None
+    catalog: AsyncCatalog | None = None
     authorizer: Authorizer = field(default_factory=AllowAll)
     identities: ClientIdentities = field(default_factory=lambda: ClientIdentities(KafkaSettings()))
     changes: TopicEditor | None = None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from broker_core.access import Asker, Authenticator, Clients
-from broker_core.catalog import CatalogLogReader
+from broker_core.catalog import AsyncCatalog, CatalogLogReader
 from broker_core.change_log import ChangeLog
 from broker_core.memory import Permits
 from broker_core.metrics import History, Metrics
@@ -21,11 +21,11 @@ from broker_core.servers.http.api.http_metrics import HttpMetrics
 from broker_core.servers.http.api.problem_details import RequestRefused, refused
 from broker_core.servers.http.api.stream_places import StreamPlaces
 from broker_core.servers.http.api.web_pages import WebPages
-from broker_core.service import Find, ListingFeeds, LookupQuestions, Quotas, TopicCatalog, TopicEditor
+from broker_core.service import Find, ListingFeeds, LookupQuestions, Quotas, TopicEditor
 from broker_core.settings import HttpSettings, Settings
 from broker_core.upstream.pulsar import KnownNamespaces
 
-__all__ = ["ApiServices", "CheckResult", "holds", "needs_catalog", "needs_changes", "takes_changes"]
+__all__ = ["ApiServices", "Checked", "holds", "needs_catalog", "needs_changes", "takes_changes"]
 
 
 class ClusterDetails(Protocol):
@@ -36,10 +36,10 @@ class ClusterDetails(Protocol):
         """The function that gives the change log of its listing for a client; ``None`` if it is not followed."""
 
     async def namespaces(self, asker: Asker, /) -> KnownNamespaces:
-        """The cluster's namespaces that are known for a client."""
+        """Its namespaces that are known for a client."""
 
 
-class CheckResult(NamedTuple):
+class Checked(NamedTuple):
     """The findings of `broker-core check` about the settings of a server, with their time in Unix seconds."""
 
     found: list[Check]
@@ -59,7 +59,7 @@ class ApiServices:
     find: Find
     live: LiveSettings
     brokers: LookupQuestions | None = None
-    catalog: TopicCatalog | None = None
+    catalog: AsyncCatalog | None = None
     change_log: CatalogLogReader | None = None
     changes: TopicEditor | None = None
     authenticator: Authenticator | None = None
@@ -76,7 +76,7 @@ class ApiServices:
     #: The last hour of the server, if anybody can ask for it.
     history: History | None = None
     #: Checks the settings as they could be read now; ``None`` if a program gave them.
-    check: Callable[[], Awaitable[CheckResult]] | None = None
+    check: Callable[[], Awaitable[Checked]] | None = None
     #: The rules for pages of this server.
     pages: WebPages = field(default_factory=WebPages)
     #: One for all servers of a broker.
@@ -109,7 +109,7 @@ class ApiServices:
         return self.settings.http or HttpSettings()
 
 
-def needs_catalog(services: ApiServices) -> TopicCatalog:
+def needs_catalog(services: ApiServices) -> AsyncCatalog:
     """The embedded catalogue, for an operation that is for it alone. Raises the error 501 before a cluster."""
     if services.catalog is None:
         raise _no_catalog()

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from broker_core.access import host_of
-from broker_core.catalog import AclRow, AclVersion
+from broker_core.catalog import AclRow, AclVersion, KafkaAclReader
 from broker_core.kafka.acls import (
     CLUSTER_NAME,
     CLUSTER_OPERATIONS,
@@ -30,7 +30,6 @@ from broker_core.kafka.acls import (
 )
 from broker_core.names import NamespaceName
 from broker_core.servers.kafka.callers.caller import Caller
-from broker_core.service import AclReader
 from broker_core.settings import KafkaSettings
 
 __all__ = ["CatalogAuthorizer"]
@@ -50,7 +49,7 @@ class CatalogAuthorizer:
     ``reader`` is ``None`` without a catalogue: then there are no ACLs. Until they are read, everything is denied.
     """
 
-    def __init__(self, settings: KafkaSettings, reader: AclReader | None) -> None:
+    def __init__(self, settings: KafkaSettings, reader: KafkaAclReader | None) -> None:
         self._super_users = settings.super_users
         self._everyone = settings.allow_everyone_if_no_acl_found
         self._reader = reader

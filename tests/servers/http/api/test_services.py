@@ -8,12 +8,12 @@ from broker_core.catalog import AsyncCatalog, SqliteCatalog
 from broker_core.reloads import LiveSettings
 from broker_core.servers.http.api.problem_details import RequestRefused
 from broker_core.servers.http.api.services import ApiServices, needs_catalog
-from broker_core.service import Find, TopicCatalog
+from broker_core.service import Find
 from broker_core.settings import HttpSettings, Settings
 from tests.support.pipelines import Made, made
 
 
-def services(parts: Made, catalog: TopicCatalog | None) -> ApiServices:
+def services(parts: Made, catalog: AsyncCatalog | None) -> ApiServices:
     find = Find(parts.pipeline, catalog)
     return ApiServices(
         parts.pipeline, parts.permits, parts.metrics, find, LiveSettings(Settings()), catalog=catalog

@@ -9,7 +9,7 @@ from typing import Final, Literal
 from aiohttp import web
 from pydantic import Field
 
-from broker_core.catalog import ScramRow
+from broker_core.catalog import AsyncCatalog, ScramRow
 from broker_core.kafka.scram import DECOY_USER, HASHES
 from broker_core.redaction import quoted
 from broker_core.servers.http.api.access.super_operation import (
@@ -29,7 +29,6 @@ from broker_core.servers.http.api.request_body import RequestObject
 from broker_core.service import (
     LONGEST_PASSWORD,
     SHORTEST_PASSWORD,
-    TopicCatalog,
     check_password,
     check_user,
     store_user,
@@ -219,12 +218,12 @@ def _by_name(rows: Sequence[ScramRow]) -> dict[str, _User]:
     return {name: _User(name=name, credentials=credentials) for name, credentials in found.items()}
 
 
-def _rows_of(catalog: TopicCatalog, name: str) -> list[ScramRow]:
+def _rows_of(catalog: AsyncCatalog, name: str) -> list[ScramRow]:
     rows = (catalog.kafka_user(name, mechanism) for mechanism in HASHES)
     return [row for row in rows if row is not None]
 
 
-async def _shown(catalog: TopicCatalog, name: str) -> _User:
+async def _shown(catalog: AsyncCatalog, name: str) -> _User:
     found = _by_name(await asyncio.to_thread(_rows_of, catalog, name))
     if name not in found:
         raise _no_user(name, tuple(HASHES))

@@ -8,12 +8,12 @@ from typing import Any, Final
 from aiohttp import hdrs, web
 
 from broker_core.access import OPERATOR
+from broker_core.catalog import AsyncCatalog
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.operation import CHANGE_PROBLEMS, HttpOperation, Reply, Right
 from broker_core.servers.http.api.parameters import cursor_of, cursor_parameter, limit_parameter
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import needs_catalog, needs_changes
-from broker_core.service import TopicCatalog
 
 __all__ = ["NOT_HERE", "PAGE", "REFUSALS", "catalog_of", "link_to", "super_operation"]
 
@@ -47,7 +47,7 @@ def super_operation(
     )
 
 
-def catalog_of(request: ApiRequest) -> TopicCatalog:
+def catalog_of(request: ApiRequest) -> AsyncCatalog:
     """The catalogue; raises the error 404 if clients are not authenticated, and 501 if there is none."""
     if not request.services.methods and request.asker.transport != OPERATOR:
         raise refused(404, "clients of this server are not authenticated: it has no users and ACLs over HTTP")
