@@ -230,7 +230,7 @@ class CatalogLister(LookedAt):
         self._count_ignored(request.properties, pairs)
         if not pairs:
             return result_of(snapshot.listing, snapshot)
-        selection = snapshot.selected_now(pairs, quick=self._turn.has_time())
+        selection = snapshot.selected_now(pairs)
         if selection is None:
             selection = await self._selected(request, snapshot, pairs)
         return result_of(selection, snapshot)

@@ -4,11 +4,29 @@ from __future__ import annotations
 
 from broker_core.concurrency.fair_places import FairPlaces
 from broker_core.concurrency.interpreter_lock import pass_lock_on
+from broker_core.concurrency.loop_or_thread import (
+    EACH_BYTE,
+    EACH_CHANGE,
+    EACH_COMPARED_BYTE,
+    EACH_EVENT,
+    EACH_NAME,
+    EACH_PAGE_BYTE,
+    EACH_ROW,
+    ON_LOOP,
+)
 from broker_core.concurrency.loop_turns import has_time, loop_turn
 from broker_core.concurrency.steps import Steps, finished, in_turns
 from broker_core.concurrency.turn_queue import TurnQueue
 
 __all__ = [
+    "EACH_BYTE",
+    "EACH_CHANGE",
+    "EACH_COMPARED_BYTE",
+    "EACH_EVENT",
+    "EACH_NAME",
+    "EACH_PAGE_BYTE",
+    "EACH_ROW",
+    "ON_LOOP",
     "FairPlaces",
     "Steps",
     "TurnQueue",

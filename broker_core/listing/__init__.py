@@ -70,7 +70,6 @@ if TYPE_CHECKING:
     from broker_core.listing.rendered.partitioned_topics import partitioned_topics_json_items
     from broker_core.listing.selections.rows_by_domain import rows_by_domain
     from broker_core.listing.selections.selection_difference import (
-        QUICK_BYTES,
         difference_bytes,
         known_changes,
         selection_difference,
@@ -87,7 +86,6 @@ __all__ = [
     "DETAIL_TYPES",
     "NO_PARTITION",
     "NO_VALUE",
-    "QUICK_BYTES",
     "SHOWN_DETAILS",
     "TAG",
     "TOPIC",
@@ -207,7 +205,6 @@ __getattr__ = lazy_exports(
         "ListingPart": ".listing_part",
         "Position": ".pages.page",
         "PropertyCodes": ".chunks.property_codes",
-        "QUICK_BYTES": ".selections.selection_difference",
         "RenderedChunk": ".topic_table.topic_chunk",
         "RenderedNames": ".rendered.name_blocks",
         "RowsKey": ".listing_data",

@@ -15,12 +15,13 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from broker_core.concurrency import EACH_NAME, EACH_PAGE_BYTE
 from broker_core.listing import Listing, Page, PageNames, PageStart, PageWalk, Position, Selection, data_of
 from broker_core.pipeline.answers.answer import Answer
 from broker_core.pipeline.listers.listing_details import ListingDetails
 from broker_core.pipeline.masks.allowed_topics import allowed
 from broker_core.pipeline.request.listing_in_progress import AcceptedAnswer, ListingInProgress
-from broker_core.pipeline.request.steps import are_few, listing_plan
+from broker_core.pipeline.request.steps import listing_plan
 from broker_core.pipeline.runs.worker_threads import Workers
 from broker_core.plugin_api import Lease
 from broker_core.plugins import Dispatcher
@@ -32,9 +33,6 @@ __all__ = ["Paging"]
 _LEAST: Final = 64
 #: The largest page that a plugin is asked for if the first one was not full.
 _MOST_ASKED: Final = 10_000
-#: Bytes of names that are read, or copied and hashed, in about a millisecond: a hand-over to a thread and back costs
-#: as much.
-_QUICK: Final = 1024 * 1024
 
 
 #: Names of one listing, in the order of pages.
@@ -107,14 +105,14 @@ class Paging:
         if progress.trace is not None:
             progress.trace.listed = len(selection)
         walk = PageWalk(selection)
-        quick = are_few(len(selection))
+        cost = EACH_NAME * len(selection)
         count = max(wanted, _LEAST)
         place: PageStart | None = PageStart.of(start)
         while place is not None:
-            block = await self._workers.call(asker, partial(walk.block, place, count), quick=quick)
+            block = await self._workers.call(asker, partial(walk.block, place, count), cost)
             async with Lease(progress.held, 2 * block.nbytes):
                 found, place = await self._workers.call(
-                    asker, block.read, quick=quick or block.nbytes <= _QUICK
+                    asker, block.read, min(cost, EACH_PAGE_BYTE * block.nbytes)
                 )
                 count *= 2
                 steps = None if progress.trace is None else progress.trace.masks
@@ -139,9 +137,11 @@ class Paging:
         names = pa.concat_arrays([empty, *(found.names for _, found in pieces)])
         await held.grow(3 * names.nbytes)
         is_copy = len({id(listing) for listing, _ in pieces}) == 1  # of names that are encoded
-        quick = are_few(len(names)) or (is_copy and names.nbytes <= _QUICK)
+        cost = EACH_NAME * len(names)
+        if is_copy:
+            cost = min(cost, EACH_PAGE_BYTE * names.nbytes)
         make = partial(_copied, pieces) if is_copy else partial(_built, progress, names)
-        selection = await self._workers.call(asker, make, quick=quick)
+        selection = await self._workers.call(asker, make, cost)
         shown = None
         if progress.request.wants:
             topics = pa.concat_arrays([empty, *(found.topics for _, found in pieces)])

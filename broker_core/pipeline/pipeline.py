@@ -11,6 +11,7 @@ work to threads, whose kernels run without the interpreter's lock.
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -24,7 +25,6 @@ from broker_core.memory import Estimates, Permits
 from broker_core.metrics import Metrics
 from broker_core.names import NamespaceName, TopicName
 from broker_core.patterns import REMEMBERED, TopicsPattern, compile_now, compile_pattern
-from broker_core.pipeline.answer_at_once import AnswerAtOnce
 from broker_core.pipeline.answers.answer import Answer, Trace
 from broker_core.pipeline.answers.question_text import QuestionText
 from broker_core.pipeline.answers.question_warnings import QuestionWarnings
@@ -120,12 +120,12 @@ class Pipeline:
             self.workers,
             detailing,
             MaskedAnswers(self.answers, dispatcher.mask_hook.depends_on, self.changes),
+            permits.heap,
         )
         #: Questions to plugins, brokers and masks about single topics.
         self.topic_questions = TopicQuestions(
             lister, dispatcher, permits, detailing, self.workers, self.options, self._listers
         )
-        self._at_once = AnswerAtOnce(lister, permits.heap, self.options)
         self._paging = Paging(dispatcher, self.workers, detailing)
         self.workers.show(metrics)
 
@@ -209,7 +209,13 @@ class Pipeline:
             return None
         started = time.perf_counter()
         try:
-            answer = self._at_once.to(request)
+            pattern = applied_pattern(request, self.options)
+            if request.properties and not has_time():
+                return None
+            result = self.lister.list_now(request, pattern)
+            if result is None:
+                return None
+            answer = self._finishing.now(request, pattern, self.lister.name, result)
         except Exception as error:  # noqa: BLE001  # whatever it is, the client gets an error
             self._finished.failed(request, error, started)
         if answer is not None:
@@ -229,10 +235,19 @@ class Pipeline:
             return None  # observers get the asker of each listing
         started = time.perf_counter()
         try:
-            stands = known or self._at_once.again(reusable)
+            stands = known or self._stands(reusable)
         except Exception:  # noqa: BLE001  # whatever it is, asking the long way tells it
             return None
         return self._finished.served_again(reusable, asker, self.lister.name, started) if stands else None
+
+    def _stands(self, reusable: ReusableAnswer) -> bool:
+        """Whether the lister still has an answer's listing, or the pattern matches the same topics in its new one."""
+        question = reusable.question
+        applied = question.pattern if reusable.filtered else None
+        listing = self.lister.stands(question, applied, reusable.listing)
+        if listing is not None:
+            reusable.listing = weakref.ref(listing)  # so that only changes from now on are looked at
+        return listing is not None
 
     @property
     def has_guards(self) -> bool:

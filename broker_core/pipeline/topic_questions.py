@@ -15,6 +15,7 @@ import pyarrow as pa
 import re2
 
 from broker_core.access import Asker
+from broker_core.concurrency import EACH_NAME
 from broker_core.immutable import copied
 from broker_core.listing import Details, Selection
 from broker_core.memory import Estimates, Permits
@@ -26,7 +27,7 @@ from broker_core.pipeline.masks.in_flight_masks import MasksInFlight, Seen
 from broker_core.pipeline.request.held_permit import HeldPermit
 from broker_core.pipeline.request.listing_in_progress import AcceptedAnswer, ListingInProgress
 from broker_core.pipeline.request.pipeline_options import PipelineOptions
-from broker_core.pipeline.request.steps import are_few, sizes_of, unknown_size
+from broker_core.pipeline.request.steps import sizes_of, unknown_size
 from broker_core.pipeline.runs.in_flight import NextRuns
 from broker_core.pipeline.runs.time_budget import TimeBudget
 from broker_core.pipeline.runs.worker_threads import Workers
@@ -119,7 +120,7 @@ class TopicQuestions:
             assert selection is not None  # the request has no hash
             details = await self._detailing.of_selection(progress, accepted, selection, selection)
             work = partial(pick, selection, details)
-            found = await self._workers.call(request.asker, work, quick=are_few(len(selection)))
+            found = await self._workers.call(request.asker, work, EACH_NAME * len(selection))
         held.release(accepted.owned)
         return found
 

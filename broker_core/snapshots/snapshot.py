@@ -119,14 +119,13 @@ class Snapshot:
         data = data_of(self.listing)
         return 4 * data.size + 16 * max((chunk.size for chunk in data.chunks), default=0)
 
-    def selected_now(self, pairs: Mapping[str, str], *, quick: bool = True) -> Selection | None:
-        """The topics that have all of these properties, if that takes no time; else ``None``: see :meth:`select`.
-
-        ``quick`` says whether there is time for well under a millisecond of work.
+    def selected_now(self, pairs: Mapping[str, str]) -> Selection | None:
+        """The topics that have all of these properties, if they are known or found in well under a millisecond; else
+        ``None``: see :meth:`select`.
         """
         data = data_of(self.listing)
         found = remembered_selection(data, pairs)
-        if found is None and quick and is_quick_to_select(data, pairs):
+        if found is None and is_quick_to_select(data, pairs):
             found = select_by_properties(data, pairs)
         return None if found is None else selection_of(self.listing, found)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from broker_core.errors import ListingFailed
-from broker_core.pipeline import PipelineOptions
+from broker_core.pipeline import Answer, PipelineOptions
+from broker_core.pipeline.masks import filter_mask_hash
 from broker_core.settings import LimitsSettings, PatternsSettings
 from tests.support.memory_lister import MemoryLister
 from tests.support.pipelines import FEW, made, request
@@ -69,3 +70,25 @@ async def test_an_error_at_once() -> None:
         assert m.sample("listing_rejected_total", reason="bad_pattern") == 1
         with pytest.raises(ListingFailed, match="Unsupported topics pattern"):
             await m.ask(pattern="(?!x)")
+
+
+@pytest.mark.parametrize("rule", ["is_unchanged", "listing_plan"])
+async def test_a_rule_that_changes_changes_both_ways(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each step decides by one function, whether the answer is made at once or waits."""
+    async with made(MemoryLister(FEW)) as m:
+        whole = await m.ask()
+        whole.release()
+        asked = request(pattern="t/n/.*", topics_hash=whole.topics_hash)
+
+        async def both() -> list[tuple[bool, str]]:
+            at_once = m.pipeline.answer_now(asked)
+            assert at_once is not None
+            answers: list[Answer] = [at_once, await m.pipeline.answer(asked)]
+            for answer in answers:
+                answer.release()
+            return [(answer.changed, answer.plan) for answer in answers]
+
+        before = await both()
+        monkeypatch.setattr(filter_mask_hash, rule, lambda *_, **__: "")
+        after = await both()
+        assert before[0] == before[1] != after[0] == after[1]

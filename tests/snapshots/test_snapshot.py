@@ -68,7 +68,7 @@ def test_what_is_remembered_or_quick_takes_no_time(
     monkeypatch.setattr("broker_core.listing.properties.select_by_properties._QUICK", 0)
     assert snapshot.selected_now({"region": "us"}) is None
     assert len(snapshot.select({"region": "us"})) == 0
-    none = snapshot.selected_now({"region": "us"}, quick=False)
+    none = snapshot.selected_now({"region": "us"})
     assert none is not None
     assert len(none) == 0
 

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from broker_core.listing.changes.part_difference import bytes_to_compare, part_difference
 from broker_core.listing.listing import Listing, Selection, data_of, part_of, selection_of
 from broker_core.names import name_of_hash_order
 
-__all__ = ["QUICK_BYTES", "difference_bytes", "known_changes", "selection_difference"]
-
-#: So many bytes are compared on the event loop: passing them to a thread takes as long.
-QUICK_BYTES: Final = 256 * 1024
+__all__ = ["difference_bytes", "known_changes", "selection_difference"]
 
 
 def selection_difference(selection: Selection, older: Selection) -> tuple[Selection, Selection]:

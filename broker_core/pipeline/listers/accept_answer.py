@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from broker_core.concurrency import EACH_NAME, ON_LOOP
 from broker_core.counted import counted
 from broker_core.errors import InvalidListing
 from broker_core.listing import Listing, Page, Selection, data_of
@@ -18,7 +19,6 @@ from broker_core.pipeline.listers.answer_store import AnswerStore
 from broker_core.pipeline.listers.listing_details import ListingDetails
 from broker_core.pipeline.request.listing_in_progress import AcceptedAnswer, ListingInProgress
 from broker_core.pipeline.request.pipeline_options import PipelineOptions
-from broker_core.pipeline.request.steps import are_few
 from broker_core.pipeline.runs.worker_threads import Workers
 from broker_core.pipeline.verification.bad_topics import bad_topics
 from broker_core.pipeline.verification.verify_names import (
@@ -151,9 +151,8 @@ class Acceptance:
         """Check names that were encoded elsewhere."""
         held = progress.held
         await held.reserve(min(selection.fields_size, _CHECKED_BYTES))
-        quick = are_few(len(selection))
         try:
-            await self._workers.call(progress.request.asker, selection.check, quick=quick)
+            await self._workers.call(progress.request.asker, selection.check, EACH_NAME * len(selection))
         except (InvalidListing, pa.ArrowException) as error:
             raise bad_topics(f"returned a bad topic: {error}") from None
 
@@ -170,8 +169,7 @@ class Acceptance:
             return
         accepted.whole = False
         work = partial(check_page, selection, page, result.next)
-        quick = are_few(len(selection))
-        await self._workers.call(progress.request.asker, work, quick=quick)
+        await self._workers.call(progress.request.asker, work, EACH_NAME * len(selection))
 
     async def _build(
         self, progress: ListingInProgress, plugin: LoadedPlugin | None, result: TopicListingResult
@@ -193,11 +191,10 @@ class Acceptance:
         try:
             names = await self._column(progress, result.topics)
             if result.next is not None:
-                quick = are_few(len(names))
-                await self._workers.call(request.asker, partial(check_order, names), quick=quick)
+                await self._workers.call(request.asker, partial(check_order, names), EACH_NAME * len(names))
             await progress.request.reserve(given_bytes(result.topics) + _BUILD_FACTOR * names.nbytes)
-            small = are_few(len(names))
-            listing = await self._workers.call(request.asker, partial(built, request, names), quick=small)
+            make = partial(built, request, names)
+            listing = await self._workers.call(request.asker, make, EACH_NAME * len(names))
         except (InvalidListing, pa.ArrowException) as error:
             raise bad_topics(f"returned a bad topic: {error}") from None
         if key is not None and result.version is not None and surely_whole(listing.all(), request.page):
@@ -208,7 +205,7 @@ class Acceptance:
 
     async def _column(self, progress: ListingInProgress, topics: Any) -> pa.LargeStringArray:
         """The names that a plugin returned as a column, made once there is room for it."""
-        if are_few(len(topics)):
+        if EACH_NAME * len(topics) <= ON_LOOP:
             return as_column(topics)
         given = given_bytes(topics)
         await progress.request.reserve(2 * given)

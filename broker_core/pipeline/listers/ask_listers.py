@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from broker_core.concurrency import EACH_NAME
 from broker_core.errors import ListingFailed, TooManyRequests
 from broker_core.listing import Selection, part_of
 from broker_core.memory import whole_count
@@ -25,7 +26,7 @@ from broker_core.pipeline.listers.guarded_answers import GuardedAnswers
 from broker_core.pipeline.request.held_permit import HeldPermit
 from broker_core.pipeline.request.listing_in_progress import AcceptedAnswer, ListingInProgress
 from broker_core.pipeline.request.pipeline_options import PipelineOptions
-from broker_core.pipeline.request.steps import applied_pattern, are_few, names_bytes, without_hash
+from broker_core.pipeline.request.steps import applied_pattern, names_bytes, without_hash
 from broker_core.pipeline.runs.worker_threads import Workers
 from broker_core.pipeline.verification.verify_details import CHECK_FACTOR, details_of
 from broker_core.plugin_api import (
@@ -320,7 +321,7 @@ class Listers:
                 size = details.batch.nbytes + names_bytes(selection)
                 async with Lease(progress.held, CHECK_FACTOR * size):
                     work = partial(details_of, details, selection)
-                    details = await self._workers.call(request.asker, work, quick=are_few(len(details)))
+                    details = await self._workers.call(request.asker, work, EACH_NAME * len(details))
             await memory.settle(selection, accepted.owned)
         except PluginFailed as failure:
             memory.close()

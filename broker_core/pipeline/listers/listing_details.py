@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from broker_core.concurrency import EACH_NAME
 from broker_core.errors import Cause, ListingFailed
 from broker_core.listing import (
     DETAIL_TYPES,
@@ -23,7 +24,6 @@ from broker_core.listing import (
     topic_ends,
 )
 from broker_core.pipeline.request.listing_in_progress import AcceptedAnswer, ListingInProgress
-from broker_core.pipeline.request.steps import are_few
 from broker_core.pipeline.runs.worker_threads import Workers
 from broker_core.pipeline.verification.bad_topics import bad_topics
 from broker_core.pipeline.verification.verify_details import CHECK_FACTOR, check_details, check_listed_details
@@ -57,8 +57,8 @@ class ListingDetails:
             work = partial(
                 check_listed_details, details, progress.request.wants, selection, progress.request.pattern
             )
-            quick = are_few(len(details) + len(selection))
-            details = await self._workers.call(progress.request.asker, work, quick=quick)
+            names = len(details) + len(selection)
+            details = await self._workers.call(progress.request.asker, work, EACH_NAME * names)
         await progress.held.grow(details.batch.nbytes)  # theirs, until the request is over
         return details
 
@@ -66,8 +66,7 @@ class ListingDetails:
         self, progress: ListingInProgress, accepted: AcceptedAnswer, listed: Selection, visible: Selection
     ) -> Details:
         """The details of topics of ``listed`` that have a name in ``visible``, after the masks."""
-        asker = progress.request.asker
-        quick = are_few(len(listed))
+        asker, cost = progress.request.asker, EACH_NAME * len(listed)
         async with Lease(progress.held, visible.fields_size + _EACH * len(visible)):
             seen = None if visible is listed else visible.row_array
             walk = PageWalk(listed)
@@ -75,10 +74,10 @@ class ListingDetails:
             topics = [pa.array([], pa.large_string())]
             partitions = [np.zeros(0, np.int64)]
             while place is not None:
-                block = await self._workers.call(asker, partial(walk.block, place, _BLOCK), quick=quick)
+                block = await self._workers.call(asker, partial(walk.block, place, _BLOCK), cost)
                 async with Lease(progress.held, 2 * block.nbytes):
                     work = partial(_topics_of, block, seen)
-                    place, some, counts = await self._workers.call(asker, work, quick=quick)
+                    place, some, counts = await self._workers.call(asker, work, cost)
                     topics.append(some)
                     partitions.append(counts)
             given = [] if accepted.details is None else [accepted.details]
@@ -102,8 +101,8 @@ class ListingDetails:
         """
         wants, asker = progress.request.wants, progress.request.asker
         known = set(wants).intersection(*(details.columns for details in given)) if given else set()
-        quick = are_few(len(topics))
-        topics, counts = await self._workers.call(asker, partial(_distinct, topics, partitions), quick=quick)
+        cost = EACH_NAME * len(topics)
+        topics, counts = await self._workers.call(asker, partial(_distinct, topics, partitions), cost)
         found = list(given)
         missing = frozenset(wants - known)
         if missing and len(topics):
@@ -117,7 +116,7 @@ class ListingDetails:
                 )
         size = topics.nbytes + _EACH * len(topics) + 2 * sum(details.batch.nbytes for details in found)
         await progress.held.grow(size)
-        return await self._workers.call(asker, partial(_merged, topics, counts, found, wants), quick=quick)
+        return await self._workers.call(asker, partial(_merged, topics, counts, found, wants), cost)
 
     async def _described(
         self,
@@ -165,7 +164,7 @@ class ListingDetails:
         """Check details that a plugin returned. Raises :exc:`ListingFailed`."""
         async with Lease(progress.held, CHECK_FACTOR * details.batch.nbytes):
             work = partial(check_details, details, question.wants, question.names)
-            await self._workers.call(question.asker, work, quick=are_few(len(details)))
+            await self._workers.call(question.asker, work, EACH_NAME * len(details))
         await progress.held.grow(details.batch.nbytes)
         return details
 

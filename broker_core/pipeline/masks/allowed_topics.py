@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
+from broker_core.concurrency import EACH_NAME
 from broker_core.listing import Selection, filtered
 from broker_core.pipeline.request.listing_in_progress import ListingInProgress
-from broker_core.pipeline.request.steps import are_few
 from broker_core.pipeline.runs.worker_threads import Workers
 from broker_core.plugin_api import Lease
 
@@ -19,9 +19,9 @@ async def allowed(progress: ListingInProgress, selection: Selection, workers: Wo
     if topics is None:
         return selection
     # A mark for each row of the listing, and the numbers of the rows that are left.
-    size, quick = len(selection.listing), are_few(len(selection.listing))
+    size, work = len(selection.listing), partial(filtered, selection, topics)
     async with Lease(progress.held, size + 4 * len(selection)):
-        found = await workers.call(progress.request.asker, partial(filtered, selection, topics), quick=quick)
+        found = await workers.call(progress.request.asker, work, EACH_NAME * size)
     if progress.trace is not None:
         progress.trace.visible = len(found)
     return found

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import weakref
 from functools import partial
 
-from broker_core.concurrency import loop_turn
-from broker_core.listing import Selection, data_of
+from broker_core.concurrency import EACH_BYTE, has_time, loop_turn
+from broker_core.listing import Listing, Selection, data_of, unhashed_bytes
+from broker_core.memory import PermitBudget
+from broker_core.patterns import TopicsPattern
 from broker_core.pipeline.answers.answer import Answer
 from broker_core.pipeline.listers.listing_details import ListingDetails
 from broker_core.pipeline.masks.allowed_topics import allowed
 from broker_core.pipeline.masks.mask_slices import MaskSlices
 from broker_core.pipeline.masks.masked_answers import MaskedAnswers
 from broker_core.pipeline.request.listing_in_progress import AcceptedAnswer, ListingInProgress
-from broker_core.pipeline.request.steps import QUICK_BYTES, hash_is_quick, is_unchanged, listing_plan
+from broker_core.pipeline.request.steps import (
+    QUICK_BYTES,
+    TINY_BYTES,
+    is_unchanged,
+    listing_plan,
+    matching_now,
+)
 from broker_core.pipeline.runs.worker_threads import Workers
+from broker_core.pipeline.verification.verify_names import known_selection
+from broker_core.plugin_api import ListingRequest, TopicListingResult
 from broker_core.plugins import Dispatcher
 from broker_core.tracing import stage
 
@@ -24,12 +35,49 @@ class Finishing:
     """The last steps of a listing; one for a pipeline."""
 
     def __init__(
-        self, dispatcher: Dispatcher, workers: Workers, detailing: ListingDetails, masked: MaskedAnswers
+        self,
+        dispatcher: Dispatcher,
+        workers: Workers,
+        detailing: ListingDetails,
+        masked: MaskedAnswers,
+        heap: PermitBudget,
     ) -> None:
+        self._heap = heap
         self._dispatcher = dispatcher
         self._workers = workers
         self._detailing = detailing
         self._masking = MaskSlices(dispatcher, workers, masked)
+
+    def now(
+        self,
+        request: ListingRequest,
+        pattern: TopicsPattern | None,
+        lister: str,
+        result: TopicListingResult,
+    ) -> Answer | None:
+        """The answer of the default lister to a request that no plugin and no rule concerns; ``None`` if it takes
+        more than well under a millisecond, or waiting.
+        """
+        # Without time left in this turn only known results, and a few small pieces.
+        most = QUICK_BYTES if has_time() else TINY_BYTES
+        selection = known_selection(result, request)
+        if selection is not None and pattern is not None:
+            selection = matching_now(selection, pattern, has_time)
+        if selection is None or not (selection.hash_known or unhashed_bytes(selection) <= most):
+            return None
+        topics_hash, permit = selection.topics_hash, None
+        shown: Selection | None = selection
+        if is_unchanged(request, topics_hash):
+            shown = None
+        elif selection.is_slice:
+            self._heap.count_granted()  # nothing is held beyond the listing
+        else:
+            permit = self._heap.try_acquire(selection.heap_bytes) if selection.fields_size <= most else None
+            if permit is None:
+                return None
+        source = weakref.ref(result.topics) if type(result.topics) is Listing else None
+        plan = listing_plan(request, pattern)
+        return Answer(shown, topics_hash, pattern is not None, lister, plan, permit, source=source)
 
     async def finish(self, progress: ListingInProgress, accepted: AcceptedAnswer) -> Answer:
         """Filter, mask and hash the listed topics, and take permits for the sent names."""
@@ -63,12 +111,12 @@ class Finishing:
             if selection.hash_known:
                 topics_hash = selection.topics_hash
             else:
-                quick = hash_is_quick(selection)
                 with stage("hash"):
-                    if not quick:
+                    unhashed = unhashed_bytes(selection)
+                    if unhashed > QUICK_BYTES:
                         await held.reserve(accepted.owned + selection.heap_bytes)
-                    make = partial(_hash, selection)
-                    topics_hash = await self._workers.call(request.asker, make, quick=quick)
+                    cost = EACH_BYTE * unhashed
+                    topics_hash = await self._workers.call(request.asker, partial(_hash, selection), cost)
             if accepted.said_hash not in {None, topics_hash} and len(selection) == returned:
                 self._dispatcher.hash_mismatch(accepted.lister, returned)
                 if progress.trace is not None:
@@ -90,8 +138,7 @@ class Finishing:
             # Built for this answer alone: only the client's names are kept until they have left.
             own = selection.fields_size + 8 * len(selection)
             await held.reserve(accepted.owned + own)
-            quick = own <= QUICK_BYTES
-            selection = await self._workers.call(request.asker, selection.on_its_own, quick=quick)
+            selection = await self._workers.call(request.asker, selection.on_its_own, EACH_BYTE * own)
             needed = data_of(selection.listing).column_bytes
         if details is not None:
             needed += details.batch.nbytes

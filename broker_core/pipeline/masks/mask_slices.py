@@ -13,10 +13,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from broker_core.concurrency import EACH_NAME
 from broker_core.listing import Selection
 from broker_core.pipeline.masks.masked_answers import MaskedAnswers
 from broker_core.pipeline.request.listing_in_progress import ListingInProgress
-from broker_core.pipeline.request.steps import are_few, names_bytes
+from broker_core.pipeline.request.steps import names_bytes
 from broker_core.pipeline.runs.worker_threads import Workers
 from broker_core.plugins import ChainStep, Dispatcher
 
@@ -66,14 +67,14 @@ class MaskSlices:
     async def _masked(self, progress: ListingInProgress, selection: Selection, held: int) -> Selection:
         """The topics of a selection that the masks leave."""
         trace, asker = progress.trace, progress.request.asker
-        small = are_few(len(selection))
+        cost = EACH_NAME * len(selection)
         keep: np.ndarray[Any, np.dtype[np.bool_]] | None = None
         for low, high in _slices(selection):
             piece = selection if high - low == len(selection) else selection.range(low, high)
             # The column of names is made for the masks: their bytes, and their offsets twice.
             size = selection.heap_bytes + len(selection) + names_bytes(piece)
             await progress.held.reserve(held + size)
-            names = await self._workers.call(asker, partial(_names, piece), quick=small)
+            names = await self._workers.call(asker, partial(_names, piece), cost)
             steps: list[ChainStep] = []
             try:
                 mask = await self._dispatcher.mask_hook.visible(progress.request, names, steps=steps)
@@ -87,7 +88,7 @@ class MaskSlices:
             del names, mask  # before the next ones are made
         visible = selection
         if keep is not None:
-            visible = await self._workers.call(asker, partial(selection.mask, keep), quick=small)
+            visible = await self._workers.call(asker, partial(selection.mask, keep), cost)
         if trace is not None:
             trace.visible = len(visible)
         return visible

@@ -11,8 +11,9 @@ from dataclasses import replace
 from typing import Final
 
 from broker_core.access import Asker
+from broker_core.concurrency import EACH_BYTE, ON_LOOP
 from broker_core.errors import Cause, ListingFailed
-from broker_core.listing import Selection, search_is_quick, search_selection, unhashed_bytes
+from broker_core.listing import Selection, search_is_quick, search_selection
 from broker_core.memory import Permits
 from broker_core.names import NamespaceName
 from broker_core.patterns import TopicsPattern
@@ -23,10 +24,7 @@ __all__ = [
     "QUICK_BYTES",
     "TINY_BYTES",
     "applied_pattern",
-    "are_few",
-    "gathering_is_quick",
     "has_hash",
-    "hash_is_quick",
     "is_unchanged",
     "listing_plan",
     "matching_now",
@@ -36,22 +34,15 @@ __all__ = [
     "without_hash",
 ]
 
-#: Hashing or gathering so many bytes at most is done on the event loop (a few hundred microseconds).
-QUICK_BYTES: Final = 512 * 1024
+#: Hashing or gathering so many bytes at most is done on the event loop.
+QUICK_BYTES: Final = int(ON_LOOP / EACH_BYTE)
 #: The same if a turn of the loop has no time left.
 TINY_BYTES: Final = 8 * 1024
-#: So many names are checked and encoded on the event loop.
-_FEW: Final = 500
 #: The share of the heap permits that a plugin's answer about a new namespace is taken to need.
 _UNKNOWN_SHARE: Final = 4
 
 
 # -- quick work
-
-
-def are_few(names: int) -> bool:
-    """Whether so many names are looked at on the event loop, and not in a thread."""
-    return names <= _FEW
 
 
 def matching_now(
@@ -62,16 +53,6 @@ def matching_now(
     if known is None and has_time() and search_is_quick(selection, pattern):
         known = search_selection(selection, pattern)
     return known
-
-
-def hash_is_quick(selection: Selection, most: int = QUICK_BYTES) -> bool:
-    """Whether the hash is known, or at most ``most`` bytes are still to be hashed."""
-    return unhashed_bytes(selection) <= most
-
-
-def gathering_is_quick(selection: Selection, most: int = QUICK_BYTES) -> bool:
-    """Whether the sent names need no gathering, or have at most ``most`` bytes."""
-    return selection.is_slice or selection.fields_size <= most
 
 
 # -- the pattern

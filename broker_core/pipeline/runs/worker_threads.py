@@ -6,12 +6,13 @@ work is done on the event loop instead, while its turn has time left.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final, TypeVar
 
 from broker_core.access import Asker
-from broker_core.concurrency import has_time, loop_turn
+from broker_core.concurrency import ON_LOOP, has_time, loop_turn
 from broker_core.listing import Matching, Selection
 from broker_core.metrics import Metrics
 from broker_core.patterns import TopicsPattern, compile_pattern
@@ -83,9 +84,11 @@ class Workers:
             return known
         return await self._scan.run(asker.connection, Matching(selection, pattern))
 
-    async def call(self, asker: Asker, work: Callable[[], T], *, quick: bool = False) -> T:
-        """The result of ``work()``, called in a thread, or on the loop if it is ``quick`` and the turn has time."""
-        if quick:
+    async def call(self, asker: Asker, work: Callable[[], T], microseconds: float = math.inf) -> T:
+        """The result of ``work()``, called in a thread, or on the loop in a turn that has time if it takes about so
+        many ``microseconds`` and that is short: see :mod:`broker_core.concurrency.loop_or_thread`.
+        """
+        if microseconds <= ON_LOOP:
             await loop_turn().time()
             return work()
         return await self._listing.run(asker.connection, UncutWork(work))

@@ -14,10 +14,9 @@ from functools import partial
 from typing import Final
 
 from broker_core.access import Asker
-from broker_core.concurrency import loop_turn
+from broker_core.concurrency import EACH_COMPARED_BYTE, loop_turn
 from broker_core.errors import ListingFailed
 from broker_core.listing import (
-    QUICK_BYTES,
     Listing,
     difference_bytes,
     has_property_values,
@@ -216,7 +215,7 @@ class FollowedNamespace:
             return None
         try:
             work = partial(_changed_forms, seen, now)
-            return await self._pipeline.workers.call(asker, work, quick=size <= QUICK_BYTES)
+            return await self._pipeline.workers.call(asker, work, EACH_COMPARED_BYTE * size)
         finally:
             permit.release()
 

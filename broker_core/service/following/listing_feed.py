@@ -16,9 +16,9 @@ from typing import Final, Protocol
 import structlog
 
 from broker_core.access import Access, Asker
-from broker_core.concurrency import loop_turn
+from broker_core.concurrency import EACH_COMPARED_BYTE, loop_turn
 from broker_core.errors import Cause, ListingFailed, TooManyRequests
-from broker_core.listing import QUICK_BYTES, Listing, Selection, difference_bytes
+from broker_core.listing import Listing, Selection, difference_bytes
 from broker_core.memory import Permit, PermitError, permits_refused
 from broker_core.names import Mode, NamespaceName
 from broker_core.pipeline import Answer, Ended, NextRuns, Pipeline, ReusableAnswer, Trace
@@ -252,7 +252,7 @@ class ListingFeed:
             raise permits_refused("heap", error) from None
         try:
             work = partial(joined_updates, base, target, follower.renderer)
-            made = await self._pipeline.workers.call(asker, work, quick=size - MOST <= QUICK_BYTES)
+            made = await self._pipeline.workers.call(asker, work, EACH_COMPARED_BYTE * (size - MOST))
         finally:
             permit.release()
         kept = permits.snapshots.try_acquire(2 * made.size + _EACH)
@@ -420,7 +420,7 @@ class ListingFeed:
         try:
             event_id = self._id_of(topics_hash)
             work = partial(rendered_change, selection, before, topics_hash, event_id, self._renderers)
-            rendered = await self._pipeline.workers.call(asker, work, quick=size <= QUICK_BYTES)
+            rendered = await self._pipeline.workers.call(asker, work, EACH_COMPARED_BYTE * size)
         finally:
             permit.release()
         return self._held_event(ChangeEvent(self.event_id, event_id, rendered)) if rendered else None

@@ -13,7 +13,7 @@ from broker_core.patterns import compile_pattern
 from broker_core.pipeline import PipelineOptions
 from broker_core.pipeline.request import steps
 from broker_core.settings import LimitsSettings, PatternsSettings
-from tests.support.pipelines import FEW, NAMES, NAMESPACE, request
+from tests.support.pipelines import FEW, NAMESPACE, request
 
 
 def listing(names: list[str]) -> Listing:
@@ -33,22 +33,6 @@ def test_whoever_must_not_compare_gets_no_hash() -> None:
     assert hidden.topics_hash is None
     assert not steps.is_unchanged(hidden, "00000000")
     assert steps.without_hash(hidden) is hidden
-
-
-def test_what_is_known_is_quick_however_large() -> None:
-    large = listing(NAMES).all()
-    assert not steps.hash_is_quick(large, most=1000)
-    assert steps.hash_is_quick(listing(FEW).all(), most=1000)
-    assert large.topics_hash
-    assert steps.hash_is_quick(large, most=1000)
-
-
-def test_a_slice_need_not_be_gathered() -> None:
-    large = listing(NAMES).all()
-    assert steps.gathering_is_quick(large, most=1000)
-    rows = large.matching(compile_pattern(".*[37]"))
-    assert not steps.gathering_is_quick(rows, most=1000)
-    assert steps.gathering_is_quick(rows)
 
 
 def test_a_search_is_done_now_where_it_is_known_or_there_is_time() -> None:
@@ -84,5 +68,3 @@ def test_what_is_taken_before_anything_is_known() -> None:
     assert steps.unknown_size(Permits(LimitsSettings(heap_permits=4000))) == 1000
     selection = listing(FEW).all()
     assert steps.names_bytes(selection) == selection.fields_size + 160
-    assert steps.are_few(500)
-    assert not steps.are_few(501)

@@ -13,6 +13,7 @@ import pytest
 import pytest_asyncio
 
 from broker_core.access.asker import Asker
+from broker_core.concurrency import ON_LOOP
 from broker_core.concurrency.loop_turns import TURN_SECONDS, loop_turn
 from broker_core.errors import InvalidPattern
 from broker_core.listing.listing import Listing, Selection, data_of
@@ -142,10 +143,11 @@ async def test_an_ordinary_search_passes_slow_ones(listing: Listing, monkeypatch
 
 async def test_other_work_runs_on_the_loop_only_if_it_is_quick(workers: Workers) -> None:
     here = threading.current_thread()
-    assert await workers.call(Asker(), threading.current_thread, quick=True) is here
+    assert await workers.call(Asker(), threading.current_thread, ON_LOOP) is here
     assert await workers.call(Asker(), threading.current_thread) is not here
+    assert await workers.call(Asker(), threading.current_thread, ON_LOOP + 1) is not here
     out_of_time()
     turns: list[None] = []
     asyncio.get_running_loop().call_soon(turns.append, None)
-    assert await workers.call(Asker(), threading.current_thread, quick=True) is here
+    assert await workers.call(Asker(), threading.current_thread, ON_LOOP) is here
     assert turns  # in a later turn

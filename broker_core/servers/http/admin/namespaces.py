@@ -13,6 +13,7 @@ from aiohttp import web
 
 from broker_core.catalog import reading_catalog
 from broker_core.compact_json import ascii_text
+from broker_core.concurrency import EACH_ROW
 from broker_core.names import NamespaceName
 from broker_core.servers.http.admin.paths import ADMIN, declared
 from broker_core.servers.http.api.api_request import ApiRequest
@@ -110,7 +111,7 @@ async def _listed(request: ApiRequest, tenant: str) -> web.StreamResponse:
             await held.hold(_COPIES * size)
         if tenant and not items:
             raise refused(404, "Tenant not found")
-        return await held.write(lambda: b"[%s]\n" % b",".join(items), quick=len(items) < 1000)
+        return await held.write(lambda: b"[%s]\n" % b",".join(items), EACH_ROW * len(items))
 
 
 async def _policies(request: ApiRequest) -> web.StreamResponse:

@@ -24,6 +24,7 @@ from typing import Final
 import structlog
 from aiohttp import HttpVersion11, hdrs, web
 
+from broker_core.concurrency import ON_LOOP
 from broker_core.listing import BLOCK, BlockSize
 from broker_core.memory import SMALL_ANSWER, Permit, PermitBudget
 from broker_core.servers.connection import LEAST_PIECE, LargeAnswer, ReaderPace
@@ -38,9 +39,6 @@ _log = structlog.get_logger(__name__)
 _LEAST_BLOCK: Final = 4 * LEAST_PIECE
 #: The seconds that a piece should take to be read.
 _BLOCK_SECONDS: Final = 0.02
-#: Seconds of the processor that a piece may take to be made on the event loop. To hand it to a thread and back costs
-#: about as much: the thread and the loop wait for each other's interpreter lock, and wake each other up, several times.
-_QUICK: Final = 0.001
 #: Bodies with fewer bytes are not compressed.
 _LEAST_GZIP: Final = 1024
 #: The quickest level: names shrink by a tenth only with the slow ones, which take five times as long.
@@ -114,9 +112,10 @@ class _Source:
     def block(self) -> BlockSize:
         return self._body.block
 
-    def is_quick(self) -> bool:
-        """Whether the next piece is made so quickly that a thread would cost more than it saves, by the last one."""
-        return self._seconds * self.block.bytes < _QUICK
+    @property
+    def microseconds(self) -> float:
+        """About how long the next piece takes, by the last one."""
+        return self._seconds * self.block.bytes * 1e6
 
     def next(self) -> list[Piece] | None:
         """The next piece, in parts; ``None`` after the last one."""
@@ -162,7 +161,7 @@ async def _write_small(
     request: ApiRequest, source: _Source, headers: dict[str, str], status: int
 ) -> web.StreamResponse:
     services = request.services
-    content = await services.pipeline.workers.call(request.asker, source.all, quick=True)
+    content = await services.pipeline.workers.call(request.asker, source.all, 0)
     response = web.Response(status=status, body=content, headers=headers)
     permit = await _permit(request, services.permits.reserve, min(len(content), SMALL_ANSWER))
     try:
@@ -247,15 +246,15 @@ class _LargeBody:
         self._source.block.bytes = size if permit is not None else _LEAST_BLOCK
         try:
             workers = self._request.services.pipeline.workers
-            quick = self._source.is_quick()
-            return await workers.call(self._request.asker, self._source.next, quick=quick), permit
+            making = workers.call(self._request.asker, self._source.next, self._source.microseconds)
+            return await making, permit
         except BaseException:
             _released(permit)
             raise
 
     def _may_make_ahead(self) -> bool:
         """Whether the peer reads so quickly that the next piece should be there when this one has left."""
-        return self._source.block.bytes > _LEAST_BLOCK and not self._source.is_quick()
+        return self._source.block.bytes > _LEAST_BLOCK and self._source.microseconds > ON_LOOP
 
     async def _write_piece(self, head: bytes, parts: list[Piece]) -> None:
         for part in parts:

@@ -9,6 +9,7 @@ knows slow readers. The large answer of any other operation that reads is under 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, Self, TypeAlias
 
@@ -122,13 +123,13 @@ class HeldAnswer:
         except PermitError as error:
             raise permits_refused("heap", error) from None
 
-    async def write(self, make: Callable[[], bytes], *, quick: bool = False) -> web.StreamResponse:
+    async def write(self, make: Callable[[], bytes], microseconds: float = math.inf) -> web.StreamResponse:
         """Answer with the JSON that ``make`` gives, which a worker calls under the permits that are held.
 
-        ``quick``: it is made in some tens of microseconds.
+        ``microseconds`` is about how long it takes.
         """
         request, workers = self._request, self._request.services.pipeline.workers
-        content = await workers.call(request.asker, make, quick=quick)
+        content = await workers.call(request.asker, make, microseconds)
         await self.hold(len(content))
         return await self.write_made(content, {hdrs.CONTENT_TYPE: "application/json"})
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 from aiohttp import HttpVersion11, hdrs, web
 
 from broker_core.access import Access, Asker, note_held
+from broker_core.concurrency import EACH_EVENT
 from broker_core.memory import Permit, PermitError, permits_refused
 from broker_core.plugin_api import ListingRequest
 from broker_core.servers.http.api.api_request import ApiRequest
@@ -190,7 +191,7 @@ class _TopicStream:
             permit = await _permit(request, size)
             try:
                 work = partial(snapshot_text, selection, low, topics_hash, extra, event_id)
-                text = await workers.call(request.asker, work, quick=high - low <= 100)
+                text = await workers.call(request.asker, work, EACH_EVENT * (high - low))
                 await self._write(text)
             finally:
                 permit.release()

@@ -13,6 +13,7 @@ from pydantic import Field
 from broker_core.catalog import CatalogLogReader, SpanBound, topic_id_text
 from broker_core.change_log import CatalogVersion, Change, ChangeLog, Changes, Gap
 from broker_core.compact_json import ascii_text
+from broker_core.concurrency import EACH_CHANGE
 from broker_core.errors import InvalidName
 from broker_core.names import ListedNames
 from broker_core.servers.http.api.api_request import ApiRequest
@@ -252,7 +253,7 @@ def _size(change: Change) -> int:
 
 
 async def _write(held: HeldAnswer, since: CatalogVersion | None, found: _Found) -> web.StreamResponse:
-    return await held.write(partial(_rendered, since, found), quick=len(found.changes) < 20)
+    return await held.write(partial(_rendered, since, found), EACH_CHANGE * len(found.changes))
 
 
 def _rendered(since: CatalogVersion | None, found: _Found) -> bytes:
