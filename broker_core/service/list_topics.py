@@ -6,9 +6,9 @@ what belongs to a listing.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final, Protocol
+from functools import partial
+from typing import Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -23,11 +23,11 @@ from broker_core.plugin_api import ListingRequest
 from broker_core.service.selection_masks import SelectionMasks, local_names
 from broker_core.service.visible_topics import Allowed, VisibleTopics
 
-__all__ = ["ListTopics", "ListingTables", "off_loop_if_many"]
+__all__ = ["QUICK_TOPICS", "ListTopics", "ListingTables"]
 
 _WANTS: Final = frozenset({"partitions", "topic_id"})
 #: Topics up to which columns are looked at on the event loop.
-_FEW: Final = 10_000
+QUICK_TOPICS: Final = 10_000
 
 
 class ListingTables(Protocol):
@@ -84,7 +84,9 @@ class ListTopics:
                 assert selection is not None  # the request has no hash
                 if wants:
                     assert answer.details is not None
-                    table = await off_loop_if_many(len(answer.details), _table_of, answer.details, namespace)
+                    quick = len(answer.details) <= QUICK_TOPICS
+                    work = partial(_table_of, answer.details, namespace)
+                    table = await self._pipeline.workers.call(asker, work, quick=quick)
                     if self._tables is not None:
                         table = await self._tables.completed(table, asker)
                     self.left_out[namespace] = table.left_out
@@ -106,7 +108,8 @@ class ListTopics:
                     await hold(table.nbytes)
                 visible = VisibleTopics(table, [None] * len(table.chunks))
                 if not selection.is_whole:
-                    visible = await off_loop_if_many(len(selection), self._masks.of, table, selection)
+                    quick, mask = len(selection) <= QUICK_TOPICS, partial(self._masks.of, table, selection)
+                    visible = await self._pipeline.workers.call(asker, mask, quick=quick)
                 return self._allowed(visible, allowed, answer)
             finally:
                 answer.release()
@@ -118,11 +121,6 @@ class ListTopics:
         if self._pipeline.sinks:  # listing events are reported
             answer.shown = visible.count
         return visible
-
-
-async def off_loop_if_many(topics: int, work: Any, *arguments: Any) -> Any:
-    """The result of ``work`` for the columns of so many topics: in a thread if they are many."""
-    return work(*arguments) if topics <= _FEW else await asyncio.to_thread(work, *arguments)
 
 
 def _table_of(details: Details, namespace: NamespaceName) -> TopicTable:

@@ -6,8 +6,8 @@ for ``DESCRIBE`` or ``ALTER`` on the cluster. Texts for people are Kafka's.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from typing import Any, Final, TypeVar
 
@@ -165,11 +165,12 @@ def matched(stored: Sequence[AclBinding], filters: Sequence[AclFilter]) -> list[
 
 
 async def _off_loop(count: int, call: KafkaCall, work: Callable[..., _Result], *arguments: object) -> _Result:
-    """The work on the ACLs of the namespace; by a thread if ``count`` passes over them are long."""
+    """The work on the ACLs of the namespace; by the threads of listings if ``count`` passes over them are long."""
     stored = call.services.authorizer.bindings(call)
-    if count * len(stored) <= _FEW:
-        return work(stored, *arguments)
-    return await asyncio.to_thread(work, stored, *arguments)
+    quick = count * len(stored) <= _FEW
+    return await call.services.pipeline.workers.call(
+        call.asker, partial(work, stored, *arguments), quick=quick
+    )
 
 
 async def _refusal(call: KafkaCall, operation: Operation, off: str) -> RowError | None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from broker_core.access import Asker
 from broker_core.kafka import INTERNAL
 from broker_core.kafka.acls import Operation
 from broker_core.listing import RenderedChunk, TopicChunk, TopicTable
@@ -21,7 +22,7 @@ from broker_core.servers.kafka.callers.caller import Caller
 from broker_core.servers.kafka.pages.answer_page import AnswerPage
 from broker_core.servers.kafka.pages.kept_answers import KeptRequest
 from broker_core.servers.kafka.pages.topic_pages import topics_of_page
-from broker_core.service import Allowed, ListingTables, ListTopics, VisibleTopics, off_loop_if_many
+from broker_core.service import QUICK_TOPICS, Allowed, ListingTables, ListTopics, VisibleTopics
 from broker_core.wire.kafka import Api, Encoded, Fields, RawRows
 from broker_core.wire.kafka.topic_fragments import Family, with_operations
 
@@ -34,6 +35,7 @@ _SPARSE: Final = 32
 #: About the bytes of a topic.
 _TOPIC_BYTES: Final = 80
 
+_T = TypeVar("_T")
 _Array = np.ndarray[Any, Any]
 Operations: TypeAlias = "Sequence[_Array | None] | None"
 
@@ -85,10 +87,8 @@ class ListedTopics:
         copied = copied_bytes(visible, chunks, bits)
         if copied:
             await self._hold(caller, copied)
-        encoded: Encoded = await off_loop_if_many(
-            copied // _TOPIC_BYTES, fragments, visible, family, chunks, bits
-        )
-        return encoded
+        count = copied // _TOPIC_BYTES
+        return await self._beside(caller.asker, count, fragments, visible, family, chunks, bits)
 
     async def named_page(
         self, caller: Caller, page: AnswerPage, kept: KeptRequest, family: Family
@@ -104,7 +104,7 @@ class ListedTopics:
             return None
         found, masks = (lambda: None, None) if kept.found is None else kept.found
         if found() is not table:
-            masks = await off_loop_if_many(len(kept.rows), _masks_of, table, kept.rows)
+            masks = await self._beside(caller.asker, len(kept.rows), _masks_of, table, kept.rows)
             kept.found = weakref.ref(table), masks
         some = None if masks is None else visible.among(masks)
         if some is None or some.count < len(kept.rows):
@@ -123,8 +123,9 @@ class ListedTopics:
         if visible.table.size > _SPARSE * len(names):
             return None
         chunks, bits = await self._rendered(caller, visible, family, operations=operations)
-        made: tuple[Encoded, Sequence[str]]
-        made = await off_loop_if_many(len(names), named_fragments, visible, family, chunks, bits, names)
+        made = await self._beside(
+            caller.asker, len(names), named_fragments, visible, family, chunks, bits, names
+        )
         await self._hold(caller, sum(map(len, made[0].pieces)))
         return made
 
@@ -136,8 +137,7 @@ class ListedTopics:
         visible = await self.of(caller)
         if visible.table.size > _SPARSE * len(names):
             return names
-        others: Sequence[str] = await off_loop_if_many(len(names), _unlisted, visible, names)
-        return others
+        return await self._beside(caller.asker, len(names), _unlisted, visible, names)
 
     async def _rendered(
         self, caller: Caller, visible: VisibleTopics, family: Family, *, operations: bool
@@ -146,13 +146,21 @@ class ListedTopics:
         bits = None
         if operations and self._authorizer.enabled:
             table = visible.table
-            bits = await off_loop_if_many(table.size, self._authorizer.chunk_operations, caller, table.chunks)
+            bits = await self._beside(
+                caller.asker, table.size, self._authorizer.chunk_operations, caller, table.chunks
+            )
         size = 0 if is_rendered(visible, family) else visible.table.size
-        chunks = await off_loop_if_many(size, rendered, visible, family)
+        chunks = await self._beside(caller.asker, size, rendered, visible, family)
         if size:
             await self._settle(caller, visible)
         caller.pinned.append(chunks)
         return chunks, bits
+
+    async def _beside(self, asker: Asker, topics: int, work: Callable[..., _T], *arguments: Any) -> _T:
+        """The result of ``work`` for so many topics: by the threads of listings if they are many."""
+        if topics <= QUICK_TOPICS:
+            return work(*arguments)
+        return await self._pipeline.workers.call(asker, partial(work, *arguments))
 
     async def _settle(self, caller: Caller, visible: VisibleTopics) -> None:
         """Count the memory of encoded topics: with the table, or, if that has no room, with this answer."""
