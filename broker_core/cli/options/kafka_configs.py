@@ -12,11 +12,8 @@ from broker_core.cli.options.question import UnusableQuestion
 if TYPE_CHECKING:
     from broker_core.client.kafka import ConfigResource
 
-__all__ = ["NodeOption", "TopicsArgument", "config_resources", "shown_resource"]
+__all__ = ["NodeOption", "config_resources", "shown_resource"]
 
-TopicsArgument = Annotated[
-    list[str] | None, typer.Argument(metavar="[TOPIC...]", help="Names.", show_default=False)
-]
 NodeOption = Annotated[
     int | None,
     typer.Option("--node", metavar="ID", help="The configs of a node, by its id.", show_default=False),

@@ -28,7 +28,7 @@ from broker_core.counted import counted
 from broker_core.listing import extend_crc
 from broker_core.snapshots.stored.file_errors import RefusedFile
 
-__all__ = ["LARGEST_FILE", "ColumnFile", "FileReference", "read_columns"]
+__all__ = ["LARGEST_FILE", "ColumnFile", "FileReference", "StoredNumber", "read_columns"]
 
 #: Bytes of the largest file that is written or read; a chunk has a hundredth of it, unless one name is very long.
 LARGEST_FILE: Final = 256 * 1024 * 1024
@@ -39,7 +39,8 @@ _LARGEST_HEADER: Final = 64 * 1024
 #: Hex digits of the digest that are a file's name.
 _DIGEST: Final = 32
 
-_Number = Annotated[int, Field(ge=0, lt=2**48)]
+#: A count or an offset in a stored file.
+StoredNumber = Annotated[int, Field(ge=0, lt=2**48)]
 _Crc = Annotated[int, Field(ge=0, lt=2**32)]
 _Buffer = Any  # an object with the buffer protocol, contiguous
 
@@ -55,7 +56,7 @@ class FileReference(_Stored):
 
     digest: Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
     size: Annotated[int, Field(gt=0, le=LARGEST_FILE)]
-    rows: _Number
+    rows: StoredNumber
     crc: _Crc
 
     @property
@@ -66,13 +67,13 @@ class FileReference(_Stored):
 
 class _Column(_Stored):
     name: Annotated[str, Field(min_length=1, max_length=200)]
-    at: _Number
-    size: _Number
+    at: StoredNumber
+    size: StoredNumber
     crc: _Crc
 
 
 class _Header(_Stored):
-    rows: _Number
+    rows: StoredNumber
     facts: dict[str, int | str]
     columns: tuple[_Column, ...]
 

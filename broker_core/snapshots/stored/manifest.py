@@ -16,7 +16,7 @@ from broker_core.compact_json import compact_json
 from broker_core.errors import InvalidName
 from broker_core.listing import crc_text, extend_crc
 from broker_core.names import MAX_NAMESPACE, Mode, NamespaceName
-from broker_core.snapshots.stored.column_file import FileReference
+from broker_core.snapshots.stored.column_file import FileReference, StoredNumber
 from broker_core.snapshots.stored.file_errors import RefusedFile
 
 __all__ = ["FORMAT", "LARGEST_MANIFEST", "SnapshotManifest", "manifest_name"]
@@ -27,7 +27,6 @@ LARGEST_MANIFEST: Final = 64 * 1024 * 1024
 _KIND: Final = "broker-core snapshot"
 _LONGEST_LINE: Final = 100
 
-_Number = Annotated[int, Field(ge=0, lt=2**48)]
 _Text = Annotated[str, Field(max_length=1000)]
 
 
@@ -43,11 +42,11 @@ class SnapshotManifest(BaseModel):
     catalog_id: Annotated[str, Field(min_length=1, max_length=1000)]
     namespace: Annotated[str, Field(max_length=MAX_NAMESPACE)]
     mode: Annotated[str, Field(pattern="^(PERSISTENT|NON_PERSISTENT|ALL)$")]
-    version: _Number
+    version: StoredNumber
     stamp: Annotated[str, Field(min_length=1, max_length=1000)]
     property_keys: tuple[str, ...]
-    nbytes: _Number
-    asked: _Number
+    nbytes: StoredNumber
+    asked: StoredNumber
     files: Annotated[tuple[FileReference, ...], Field(min_length=1)]
     view: Annotated[str, Field(max_length=100)] = ""
 

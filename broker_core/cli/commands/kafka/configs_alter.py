@@ -8,8 +8,9 @@ import typer
 
 from broker_core.cli.common_options import Invocation
 from broker_core.cli.help_examples import examples
-from broker_core.cli.options.kafka_configs import NodeOption, TopicsArgument, config_resources, shown_resource
+from broker_core.cli.options.kafka_configs import NodeOption, config_resources, shown_resource
 from broker_core.cli.options.kafka_server import GivenKafka
+from broker_core.cli.options.kafka_topics import TopicsArgument
 from broker_core.cli.options.question import UnusableQuestion, parse_properties
 
 __all__ = ["EXAMPLES", "alter_configs"]
