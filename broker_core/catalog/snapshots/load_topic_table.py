@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker_core.catalog.store.load_columns import split_texts
+from broker_core.catalog.store.load_columns import split_texts, topic_blocks
 from broker_core.catalog.topic_details import listed_partitions
 from broker_core.kafka import legal_names
 from broker_core.listing import TopicTable
@@ -17,11 +17,7 @@ from broker_core.names import DOMAINS, PERSISTENT, NamespaceName, system_topics
 
 __all__ = ["load_topic_table"]
 
-_BLOCK: Final = 25_000
 _DOMAIN: Final = DOMAINS.index(PERSISTENT)
-_LAST: Final = (
-    "SELECT base FROM topics WHERE namespace = ? AND domain = ? AND base > ? ORDER BY base LIMIT 1 OFFSET ?"
-)
 # All aggregates of one query see the rows in the same order, so their columns belong together, whatever the order is.
 _TOPICS: Final = (
     "SELECT CAST(group_concat(base, char(0)) AS BLOB), CAST(group_concat(listed, char(0)) AS BLOB),"
@@ -35,16 +31,12 @@ def load_topic_table(connection: sqlite3.Connection, namespace: NamespaceName) -
     names = [pa.array([], pa.large_string())]
     partitions = [np.zeros(0, np.int32)]
     ids = [b""]
-    after: str | None = ""
-    while row is not None and after is not None:
-        last = connection.execute(_LAST, (row[0], _DOMAIN, after, _BLOCK - 1)).fetchone()
-        part = (row[0], _DOMAIN, after, last[0] if last else "\U0010ffff" * 8192)
+    for part, _ in () if row is None else topic_blocks(connection, row[0], _DOMAIN):
         bases, listed, some_ids = connection.execute(_TOPICS, part).fetchone()
         if bases is not None:
             names.append(split_texts(bases))
             partitions.append(_partitions(split_texts(listed)))
             ids.append(bytes.fromhex(some_ids))
-        after = last[0] if last else None
     whole = pa.concat_arrays(names)
     ids_of = _ids(b"".join(ids))
     counts = np.concatenate(partitions)

@@ -23,7 +23,7 @@ import pyarrow.json
 
 from broker_core.names import PARTITION_SUFFIX
 
-__all__ = ["LoadedNames", "expand_listed", "load_names", "read_names", "split_texts"]
+__all__ = ["LoadedNames", "expand_listed", "load_names", "read_names", "split_texts", "topic_blocks"]
 
 #: Topics read at a time, so that no step holds the interpreter for long, nor much memory.
 _BLOCK: Final = 25_000
@@ -74,12 +74,7 @@ def read_names(
 
     The names of all later blocks are greater than that topic, which is ``None`` for the last block.
     """
-    after = ""
-    while True:
-        row = connection.execute(_LAST, (namespace, domain, after, _BLOCK - 1)).fetchone()
-        last = row[0] if row else None
-        # Up to the last topic of the block, or to a text that sorts after all names.
-        part = (namespace, domain, after, last or "\U0010ffff" * 8192)
+    for part, last in topic_blocks(connection, namespace, domain):
         joined, others = (None, True) if property_keys else connection.execute(_NAMES, part).fetchone()
         if joined is not None and not others:
             yield LoadedNames(split_texts(joined), {}), last
@@ -89,6 +84,21 @@ def read_names(
             if row[0] is not None:
                 yield LoadedNames(*_expanded(row, property_keys)), last
             del row
+
+
+def topic_blocks(
+    connection: sqlite3.Connection, namespace: int, domain: int
+) -> Iterator[tuple[tuple[int, int, str, str], str | None]]:
+    """The blocks of a domain's topics in the order of UTF-8, each with its greatest topic, ``None`` for the last block.
+
+    A block is the parameters of ``namespace = ? AND domain = ? AND base > ? AND base <= ?``.
+    """
+    after = ""
+    while True:
+        row = connection.execute(_LAST, (namespace, domain, after, _BLOCK - 1)).fetchone()
+        last = row[0] if row else None
+        # Up to the last topic of the block, or to a text that sorts after all names.
+        yield (namespace, domain, after, last or "\U0010ffff" * 8192), last
         if last is None:
             break
         after = last
