@@ -240,6 +240,7 @@ RIGHTS: Final = (
     Right(
         _CLUSTER,
         (
+            "ListTopics",
             "DescribeGroups",
             "ConsumerGroupDescribe",
             "OffsetFetch",

@@ -1,21 +1,28 @@
 """The admin gateway before a real cluster: ``python -m tests.benchmarks.kafka.relays --topics 10000 --groups 2000``.
 
 For each of the requests that have pages: all pages of 2,000 units through the gateway, at the port of one of the two
-nodes, beside what the node answers unpaged, in turns. Metadata of all topics and by 10,000 names is beside the node's.
-Medians in milliseconds from the first byte sent to the last one received.
+nodes, beside what the node answers unpaged, in turns. Metadata of all topics and by 10,000 names is beside the node's,
+and so are names alone, which a node tells in Metadata. Medians in milliseconds from the first byte sent to the last one
+received, of which nothing is decoded.
+
+Then what a program sees that uses the admin client: each operation at the cluster itself, beside its pages at the
+gateway, until the last row is there. Of nodes that are two, each is asked for its own.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import contextlib
 import statistics
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from broker_core.client.kafka import AdminClient, ConfigResource, ConfigResourceType, TopicPartition
 from broker_core.wire.kafka import (
     CONSUMER_GROUP_DESCRIBE,
     DESCRIBE_ACLS,
@@ -29,6 +36,7 @@ from broker_core.wire.kafka import (
     LIST_GROUPS,
     LIST_OFFSETS,
     LIST_PARTITION_REASSIGNMENTS,
+    LIST_TOPICS,
     LIST_TRANSACTIONS,
     METADATA,
     OFFSET_FETCH,
@@ -43,7 +51,7 @@ from tests.interop.kafka_peer import Contents, KafkaCluster, fill
 from tests.support.ports import free_ports
 from tests.support.served import Served
 
-__all__ = ["Question", "Relay", "measure", "questions"]
+__all__ = ["Question", "Relay", "Use", "Used", "measure", "questions", "used", "uses"]
 
 PAGE: Final = 2000
 #: What is asked for: the most of the node's own time; and how many times faster what comes of the snapshot is.
@@ -53,13 +61,18 @@ FASTER: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A request; ``snapshot`` says that the gateway answers it from its own snapshot."""
+    """A request; ``names`` says that the gateway is asked for names alone."""
 
     name: str
     api: Api
     version: int
     body: Fields
-    snapshot: bool = False
+    names: bool = False
+
+    def frame_for_gateway(self) -> bytes:
+        if self.names:
+            return request_frame(LIST_TOPICS, 0, 7, "bench", {"list_internal": False})
+        return self.frame({})
 
     def frame(self, more: Mapping[str, Any]) -> bytes:
         return request_frame(self.api, self.version, 7, "bench", {**self.body, **more})
@@ -87,8 +100,9 @@ def questions(contents: Contents, groups: Sequence[str], topics: Sequence[str]) 
         {"resource_type": 2, "resource_name": name, "configuration_keys": ["retention.ms"]} for name in topics
     ]
     classic, new = ([name for name in groups if int(name[-1]) % 2 == odd] for odd in (0, 1))
-    yield Question("Metadata", METADATA, 12, {"topics": None}, snapshot=True)
-    yield Question("Metadata by name", METADATA, 12, {"topics": named}, snapshot=True)
+    yield Question("Metadata", METADATA, 12, {"topics": None})
+    yield Question("Metadata by name", METADATA, 12, {"topics": named})
+    yield Question("Metadata, names alone", METADATA, 12, {"topics": None}, names=True)
     yield Question("ListGroups", LIST_GROUPS, 5, {})
     yield Question("DescribeGroups", DESCRIBE_GROUPS, 5, {"groups": classic})
     yield Question("ConsumerGroupDescribe", CONSUMER_GROUP_DESCRIBE, 1, {"group_ids": new})
@@ -130,8 +144,8 @@ def measure(
 
 
 def _figures(question: Question, direct: KafkaConnection, through: KafkaConnection, turns: int) -> Relay:
-    whole = question.frame({})
-    frames = list(_pass(question, through))
+    whole, of_gateway = question.frame({}), question.frame_for_gateway()
+    frames = [of_gateway] if question.names else list(_pass(question, through))
     theirs: list[float] = []
     unpaged: list[float] = []
     paged: list[float] = []
@@ -140,7 +154,7 @@ def _figures(question: Question, direct: KafkaConnection, through: KafkaConnecti
         seconds, message = direct.exchange(whole)
         size = len(message)
         theirs.append(seconds)
-        unpaged.append(through.exchange(whole)[0])
+        unpaged.append(through.exchange(of_gateway)[0])
         paged.append(sum(through.exchange(frame)[0] for frame in frames))
     node, one, all_pages = (statistics.median(each[2:]) for each in (theirs, unpaged, paged))
     return Relay(node, one, all_pages, len(frames), size)
@@ -158,7 +172,100 @@ def _pass(question: Question, connection: KafkaConnection) -> Iterator[bytes]:
             return
 
 
-def report(found: Mapping[str, Relay]) -> None:
+@dataclass(frozen=True, slots=True)
+class Use:
+    """An operation of the admin client, and the pages of it."""
+
+    name: str
+    whole: Callable[[AdminClient], Awaitable[object]]
+    pages: Callable[[AdminClient], AsyncIterator[object]]
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """Medians in seconds: of an operation at the cluster itself, of it at the gateway, and of all pages there."""
+
+    direct: float
+    whole: float
+    paged: float
+    pages: int
+
+
+def uses(contents: Contents) -> Iterator[Use]:
+    """The operations, each about everything of its kind."""
+    new, classic = contents.groups[::2], contents.groups[1::2]
+    first = [TopicPartition(name, 0) for name in contents.topics]
+    ends = dict.fromkeys(first, -1)
+    groups = dict.fromkeys(contents.groups)
+    resources = [ConfigResource(ConfigResourceType.TOPIC, name) for name in contents.topics]
+    names = ["retention.ms"]
+    yield Use("list_topics", lambda of: of.list_topics(), lambda of: of.list_topics_pages())
+    yield Use("list_groups", lambda of: of.list_groups(), lambda of: of.list_groups_pages())
+    yield Use(
+        "describe_groups",
+        lambda of: of.describe_groups(classic),
+        lambda of: of.describe_groups_pages(classic),
+    )
+    yield Use(
+        "describe_consumer_groups",
+        lambda of: of.describe_consumer_groups(new),
+        lambda of: of.describe_consumer_groups_pages(new),
+    )
+    yield Use(
+        "list_group_offsets",
+        lambda of: of.list_group_offsets(groups),
+        lambda of: of.list_group_offsets_pages(groups),
+    )
+    yield Use("list_offsets", lambda of: of.list_offsets(ends), lambda of: of.list_offsets_pages(ends))
+    yield Use("describe_log_dirs", lambda of: of.describe_log_dirs(), lambda of: of.describe_log_dirs_pages())
+    yield Use(
+        "list_partition_reassignments",
+        lambda of: of.list_partition_reassignments(),
+        lambda of: of.list_partition_reassignments_pages(),
+    )
+    yield Use(
+        "describe_producers",
+        lambda of: of.describe_producers(first),
+        lambda of: of.describe_producers_pages(first),
+    )
+    yield Use("list_transactions", lambda of: of.list_transactions(), lambda of: of.list_transactions_pages())
+    yield Use(
+        "describe_transactions",
+        lambda of: of.describe_transactions(contents.transactions),
+        lambda of: of.describe_transactions_pages(contents.transactions),
+    )
+    yield Use("describe_acls", lambda of: of.describe_acls(), lambda of: of.describe_acls_pages())
+    yield Use(
+        "describe_configs",
+        lambda of: of.describe_configs(resources, names=names),
+        lambda of: of.describe_configs_pages(resources, names=names),
+    )
+
+
+async def used(node: str, gateway: str, contents: Contents, turns: int = 7) -> dict[str, Used]:
+    """The figures by operation, of one client of the cluster itself and one of the gateway."""
+    async with AdminClient(node) as direct, AdminClient(gateway) as through:
+        return {use.name: await _used(use, direct, through, turns) for use in uses(contents)}
+
+
+async def _used(use: Use, direct: AdminClient, through: AdminClient, turns: int) -> Used:
+    seconds: list[tuple[float, float, float]] = []
+    pages = 0
+    for _ in range(turns + 2):  # the first two are not counted
+        begun = time.perf_counter()
+        await use.whole(direct)
+        asked = time.perf_counter()
+        await use.whole(through)
+        whole = time.perf_counter()
+        pages = len([True async for _ in use.pages(through)])
+        seconds.append((asked - begun, whole - asked, time.perf_counter() - whole))
+    direct_seconds, whole_seconds, paged = (
+        statistics.median(each) for each in zip(*seconds[2:], strict=True)
+    )
+    return Used(direct_seconds, whole_seconds, paged, pages)
+
+
+def report(found: Mapping[str, Relay], by_client: Mapping[str, Used]) -> None:
     """Print the figures."""
     print(f"{'':28}{'node':>10}{'gateway':>10}{'all pages':>11}{'pages':>7}{'KB':>8}{'ratio':>8}{'asked':>8}")
     for name, row in found.items():
@@ -168,6 +275,14 @@ def report(found: Mapping[str, Relay]) -> None:
         print(
             f"{name:28}{row.node * 1000:10.2f}{row.unpaged * 1000:10.2f}{row.paged * 1000:11.2f}"
             f"{row.pages:7}{row.size / 1000:8.0f}{ratio:8.2f}{asked:>8}"
+        )
+    print(
+        f"\n{'with the admin client':32}{'cluster':>10}{'gateway':>10}{'all pages':>11}{'pages':>7}{'ratio':>8}"
+    )
+    for name, use in by_client.items():
+        print(
+            f"{name:32}{use.direct * 1000:10.2f}{use.whole * 1000:10.2f}{use.paged * 1000:11.2f}"
+            f"{use.pages:7}{use.paged / use.direct:8.2f}"
         )
 
 
@@ -195,7 +310,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         kafka = {"listen": "127.0.0.1:0", "upstream": upstream}
         settings = {"catalog": {"path": str(folder / "catalog.sqlite")}, "kafka": kafka}
         served = stack.enter_context(Served(folder, settings))
-        report(measure(_address(node), _address(served.ready["kafka"]), contents, options.turns))
+        gateway = served.ready["kafka"]
+        found = measure(_address(node), _address(gateway), contents, options.turns)
+        report(found, asyncio.run(used(node, gateway, contents, options.turns)))
 
 
 def _address(text: str) -> tuple[str, int]:

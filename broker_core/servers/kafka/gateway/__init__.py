@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Final
 
 from broker_core.servers.kafka.apis.api_versions import api_versions_row
+from broker_core.servers.kafka.apis.list_topics import LIST_TOPICS_ROW
 from broker_core.servers.kafka.apis.sasl import SASL_ROWS
 from broker_core.servers.kafka.gateway.changes import CHANGE_ROWS
 from broker_core.servers.kafka.gateway.nodes import NODE_ROWS
@@ -20,6 +21,7 @@ __all__ = ["GATEWAY_HANDLERS"]
 _ROWS: Final = (
     api_versions_row(lambda: GATEWAY_HANDLERS.values()),  # noqa: PLW0108 - it is made below
     *NODE_ROWS,
+    LIST_TOPICS_ROW,
     *READ_ROWS,
     *CHANGE_ROWS,
     *REFUSAL_ROWS,

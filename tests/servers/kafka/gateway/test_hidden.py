@@ -18,6 +18,7 @@ from broker_core.wire.kafka import (
     DESCRIBE_PRODUCERS,
     DESCRIBE_TOPIC_PARTITIONS,
     LIST_OFFSETS,
+    LIST_TOPICS,
     METADATA,
     NOT_ASKED,
     OFFSET_FETCH,
@@ -33,6 +34,20 @@ async def test_what_is_hidden_is_in_no_answer(through: AdminClient, cluster: Clu
     direct = (await cluster.describe_topics(["orders"]))["orders"]
     assert described["orders"].topic_id == direct.topic_id
     assert len(described["orders"].partitions) == 3
+
+
+async def test_names_alone_are_those_of_the_snapshot_without_the_hidden_ones(
+    through: AdminClient, cluster: Cluster
+) -> None:
+    """By an API that the cluster's nodes do not have."""
+    assert LIST_TOPICS.key in await through.api_versions()
+    assert sorted((await cluster.list_topics()).names()) == ["mail", "orders", "secret.keys"]
+    assert sorted((await through.list_topics()).names()) == ["mail", "orders"]
+    (await cluster.create_topics([NewTopic("__consumer_offsets")])).all()
+    (await through.create_topics([NewTopic("seen")])).all()
+    assert sorted((await through.list_topics()).names()) == ["mail", "orders", "seen"]
+    every = await through.list_topics(list_internal=True)
+    assert [each.name for each in every if each.is_internal] == ["__consumer_offsets"]
 
 
 @pytest.mark.parametrize("is_node", [False, True])
