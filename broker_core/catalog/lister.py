@@ -47,7 +47,7 @@ from broker_core.listing import Details, Listing, Selection
 from broker_core.memory import Permit, PermitError, Permits, permits_refused
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import TopicsPattern
-from broker_core.plugin_api import DescribeRequest, ListingRequest, LookedAt, TopicListingResult
+from broker_core.plugin_api import DescribeRequest, ListingRequest, PolledLister, TopicListingResult
 from broker_core.settings import ShrinkGuardSettings
 from broker_core.snapshots import Snapshot, StoredSnapshots, result_of
 
@@ -69,7 +69,7 @@ _AT_ONCE: Final = 4
 _SOON: Final = 0.1
 
 
-class CatalogLister(LookedAt):
+class CatalogLister(PolledLister):
     """The default lister of a broker without a cluster (:class:`~broker_core.plugin_api.listing_result.DefaultLister`).
 
     Made and used on one event loop. The budget ``permits.snapshots`` bounds the bytes of all listings; the least used

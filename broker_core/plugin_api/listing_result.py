@@ -25,7 +25,7 @@ __all__ = [
     "AnswerKind",
     "DefaultLister",
     "ListerNotes",
-    "LookedAt",
+    "PolledLister",
     "TopicListingResult",
     "Topics",
     "check_result",
@@ -306,8 +306,8 @@ class ListerNotes:
     warnings: tuple[str, ...] = ()
 
 
-class LookedAt:
-    """Base of listers that report no changes: followers look for themselves."""
+class PolledLister:
+    """Base of listers that report no changes: followers ask again from time to time."""
 
     def follow(self, namespace: NamespaceName, mode: Mode, asker: Asker) -> Callable[[], None]:  # noqa: ARG002
         """Keep nothing current."""

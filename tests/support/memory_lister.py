@@ -11,12 +11,12 @@ from broker_core.names import DOMAINS, Mode, NamespaceName
 from broker_core.patterns import TopicsPattern
 from broker_core.plugin_api.describe_request import DescribeRequest
 from broker_core.plugin_api.listing_request import ListingRequest
-from broker_core.plugin_api.listing_result import LookedAt, TopicListingResult
+from broker_core.plugin_api.listing_result import PolledLister, TopicListingResult
 
 __all__ = ["MemoryLister"]
 
 
-class MemoryLister(LookedAt):
+class MemoryLister(PolledLister):
     """Full names, listed by namespace and mode. ``at_once`` is whether they are in memory as far as the core knows.
 
     ``asked`` are the requests that came to :meth:`list_topics`, which waits for ``gate`` and then raises ``error``, if

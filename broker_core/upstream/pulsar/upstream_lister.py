@@ -17,7 +17,7 @@ from broker_core.plugin_api import (
     DescribeRequest,
     ListerNotes,
     ListingRequest,
-    LookedAt,
+    PolledLister,
     TopicListingResult,
     question_text,
 )
@@ -34,7 +34,7 @@ _NAMES_AND_COLUMN: Final = (
 )
 
 
-class UpstreamLister(LookedAt):
+class UpstreamLister(PolledLister):
     """Asks the brokers for a client: pattern, hash and properties are forwarded, and its principal if the settings say
     so.
 
