@@ -5,6 +5,7 @@ from __future__ import annotations
 from broker_core.concurrency.fair_places import FairPlaces
 from broker_core.concurrency.interpreter_lock import pass_lock_on
 from broker_core.concurrency.loop_or_thread import (
+    EACH_ACL,
     EACH_BYTE,
     EACH_CHANGE,
     EACH_COMPARED_BYTE,
@@ -12,6 +13,7 @@ from broker_core.concurrency.loop_or_thread import (
     EACH_NAME,
     EACH_PAGE_BYTE,
     EACH_ROW,
+    EACH_TOPIC_OF_TABLE,
     ON_LOOP,
 )
 from broker_core.concurrency.loop_turns import has_time, loop_turn
@@ -19,6 +21,7 @@ from broker_core.concurrency.steps import Steps, finished, in_turns
 from broker_core.concurrency.turn_queue import TurnQueue
 
 __all__ = [
+    "EACH_ACL",
     "EACH_BYTE",
     "EACH_CHANGE",
     "EACH_COMPARED_BYTE",
@@ -26,6 +29,7 @@ __all__ = [
     "EACH_NAME",
     "EACH_PAGE_BYTE",
     "EACH_ROW",
+    "EACH_TOPIC_OF_TABLE",
     "ON_LOOP",
     "FairPlaces",
     "Steps",

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 __all__ = [
+    "EACH_ACL",
     "EACH_BYTE",
     "EACH_CHANGE",
     "EACH_COMPARED_BYTE",
@@ -17,6 +18,7 @@ __all__ = [
     "EACH_NAME",
     "EACH_PAGE_BYTE",
     "EACH_ROW",
+    "EACH_TOPIC_OF_TABLE",
     "ON_LOOP",
 ]
 
@@ -32,6 +34,10 @@ EACH_PAGE_BYTE: Final = 1 / 1024
 EACH_COMPARED_BYTE: Final = 4 / 1024
 #: A short text that is joined to others.
 EACH_ROW: Final = 1.0
+#: A topic of a table whose columns are looked through: 0.1 of 10,000.
+EACH_TOPIC_OF_TABLE: Final = 0.1
+#: An access control list that is compared with a filter.
+EACH_ACL: Final = 1.0
 #: A change of a topic that is written as JSON.
 EACH_CHANGE: Final = 50.0
 #: A name that is written as an event.

@@ -10,10 +10,10 @@ credentials that are known at once never wait.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Hashable, Iterable
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 from weakref import WeakValueDictionary
 
 import structlog
@@ -207,7 +207,7 @@ class Admission:
             raise
 
     async def later(
-        self, attempt: LoginAttempt, verify: Callable[[], Awaitable[Principal]] | None = None
+        self, attempt: LoginAttempt, verify: Callable[[], Coroutine[Any, Any, Principal]] | None = None
     ) -> Admitted:
         """Let a client in, by its credentials, or as the principal that ``verify`` gives, which takes a while.
 
@@ -215,15 +215,15 @@ class Admission:
         """
         try:
             await loop_turn().time()
-            admitted = self._let_in_now(attempt) if verify is None else None
-            if admitted is None:
-                async with self.turn(attempt):
-                    principal = await (self._authenticated(attempt) if verify is None else verify())
-                admitted = self._let_in(attempt, principal)
+            made = self._verified(attempt) if verify is None else verify()
+            if not isinstance(made, Principal):
+                with closing(made):
+                    async with self.turn(attempt):
+                        made = await made
+            return self._let_in(attempt, made)
         except (AuthenticationFailed, InvalidRoles, OtherPrincipal) as error:
             await self.refuse(attempt, error)
             raise
-        return admitted
 
     async def proven(self, attempt: LoginAttempt, principal: Principal) -> Admitted:
         """Let a client in that has proven to be ``principal``, and has had its turn. Raises what :meth:`now` does."""
@@ -279,13 +279,16 @@ class Admission:
         """End no session any more."""
         self.live.close()
 
-    async def _authenticated(self, attempt: LoginAttempt) -> Principal:
-        return await self.authenticator.authenticate(attempt.method, attempt.data, attempt.peer)
+    def _verified(self, attempt: LoginAttempt) -> Principal | Coroutine[Any, Any, Principal]:
+        attempt.generation = self.live.generation
+        return self.authenticator.authenticate(attempt.method, attempt.data, attempt.peer)
 
     def _let_in_now(self, attempt: LoginAttempt) -> Admitted | None:
-        attempt.generation = self.live.generation
-        principal = self.authenticator.authenticate_now(attempt.method, attempt.data, attempt.peer)
-        return None if principal is None else self._let_in(attempt, principal)
+        made = self._verified(attempt)
+        if isinstance(made, Principal):
+            return self._let_in(attempt, made)
+        made.close()
+        return None
 
     def _let_in(self, attempt: LoginAttempt, principal: Principal) -> Admitted:
         peer, former = attempt.peer, attempt.former

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core.access import Asker
+from broker_core.concurrency import EACH_TOPIC_OF_TABLE
 from broker_core.kafka import legal_names
 from broker_core.listing import Details, Listing, TopicTable
 from broker_core.names import Mode, NamespaceName
@@ -23,11 +24,9 @@ from broker_core.plugin_api import ListingRequest
 from broker_core.service.selection_masks import SelectionMasks, local_names
 from broker_core.service.visible_topics import Allowed, VisibleTopics
 
-__all__ = ["QUICK_TOPICS", "ListTopics", "ListingTables"]
+__all__ = ["ListTopics", "ListingTables"]
 
 _WANTS: Final = frozenset({"partitions", "topic_id"})
-#: Topics up to which columns are looked at on the event loop.
-QUICK_TOPICS: Final = 10_000
 
 
 class ListingTables(Protocol):
@@ -84,9 +83,9 @@ class ListTopics:
                 assert selection is not None  # the request has no hash
                 if wants:
                     assert answer.details is not None
-                    quick = len(answer.details) <= QUICK_TOPICS
                     work = partial(_table_of, answer.details, namespace)
-                    table = await self._pipeline.workers.call(asker, work, quick=quick)
+                    duration = len(answer.details) * EACH_TOPIC_OF_TABLE
+                    table = await self._pipeline.workers.call(asker, work, duration)
                     if self._tables is not None:
                         table = await self._tables.completed(table, asker)
                     self.left_out[namespace] = table.left_out
@@ -108,8 +107,9 @@ class ListTopics:
                     await hold(table.nbytes)
                 visible = VisibleTopics(table, [None] * len(table.chunks))
                 if not selection.is_whole:
-                    quick, mask = len(selection) <= QUICK_TOPICS, partial(self._masks.of, table, selection)
-                    visible = await self._pipeline.workers.call(asker, mask, quick=quick)
+                    mask = partial(self._masks.of, table, selection)
+                    duration = len(selection) * EACH_TOPIC_OF_TABLE
+                    visible = await self._pipeline.workers.call(asker, mask, duration)
                 return self._allowed(visible, allowed, answer)
             finally:
                 answer.release()

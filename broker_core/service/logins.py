@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from broker_core.access import (
     LONGEST_ROLE,
@@ -65,7 +65,7 @@ class Logins:
         self,
         admission: Admission,
         users: StoredUsers | None,
-        elsewhere: Callable[[str, bytes], Awaitable[Principal]] | None = None,
+        elsewhere: Callable[[str, bytes], Coroutine[Any, Any, Principal]] | None = None,
     ) -> None:
         self.admission = admission
         self._elsewhere = elsewhere
@@ -126,8 +126,8 @@ class Logins:
         authenticator = self.admission.authenticator
         if ":" in user or not authenticator.verifies("basic"):  # the rest would be of the password
             raise bad_password()
-        now = authenticator.authenticate_now(attempt.method, attempt.data, attempt.peer)
-        return now or await authenticator.authenticate(attempt.method, attempt.data, attempt.peer)
+        made = authenticator.authenticate(attempt.method, attempt.data, attempt.peer)
+        return made if isinstance(made, Principal) else await made
 
     def _proven(self, users: StoredUsers, user: str, password: bytes) -> frozenset[bytes]:
         """The stored keys of the user that have this password, by all mechanisms: long work, for a thread."""

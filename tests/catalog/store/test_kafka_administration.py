@@ -9,7 +9,7 @@ from broker_core.names import NamespaceName
 NAMESPACE = NamespaceName("public", "default")
 READ = AclRow(2, "orders", 3, "User:app", "*", 3, 3)
 DENY = AclRow(2, "orders", 4, "User:*", "127.0.0.1", 4, 2)
-USER = ScramRow("app", "SCRAM-SHA-256", 4096, b"salt", b"stored", b"server")
+USER = ScramRow("app", "SCRAM-SHA-256", 4096, b"salt\0", b"stored", b"server")
 
 
 def test_acls_are_of_a_namespace_and_each_change_is_a_version(catalog: SqliteCatalog) -> None:
@@ -42,14 +42,14 @@ def test_no_topic_changes_with_an_acl(catalog: SqliteCatalog) -> None:
 
 def test_users_are_put_replaced_and_removed(catalog: SqliteCatalog) -> None:
     assert catalog.kafka_user("app", "SCRAM-SHA-256") is None
-    other = USER._replace(mechanism="SCRAM-SHA-512")
-    for row in (other, USER):
-        catalog.put_kafka_user(row)
+    other = USER._replace(name="Ünïcode'; --", mechanism="SCRAM-SHA-512")
+    catalog.put_kafka_user(other, USER)
     assert catalog.kafka_users() == [USER, other]
+    assert catalog.kafka_user(other.name, "SCRAM-SHA-512") == other
     newer = USER._replace(salt=b"pepper", iterations=8192)
     catalog.put_kafka_user(newer)
     assert catalog.kafka_user("app", "SCRAM-SHA-256") == newer
-    assert catalog.remove_kafka_user("app", "SCRAM-SHA-256")
+    assert catalog.remove_kafka_user("app", "SCRAM-SHA-512", "SCRAM-SHA-256") == ["SCRAM-SHA-256"]
     assert not catalog.remove_kafka_user("app", "SCRAM-SHA-256")
     assert catalog.kafka_users() == [other]
 

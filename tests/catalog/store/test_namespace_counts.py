@@ -9,7 +9,7 @@ import pytest
 
 from broker_core.catalog import SqliteCatalog, import_topics
 from broker_core.catalog.store import namespace_counts
-from broker_core.catalog.store.namespace_counts import MeantNames, NamespaceCounts
+from broker_core.catalog.store.namespace_counts import NamespaceCounts, NamespaceFilter
 from broker_core.change_log import CatalogVersion, Changes
 from broker_core.names import NamespaceName, TopicName
 
@@ -32,13 +32,13 @@ def test_namespaces_are_found_by_the_begin_and_parts_of_their_names(catalog: Sql
         catalog.create(TopicName("persistent", NamespaceName.parse(name), "x"))
     counts = NamespaceCounts(catalog)
     for meant, expected in (
-        (MeantNames(), ["a_me/x", "acme/bills", "acme/orders", "acme2/orders", "zz/acme"]),
-        (MeantNames("acme/"), ["acme/bills", "acme/orders"]),
-        (MeantNames("acme"), ["acme/bills", "acme/orders", "acme2/orders"]),
-        (MeantNames("", ("acme",)), ["acme/bills", "acme/orders", "acme2/orders", "zz/acme"]),
-        (MeantNames("", ("rs", "acme")), ["acme/orders", "acme2/orders"]),
-        (MeantNames("", ("%",)), []),
-        (MeantNames("a_me"), ["a_me/x"]),
+        (NamespaceFilter(), ["a_me/x", "acme/bills", "acme/orders", "acme2/orders", "zz/acme"]),
+        (NamespaceFilter("acme/"), ["acme/bills", "acme/orders"]),
+        (NamespaceFilter("acme"), ["acme/bills", "acme/orders", "acme2/orders"]),
+        (NamespaceFilter("", ("acme",)), ["acme/bills", "acme/orders", "acme2/orders", "zz/acme"]),
+        (NamespaceFilter("", ("rs", "acme")), ["acme/orders", "acme2/orders"]),
+        (NamespaceFilter("", ("%",)), []),
+        (NamespaceFilter("a_me"), ["a_me/x"]),
     ):
         assert [*counts.states("", 10, meant)] == expected
         assert counts.total(meant) == len(expected)

@@ -25,7 +25,7 @@ from broker_core.service import Find, ListingFeeds, LookupQuestions, Quotas, Top
 from broker_core.settings import HttpSettings, Settings
 from broker_core.upstream.pulsar import KnownNamespaces
 
-__all__ = ["ApiServices", "Checked", "holds", "needs_catalog", "needs_changes", "takes_changes"]
+__all__ = ["ApiServices", "CheckResult", "holds", "needs_catalog", "needs_changes", "takes_changes"]
 
 
 class ClusterDetails(Protocol):
@@ -36,10 +36,10 @@ class ClusterDetails(Protocol):
         """The function that gives the change log of its listing for a client; ``None`` if it is not followed."""
 
     async def namespaces(self, asker: Asker, /) -> KnownNamespaces:
-        """Its namespaces that are known for a client."""
+        """The cluster's namespaces that are known for a client."""
 
 
-class Checked(NamedTuple):
+class CheckResult(NamedTuple):
     """The findings of `broker-core check` about the settings of a server, with their time in Unix seconds."""
 
     found: list[Check]
@@ -76,7 +76,7 @@ class ApiServices:
     #: The last hour of the server, if anybody can ask for it.
     history: History | None = None
     #: Checks the settings as they could be read now; ``None`` if a program gave them.
-    check: Callable[[], Awaitable[Checked]] | None = None
+    check: Callable[[], Awaitable[CheckResult]] | None = None
     #: The rules for pages of this server.
     pages: WebPages = field(default_factory=WebPages)
     #: One for all servers of a broker.

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 
 from broker_core.access import Access
 from broker_core.catalog import AclRow, CatalogError
+from broker_core.concurrency import EACH_ACL
 from broker_core.errors import ListingFailed
 from broker_core.kafka.acls import (
     CLUSTER_NAME,
@@ -55,8 +56,6 @@ _Result = TypeVar("_Result")
 
 #: ACLs that the filters of one request are compared with, all together: some seconds.
 _MOST_LOOKS: Final = 3_000_000
-#: The same on the event loop.
-_FEW: Final = 1_000
 _NO_CATALOG: Final = "Before a Pulsar cluster no ACLs are stored."
 
 
@@ -167,10 +166,8 @@ def matched(stored: Sequence[AclBinding], filters: Sequence[AclFilter]) -> list[
 async def _off_loop(count: int, call: KafkaCall, work: Callable[..., _Result], *arguments: object) -> _Result:
     """The work on the ACLs of the namespace; by the threads of listings if ``count`` passes over them are long."""
     stored = call.services.authorizer.bindings(call)
-    quick = count * len(stored) <= _FEW
-    return await call.services.pipeline.workers.call(
-        call.asker, partial(work, stored, *arguments), quick=quick
-    )
+    duration = count * len(stored) * EACH_ACL
+    return await call.services.pipeline.workers.call(call.asker, partial(work, stored, *arguments), duration)
 
 
 async def _refusal(call: KafkaCall, operation: Operation, off: str) -> RowError | None:

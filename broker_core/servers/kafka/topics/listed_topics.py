@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core.access import Asker
+from broker_core.concurrency import EACH_TOPIC_OF_TABLE, ON_LOOP
 from broker_core.kafka import INTERNAL
 from broker_core.kafka.acls import Operation
 from broker_core.listing import RenderedChunk, TopicChunk, TopicTable
@@ -22,7 +23,7 @@ from broker_core.servers.kafka.callers.caller import Caller
 from broker_core.servers.kafka.pages.answer_page import AnswerPage
 from broker_core.servers.kafka.pages.kept_answers import KeptRequest
 from broker_core.servers.kafka.pages.topic_pages import topics_of_page
-from broker_core.service import QUICK_TOPICS, Allowed, ListingTables, ListTopics, VisibleTopics
+from broker_core.service import Allowed, ListingTables, ListTopics, VisibleTopics
 from broker_core.wire.kafka import Api, Encoded, Fields, RawRows
 from broker_core.wire.kafka.topic_fragments import Family, with_operations
 
@@ -158,7 +159,7 @@ class ListedTopics:
 
     async def _beside(self, asker: Asker, topics: int, work: Callable[..., _T], *arguments: Any) -> _T:
         """The result of ``work`` for so many topics: by the threads of listings if they are many."""
-        if topics <= QUICK_TOPICS:
+        if topics * EACH_TOPIC_OF_TABLE <= ON_LOOP:
             return work(*arguments)
         return await self._pipeline.workers.call(asker, partial(work, *arguments))
 
