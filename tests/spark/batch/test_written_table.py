@@ -14,7 +14,7 @@ from broker_core_spark.batch.build_errors import BatchError
 from broker_core_spark.batch.written_table import (
     check_folder,
     check_table,
-    part_of_history,
+    history_tables,
     write_table,
 )
 
@@ -79,6 +79,5 @@ def test_what_cannot_be_written_is_said_before_a_build(spark: SparkSession, tmp_
 
 
 def test_the_tables_of_a_history() -> None:
-    assert [part_of_history("/h/", kind) for kind in ("builds", "questions")] == ["/h/builds", "/h/questions"]
-    assert part_of_history("table:a.b", "builds") == "table:a.b"
-    assert part_of_history("table:a.b", "questions") == "table:a.b_questions"
+    assert history_tables("/h/") == ("/h/builds", "/h/questions")
+    assert history_tables("table:a.b") == ("table:a.b", "table:a.b_questions")

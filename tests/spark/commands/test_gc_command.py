@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -73,8 +74,8 @@ def test_a_pointer_that_cannot_be_read_is_told(folder: str) -> None:
 
 
 def test_what_there_was_no_time_for_is_told(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(garbage_collection._TimeLeft, "is_over", lambda _: True)
-    monkeypatch.setattr(garbage_collection._TimeLeft, "check", lambda _: None)
+    monkeypatch.setattr(garbage_collection, "GC_GRACE", timedelta(0))
+    monkeypatch.setattr(garbage_collection, "_check_time", lambda *_: None)
     ran = CliRunner().invoke(app, ["--keep", "1", "--grace", "0s", "--store", folder])
     assert ran.stdout.startswith("0 files")
     assert "to be removed: the time of a gc was over, run it again" in ran.stderr

@@ -55,7 +55,7 @@ from broker_core_spark.batch.sources.open_catalogue import open_catalogue
 from broker_core_spark.batch.staging.sorted_runs import SortedRun
 from broker_core_spark.batch.staging.staging_area import StagingArea
 from broker_core_spark.batch.write_manifest import write_manifest
-from broker_core_spark.batch.written_table import check_table, part_of_history, write_table
+from broker_core_spark.batch.written_table import check_table, history_tables, write_table
 from broker_core_spark.errors import DamagedFile, InvalidGeneration, NoSuchGeneration
 from broker_core_spark.format import SEGMENT_BYTES
 from broker_core_spark.settings import KEEP_LEARNED
@@ -151,7 +151,11 @@ def build(
         # A build whose report has no place fails at once.
         if report is not None:
             addressed_file(str(report), store_options).check_writable()
-        for table in (export_parquet, export_matches, *_history(history)):
+        for table in (
+            export_parquet,
+            export_matches,
+            *(history_tables(history) if history is not None else ()),
+        ):
             if table is not None:
                 check_table(spark, table)
         with timed("patterns"):
@@ -290,7 +294,7 @@ def build(
 
             write_html_report(str(report), result, store_options)
         if history is not None:
-            builds, questions_of = _history(history)
+            builds, questions_of = history_tables(history)
             write_table(result.history_frame(spark), builds, append=True)
             if history_questions:
                 write_table(result.totals_frame(spark), questions_of, append=True)
@@ -307,13 +311,6 @@ def build(
     except BrokerCoreError as error:
         raise OutputFailed(str(error), result) from error
     return result
-
-
-def _history(address: str | None) -> tuple[str, ...]:
-    """The tables of a history."""
-    if address is None:
-        return ()
-    return part_of_history(address, "builds"), part_of_history(address, "questions")
 
 
 def _shown(source: str | DataFrame | RunningBroker | Sequence[str | DataFrame | RunningBroker]) -> str:

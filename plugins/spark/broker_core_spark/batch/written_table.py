@@ -16,7 +16,7 @@ from broker_core_spark.batch.spark.spark_errors import spark_errors, spark_messa
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["check_folder", "check_table", "failing_to_write", "part_of_history", "write_table"]
+__all__ = ["check_folder", "check_table", "failing_to_write", "history_tables", "write_table"]
 
 #: The advice if Spark does not know the file system of an address.
 _CONNECTOR: Final = (
@@ -71,11 +71,12 @@ def check_folder(address: str) -> None:
         raise BatchError(f"Cannot write the table {address}: {place} is no folder that can be written")
 
 
-def part_of_history(address: str, kind: str) -> str:
-    """The address of ``builds`` or ``questions`` of a history: a folder in it, or a table with this ending."""
+def history_tables(address: str) -> tuple[str, str]:
+    """The addresses of the builds and of the questions of a history: folders in it, or two tables."""
     if is_table_name(address):
-        return address if kind == "builds" else f"{address}_{kind}"
-    return f"{address.rstrip('/')}/{kind}"
+        return address, f"{address}_questions"
+    folder = address.rstrip("/")
+    return f"{folder}/builds", f"{folder}/questions"
 
 
 @contextmanager

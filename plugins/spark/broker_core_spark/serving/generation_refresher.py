@@ -168,8 +168,13 @@ class GenerationRefresher:
                     await self._look_at_table(self._store, self.served, published.when)
                     self._accept()
                     return
-                if self._waits_for(generation):
-                    return
+                refused = self.refused
+                if (
+                    refused is not None
+                    and refused.generation == generation
+                    and time.monotonic() < self._not_before
+                ):
+                    return  # it is not to be tried again yet
                 served = self.served
                 # A generation that gave wrong answers is verified anew.
                 before = None if served is None or served.wrong_answers else served.generation
@@ -193,13 +198,6 @@ class GenerationRefresher:
             found = await asyncio.to_thread(newest_changes, store, manifest.id, after)
             if found is not None and found.looked >= since:
                 served.looked_at(await asyncio.to_thread(TableChangeLog, manifest.catalogue_id, found))
-
-    def _waits_for(self, generation: str) -> bool:
-        """Whether a refused generation is not to be tried again yet."""
-        refused = self.refused
-        return (
-            refused is not None and refused.generation == generation and time.monotonic() < self._not_before
-        )
 
     def _nothing_published(self) -> None:
         """Handle a store without pointers: before its first build that is no fault, but it is while a generation is

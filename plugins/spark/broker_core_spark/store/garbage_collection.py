@@ -92,8 +92,9 @@ def collect_garbage(
         raise ValueError("at least one generation is kept")
     if not any(True for folder in _FOLDERS for _ in store.list(folder)):
         return CollectedGarbage((), ())  # an empty store stays without a mark
-    # The time runs from before the mark exists: builds count the age of the mark.
-    time_left = _TimeLeft(store)
+    # Half of the time for which builds wait: the other half is for the last step. It runs from before the mark exists,
+    # because builds count the age of the mark.
+    ends = time.monotonic() + GC_GRACE.total_seconds() / 2
     own = write_mark(store, "gc")
     try:
         found = read_marks(store)
@@ -110,62 +111,44 @@ def collect_garbage(
         if not dry_run:
             for mark in dead:
                 store.delete(mark.file.path)
-        needed, kept, unreadable = _needed(store, keep, time_left)
+        needed, kept, unreadable = _needed(store, keep, ends)
         needed.update(learned_paths(store)[:keep])
         needed.update(file.path for file in store.list(CHANGES) if file.path[len(CHANGES) + 1 :][:64] in kept)
         needed |= {own, *(mark.file.path for mark in dead)}
         staged = tuple(
             start for mark in dead for start in (f"temporary/stage-{mark.run}-", sign_path(mark.run))
         )
-        unneeded = _unneeded(store, needed, now, grace, staged, time_left)
-        removed = unneeded if dry_run else _delete(store, unneeded, time_left)
+        unneeded = _unneeded(store, needed, now, grace, staged, ends)
+        removed: list[StoredFile] = []
+        for file in unneeded:
+            if not dry_run:
+                if time.monotonic() >= ends:
+                    break  # the next gc goes on
+                store.delete(file.path)
+            removed.append(file)
         left = len(unneeded) - len(removed)
-        removed = [*removed, *(mark.file for mark in dead)]
-        return CollectedGarbage(tuple(removed), kept, unreadable, left)
+        return CollectedGarbage((*removed, *(mark.file for mark in dead)), kept, unreadable, left)
     finally:
         store.delete(own)
 
 
-class _TimeLeft:
-    """Half of the time for which builds wait for a ``gc``. The other half is for the last step."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._ends = time.monotonic() + GC_GRACE.total_seconds() / 2
-
-    def is_over(self) -> bool:
-        return time.monotonic() >= self._ends
-
-    def check(self) -> None:
-        """Raise :exc:`StoreFailed` if the time is over before anything was deleted."""
-        if self.is_over():
-            raise StoreFailed(
-                f"{self._store.uri}: to find what is needed took longer than {GC_GRACE / 2}, and builds begin again "
-                "soon: nothing was removed. With a smaller --keep less is read; else run gc nearer to the store"
-            )
+def _check_time(store: Store, ends: float) -> None:
+    """Raise :exc:`StoreFailed` if the time is over before anything was deleted."""
+    if time.monotonic() >= ends:
+        raise StoreFailed(
+            f"{store.uri}: to find what is needed took longer than {GC_GRACE / 2}, and builds begin again "
+            "soon: nothing was removed. With a smaller --keep less is read; else run gc nearer to the store"
+        )
 
 
-def _delete(store: Store, files: list[StoredFile], time_left: _TimeLeft) -> list[StoredFile]:
-    """Delete files until the time is over. Returns the deleted ones."""
-    done: list[StoredFile] = []
-    for file in files:
-        if time_left.is_over():
-            break  # the next gc goes on
-        store.delete(file.path)
-        done.append(file)
-    return done
-
-
-def _needed(
-    store: Store, keep: int, time_left: _TimeLeft
-) -> tuple[set[str], tuple[str, ...], tuple[str, ...]]:
+def _needed(store: Store, keep: int, ends: float) -> tuple[set[str], tuple[str, ...], tuple[str, ...]]:
     """(the needed files, the kept generations, the faults of unreadable pointers)."""
     needed: set[str] = set()
     kept: list[str] = []
     unreadable: list[str] = []
     doubt = False
     for pointer in read_pointers(store):
-        time_left.check()
+        _check_time(store, ends)
         if isinstance(pointer, InvalidGeneration):
             unreadable.append(str(pointer))
             if len(kept) < keep:
@@ -184,14 +167,14 @@ def _needed(
             needed.update(files)
         needed.add(pointer.path)
     if doubt:
-        _keep_every(store, needed, kept, time_left)
+        _keep_every(store, needed, kept, ends)
     return needed, tuple(kept), tuple(unreadable)
 
 
-def _keep_every(store: Store, needed: set[str], kept: list[str], time_left: _TimeLeft) -> None:
+def _keep_every(store: Store, needed: set[str], kept: list[str], ends: float) -> None:
     """Add all generations of the store. A damaged manifest stays and names no files."""
     for stored in store.list("manifests"):
-        time_left.check()
+        _check_time(store, ends)
         generation = stored.path.partition("/")[2].removesuffix(".json")
         if generation in kept or not GENERATION_ID.fullmatch(generation):
             continue
@@ -210,7 +193,7 @@ def _unneeded(
     now: datetime,
     grace: timedelta,
     staged: tuple[str, ...],
-    time_left: _TimeLeft,
+    ends: float,
 ) -> list[StoredFile]:
     """The old files that nothing needs, and files with a prefix of ``staged``, in the order of deletion."""
     found: list[StoredFile] = []
@@ -226,5 +209,5 @@ def _unneeded(
                 or file.modified <= now - (long_enough if file.path.startswith(_BEFORE_MARKS) else grace)
             )
         )
-    time_left.check()
+    _check_time(store, ends)
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -29,19 +29,16 @@ def refused_patterns(
         return dict(_refused(patterns, max_length))
     frame = spark.createDataFrame(pa.table({"pattern": patterns}))
     job = SparkJob("check the patterns", {"patterns": len(patterns)})
-    found = run_on_partitions(frame, _RefusedPatterns(max_length), job)
+    found = run_on_partitions(frame, partial(_refused_of_batches, max_length), job)
     return {pattern: reason for result in found for pattern, reason in result}
 
 
-@dataclass(frozen=True, slots=True)
-class _RefusedPatterns:
+def _refused_of_batches(
+    max_length: int | None, batches: Iterator[pa.RecordBatch]
+) -> Iterator[list[tuple[str, str]]]:
     """The work of a task, pickled by reference into the executors."""
-
-    max_length: int | None
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[list[tuple[str, str]]]:
-        for batch in batches:
-            yield list(_refused(batch.column(0).to_pylist(), self.max_length))
+    for batch in batches:
+        yield list(_refused(batch.column(0).to_pylist(), max_length))
 
 
 def _refused(patterns: Iterable[str], max_length: int | None) -> Iterator[tuple[str, str]]:

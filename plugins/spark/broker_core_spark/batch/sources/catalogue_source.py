@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Final, Protocol
+from typing import ClassVar, Final
 
 from broker_core.change_log import CatalogVersion
+from broker_core_spark.batch.build_errors import NothingToKeep
 from broker_core_spark.batch.staging.sorted_runs import SortedRun
 from broker_core_spark.batch.staging.staging_area import StagingArea
 
@@ -16,42 +18,46 @@ __all__ = ["STATIC_ID", "CatalogueSnapshot", "CatalogueSource"]
 STATIC_ID: Final = "static"
 
 
-class CatalogueSnapshot(Protocol):
-    """One state of a catalogue.
+class CatalogueSnapshot(ABC):
+    """One state of a catalogue, by default of a static one without versions.
 
     ``unversioned`` says why the states of a static catalogue cannot be distinguished; it is empty if they can.
     ``repeats`` counts repeated names that are staged once, ``left_out`` the rows that a condition leaves out.
     """
 
-    catalogue_id: str
-    unversioned: str
-    repeats: int
-    left_out: int
+    catalogue_id: str = STATIC_ID
+    unversioned: str = ""
+    repeats: int = 0
+    left_out: int = 0
 
-    def version(self, namespace: str) -> CatalogVersion | None:
+    @abstractmethod
+    def read(self, staging: StagingArea, namespaces: Sequence[str] | None) -> list[SortedRun]:
+        """Stage the names of these namespaces, or of all for ``None``."""
+
+    def version(self, _namespace: str, /) -> CatalogVersion | None:
         """The state of a namespace, or ``None``: there is no such namespace, or the catalogue is unversioned.
 
         Versions of a static catalogue have no numbers, only stamps, and any namespace has one.
         """
-
-    def read(self, staging: StagingArea, namespaces: Sequence[str] | None) -> list[SortedRun]:
-        """Stage the names of these namespaces, or of all for ``None``."""
+        return None
 
     def changes(
-        self, since: Mapping[str, CatalogVersion], property_keys: Sequence[str], /
+        self, _since: Mapping[str, CatalogVersion], _property_keys: Sequence[str], /
     ) -> Mapping[str, Iterable[tuple[str, str]] | None]:
         """(domain, local name) of every name that may have come, gone or changed after these versions, by namespace.
 
         A name changes if the value of one of the property keys does. ``None`` is for a namespace whose changes are no
         longer known. Raises :exc:`~broker_core_spark.batch.build_errors.NothingToKeep` if no changes are known.
         """
+        raise NothingToKeep(self.unversioned)
 
 
-class CatalogueSource(Protocol):
+class CatalogueSource(ABC):
     """A catalogue that gives snapshots."""
 
     #: Brokers cannot follow a static catalogue. Its generation is right as long as the operator says so.
-    static: bool
+    static: ClassVar = True
 
+    @abstractmethod
     def snapshot(self) -> AbstractContextManager[CatalogueSnapshot]:
         """The current state, held until the context ends."""

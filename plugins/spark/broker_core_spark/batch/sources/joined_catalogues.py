@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
-from broker_core.change_log import CatalogVersion
-from broker_core_spark.batch.build_errors import InvalidCatalogue, NothingToKeep
-from broker_core_spark.batch.sources.catalogue_source import STATIC_ID, CatalogueSnapshot, CatalogueSource
+from broker_core_spark.batch.build_errors import InvalidCatalogue
+from broker_core_spark.batch.sources.catalogue_source import CatalogueSnapshot, CatalogueSource
 from broker_core_spark.batch.staging.sorted_runs import SortedRun
 from broker_core_spark.batch.staging.staging_area import StagingArea
 
 __all__ = ["JoinedCatalogues"]
 
 
-class JoinedCatalogues:
+class JoinedCatalogues(CatalogueSource):
     """A static catalogue of several static ones: a broker follows the changes of one catalogue alone.
 
     Raises :exc:`InvalidCatalogue` if one of them has versions that brokers follow.
     """
-
-    static = True
 
     def __init__(self, sources: Sequence[CatalogueSource]) -> None:
         if not all(source.static for source in sources):
@@ -37,8 +34,7 @@ class JoinedCatalogues:
             yield _JoinedSnapshot([held.enter_context(source.snapshot()) for source in self._sources])
 
 
-class _JoinedSnapshot:
-    catalogue_id = STATIC_ID
+class _JoinedSnapshot(CatalogueSnapshot):
     unversioned = "several catalogues have no version together"
 
     def __init__(self, parts: Sequence[CatalogueSnapshot]) -> None:
@@ -46,13 +42,5 @@ class _JoinedSnapshot:
         self.repeats = sum(part.repeats for part in parts)
         self.left_out = sum(part.left_out for part in parts)
 
-    def version(self, _namespace: str) -> CatalogVersion | None:
-        return None
-
     def read(self, staging: StagingArea, namespaces: Sequence[str] | None) -> list[SortedRun]:
         return [run for part in self._parts for run in part.read(staging, namespaces)]
-
-    def changes(
-        self, _since: Mapping[str, CatalogVersion], _property_keys: Sequence[str]
-    ) -> Mapping[str, Iterable[tuple[str, str]] | None]:
-        raise NothingToKeep(self.unversioned)

@@ -10,19 +10,17 @@ from pathlib import Path
 from broker_core.catalog import CatalogError, SqliteCatalog, import_topics
 from broker_core.names import NamespaceName
 from broker_core_spark.batch.build_errors import InvalidCatalogue
-from broker_core_spark.batch.sources.catalogue_source import STATIC_ID, CatalogueSnapshot
+from broker_core_spark.batch.sources.catalogue_source import STATIC_ID, CatalogueSnapshot, CatalogueSource
 from broker_core_spark.batch.sources.sqlite_catalogue import EmbeddedSnapshot
 
 __all__ = ["NamesSource"]
 
 
-class NamesSource:
+class NamesSource(CatalogueSource):
     """A static catalogue: a file of names, one a line, or of JSON lines with properties.
 
     The rules are as in ``broker-core topics import``. Errors name it by ``shown``, its path by default.
     """
-
-    static = True
 
     def __init__(self, path: Path, namespace: str, *, shown: str | None = None) -> None:
         self._path = path

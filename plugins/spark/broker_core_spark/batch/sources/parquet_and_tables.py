@@ -35,7 +35,7 @@ from broker_core_spark.batch.progress.described_job import described_job
 from broker_core_spark.batch.progress.progress import SparkJob
 from broker_core_spark.batch.source_address import FRAME
 from broker_core_spark.batch.source_redaction import redacted_source
-from broker_core_spark.batch.sources.catalogue_source import STATIC_ID
+from broker_core_spark.batch.sources.catalogue_source import CatalogueSnapshot, CatalogueSource
 from broker_core_spark.batch.sources.delta_changes import pin_delta
 from broker_core_spark.batch.sources.iceberg_changes import pin_iceberg
 from broker_core_spark.batch.sources.pinned_table import PinnedTable, at_version, name_and_version
@@ -66,7 +66,7 @@ _TEXT: Final = pa.large_string()
 
 
 @dataclass
-class TableSource:
+class TableSource(CatalogueSource):
     """A static catalogue: brokers cannot follow a table.
 
     ``where`` is a condition for its rows, ``versions`` its column of versions.
@@ -77,7 +77,6 @@ class TableSource:
     namespace: str | None = None
     where: str | None = None
     versions: str | None = None
-    static = True
 
     def __post_init__(self) -> None:
         if self.where is not None and self.versions is not None:
@@ -142,8 +141,8 @@ class TableSource:
 
 
 @dataclass
-class TableSnapshot:
-    """The rows of a table, at a version if it has some."""
+class TableSnapshot(CatalogueSnapshot):
+    """The rows of a table, at a version if it has some. Tasks that make segments count repeated rows."""
 
     _source: TableSource
     _frame: DataFrame
@@ -151,22 +150,16 @@ class TableSnapshot:
     _pinned: PinnedTable | None
     unversioned: str
     left_out: int
-    catalogue_id = STATIC_ID
-    repeats = 0  # tasks that make segments count repeated rows
-
-    @property
-    def _namespace(self) -> str | None:
-        return self._source.namespace
 
     @property
     def _made_by(self) -> str:
         # With another default namespace or condition, the same rows are other topics.
         where = self._source.where
         condition = "" if where is None else f"?{hashlib.sha256(where.encode()).hexdigest()[:16]}"
-        return (self._namespace or "") + condition
+        return (self._source.namespace or "") + condition
 
     def read(self, staging: StagingArea, namespaces: Sequence[str] | None) -> list[SortedRun]:
-        work = _Ingest(staging, self._namespace, self._name_column)
+        work = _Ingest(staging, self._source.namespace, self._name_column)
         rows = self._selected(self._of(self._frame, namespaces), staging.property_keys)
         return run_on_partitions(rows, work, SparkJob("read the catalogue"))
 
@@ -188,7 +181,7 @@ class TableSnapshot:
             rows = self._of(self._pinned.changed_rows(stamp), list(since))
             if self._source.where is not None:
                 rows = rows.where(self._source.where)
-            found = changed_names(self._selected(rows, property_keys, CHANGE), self._namespace)
+            found = changed_names(self._selected(rows, property_keys, CHANGE), self._source.namespace)
         except spark_errors() as error:
             raise NothingToKeep(f"the changes of the table cannot be read: {spark_message(error)}") from error
         return {name: found.get(name, []) for name in since}
@@ -219,7 +212,7 @@ class TableSnapshot:
             raise InvalidCatalogue(f"the changed names cannot be read: {spark_message(error)}") from error
         for batch in table.to_batches():
             for _ in stage_rows(
-                found, *_texts_of_rows(batch, property_keys, self._name_column), self._namespace
+                found, *_texts_of_rows(batch, property_keys, self._name_column), self._source.namespace
             ):
                 pass
         return {
@@ -244,10 +237,12 @@ class TableSnapshot:
 
         name = F.col(self._name_column)
         has_namespace = "namespace" in self._columns
-        if not has_namespace and self._namespace is None:
+        if not has_namespace and self._source.namespace is None:
             self._check_full(name)
         return frame.filter(
-            in_namespaces(name, F.col("namespace") if has_namespace else None, namespaces, self._namespace)
+            in_namespaces(
+                name, F.col("namespace") if has_namespace else None, namespaces, self._source.namespace
+            )
         )
 
     def _check_full(self, name: Column) -> None:

@@ -30,7 +30,7 @@ import pyarrow.csv
 from broker_core.change_log import CatalogVersion
 from broker_core_spark.batch.build_errors import InvalidCatalogue, TaskFailed
 from broker_core_spark.batch.progress.progress import SparkJob
-from broker_core_spark.batch.sources.catalogue_source import CatalogueSnapshot
+from broker_core_spark.batch.sources.catalogue_source import CatalogueSnapshot, CatalogueSource
 from broker_core_spark.batch.sources.stage_rows import stage_rows
 from broker_core_spark.batch.spark.run_on_partitions import numbered_partitions, run_on_partitions
 from broker_core_spark.batch.staging.sorted_runs import SortedRun, SortedRunWriter
@@ -65,7 +65,7 @@ SELECT to_regclass('broker_core.topics') IS NOT NULL AS here, array(
 _PATIENT: Final = "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0"
 
 
-class PostgresSource:
+class PostgresSource(CatalogueSource):
     """The catalogue in a database, ``postgresql://[USER@]HOST[:PORT]/DATABASE``."""
 
     static = False
@@ -147,7 +147,7 @@ async def _taken(connection: Any, loop: _Loop, dsn: str, spark: SparkSession) ->
         row["namespace"]: CatalogVersion(catalogue_id, int(row["version"]), row["stamp"] or "")
         for row in rows
     }
-    return _DatabaseSnapshot(connection, loop, dsn, spark, snapshot, catalogue_id, versions, int(pages))
+    return _DatabaseSnapshot(connection, loop, dsn, spark, snapshot, versions, int(pages), catalogue_id)
 
 
 def _not_for_us(versions: Sequence[int], *, here: bool) -> str:
@@ -168,18 +168,17 @@ def _not_for_us(versions: Sequence[int], *, here: bool) -> str:
 
 
 @dataclass
-class _DatabaseSnapshot:
+class _DatabaseSnapshot(CatalogueSnapshot):
+    """A snapshot whose table has each name once."""
+
     connection: Any
     loop: _Loop
     dsn: str = field(repr=False)
     spark: SparkSession
     exported: str
-    catalogue_id: str
     versions: Mapping[str, CatalogVersion]
     pages: int
-    unversioned: str = ""
-    repeats: int = 0  # the primary key has each name once
-    left_out: int = 0
+    catalogue_id: str
 
     def version(self, namespace: str) -> CatalogVersion | None:
         return self.versions.get(namespace)

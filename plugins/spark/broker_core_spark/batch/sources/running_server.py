@@ -13,7 +13,7 @@ from urllib.parse import quote
 from broker_core.names import NamespaceName
 from broker_core.plugin_cli import RunningBroker
 from broker_core_spark.batch.build_errors import InvalidCatalogue
-from broker_core_spark.batch.sources.catalogue_source import CatalogueSnapshot
+from broker_core_spark.batch.sources.catalogue_source import CatalogueSnapshot, CatalogueSource
 from broker_core_spark.batch.sources.names_file import NamesSource
 
 __all__ = ["ServerSource"]
@@ -21,13 +21,11 @@ __all__ = ["ServerSource"]
 _PAGE: Final = 10_000  # names, the most of a page of /v1
 
 
-class ServerSource:
+class ServerSource(CatalogueSource):
     """A static catalogue: the topics of a namespace that a server lists for the role that asks.
 
     They are read page by page over HTTP, with the properties that select topics there.
     """
-
-    static = True
 
     def __init__(self, server: RunningBroker, namespace: str) -> None:
         self._server = server

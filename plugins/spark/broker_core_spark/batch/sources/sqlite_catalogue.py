@@ -19,7 +19,7 @@ from broker_core.catalog import CatalogError, SqliteCatalog
 from broker_core.change_log import CatalogVersion, Gap
 from broker_core.names import NamespaceName
 from broker_core_spark.batch.build_errors import InvalidCatalogue
-from broker_core_spark.batch.sources.catalogue_source import CatalogueSnapshot
+from broker_core_spark.batch.sources.catalogue_source import CatalogueSnapshot, CatalogueSource
 from broker_core_spark.batch.staging.sorted_runs import SortedRun, SortedRunWriter
 from broker_core_spark.batch.staging.staging_area import StagingArea
 from broker_core_spark.format import DOMAIN_ORDER
@@ -42,7 +42,7 @@ def is_embedded(path: Path) -> bool:
         raise InvalidCatalogue(f"Cannot read the catalogue {path}: {error.strerror}") from error
 
 
-class EmbeddedSource:
+class EmbeddedSource(CatalogueSource):
     """The broker's own catalogue, read in one transaction."""
 
     static = False
@@ -60,13 +60,11 @@ class EmbeddedSource:
             raise InvalidCatalogue(str(error)) from error
 
 
-class EmbeddedSnapshot:
+class EmbeddedSnapshot(CatalogueSnapshot):
     """A catalogue in one transaction. ``state`` is the result of :meth:`~broker_core.catalog.SqliteCatalog.state`.
 
     ``unversioned`` is set if its versions mean nothing.
     """
-
-    left_out = 0
 
     def __init__(
         self,

@@ -7,7 +7,7 @@ namespace.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -172,8 +172,12 @@ class NamespacePostings:
         scattered = np.flatnonzero(~is_range)
         records["kind"][answered[scattered]] = KIND_ROWS
         ends = np.append(starts[1:], len(first))
-        scratch = self._scratch.array("<u4") if len(scattered) else np.empty(0, np.uint32)
-        for group in _blocks(scattered, counts):
+        if not len(scattered):
+            return records
+        scratch = self._scratch.array("<u4")
+        # Blocks of a bounded number of rows.
+        stops = np.flatnonzero(np.diff(np.cumsum(counts[scattered]) // _ROWS_AT_ONCE)) + 1
+        for group in np.split(scattered, stops):
             members = np.concatenate([np.arange(starts[one], ends[one]) for one in group])
             rows = joined_rows(entries[members], scratch, names[members])
             rows += np.repeat(bases[members], each[members])
@@ -229,17 +233,3 @@ class _Parts:
 def _high(keys: Array) -> Array:
     """The first halves of keys, as numbers that sort as the keys do."""
     return np.ascontiguousarray(keys).view(">u8").reshape(-1, 2)[:, 0].astype(np.uint64)
-
-
-def _blocks(groups: Array, counts: Array) -> Iterator[Array]:
-    """The groups in blocks of a bounded number of rows."""
-    block: list[int] = []
-    rows = 0
-    for group in groups.tolist():
-        if block and rows + int(counts[group]) > _ROWS_AT_ONCE:
-            yield np.array(block, np.int64)
-            block, rows = [], 0
-        block.append(group)
-        rows += int(counts[group])
-    if block:
-        yield np.array(block, np.int64)
