@@ -15,6 +15,7 @@ from broker_core import EncodedNames
 from broker_core.names import Mode
 from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format.canonical_question import CanonicalQuestion, required_selectors
+from broker_core_spark.format.carried_postings import GivenHashes
 from broker_core_spark.format.manifest import SegmentEntry
 from broker_core_spark.format.postings_file import StoredPostings
 from broker_core_spark.format.segment_patch import (
@@ -102,7 +103,7 @@ def test_a_patch_that_is_no_small_part_of_the_files_is_not_made() -> None:
 def test_postings_of_added_selectors_take_the_place_of_what_was_carried() -> None:
     one = pair()
     names = one.run.names(one.runs[PLACE][0])
-    (carried, again) = one.run.postings(one.runs[PLACE][1], len(names))
+    (carried, again) = one.run.postings(one.runs[PLACE][1], GivenHashes(len(names), one.run.hashes))
     whole = one.made(one.patch.data)
     keys = frozenset(split_keys(again.entries["key"])[:1])
     entries = again.entries[:1].copy()

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from broker_core_spark.errors import StoreFailed
 from broker_core_spark.store.learned_file import learned_paths, read_learned, write_learned
 from tests.support.generations import memory
 
@@ -34,14 +33,3 @@ def test_a_file_that_a_gc_removes_meanwhile_is_passed_over(monkeypatch: pytest.M
 
     monkeypatch.setattr(store, "list", before)
     assert read_learned(store) == ("learned/000000000001.jsonl", b"one")
-
-
-def test_a_file_that_cannot_be_written_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    store = memory()
-
-    def fails(*_: object) -> bool:
-        raise StoreFailed("no space")
-
-    monkeypatch.setattr(store, "put_new", fails)
-    with pytest.raises(StoreFailed, match="no space; the generation is published, and its learned"):
-        write_learned(store, 1, b"x")

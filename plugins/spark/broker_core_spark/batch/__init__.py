@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from broker_core_spark.batch.followed_table import follow_table
     from broker_core_spark.batch.job import build
     from broker_core_spark.batch.progress.progress import Progress
-    from broker_core_spark.batch.progress.shown_progress import ProgressLines, TerminalProgress
+    from broker_core_spark.batch.progress.shown_progress import ProgressLines, terminal_progress
     from broker_core_spark.batch.publish_gates import PublishGates, PublishRefused
     from broker_core_spark.batch.questions.load_questions import check_patterns, check_rows
     from broker_core_spark.batch.questions.parse_question_row import (
@@ -40,7 +40,6 @@ __all__ = [
     "ProgressLines",
     "PublishGates",
     "PublishRefused",
-    "TerminalProgress",
     "build",
     "check_catalogue",
     "check_folder",
@@ -55,6 +54,7 @@ __all__ = [
     "redacted_source",
     "refusal_reason",
     "spark_session",
+    "terminal_progress",
     "write_metrics",
 ]
 
@@ -67,7 +67,6 @@ _HOMES: Final = {
     "PublishGates": ".publish_gates",
     "PublishRefused": ".publish_gates",
     "ROW_KEYS": ".questions.parse_question_row",
-    "TerminalProgress": ".progress.shown_progress",
     "build": ".job",
     "check_catalogue": ".sources.open_catalogue",
     "check_folder": ".written_table",
@@ -82,6 +81,7 @@ _HOMES: Final = {
     "redacted_source": ".source_redaction",
     "refusal_reason": ".questions.parse_question_row",
     "spark_session": ".spark.spark_session",
+    "terminal_progress": ".progress.shown_progress",
     "write_metrics": ".reports.build_metrics",
 }
 

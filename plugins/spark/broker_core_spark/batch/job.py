@@ -249,7 +249,6 @@ def build(
                 )
                 verified = {file.name for file in manifest.files if file != manifest.questions}
                 published = building.publish(manifest, verified=verified, anew=gates.allow_shrink)
-                leave_learned(place, published.number, loaded)
     former = {entry.name for entry in reuse.previous.manifest.segments} if reuse else set()
     result = BuildResult(
         generation=manifest.id,
@@ -286,13 +285,14 @@ def build(
         ),
     )
     try:
+        leave_learned(place, published.number, loaded)
         digests = {segment.entry.name: segment.digest for segment in (*made.segments, *kept.segments)}
         record = {**result.kept_record(), "digests": digests}
         write_build_record(place, result.generation, record, totals_file(totals))
         if report is not None:
-            from broker_core_spark.batch.reports.html_report import write_html_report
+            from broker_core_spark.batch.reports.html_report import html_page
 
-            write_html_report(str(report), result, store_options)
+            addressed_file(str(report), store_options).write(html_page(result).encode())
         if history is not None:
             builds, questions_of = history_tables(history)
             write_table(result.history_frame(spark), builds, append=True)

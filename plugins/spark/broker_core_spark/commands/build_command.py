@@ -283,12 +283,12 @@ def _check_places(
 
 def _progress(shown: ShownProgress) -> AbstractContextManager[Progress | None]:
     """The progress that is shown, until the end of the context."""
-    from broker_core_spark.batch import ProgressLines, TerminalProgress
+    from broker_core_spark.batch import ProgressLines, terminal_progress
 
     if shown is ShownProgress.LINES:
         return nullcontext(ProgressLines(_say))
     if shown is ShownProgress.TERMINAL or (shown is ShownProgress.AUTO and sys.stderr.isatty()):
-        return TerminalProgress(sys.stderr)
+        return terminal_progress(sys.stderr)
     return nullcontext()
 
 

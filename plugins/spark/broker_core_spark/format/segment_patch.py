@@ -12,6 +12,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -53,6 +54,7 @@ _SHARE: Final = 4
 #: The errors that wrong values of a patch raise.
 _WRONG: Final = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
 _Place: TypeAlias = tuple[str, str]
+_no_rows = partial(np.empty, 0, np.int64)
 
 
 def patch_name(files: tuple[str, str]) -> str:
@@ -64,14 +66,6 @@ def patch_name(files: tuple[str, str]) -> str:
 def patch_limit(successor: SegmentEntry) -> int:
     """Bytes of the largest patch that is written and read: with a larger one the files are fetched."""
     return (successor.size + successor.postings.size) // _SHARE
-
-
-def _no_rows() -> Array:
-    return np.empty(0, np.int64)
-
-
-def _no_hashes() -> tuple[Array, Array]:
-    return np.empty(0, "<u4"), np.empty(0, "<u8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +82,7 @@ class RunPatch:
     gone: Array = field(default_factory=_no_rows)
     before: Array = field(default_factory=_no_rows)
     picked: Sequence[tuple[bytes, Array]] = ()
-    hashes: tuple[Array, Array] = field(default_factory=_no_hashes)
+    hashes: tuple[Array, Array] = field(default_factory=lambda: (np.empty(0, "<u4"), np.empty(0, "<u8")))
     added: StoredPostings | None = None
     dropped: frozenset[bytes] = frozenset()
 
@@ -118,14 +112,11 @@ class RunPatch:
     ) -> tuple[RunPatch, list[StoredPostings]]:
         """The patch with the hashes of ``names``, which :meth:`names` gave, and their postings in parts."""
         recorded = RecordedHashes(names)
-        parts = self._postings(former, recorded)
+        parts = self.postings(former, recorded)
         return replace(self, hashes=recorded.found), parts
 
-    def postings(self, former: StoredPostings | None, names: int) -> list[StoredPostings]:
-        """The postings of so many ``names``, which :meth:`names` gave, in parts."""
-        return self._postings(former, GivenHashes(names, self.hashes))
-
-    def _postings(self, former: StoredPostings | None, names: HashedNames) -> list[StoredPostings]:
+    def postings(self, former: StoredPostings | None, names: HashedNames) -> list[StoredPostings]:
+        """The postings of ``names``, which :meth:`names` gave, in parts."""
         if former is None:
             former = StoredPostings(
                 *self.place, NOTHING_ASKED.digest, 0, np.empty(0, ENTRY), np.empty(0, "<u4")
@@ -268,7 +259,11 @@ def _applied(
         before, postings = former.get((record["namespace"], record["domain"]), (None, None))
         size = 0 if before is None else len(before)
         run = RunPatch.of(record, size)
-        yield run, before, run.postings(postings, size - len(run.gone) + len(run.came))
+        yield (
+            run,
+            before,
+            run.postings(postings, GivenHashes(size - len(run.gone) + len(run.came), run.hashes)),
+        )
 
 
 def _encoded(*columns: Array) -> list[str]:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from broker_core_spark.errors import DamagedFile, StoreFailed
+from broker_core_spark.errors import DamagedFile
 from broker_core_spark.format import canonical_json
 from broker_core_spark.store.store import Store
 
@@ -35,11 +35,8 @@ def build_record_paths(generation: str) -> tuple[str, str]:
 def write_build_record(store: Store, generation: str, record: Mapping[str, Any], totals: bytes) -> None:
     """Write both files, in place of an earlier build's of an equal generation. Raises :exc:`StoreFailed`."""
     record_path, totals_path = build_record_paths(generation)
-    try:
-        store.replace(totals_path, totals)
-        store.replace(record_path, canonical_json(record) + b"\n")
-    except StoreFailed as error:
-        raise StoreFailed(f"{error}; the record of the build is not kept") from error
+    store.replace(totals_path, totals)
+    store.replace(record_path, canonical_json(record) + b"\n")
 
 
 def read_build_record(store: Store, generation: str) -> dict[str, Any] | None:

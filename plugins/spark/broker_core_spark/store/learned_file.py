@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker_core_spark.errors import StoreFailed
 from broker_core_spark.store.store import Store
 from broker_core_spark.store.stored_file import file_numbers
 
@@ -38,10 +37,5 @@ def read_learned(store: Store) -> tuple[str, bytes]:
 
 
 def write_learned(store: Store, number: int, data: bytes) -> None:
-    """Write the file of a publication. An error says that the generation is published all the same."""
-    try:
-        store.put_new(_path(number), data)
-    except StoreFailed as error:
-        raise StoreFailed(
-            f"{error}; the generation is published, and its learned questions are not kept"
-        ) from error
+    """Write the file of a publication. Raises :exc:`StoreFailed`."""
+    store.put_new(_path(number), data)

@@ -7,7 +7,7 @@ import io
 import pytest
 
 from broker_core_spark.batch.progress.progress import SparkJob
-from broker_core_spark.batch.progress.shown_progress import ProgressLines, TerminalProgress
+from broker_core_spark.batch.progress.shown_progress import ProgressLines, terminal_progress
 
 JOB = SparkJob("make segments", {"segments": 3})
 
@@ -29,7 +29,7 @@ def test_lines_come_for_each_step_and_now_and_then() -> None:
 def test_a_terminal_has_one_line_that_is_gone_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "30")
     terminal = io.StringIO()
-    with TerminalProgress(terminal) as progress:
+    with terminal_progress(terminal) as progress:
         progress.step("catalogue")
         progress.tasks(JOB, 1, 10, 5.0)
     progress.tasks(JOB, 2, 10, 6.0)  # a count that comes late

@@ -8,14 +8,11 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from broker_core.names import Mode
 from broker_core_spark.batch.builder import Builder
 from broker_core_spark.batch.generation_differences import differences_to
 from broker_core_spark.batch.publish_gates import PublishedBefore
-from broker_core_spark.batch.reports.html_report import html_page, write_html_report
-from broker_core_spark.errors import StoreFailed
+from broker_core_spark.batch.reports.html_report import html_page
 from broker_core_spark.format.canonical_question import CanonicalQuestion
 from tests.support.spark_catalogues import result_of
 
@@ -118,11 +115,3 @@ def test_who_built_and_what_changed(tmp_path: Path) -> None:
 def test_long_tables_are_cut(tmp_path: Path) -> None:
     topics = {f"a/{number}": ["t"] for number in range(250)}
     assert "And 50 more." in html_page(result_of(tmp_path, [], topics))
-
-
-def test_a_report_that_cannot_be_written(tmp_path: Path) -> None:
-    result = result_of(tmp_path / "store", [], {"a/b": ["t"]})
-    with pytest.raises(StoreFailed, match="cannot write it"):
-        write_html_report(str(tmp_path / "none" / "report.html"), result)
-    write_html_report(str(tmp_path / "report.html"), result)
-    assert (tmp_path / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import shutil
 import threading
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final, TextIO
 
 from broker_core_spark.batch.progress.progress import SparkJob
 
-__all__ = ["EVERY", "ProgressLines", "TerminalProgress"]
+__all__ = ["EVERY", "ProgressLines", "terminal_progress"]
 
 #: Seconds between two lines about one job.
 EVERY: Final = 30.0
@@ -44,32 +44,21 @@ class ProgressLines:
             self._write(job.state(done, tasks, seconds))
 
 
-class TerminalProgress(AbstractContextManager["TerminalProgress"]):
-    """The last line of a terminal; a context manager that leaves it empty."""
+@contextmanager
+def terminal_progress(terminal: TextIO) -> Iterator[ProgressLines]:
+    """Progress in the last line of a terminal, which is empty afterwards."""
+    lock = threading.Lock()
+    ended = threading.Event()
 
-    def __init__(self, terminal: TextIO) -> None:
-        self._terminal = terminal
-        self._lock = threading.Lock()
-        self._open = True
+    def show(text: str) -> None:
+        with lock:
+            if not ended.is_set():  # a late count must not write into later output
+                # A longer line would leave its beginning on the terminal.
+                terminal.write(_CLEAR + text[: shutil.get_terminal_size().columns - 1])
+                terminal.flush()
 
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._open = False  # a late count must not write into later output
-            self._terminal.write(_CLEAR)
-            self._terminal.flush()
-
-    def step(self, name: str) -> None:
-        """Show the step."""
-        self._show(name)
-
-    def tasks(self, job: SparkJob, done: int, tasks: int, seconds: float) -> None:
-        """Show the job."""
-        self._show(job.state(done, tasks, seconds))
-
-    def _show(self, text: str) -> None:
-        # A longer line would leave its beginning on the terminal.
-        width = shutil.get_terminal_size().columns - 1
-        with self._lock:
-            if self._open:
-                self._terminal.write(_CLEAR + text[:width])
-                self._terminal.flush()
+    try:
+        yield ProgressLines(show, every=0)
+    finally:
+        show("")
+        ended.set()

@@ -12,28 +12,18 @@ from typing import TYPE_CHECKING, Final
 
 from broker_core.quantities import counted
 from broker_core_spark.batch.reports.question_table import content_policy, questions_section, read_part
-from broker_core_spark.errors import StoreFailed
 from broker_core_spark.format import DOMAIN_ORDER
-from broker_core_spark.store import addressed_file
 
 if TYPE_CHECKING:
     from broker_core_spark.batch.build_result import BuildResult
 
-__all__ = ["html_page", "write_html_report"]
+__all__ = ["html_page"]
 
 #: Rows of a table. The rest is counted.
 _MOST_ROWS: Final = 200
 _LARGEST: Final = 50
 _DOMAINS: Final = DOMAIN_ORDER[::-1]  # the usual domain first
 _LONGEST: Final = 300  # characters of a text in a cell
-
-
-def write_html_report(address: str, result: BuildResult, options: Mapping[str, str] | None = None) -> None:
-    """Write the page to a path or into a bucket with ``options``. Raises :exc:`StoreFailed`."""
-    try:
-        addressed_file(address, options).write(html_page(result).encode())
-    except StoreFailed as error:
-        raise StoreFailed(f"Cannot write the report {error}") from error
 
 
 def html_page(result: BuildResult) -> str:
