@@ -17,6 +17,7 @@ from broker_core.patterns import TopicsPattern
 from broker_core_spark.format import CanonicalQuestion
 from broker_core_spark.serving.opened.generation import PrecomputedAnswer
 from broker_core_spark.serving.pass_to_next_lister import PassToNextLister
+from broker_core_spark.serving.shared_tasks import SharedTasks
 
 __all__ = ["AnswerVerifier"]
 
@@ -33,8 +34,7 @@ class AnswerVerifier:
 
     def __init__(self, generation: str) -> None:
         self._generation = generation
-        self._under_way: dict[CanonicalQuestion, asyncio.Task[None]] = {}
-        self._places = asyncio.Semaphore(_AT_ONCE)
+        self._apart = SharedTasks[None](_AT_ONCE)
         #: The number of wrong answers so far.
         self.wrong = 0
 
@@ -46,12 +46,8 @@ class AnswerVerifier:
             if self._is_quick(answer, pattern):
                 self._look(question, answer, pattern)
             else:
-                task = self._under_way.get(question)
-                if task is None:
-                    task = asyncio.get_running_loop().create_task(self._apart(question, answer, pattern))
-                    self._under_way[question] = task
-                    task.add_done_callback(partial(self._ended, question))
-                await asyncio.shield(task)  # the others wait on if this one goes away
+                look = partial(asyncio.to_thread, self._look, question, answer, pattern)
+                await self._apart.result(question, look)
         if answer.fault is not None:
             raise PassToNextLister("wrong_answer", f"the generation's answer is wrong: {answer.fault}")
 
@@ -60,12 +56,6 @@ class AnswerVerifier:
         if answer.selection.fields_size > _QUICK_BYTES:
             return False
         return pattern is None or answer.selection.matching_is_quick(pattern)
-
-    async def _apart(
-        self, question: CanonicalQuestion, answer: PrecomputedAnswer, pattern: TopicsPattern | None
-    ) -> None:
-        async with self._places:
-            await asyncio.to_thread(self._look, question, answer, pattern)
 
     def _look(
         self, question: CanonicalQuestion, answer: PrecomputedAnswer, pattern: TopicsPattern | None
@@ -81,12 +71,6 @@ class AnswerVerifier:
                 reason=answer.fault,
             )
 
-    def _ended(self, question: CanonicalQuestion, task: asyncio.Task[None]) -> None:
-        self._under_way.pop(question, None)
-        if not task.cancelled():
-            task.exception()  # marks the error as seen: perhaps nobody waited
-
     def close(self) -> None:
         """Cancel running verifications."""
-        for task in self._under_way.values():
-            task.cancel()
+        self._apart.close()

@@ -23,6 +23,7 @@ from broker_core_spark.serving.changes.overlay import Overlay
 from broker_core_spark.serving.changes.table_change_log import TableChangeLog
 from broker_core_spark.serving.opened.generation import Generation
 from broker_core_spark.serving.pass_to_next_lister import PassToNextLister
+from broker_core_spark.serving.shared_tasks import SharedTasks
 from broker_core_spark.settings import SparkSettings
 
 __all__ = ["ServedAnswer", "ServedGeneration"]
@@ -76,8 +77,7 @@ class ServedGeneration:
         self.table: TableChangeLog | None = None
         self._serial = next(ServedGeneration._serials).to_bytes(8)
         self._followers: dict[str, NamespaceFollower] = {}
-        self._splicing: dict[tuple[bytes, int], asyncio.Task[Selection]] = {}
-        self._places = asyncio.Semaphore(_SPLICES)
+        self._splicing = SharedTasks[Selection](_SPLICES)
 
     @property
     def followers(self) -> dict[str, NamespaceFollower]:
@@ -242,17 +242,8 @@ class ServedGeneration:
         if not len(matching):
             self._answers.put(key, number, None if before is base else before)
             return before
-        task = self._splicing.get((key, number))
-        if task is None:
-            task = asyncio.get_running_loop().create_task(self._splice(asked, base, before, matching))
-            self._splicing[key, number] = task
-            task.add_done_callback(partial(self._spliced, (key, number)))
-        return await asyncio.shield(task)
-
-    def _spliced(self, place: tuple[bytes, int], task: asyncio.Task[Selection]) -> None:
-        self._splicing.pop(place, None)
-        if not task.cancelled():
-            task.exception()
+        splice = partial(self._splice, asked, base, before, matching)
+        return await self._splicing.result((key, number), splice)
 
     async def _splice(
         self, asked: _Asked, base: Selection, before: Selection, matching: Selection
@@ -260,25 +251,21 @@ class ServedGeneration:
         """``before`` with the changes of the names that the question's mode and pattern match."""
         count = len(matching)
         size = before.changes_size(count) + matching.fields_size + 8 * count
-        async with self._places:
-            if not self._answers.claim(size):
-                raise PassToNextLister(
-                    "answers_limit", f"an answer of {size} bytes does not fit into answers"
-                )
-            try:
-                make = partial(asked.overlay.put_into, before, matching, asked.properties)
-                quick = size <= _QUICK_BYTES and count <= _QUICK_NAMES
-                selection = make() if quick else await asyncio.to_thread(make)
-            finally:
-                self._answers.give_back(size)
-            self._answers.put(asked.key, asked.version.number, None if selection is base else selection)
-            return selection
+        if not self._answers.claim(size):
+            raise PassToNextLister("answers_limit", f"an answer of {size} bytes does not fit into answers")
+        try:
+            make = partial(asked.overlay.put_into, before, matching, asked.properties)
+            quick = size <= _QUICK_BYTES and count <= _QUICK_NAMES
+            selection = make() if quick else await asyncio.to_thread(make)
+        finally:
+            self._answers.give_back(size)
+        self._answers.put(asked.key, asked.version.number, None if selection is base else selection)
+        return selection
 
     def close(self) -> None:
         """Cancel running work. The map ends when nobody has a part of the generation."""
         self._verifier.close()
-        for task in self._splicing.values():
-            task.cancel()
+        self._splicing.close()
 
 
 def _listed(keys: Iterable[str]) -> str:

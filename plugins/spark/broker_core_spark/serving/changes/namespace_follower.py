@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from broker_core.change_log import CatalogVersion, ChangeLog, Gap
@@ -16,6 +17,7 @@ from broker_core.errors import ListingFailed
 from broker_core.names import NamespaceName
 from broker_core_spark.serving.changes.overlay import Overlay, TooManyNames, states_after
 from broker_core_spark.serving.pass_to_next_lister import PassToNextLister
+from broker_core_spark.serving.shared_tasks import SharedTasks
 
 __all__ = ["NamespaceFollower"]
 
@@ -42,7 +44,7 @@ class NamespaceFollower:
         self._keys = tuple(property_keys)
         self._limit = limit
         self._timeout = timeout
-        self._reading: asyncio.Task[None] | None = None
+        self._reads = SharedTasks[None]()  # by restart
         self._ended: PassToNextLister | None = None
         self._began = version
         #: The state that :attr:`overlay` leads to.
@@ -95,8 +97,7 @@ class NamespaceFollower:
         for _ in range(2):
             if self._has(now):
                 return
-            task = self._reading or self._begin(log)
-            await asyncio.shield(task)  # the others wait on if this one goes away
+            await self._reads.result(self.restarts, partial(self._read, log))
         if not self._has(now):
             raise PassToNextLister("unreachable", f"{log.name} does not have the changes up to {now} yet")
 
@@ -104,21 +105,8 @@ class NamespaceFollower:
         return self.version.number > now.number or self.version.same_state(now)
 
     def _restart(self) -> None:
-        self._reading = None
         self.version, self.overlay = self._began, Overlay.nothing(self._namespace, self._keys)
         self.restarts += 1
-
-    def _begin(self, log: ChangeLog) -> asyncio.Task[None]:
-        task = asyncio.get_running_loop().create_task(self._read(log))
-        self._reading = task
-        task.add_done_callback(self._read_ended)
-        return task
-
-    def _read_ended(self, task: asyncio.Task[None]) -> None:
-        if self._reading is task:
-            self._reading = None
-        if not task.cancelled():
-            task.exception()  # marks the error as seen: perhaps nobody waited
 
     async def _read(self, log: ChangeLog) -> None:
         """Move to the current state of the log."""
@@ -129,7 +117,6 @@ class NamespaceFollower:
             # A restore may have lost the state that was read last and kept the generation's.
             if self.version is since:
                 self._restart()
-                self._reading = asyncio.current_task()
             since, before = self._began, Overlay.nothing(self._namespace, self._keys)
             async with asyncio.timeout(self._timeout):
                 changes = await log.changes(self._namespace, since)
