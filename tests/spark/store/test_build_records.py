@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from broker_core_spark.errors import StoreFailed
 from broker_core_spark.store.build_records import (
     build_record_paths,
     read_build_record,
@@ -29,14 +28,3 @@ def test_a_damaged_record_is_none(data: bytes) -> None:
     store = memory()
     store.put_new(build_record_paths(ID)[0], data)
     assert read_build_record(store, ID) is None
-
-
-def test_a_record_that_cannot_be_written_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    store = memory()
-
-    def fails(*_: object) -> None:
-        raise StoreFailed("no space")
-
-    monkeypatch.setattr(store, "replace", fails)
-    with pytest.raises(StoreFailed, match="no space; the record of the build is not kept"):
-        write_build_record(store, ID, {}, b"")

@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from broker_core.names import Mode
 from broker_core_spark.batch.build_errors import InvalidPatterns
-from broker_core_spark.batch.job import OutputFailed, build
 from broker_core_spark.batch.questions import learned_questions
 from broker_core_spark.batch.questions.learned_questions import kept_rows, leave_learned, oldest_kept
 from broker_core_spark.batch.questions.load_questions import LoadedQuestions, questions_of_rows
-from broker_core_spark.errors import StoreFailed
 from broker_core_spark.format.canonical_question import CanonicalQuestion
-from broker_core_spark.store import Store, current_pointer, open_store
+from broker_core_spark.store import Store
 from broker_core_spark.store.learned_file import write_learned
 from tests.support.generations import memory
-from tests.support.spark_catalogues import fill, write_patterns
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 #: When the tests were read: up to some hours ago.
 NOW = datetime.now(UTC).replace(microsecond=0)
@@ -117,20 +110,3 @@ def test_without_learned_questions_nothing_is_left() -> None:
     store = memory()
     built(store, 1, row("fixed"))
     assert list(store.list("learned")) == []
-
-
-def test_a_build_whose_learned_questions_are_not_kept_is_published(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fails(*_: object) -> None:
-        raise StoreFailed("no space")
-
-    monkeypatch.setattr(learned_questions, "write_learned", fails)
-    fill(tmp_path / "topics.sqlite", {"t/n": ["a"]})
-    asked = write_patterns(tmp_path / "patterns.jsonl", [row("a", days=1)[1]])
-    store = str(tmp_path / "store")
-    with pytest.raises(OutputFailed, match="no space; the generation is published") as failed:
-        build(spark, catalogue=str(tmp_path / "topics.sqlite"), patterns=str(asked), store=store)
-    published = current_pointer(open_store(store))
-    assert published is not None
-    assert published.generation == failed.value.result.generation
