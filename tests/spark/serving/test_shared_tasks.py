@@ -1,4 +1,4 @@
-"""Work is done once for all that wait, whoever goes away, and no more than so many at a time."""
+"""Work is done once for all waiters, even if some go away, and no more than so many at a time."""
 
 from __future__ import annotations
 
