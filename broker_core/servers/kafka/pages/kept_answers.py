@@ -53,6 +53,8 @@ class KeptRequest:
     units: Any = field(repr=False)
     #: A weak reference to the table of topics that the names of it were looked for in, and its rows.
     found: Any = field(default=None, repr=False)
+    #: Whether there was room for answers about its next pages.
+    has_room: bool = True
 
 
 class _Kept(Protocol):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from functools import cached_property
 from itertools import chain, groupby
 from typing import Any, Final, Protocol
 
@@ -78,7 +79,7 @@ async def page_request(call: KafkaCall, api: Api, shape: PageShape, page: Answer
             is_open = units.is_open or len(own.answered) < len(shape.answered)
             if kept is None:
                 _keep(call, page, rows, units, is_open=is_open)
-            return _Bytes(call, api, shape, page, own, units, is_open=is_open, goes_on=kept is not None)
+            return _Bytes(call, api, shape, page, own, units, is_open=is_open, kept=kept)
     items = await call.off_loop(
         size_of(rows), items_of, shape, shape.asked, call.body, page, shape.asked_fields
     )
@@ -182,13 +183,16 @@ class _Bytes:
         units: RawUnits,
         *,
         is_open: bool,
-        goes_on: bool,
+        kept: KeptRequest | None,
     ) -> None:
         self._is_open = is_open
         front = call.services.front
         #: Whether the client goes on with a pass, so that a question may be for several pages. What rules, masks and
         #: plugins decide is of this page alone.
-        self._goes_on = goes_on and front is not None and page.start is not None and not call.may_hide_topics
+        self._goes_on = (
+            kept is not None and kept.has_room and page.start is not None and not call.may_hide_topics
+        )
+        self._kept = kept
         self._call = call
         self._api = api
         #: The number of items that were asked for until now, and the size of each.
@@ -262,8 +266,9 @@ class _Bytes:
         found = None if front is None or not self._goes_on else front.aheads.get(call.asker.connection)
         if found is None or found.following != self._page.start or found.rows() is not self._units.rows:
             return None
-        return found if found.question == self._question() else None
+        return found if found.question == self._question else None
 
+    @cached_property
     def _question(self) -> Hashable:
         """All that is asked besides the rows; ``None``: nothing can be."""
         call, front = self._call, self._call.services.front
@@ -283,8 +288,10 @@ class _Bytes:
         is_more = self._goes_on or (self._is_whole and call.size > 0 and not call.may_hide_topics)
         if front is None or not is_more or fields.get("error_code") or not isinstance(rows, RawRows):
             return None
-        question, permit = self._question(), call.room_to_keep(kept_size(fields))
+        question, permit = self._question, call.room_to_keep(kept_size(fields))
         if question is None or permit is None:
+            if self._kept is not None:
+                self._kept.has_room = False  # what is not kept need not be asked for
             return None
         asked = weakref.ref(self._units.rows)
         kept = AnswerAhead(fields, permit, rows=asked, question=question, part=part)

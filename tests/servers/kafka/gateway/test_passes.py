@@ -205,7 +205,7 @@ async def test_a_large_request_is_read_once_for_all_its_pages(
 
 #: Groups of which most are none, and a page of them.
 MANY = [*GROUPS, *(f"none-{number:04}" for number in range(300))]
-SOME = {"groups": MANY, "response_pagination_limit": 60}
+SOME: Fields = {"groups": MANY, "response_pagination_limit": 60}
 
 
 async def test_a_pass_that_goes_on_costs_the_cluster_one_more_question(
@@ -261,6 +261,36 @@ async def test_a_pass_that_goes_on_costs_the_cluster_one_more_question(
         cursor, _ = await second(client)
         await client.ask(CREATE_TOPICS, 7, {"topics": [{"name": "changed", "num_partitions": 1}]})
         assert (await page(client, cursor))[1] == 1
+
+
+async def test_without_room_for_the_next_pages_they_are_not_asked_for(
+    front: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert front.kafka_address is not None
+    assert front._core is not None
+    named: list[int] = []
+    request = KafkaCluster.request
+
+    async def noting(
+        self: KafkaCluster, target: Any, api: Api, version: Any, body: Fields, *rest: Any, **more: Any
+    ) -> Fields:
+        if api is DESCRIBE_GROUPS:
+            named.append(len(body["groups"]))
+        return await request(self, target, api, version, body, *rest, **more)
+
+    async with raw_client(front.kafka_address) as client:
+        begun = await client.ask(DESCRIBE_GROUPS, 5, SOME)
+        snapshots = front._core.pipeline.permits.snapshots
+        monkeypatch.setattr(KafkaCluster, "request", noting)
+        monkeypatch.setattr(type(snapshots), "try_acquire", lambda *_: None)
+        cursor, pages = begun["next_cursor"], 0
+        while cursor is not None:
+            cursor = (await client.ask(DESCRIBE_GROUPS, 5, {**SOME, "cursor": cursor}))["next_cursor"]
+            pages += 1
+        limit: int = SOME["response_pagination_limit"]
+        assert named[0] > 2 * limit
+        assert pages > 3
+        assert max(named[1:]) <= limit + 1
 
 
 async def test_each_page_is_asked_for_where_topics_are_hidden(
