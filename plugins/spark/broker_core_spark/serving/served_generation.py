@@ -76,13 +76,9 @@ class ServedGeneration:
         #: The last look at the table that it is of, if somebody looks.
         self.table: TableChangeLog | None = None
         self._serial = next(ServedGeneration._serials).to_bytes(8)
-        self._followers: dict[str, NamespaceFollower] = {}
+        #: The followers of the namespaces that were asked for, by name.
+        self.followers: dict[str, NamespaceFollower] = {}
         self._splicing = SharedTasks[Selection](_SPLICES)
-
-    @property
-    def followers(self) -> dict[str, NamespaceFollower]:
-        """The followers of the namespaces that were asked for, by name."""
-        return self._followers
 
     def follow(self, settings: SparkSettings) -> None:
         """Have other live settings from now on."""
@@ -139,7 +135,7 @@ class ServedGeneration:
 
     def overlay_names(self) -> int:
         """The number of changed names in all namespaces."""
-        return sum(len(follower.overlay) for follower in self._followers.values())
+        return sum(len(follower.overlay) for follower in self.followers.values())
 
     async def answer(self, request: ListingRequest, selecting: frozenset[str] | None = None) -> ServedAnswer:
         """The answer to a request, of the catalogue's state at some moment after the request came.
@@ -177,7 +173,7 @@ class ServedGeneration:
             overlay, version = await follower.current(log)
             stale = False
         except PassToNextLister as passed:
-            known = self._followers.get(namespace)
+            known = self.followers.get(namespace)
             if passed.reason not in _MAY_BE_STALE or known is None or not self._may_be_stale(known):
                 raise
             follower = known
@@ -216,9 +212,9 @@ class ServedGeneration:
 
     def _follower(self, namespace: NamespaceName) -> NamespaceFollower:
         name = str(namespace)
-        follower = self._followers.get(name)
+        follower = self.followers.get(name)
         if follower is None:
-            follower = self._followers[name] = NamespaceFollower(
+            follower = self.followers[name] = NamespaceFollower(
                 namespace,
                 self.generation.manifest.version(name),
                 property_keys=self.property_keys,

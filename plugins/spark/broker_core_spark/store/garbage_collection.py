@@ -65,10 +65,6 @@ class CollectedGarbage:
     #: Number of files that the next ``gc`` has to remove, because the time was over.
     left: int = 0
 
-    @property
-    def removed_bytes(self) -> int:
-        return sum(file.size for file in self.removed)
-
 
 def collect_garbage(
     store: Store,
