@@ -58,12 +58,10 @@ class Finishing:
         """The answer of the default lister to a request that no plugin and no rule concerns; ``None`` if it takes
         more than well under a millisecond, or waiting.
         """
-        # Without time left in this turn only known results, and a few small pieces.
-        most = QUICK_BYTES if has_time() else TINY_BYTES
         selection = known_selection(result, request)
         if selection is not None and pattern is not None:
             selection = matching_now(selection, pattern, has_time)
-        if selection is None or not (selection.hash_known or unhashed_bytes(selection) <= most):
+        if selection is None or not (selection.hash_known or unhashed_bytes(selection) <= _most()):
             return None
         topics_hash, permit = selection.topics_hash, None
         shown: Selection | None = selection
@@ -72,7 +70,9 @@ class Finishing:
         elif selection.is_slice:
             self._heap.count_granted()  # nothing is held beyond the listing
         else:
-            permit = self._heap.try_acquire(selection.heap_bytes) if selection.fields_size <= most else None
+            permit = (
+                self._heap.try_acquire(selection.heap_bytes) if selection.fields_size <= _most() else None
+            )
             if permit is None:
                 return None
         source = weakref.ref(result.topics) if type(result.topics) is Listing else None
@@ -156,6 +156,11 @@ class Finishing:
             accepted.stale,
             details=details,
         )
+
+
+def _most() -> int:
+    """Bytes that are hashed or gathered in this turn of the loop: without time left, a few small pieces."""
+    return QUICK_BYTES if has_time() else TINY_BYTES
 
 
 def _hash(selection: Selection) -> str:
