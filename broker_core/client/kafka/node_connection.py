@@ -220,10 +220,10 @@ class NodeConnection:
         ``request_timeout``), and
         :exc:`~broker_core.client.UnexpectedAnswer`; the last two end the connection.
         """
-        fault = fault_of(api.request, request)
+        version = self._common(api, most)
+        fault = fault_of(api.request, request, api.versions.last if version < 0 else version)
         if fault is not None:
             raise InvalidQuestion(f"{api.name} cannot be asked this: {fault}")
-        version = self._common(api, most)
         if version < max(least, api.versions.first):
             wanted = f" from version {least} on" if version >= 0 else ""
             raise UnsupportedVersionException(f"{self._shown} does not support {api.name}{wanted}")

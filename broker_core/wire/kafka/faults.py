@@ -21,26 +21,28 @@ _BITS: Final = {"b": 8, "h": 16, "H": 16, "i": 32, "q": 64}
 _SHOWN: Final = 50
 
 
-def fault_of(struct: Struct, value: Mapping[str, Any]) -> str | None:
-    """The first field whose value cannot be sent, and why; ``None`` if all can. Nulls are not checked."""
-    kinds = {field.name: field.kind for field in struct.fields}
+def fault_of(struct: Struct, value: Mapping[str, Any], version: int) -> str | None:
+    """The first field whose value cannot be sent by a version, and why; ``None`` if all can. Nulls of fields are not
+    checked.
+    """
+    kinds = struct.kinds(version)
     for name, item in value.items():
         kind = kinds.get(name)
-        fault = None if kind is None or item is None else _fault(kind, item)
+        fault = None if kind is None or item is None else _fault(kind, item, version)
         if fault is not None:
             return f"{name}{fault}"
     return None
 
 
-def _fault(kind: Kind, value: Any) -> str | None:
+def _fault(kind: Kind, value: Any, version: int) -> str | None:
     """The fault of a value, to follow the name of its field; it begins with the path to the value in the field."""
     if isinstance(kind, Struct):
         if not isinstance(value, Mapping):
             return _not("fields", value)
-        fault = fault_of(kind, value)
+        fault = fault_of(kind, value, version)
         return None if fault is None else f".{fault}"
     if isinstance(kind, Array):
-        return _fault_in(kind.of, value)
+        return _fault_in(kind.of, value, version)
     if kind is STRING:
         return _fault_of_text(value)
     if kind is BOOLEAN:
@@ -54,13 +56,13 @@ def _fault(kind: Kind, value: Any) -> str | None:
     return _fault_of_number(_BITS[kind.packed], kind.packed.isupper(), value)
 
 
-def _fault_in(kind: Kind, values: Any) -> str | None:
+def _fault_in(kind: Kind, values: Any, version: int) -> str | None:
     if isinstance(values, Encoded | EncodedRows):
         return None
     if not isinstance(values, list | tuple):
         return _not("a list", values)
     for number, value in enumerate(values):
-        fault = ": null cannot be sent" if value is None else _fault(kind, value)
+        fault = ": null cannot be sent" if value is None else _fault(kind, value, version)
         if fault is not None:
             return f"[{number}]{fault}"
     return None

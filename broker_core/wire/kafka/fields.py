@@ -216,6 +216,7 @@ class Field:
 @dataclass(frozen=True, slots=True, eq=False)
 class _Cache:
     by_version: dict[tuple[int, bool], Codec] = field(default_factory=dict)
+    kinds: dict[int, Mapping[str, Kind]] = field(default_factory=dict)
 
 
 class Struct(Kind):
@@ -254,6 +255,14 @@ class Struct(Kind):
         an unknown name.
         """
         self._codec(version, flexible).write(writer, value)
+
+    def kinds(self, version: int) -> Mapping[str, Kind]:
+        """By name the kinds of the fields that a version has."""
+        found = self._cache.kinds.get(version)
+        if found is None:
+            found = {each.name: each.kind for each in self.fields if version in Versions.parse(each.versions)}
+            self._cache.kinds[version] = found
+        return found
 
     def kind_of(self, name: str) -> Kind:
         """The kind of the field of this name."""

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from broker_core.wire.kafka import (
     APIS,
     CREATE_TOPICS,
+    DELETE_TOPICS,
     DESCRIBE_TOPIC_PARTITIONS,
     METADATA,
     SASL_AUTHENTICATE,
@@ -49,7 +50,7 @@ def topic(**fields: Any) -> dict[str, Any]:
     ],
 )
 def test_a_value_that_cannot_be_sent(value: dict[str, Any], fault: str) -> None:
-    found = fault_of(CREATE_TOPICS.request, value)
+    found = fault_of(CREATE_TOPICS.request, value, 7)
     assert found is not None
     assert found.startswith(fault.replace("\\\\", "\\"))
     assert len(found) < 200
@@ -57,14 +58,15 @@ def test_a_value_that_cannot_be_sent(value: dict[str, Any], fault: str) -> None:
 
 def test_other_kinds() -> None:
     assert (
-        fault_of(SASL_AUTHENTICATE.request, {"auth_bytes": "a"}) == "auth_bytes: expected bytes, not str 'a'"
+        fault_of(SASL_AUTHENTICATE.request, {"auth_bytes": "a"}, 2)
+        == "auth_bytes: expected bytes, not str 'a'"
     )
-    found = fault_of(METADATA.request, {"topics": [{"topic_id": "a", "name": None}]})
+    found = fault_of(METADATA.request, {"topics": [{"topic_id": "a", "name": None}]}, 12)
     assert found == "topics[0].topic_id: expected a uuid.UUID, not str 'a'"
     struct = Struct(Field("port", UINT16), Field("rate", FLOAT64))
-    assert fault_of(struct, {"port": -1}) == "port: -1 is not between 0 and 65535"
-    assert fault_of(struct, {"rate": "1"}) == "rate: expected a number, not str '1'"
-    assert fault_of(struct, {"port": 65535, "rate": 1}) is None
+    assert fault_of(struct, {"port": -1}, 0) == "port: -1 is not between 0 and 65535"
+    assert fault_of(struct, {"rate": "1"}, 0) == "rate: expected a number, not str '1'"
+    assert fault_of(struct, {"port": 65535, "rate": 1}, 0) is None
 
 
 @pytest.mark.parametrize(
@@ -78,18 +80,29 @@ def test_other_kinds() -> None:
     ],
 )
 def test_what_can_be_sent(value: dict[str, Any]) -> None:
-    assert fault_of(CREATE_TOPICS.request, value) is None
+    assert fault_of(CREATE_TOPICS.request, value, 7) is None
     cursor = {"topics": [], "cursor": {"topic_name": 5, "partition_index": 0}}
-    assert fault_of(DESCRIBE_TOPIC_PARTITIONS.request, cursor | {"cursor": None}) is None
+    assert fault_of(DESCRIBE_TOPIC_PARTITIONS.request, cursor | {"cursor": None}, 0) is None
     assert (
-        fault_of(DESCRIBE_TOPIC_PARTITIONS.request, cursor) == "cursor.topic_name: expected text, not int 5"
+        fault_of(DESCRIBE_TOPIC_PARTITIONS.request, cursor, 0)
+        == "cursor.topic_name: expected text, not int 5"
     )
-    assert fault_of(METADATA.request, {"topics": [{"topic_id": uuid.uuid4(), "name": None}]}) is None
+    assert fault_of(METADATA.request, {"topics": [{"topic_id": uuid.uuid4(), "name": None}]}, 12) is None
+
+
+def test_fields_that_a_version_lacks_are_not_checked() -> None:
+    value = {"topics": [{"name": None, "topic_id": uuid.uuid4()}], "topic_names": [None]}
+    assert fault_of(DELETE_TOPICS.request, value, 6) is None
+    assert fault_of(DELETE_TOPICS.request, value, 5) == "topic_names[0]: null cannot be sent"
+    lacking = {"topics": [{"name": "a", "topic_id": 5}]}
+    assert fault_of(METADATA.request, lacking, 9) is None
+    assert fault_of(METADATA.request, lacking, 10) is not None
 
 
 def test_the_defaults_of_each_api_can_be_sent() -> None:
     for api in APIS.values():
-        assert fault_of(api.request, api.request.defaults()) is None
+        for version in range(api.versions.first, api.versions.last + 1):
+            assert fault_of(api.request, api.request.defaults(), version) is None
 
 
 _ANY = st.recursive(
@@ -105,5 +118,5 @@ _ANY = st.recursive(
 @given(_ANY, _ANY)
 def test_what_has_no_fault_is_encoded(topics: Any, timeout: Any) -> None:
     value = {"topics": topics, "timeout_ms": timeout}
-    if fault_of(CREATE_TOPICS.request, value) is None:
+    if fault_of(CREATE_TOPICS.request, value, 7) is None:
         assert request_frame(CREATE_TOPICS, 7, 1, None, value)

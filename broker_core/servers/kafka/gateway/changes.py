@@ -340,12 +340,7 @@ async def _delete_topics(call: KafkaCall) -> Fields:
 
 async def _delete_shown(call: KafkaCall) -> Fields:
     """Delete the topics that are not hidden; one given by its id alone is looked up if it may be."""
-    by_id = call.version >= _BY_ID
-    asked: list[Fields] = (
-        call.body["topics"]
-        if by_id
-        else [{"name": name, "topic_id": ZERO_ID} for name in call.body["topic_names"]]
-    )
+    asked = _asked_topics(call)
     refused: list[Fields] = []
     left = asked
     if call.may_hide_topics:
@@ -384,18 +379,25 @@ async def _delete_shown(call: KafkaCall) -> Fields:
                 )
     if refused and not left:
         return {"responses": refused}
-    body = {**call.body, "topics": left, "topic_names": [row["name"] for row in left]}
+    body = {**call.body, "topics": left}
+    if call.version < _BY_ID:
+        body["topic_names"] = [row["name"] for row in left]
     answer = await _by_controller(DELETE_TOPICS, _no_topics)(replace(call, body=body))
     return answer | {"responses": [*answer["responses"], *refused]}
 
 
+def _asked_topics(call: KafkaCall) -> list[Fields]:
+    if call.version < _BY_ID:
+        return [{"name": name, "topic_id": ZERO_ID} for name in call.body["topic_names"]]
+    asked: list[Fields] = call.body["topics"]
+    return asked
+
+
 def _no_topics(call: KafkaCall, error: RowError) -> Fields:
-    asked = (
-        call.body["topics"]
-        if call.version >= _BY_ID
-        else [{"name": name, "topic_id": ZERO_ID} for name in call.body["topic_names"]]
-    )
-    rows = [{"name": row["name"], "topic_id": row["topic_id"], **error.fields_of(_DELETED)} for row in asked]
+    rows = [
+        {"name": row["name"], "topic_id": row["topic_id"], **error.fields_of(_DELETED)}
+        for row in _asked_topics(call)
+    ]
     return {"responses": rows}
 
 

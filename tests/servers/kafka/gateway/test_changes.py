@@ -12,6 +12,8 @@ from broker_core.client.kafka import (
     InvalidTopicException,
     NewTopic,
     TopicExistsException,
+    TopicIdCollection,
+    UnknownTopicIdException,
     UnknownTopicOrPartitionException,
 )
 from broker_core.names import PERSISTENT, TopicName
@@ -32,8 +34,8 @@ from broker_core.wire.kafka import (
     Api,
     Fields,
 )
-from tests.support.kafka_gateway import NAMESPACE, Cluster, Secrets, gateway
-from tests.support.kafka_serving import ask_once
+from tests.support.kafka_gateway import NAMESPACE, Cluster, Secrets, address_of, gateway
+from tests.support.kafka_serving import ask_once, raw_client
 from tests.support.kafka_topics import changing
 from tests.support.scripted_kafka import ScriptedKafka
 
@@ -98,6 +100,39 @@ async def test_a_hidden_topic_is_not_changed(through: AdminClient, cluster: Clus
     with pytest.raises(UnknownTopicOrPartitionException):
         (await through.delete_topics(["secret.keys"])).all()
     assert len((await cluster.describe_topics(["secret.keys"]))["secret.keys"].partitions) == 1
+
+
+@pytest.mark.parametrize("masked", [True, False])
+async def test_topics_are_deleted_by_their_ids_at_both_kinds_of_port(
+    tmp_path: Path, cluster: Cluster, masked: bool
+) -> None:
+    made = ("first", "second", "third", "named")
+    (await cluster.create_topics([NewTopic(name) for name in made])).all()
+    found = await cluster.describe_topics([*made, "secret.keys"])
+    ids = {name: row.topic_id for name, row in found.rows()}
+    hidden = [{"topic_id": ids["secret.keys"]}] if masked else []
+    plugins = {"secrets": Secrets()} if masked else None
+    async with (
+        gateway(tmp_path, cluster.address, plugins) as front,
+        AdminClient(address_of(front), api_timeout=10) as through,
+    ):
+        (await through.delete_topics(TopicIdCollection([ids["first"]]))).all()
+        node = (await through.describe_cluster()).nodes[0]
+        host, _, port = address_of(front).rpartition(":")
+        for address, name in (((node.host, node.port), "second"), ((host, int(port)), "third")):
+            async with raw_client(address) as client:
+                asked = {"topics": [{"topic_id": ids[name]}, {"name": "named"}, *hidden]}
+                rows = (await client.ask(DELETE_TOPICS, 6, asked | {"timeout_ms": 9000}))["responses"]
+            codes = {row["topic_id"]: row["error_code"] for row in rows if row["topic_id"] in ids.values()}
+            assert codes[ids[name]] == 0
+            if masked:
+                assert codes[ids["secret.keys"]] == 100
+        if not masked:
+            (await through.delete_topics(TopicIdCollection([ids["secret.keys"]]))).all()
+        gone = await through.delete_topics(TopicIdCollection([ids["first"]]))
+        assert type(gone.errors[ids["first"]]) is UnknownTopicIdException
+    left = {"mail", "orders", *(("secret.keys",) if masked else ())}
+    assert {topic.name for topic in await cluster.list_topics()} == left
 
 
 async def test_a_topic_that_no_listing_could_have_is_not_made(
