@@ -95,6 +95,11 @@ class KafkaGateway:
             max_age=upstream.max_age,
             topics=self.plugin.current,
         )
+        metrics.gauge(
+            "kafka_upstream_nodes_without_port",
+            "Nodes of the Kafka cluster behind this gateway for which kafka.upstream.ports has no port.",
+            lambda: float(len(ports.without())),
+        )
         permits.on_pressure(lambda _: self.front.forget())
 
     def edits(self, find: Find) -> ClusterEdits:

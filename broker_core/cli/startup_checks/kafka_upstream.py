@@ -122,9 +122,10 @@ async def _other_lister(settings: Settings, stack: AsyncExitStack) -> DefaultLis
 def _ports(kafka: KafkaSettings, upstream: KafkaUpstreamSettings, nodes: int) -> Check:
     listeners = 1 if kafka.tls is None else 2
     needed, room = nodes * listeners, len(upstream.ports)
-    text = f"{counted(nodes, 'node')} at {counted(listeners, 'listener')} need {counted(needed, 'port')} of {room}"
+    need = "needs" if nodes == 1 else "need"
+    text = f"{counted(nodes, 'node')} at {counted(listeners, 'listener')} {need} {counted(needed, 'port')} of {room}"
     return (
         Check.ok("kafka.upstream.ports", text)
         if needed <= room
-        else Check.error("kafka.upstream.ports", text)
+        else Check.error("kafka.upstream.ports", f"{text}: widen the range")
     )

@@ -26,8 +26,11 @@ class NoNodePorts(BrokerCoreError):
     """The cluster has more nodes than there are ports for: ``nodes`` have none."""
 
     def __init__(self, nodes: Sequence[int]) -> None:
-        ids = ", ".join(map(str, nodes[:10]))
-        super().__init__(f"kafka.upstream.ports: there is no port for the nodes {ids} of the Kafka cluster")
+        ids = ", ".join(map(str, nodes[:10])) + (", ..." if len(nodes) > 10 else "")
+        which = f"node {ids}" if len(nodes) == 1 else f"the nodes {ids}"
+        super().__init__(
+            f"kafka.upstream.ports: there is no port for {which} of the Kafka cluster: widen the range"
+        )
 
 
 class KafkaServer(ConnectionServer):

@@ -136,11 +136,11 @@ class KafkaCluster:
         #: The nodes that let a request wait for nothing, with the times: any other is asked before them.
         self._silent: dict[Address, float] = {}
         self._looking: asyncio.Task[Cluster] | None = None
-        #: The number of looks until now, by the id of a node that number when it was last named, and the ids that
-        #: ``on_nodes`` know.
+        #: The ids of present and recent nodes, which ``on_nodes`` know.
+        self.announced: frozenset[int] = frozenset()
+        #: The number of looks until now, and by the id of a node that number when it was last named.
         self._looks = 0
         self._named: dict[int, int] = {}
-        self._announced: list[int] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_stopped = False
 
@@ -196,13 +196,17 @@ class KafkaCluster:
     async def name(self, nodes: Collection[int]) -> None:
         """Note nodes that a node has just named to a client: it may not know all of them.
 
-        They are looked at if they are new, for all clients: the end of one leaves no hook half done.
+        They are looked at if they are new, for all clients: the end of one leaves no hook half done. Returns when the
+        hooks know them, unless the cluster does not answer.
         """
-        new = [node for node in nodes if node not in self._named]
         self._named |= dict.fromkeys(nodes, self._looks)
-        if new:
-            with contextlib.suppress(ClientError):
+        for _ in range(2):  # a look that has begun already may not tell the hooks of them
+            if self.announced.issuperset(nodes):
+                return
+            try:
                 await self.refresh()
+            except ClientError:
+                return
 
     async def _looked(self) -> Cluster:
         value = await self.request(ANY, METADATA, None, _NODES)
@@ -213,11 +217,11 @@ class KafkaCluster:
             self._named |= dict.fromkeys(cluster.nodes, self._looks)
             # A node that lags after a restart does not name all: a node is gone if two looks in turn did not name it.
             self._named = {node: at for node, at in self._named.items() if at == self._looks}
-            if sorted(self._named) != self._announced:
+            if self._named.keys() != self.announced:
                 named = sorted(self._named)
                 for hook in self.on_nodes:
                     await hook(named)
-                self._announced = named
+                self.announced = frozenset(named)
         return cluster
 
     def _has_looked(self, task: asyncio.Task[Cluster]) -> None:

@@ -48,7 +48,7 @@ async def test_the_cluster_is_asked_for_its_nodes(tmp_path: Path) -> None:
         assert topics == Check.ok("kafka.upstream.topics", "0 topics, all of which can be listed")
         *_, ports, _ = await checks(none, address, "20000", tls=tls)
         assert (ports.level, ports.name) == ("error", "kafka.upstream.ports")
-        assert ports.text == "1 node at 2 listeners need 2 ports of 1"
+        assert ports.text == "1 node at 2 listeners needs 2 ports of 1: widen the range"
 
 
 async def test_a_namespace_with_other_topics_is_an_error(

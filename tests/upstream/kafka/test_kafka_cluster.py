@@ -124,6 +124,30 @@ async def test_a_node_is_gone_once_two_looks_do_not_name_it() -> None:
         await quick.stop()
 
 
+async def test_all_callers_wait_until_a_named_node_is_known() -> None:
+    async with ScriptedKafka(node_id=1) as node:
+        begun, goes_on = asyncio.Event(), asyncio.Event()
+        known: list[list[int]] = []
+
+        async def open_ports(nodes: list[int]) -> None:
+            begun.set()
+            await goes_on.wait()
+            known.append(nodes)
+
+        cluster = KafkaCluster(ClusterOptions((("127.0.0.1", node.port),), look=3600))
+        await cluster.start()
+        cluster.on_nodes.append(open_ports)
+        first = asyncio.create_task(cluster.name([2]))
+        await begun.wait()
+        later = [asyncio.create_task(cluster.name(nodes)) for nodes in ([2], [1, 3])]
+        done, _ = await asyncio.wait(later, timeout=0.2)
+        assert not done
+        goes_on.set()
+        await asyncio.gather(first, *later)
+        assert known == [[1, 2], [1, 2, 3]]
+        await cluster.stop()
+
+
 async def test_a_controller_that_has_moved_is_looked_for_anew() -> None:
     async with ScriptedKafka(node_id=1) as node, ScriptedKafka(node_id=2) as other:
         places = {"controller": 1}

@@ -110,8 +110,9 @@ class ClusterFront:
 
     @property
     def node_ids(self) -> list[int]:
-        """The ids of the known nodes."""
-        return [] if self.cluster.nodes is None else list(self.cluster.nodes.nodes)
+        """The ids of the known nodes: a node that has just been named is one, whichever node lags."""
+        nodes = () if self.cluster.nodes is None else self.cluster.nodes.nodes
+        return sorted({*nodes, *self.cluster.announced})
 
     def identity(self, asker: Asker) -> ClientIdentity | None:
         """The identity by which the cluster is asked for a client; ``None``: the gateway's own.

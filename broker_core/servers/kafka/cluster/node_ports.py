@@ -35,6 +35,7 @@ class NodePorts:
         self._first = first
         self._count = last - first + 1
         self._doors: dict[bool, _Door] = {}
+        self._wanted: list[int] = []
 
     async def add(self, host: str, listen: Listen, nodes: Iterable[int], *, tls: bool) -> list[int]:
         """Open ports for one more listener, whose clients get ``host``; returns the nodes that got none."""
@@ -43,19 +44,31 @@ class NodePorts:
 
     async def fit(self, nodes: Iterable[int]) -> list[int]:
         """Open a port for each of these nodes, and for no others; returns the nodes that got none."""
-        wanted = sorted(set(nodes))
-        without: list[int] = []
+        self._wanted = wanted = sorted(set(nodes))
         for door in self._doors.values():
             for gone in door.ports.keys() - set(wanted):
                 door.ports.pop(gone)[1]()
         for number, door in enumerate(self._doors.values()):
-            missing = [node for node in wanted if node not in door.ports]
-            without += [node for node in missing if not await self._open(door, number, node)]
+            for node in wanted:
+                if node not in door.ports:
+                    await self._open(door, number, node)
+        without = self.without()
         if without:
-            _log.error("nodes of the Kafka cluster have no port of the gateway", nodes=without)
+            _log.error(
+                "clients cannot reach some nodes of the Kafka cluster, for which there is no port: widen "
+                "kafka.upstream.ports, and restart",
+                nodes=without,
+                ports=f"{self._first}-{self._first + self._count - 1}",
+            )
         return without
 
-    async def _open(self, door: _Door, number: int, node: int) -> bool:
+    def without(self, *, tls: bool | None = None) -> list[int]:
+        """The nodes that have no port for clients of a listener; without ``tls``: of any listener."""
+        doors = [door for key, door in self._doors.items() if tls in (None, key)]
+        return [node for node in self._wanted if any(node not in door.ports for door in doors)]
+
+    async def _open(self, door: _Door, number: int, node: int) -> None:
+        """Open a free port for a node, if there is one."""
         first = node * len(self._doors) + number
         for step in range(self._count):
             port = self._first + (first + step) % self._count
@@ -66,8 +79,7 @@ class NodePorts:
             except OSError as error:
                 _log.warning("a port for a node cannot be had", port=port, node=node, error=str(error))
             else:
-                return True
-        return False
+                return
 
     def address(self, node: int, *, tls: bool) -> tuple[str, int] | None:
         """Host and port of a node for clients of a listener; ``None``: it has none."""

@@ -15,12 +15,13 @@ from broker_core.servers.kafka.gateway.hidden import hidden, left_out, refusal
 from broker_core.servers.kafka.gateway.passes import of_pass
 from broker_core.servers.kafka.gateway.relay import (
     ask,
-    brokers,
     coordinator,
     front_of,
-    learn,
+    lost_nodes,
     nodes_now,
     reader_of_rows,
+    with_nodes,
+    without_lost,
 )
 from broker_core.servers.kafka.pages.page_shapes import arrays_of
 from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall
@@ -44,9 +45,8 @@ from broker_core.wire.kafka.topic_fragments import Family, placed_described_fami
 
 __all__ = ["NODE_ROWS"]
 
-#: The first version of FindCoordinator with several keys, and of Metadata with facts of the cluster.
+#: The first version of FindCoordinator with several keys.
 _SEVERAL: Final = 4
-_WITH_CLUSTER: Final = 2
 #: The error of each kind of key: of a group, of a transactional id, of a group of shares.
 _DENIED: Final = {1: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED}
 #: The errors of topics that are not there for the client.
@@ -71,15 +71,20 @@ async def _metadata(call: KafkaCall) -> Fields:
         if named is not None:
             return named
     answer = await ask(call, METADATA, {**call.body, "allow_auto_topic_creation": False})
-    if call.version >= _WITH_CLUSTER and not answer["error_code"]:
-        await learn(call, answer)
-    rows = answer["topics"]
+    answer = await with_nodes(call, answer)
+    rows = without_lost(call, answer["topics"])
     if rows and call.may_hide_topics:
         rows = await _shown(call, rows, call.body["topics"] or ())
     if call.page is not None:  # the node's answer is newer than the snapshot
         for row in rows:
             call.page.note(row["name"], row["topic_id"])
-    return answer | {"brokers": brokers(call, answer["brokers"], "node_id"), "topics": rows}
+    return answer | {"topics": rows}
+
+
+def _family(call: KafkaCall, *, told: bool) -> Family:
+    """The family of topics of the snapshot; ``told``: with the operations that the client may do."""
+    operations = TOPIC_OPERATIONS if told else NOT_ASKED
+    return placed_metadata_family(call.version, operations, lost_nodes(call))
 
 
 async def _many_topics(call: KafkaCall) -> Fields | None:
@@ -91,7 +96,7 @@ async def _many_topics(call: KafkaCall) -> Fields | None:
     if names is None:
         return None
     told: bool = call.body["include_topic_authorized_operations"]
-    family = placed_metadata_family(call.version, TOPIC_OPERATIONS if told else NOT_ASKED)
+    family = _family(call, told=told)
     try:
         found = await call.services.topics.named_encoded(call, pc.unique(names), family, operations=told)
     except ListingFailed:
@@ -101,13 +106,12 @@ async def _many_topics(call: KafkaCall) -> Fields | None:
     listed, others = found
     asked = {**call.body, "topics": [{"name": name} for name in others], "allow_auto_topic_creation": False}
     answer = await ask(call, METADATA, asked)
-    if call.version >= _WITH_CLUSTER and not answer["error_code"]:
-        await learn(call, answer)
-    left: list[Fields] = answer["topics"]
+    answer = await with_nodes(call, answer)
+    left = without_lost(call, answer["topics"])
     if left and call.may_hide_topics:
         left = await _shown(call, left, asked["topics"])
     topics = await call.off_loop(len(others), with_rows, METADATA, call.version, listed, left)
-    return answer | {"brokers": brokers(call, answer["brokers"], "node_id"), "topics": topics}
+    return answer | {"topics": topics}
 
 
 def _names_of(call: KafkaCall, rows: RawRows) -> pa.LargeBinaryArray | None:
@@ -124,33 +128,31 @@ async def _page_of_named(call: KafkaCall, rows: RawRows) -> Fields | None:
     if kept is None:  # a name comes twice, or there is no room for the found topics
         return None
     assert call.page is not None
-    family = placed_metadata_family(call.version, TOPIC_OPERATIONS if told else NOT_ASKED)
+    family = _family(call, told=told)
     try:
         topics = await call.services.topics.named_page(call, call.page, kept, family)
     except ListingFailed:
         return None
-    return None if topics is None else await _with_nodes(call, topics)
+    return None if topics is None else await _nodes(call) | {"topics": topics}
 
 
 async def _all_topics(call: KafkaCall) -> Fields:
     """All topics, from the snapshot of the cluster; and the nodes that one of them names now."""
+    answer = await (_nodes(call) if call.version else _nodes_alone(call))
     told: bool = call.body["include_topic_authorized_operations"]
-    family = placed_metadata_family(call.version, TOPIC_OPERATIONS if told else NOT_ASKED)
-    topics = await _listed(call, family)
-    if not call.version:  # no topics would be all of them
-        nodes = (await nodes_now(call)).nodes.values()
-        rows = [{"node_id": node.id, "rack": node.rack} for node in nodes]
-        return {"brokers": brokers(call, rows, "node_id"), "topics": topics}
-    return await _with_nodes(call, topics)
+    return answer | {"topics": await _listed(call, _family(call, told=told))}
 
 
-async def _with_nodes(call: KafkaCall, topics: Encoded) -> Fields:
-    """An answer with these topics, and the nodes that one of them names now, or named at the first page of a pass."""
+async def _nodes_alone(call: KafkaCall) -> Fields:
+    """The nodes for version 0, in which no topics would be all of them."""
+    nodes = (await nodes_now(call)).nodes.values()
+    return await with_nodes(call, {"brokers": [{"node_id": node.id, "rack": node.rack} for node in nodes]})
+
+
+async def _nodes(call: KafkaCall) -> Fields:
+    """An answer without topics, with the nodes that one of them names now, or named at the first page of a pass."""
     nothing = {**call.body, "topics": [], "allow_auto_topic_creation": False}
-    answer = await _nodes_of_pass(replace(call, body=nothing, size=0))
-    if call.version >= _WITH_CLUSTER and not answer["error_code"]:
-        await learn(call, answer)
-    return answer | {"brokers": brokers(call, answer["brokers"], "node_id"), "topics": topics}
+    return await with_nodes(call, await _nodes_of_pass(replace(call, body=nothing, size=0)))
 
 
 async def _asked_nodes(call: KafkaCall) -> Fields:
@@ -165,7 +167,7 @@ async def _partitions(call: KafkaCall) -> Fields:
     if not call.body["topics"]:
         # What a client may do with each topic, the cluster alone knows if it is asked as the client.
         told = NOT_ASKED if front_of(call).forwards else TOPIC_OPERATIONS
-        return {"topics": await _listed(call, placed_described_family(told))}
+        return {"topics": await _listed(call, placed_described_family(told, lost_nodes(call)))}
     names = list(dict.fromkeys(row["name"] for row in call.body["topics"]))
     gone = await hidden(call, names)
     left = [{"name": name} for name in names if name not in gone]
@@ -173,7 +175,7 @@ async def _partitions(call: KafkaCall) -> Fields:
     answer = await ask(call, DESCRIBE_TOPIC_PARTITIONS, {**call.body, "topics": left}) if left else none
     told = NOT_ASKED if front_of(call).forwards else TOPIC_OPERATIONS
     refused = [_refused(name, row.error, told) for name, row in gone.items()]
-    return answer | {"topics": [*answer["topics"], *refused]}
+    return answer | {"topics": [*without_lost(call, answer["topics"]), *refused]}
 
 
 async def _listed(call: KafkaCall, family: Family) -> Encoded:
@@ -240,7 +242,7 @@ async def _cluster(call: KafkaCall) -> Fields:
     answer = await ask(call, DESCRIBE_CLUSTER)
     if answer["error_code"]:
         return answer
-    return answer | {"brokers": brokers(call, answer["brokers"], "broker_id")}
+    return await with_nodes(call, answer)
 
 
 async def _coordinators(call: KafkaCall) -> Fields:

@@ -35,13 +35,13 @@ from broker_core.servers.kafka.gateway.relay import (
     front_of,
     gone_or_refused,
     joined,
+    node_of_resource,
     part_of,
     reader_of_rows,
 )
 from broker_core.servers.kafka.pages.page_rows import refusal_of
 from broker_core.servers.kafka.pages.page_shapes import arrays_of
 from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall
-from broker_core.servers.kafka.requests.config_resources import broker_id
 from broker_core.servers.kafka.requests.handler_row import AnswerLater, HandlerRow
 from broker_core.servers.kafka.row_error import RowError
 from broker_core.upstream.kafka import ANY, Coordinator
@@ -75,9 +75,7 @@ _OF_GROUPS: Final = ErrorCode.GROUP_AUTHORIZATION_FAILED
 _OF_TRANSACTIONS: Final = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 _OF_CLUSTER: Final = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 _SEVERAL: Final = 8
-#: Types of resources of configs that are of one node, and of topics.
-_BROKER: Final = 4
-_BROKER_LOGGER: Final = 8
+#: The type of resources of configs that are of topics.
 _TOPIC: Final = 2
 
 
@@ -237,7 +235,7 @@ async def _configs(call: KafkaCall) -> Fields:
     shown = [row for row in resources if row["resource_type"] != _TOPIC or row["resource_name"] not in gone]
     nodes: dict[int | None, list[Fields]] = {}
     for row in shown:
-        nodes.setdefault(_node_of(call, row), []).append(row)
+        nodes.setdefault(await node_of_resource(call, row), []).append(row)
     gone_node = partial(_gone, partial(_refused, DESCRIBE_CONFIGS), ErrorCode.BROKER_NOT_AVAILABLE)
     parts = await beside(
         ask(call, DESCRIBE_CONFIGS, {**call.body, "resources": some})
@@ -280,14 +278,6 @@ async def _configs(call: KafkaCall) -> Fields:
 def _resource(row: Fields) -> tuple[int, str]:
     """The key of a resource of configs."""
     return row["resource_type"], row["resource_name"]
-
-
-def _node_of(call: KafkaCall, row: Fields) -> int | None:
-    """The node to ask for the configs of a resource; ``None``: any, which has an error for an unknown node."""
-    if call.node.of_cluster is not None or row["resource_type"] not in (_BROKER, _BROKER_LOGGER):
-        return None
-    number = broker_id(row["resource_name"])
-    return number if number in front_of(call).node_ids else None
 
 
 async def _transactions(call: KafkaCall) -> Fields:

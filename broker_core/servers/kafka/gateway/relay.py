@@ -17,6 +17,7 @@ from broker_core.servers.kafka.pages.answer_page import without_page
 from broker_core.servers.kafka.pages.page_shapes import shape_of
 from broker_core.servers.kafka.pages.raw_units import asked_path, raw_path
 from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall
+from broker_core.servers.kafka.requests.config_resources import broker_id
 from broker_core.servers.kafka.row_error import RowError, error_row
 from broker_core.upstream.kafka import ANY, CONTROLLER, AnswerLost, Coordinator, Target
 from broker_core.wire.kafka import (
@@ -44,18 +45,19 @@ __all__ = [
     "Refused",
     "ask",
     "asked",
-    "at_port",
     "beside",
-    "brokers",
     "by_controller",
     "coordinator",
     "front_of",
     "gone_or_refused",
     "joined",
-    "learn",
+    "lost_nodes",
+    "node_of_resource",
     "nodes_now",
     "part_of",
     "reader_of_rows",
+    "with_nodes",
+    "without_lost",
 ]
 
 #: Makes the answer to a request that is refused, of its error.
@@ -69,6 +71,8 @@ _LENGTH: Final = 4
 _MOST_MS: Final = 15_000
 #: Seconds to wait for a controller, within the deadline of a call.
 _MOST_SECONDS: Final = 18.0
+#: Types of resources of configs that are of one node: BROKER and BROKER_LOGGER.
+_OF_NODES: Final = frozenset({4, 8})
 #: Their answers name topics, which are noted.
 _LOOKED_AT: Final = frozenset({METADATA, DESCRIBE_TOPIC_PARTITIONS})
 #: Topics are named inside their rows, in which some may be hidden.
@@ -271,17 +275,50 @@ def reader_of_rows(api: Api) -> Callable[[Reader, int], Fields] | None:
     return read
 
 
-def at_port(call: KafkaCall, node_id: int) -> tuple[str, int]:
-    """The host and port of a node for the client. Raises :exc:`~..call.CloseClient` if it has no port."""
-    address = front_of(call).ports.address(node_id, tls=call.node.tls)
-    if address is None:
-        raise CloseClient(f"node {node_id} of the cluster has no port of kafka.upstream.ports")
-    return address
+async def with_nodes(call: KafkaCall, answer: Fields) -> Fields:
+    """A node's answer about nodes, with those that have a port of this gateway, at it.
+
+    A fenced node is without a port: nobody can reach it. One for which there is no port is left out, as one that is
+    down is; if it is the controller, another node stands for it, which hands requests on to it.
+    """
+    front = front_of(call)
+    rows = answer["brokers"]
+    key = "node_id" if rows and "node_id" in rows[0] else "broker_id"
+    await front.cluster.name([row[key] for row in rows if not row.get("is_fenced")])
+    shown: list[Fields] = []
+    for row in rows:
+        address = front.ports.address(row[key], tls=call.node.tls)
+        if row.get("is_fenced"):
+            shown.append(row | {"host": call.node.host, "port": -1})
+        elif address is not None:
+            shown.append(row | {"host": address[0], "port": address[1]})
+    found = answer | {"brokers": shown}
+    ids = [row[key] for row in shown if row["port"] >= 0]
+    if answer.get("controller_id", -1) >= 0 and answer["controller_id"] not in ids:
+        found["controller_id"] = ids[0] if ids else -1
+    return found
 
 
-async def learn(call: KafkaCall, answer: Fields) -> None:
-    """Note the nodes that an answer of Metadata names."""
-    await front_of(call).cluster.name(Cluster.of_metadata(answer).nodes)
+def lost_nodes(call: KafkaCall) -> frozenset[int]:
+    """The nodes that the client cannot reach, since there is no port for them."""
+    return frozenset(front_of(call).ports.without(tls=call.node.tls))
+
+
+def without_lost(call: KafkaCall, rows: list[Fields]) -> list[Fields]:
+    """A node's rows of topics, with nodes that have no port as those that are down."""
+    lost = lost_nodes(call)
+    if not lost:
+        return rows
+    return [row | {"partitions": [_without(part, lost) for part in row["partitions"]]} for row in rows]
+
+
+def _without(part: Fields, lost: frozenset[int]) -> Fields:
+    offline = part["offline_replicas"]
+    new = [node for node in part["replica_nodes"] if node in lost and node not in offline]
+    found = part | {"offline_replicas": [*offline, *new]}
+    if part["leader_id"] in lost:
+        found |= {"error_code": ErrorCode.LEADER_NOT_AVAILABLE, "leader_id": -1}
+    return found
 
 
 async def nodes_now(call: KafkaCall) -> Cluster:
@@ -292,19 +329,14 @@ async def nodes_now(call: KafkaCall) -> Cluster:
         raise CloseClient(str(failed)) from failed
 
 
-def brokers(call: KafkaCall, rows: list[Fields], key: str) -> list[Fields]:
-    """Rows of nodes, at the ports of this gateway; ``key`` is the field of their ids.
-
-    A fenced node has no port: nobody can reach it.
-    """
-    found = []
-    for row in rows:
-        if row.get("is_fenced"):
-            found.append(row | {"host": call.node.host, "port": -1})
-            continue
-        host, port = at_port(call, row[key])
-        found.append(row | {"host": host, "port": port})
-    return found
+async def node_of_resource(call: KafkaCall, row: Fields) -> int | None:
+    """The node that has the configs of a resource; ``None``: any, which has an error for an unknown node."""
+    if call.node.of_cluster is not None or row["resource_type"] not in _OF_NODES:
+        return None
+    number, front = broker_id(row["resource_name"]), front_of(call)
+    if number is not None and number not in front.node_ids:  # it may have come just now
+        await nodes_now(call)
+    return number if number in front.node_ids else None
 
 
 async def coordinator(call: KafkaCall, row: Fields) -> Fields:
@@ -314,7 +346,7 @@ async def coordinator(call: KafkaCall, row: Fields) -> Fields:
     front = front_of(call)
     address = front.ports.address(row["node_id"], tls=call.node.tls)
     if address is None:  # it may have come just now
-        await nodes_now(call)
+        await front.cluster.name([row["node_id"]])
         address = front.ports.address(row["node_id"], tls=call.node.tls)
     if address is None:
         gone = {"error_code": ErrorCode.COORDINATOR_NOT_AVAILABLE, "node_id": -1, "host": "", "port": -1}

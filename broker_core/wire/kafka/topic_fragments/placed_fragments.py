@@ -43,6 +43,9 @@ _BYTES: Final = pa.large_binary()
 _NOTHING: Final = pa.scalar(b"", _BYTES)
 #: Bytes of a partition before its three arrays of nodes: error, number, leader and epoch.
 _FIXED: Final = 14
+#: The place of the leader in them, and the error LEADER_NOT_AVAILABLE.
+_LEADER: Final = 6
+_NO_LEADER_NOW: Final = b"\0\5"
 #: Bytes of the leader's epoch, which is before the arrays.
 _EPOCH: Final = 4
 #: Lengths from here on take more than one byte: no topic has so many replicas.
@@ -203,31 +206,39 @@ def _partition_size(data: bytes, at: int) -> int:
 
 
 @lru_cache(maxsize=64)
-def placed_metadata_family(version: int, operations: int = NOT_ASKED) -> Family:
-    """The family of a version, for chunks with placements, with the given authorized operations."""
+def placed_metadata_family(
+    version: int, operations: int = NOT_ASKED, lost: frozenset[int] = frozenset()
+) -> Family:
+    """The family of a version, for chunks with placements, with the given authorized operations.
+
+    Clients cannot reach the nodes ``lost``: partitions that they lead have no leader, and their replicas are offline.
+    """
     first = family_version(version)
-    return _family(first, operations if version >= 8 else NOT_ASKED)
+    return _family(first, operations if version >= 8 else NOT_ASKED, lost)
 
 
 @lru_cache(maxsize=64)
-def _family(version: int, operations: int) -> Family:
+def _family(version: int, operations: int, lost: frozenset[int]) -> Family:
     flexible = version >= 9
     remake = None if flexible else partial(_plain_rows, version)
-    layout = _PlacedLayout(b"\0\0", flexible, version >= 10, _no_tail, True, version, operations, remake)
+    layout = _PlacedLayout(
+        b"\0\0", flexible, version >= 10, _no_tail, True, version, operations, remake, lost
+    )
     end = None if version < 8 else int(flexible)
-    return Family(("placed", version, operations), layout, end)
+    return Family(("placed", version, operations, lost), layout, end)
 
 
 @lru_cache(maxsize=8)
-def placed_described_family(operations: int) -> Family:
-    """The family of DescribeTopicPartitions, for chunks with placements, with the given authorized operations.
+def placed_described_family(operations: int, lost: frozenset[int] = frozenset()) -> Family:
+    """The family of DescribeTopicPartitions, for chunks with placements, with the given authorized operations, and with
+    ``lost`` nodes as in :func:`placed_metadata_family`.
 
     Metadata does not have eligible leader replicas: they are null, which means "not known".
     """
     layout = _PlacedLayout(
-        b"\0\0", True, True, _no_tail, True, family_version(10), operations, _described_rows
+        b"\0\0", True, True, _no_tail, True, family_version(10), operations, _described_rows, lost
     )
-    return Family(("placed described", operations), layout, 1)
+    return Family(("placed described", operations, lost), layout, 1)
 
 
 def _no_tail(_internal: bool, _start: int, _stop: int, _operations: int | None) -> bytes:
@@ -241,6 +252,7 @@ class _PlacedLayout(Layout):
     version: int = 0
     operations: int = NOT_ASKED
     remake: _Remake | None = None
+    lost: frozenset[int] = frozenset()
 
     def part(self, topic: TopicRow, start: int, stop: int, operations: int | None) -> bytes:
         assert self.compact  # other versions have no pages
@@ -269,6 +281,8 @@ class _PlacedLayout(Layout):
         return pc.binary_join_element_wise(pa.array(fronts, _BYTES).take(pa.array(at)), placed, end, _NOTHING)
 
     def _remade(self, placements: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
+        if self.lost:
+            placements = _remade(placements, partial(_rows_without, [*self.lost]))
         return placements if self.remake is None else _remade(placements, self.remake)
 
     def _front(self, internal: bool, count: int) -> bytes:
@@ -324,6 +338,34 @@ def _remade(placements: pa.LargeBinaryArray, remake: _Remake) -> pa.LargeBinaryA
     return pa.LargeBinaryArray.from_buffers(
         _BYTES, len(placements), [None, pa.py_buffer(np.ascontiguousarray(edges[firsts])), data_of]
     )
+
+
+def _rows_without(lost: list[int], data: _Array, starts: _Array, shape: Sequence[int]) -> pa.LargeBinaryArray:
+    """Partitions without the nodes that clients cannot reach, as a cluster tells those of nodes that are down."""
+    block = _block(data, starts, shape)
+    is_led = np.isin(_numbers(block, _LEADER, 1)[:, 0], lost)
+    block[is_led, :2] = np.frombuffer(_NO_LEADER_NOW, np.uint8)
+    block[is_led, _LEADER : _LEADER + 4] = 0xFF
+    replicas = _numbers(block, _FIXED + 1, shape[0])
+    at = _FIXED + 2 + 4 * (shape[0] + shape[1])  # of the number of offline replicas
+    known = _numbers(block, at + 1, shape[2])
+    is_new = np.isin(replicas, lost) & ~(replicas[:, :, None] == known[:, None, :]).any(axis=2)
+    columns, order = [pa.array([], _BYTES)], [np.zeros(0, np.int64)]
+    for these in np.unique(is_new, axis=0):
+        rows = np.flatnonzero((is_new == these).all(axis=1))
+        some = block[rows]
+        size = np.full((len(rows), 1), 1 + shape[2] + these.sum(), np.uint8)
+        offline = np.ascontiguousarray(replicas[rows][:, these].astype(">i4")).view(np.uint8)
+        no_tags = np.zeros((len(rows), 1), np.uint8)
+        pieces = (some[:, :at], size, some[:, at + 1 :], offline.reshape(len(rows), -1), no_tags)
+        columns.append(_joined(pieces))
+        order.append(rows)
+    return pa.concat_arrays(columns).take(pa.array(np.argsort(np.concatenate(order))))
+
+
+def _numbers(block: _Array, at: int, count: int) -> _Array:
+    """The int32 numbers from a column of bytes on, as many for each row."""
+    return np.ascontiguousarray(block[:, at : at + 4 * count]).view(">i4").reshape(len(block), count)
 
 
 def _plain_rows(version: int, data: _Array, starts: _Array, shape: Sequence[int]) -> pa.LargeBinaryArray:

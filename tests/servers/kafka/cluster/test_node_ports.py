@@ -39,7 +39,19 @@ async def test_two_listeners_have_ports_of_their_own() -> None:
     await ports.add("h", doors.listen, [1], tls=False)
     assert await ports.add("s", doors.listen, [1], tls=True) == []
     assert ports.address(1, tls=False) != ports.address(1, tls=True)
-    assert await ports.fit([1, 2]) == [2, 2]
+    assert await ports.fit([1, 2]) == [2]
+    assert ports.without(tls=False) == ports.without(tls=True) == ports.without() == [2]
+    assert await ports.fit([2]) == []
+
+
+async def test_a_node_may_have_a_port_at_one_listener_alone() -> None:
+    doors, ports = Doors({102}), NodePorts(100, 102)
+    await ports.add("h", doors.listen, [1], tls=False)
+    await ports.add("s", doors.listen, [1], tls=True)
+    await ports.fit([2])
+    await ports.fit([1, 2])
+    assert ports.without() == [1]
+    assert [ports.without(tls=False), ports.without(tls=True)].count([1]) >= 1
 
 
 async def test_a_port_that_is_taken_is_no_node_s() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -8,10 +9,15 @@ import pytest
 
 from broker_core.broker import Broker
 from broker_core.client.kafka import AdminClient, NewTopic
+from broker_core.metrics import Metrics
 from broker_core.settings import AuthenticationSettings, AuthorizationRule, AuthorizationSettings
 from broker_core.upstream.kafka import KafkaCluster
 from broker_core.wire.kafka import (
+    DESCRIBE_CLUSTER,
+    DESCRIBE_CONFIGS,
     DESCRIBE_TOPIC_PARTITIONS,
+    FIND_COORDINATOR,
+    LIST_GROUPS,
     METADATA,
     ZERO_ID,
     Api,
@@ -20,6 +26,8 @@ from broker_core.wire.kafka import (
 )
 from tests.support.kafka_gateway import NAMESPACE, Cluster, Secrets, gateway
 from tests.support.kafka_serving import ask_once, raw_client
+from tests.support.ports import free_ports
+from tests.support.scripted_kafka import Asked, Handler, ScriptedKafka, metadata_of
 
 RULES = {
     "authentication": AuthenticationSettings(anonymous_role="anyone"),
@@ -169,6 +177,141 @@ async def test_pages_of_many_named_topics_are_the_clusters(
         page = {"topics": asked, "response_pagination_limit": 7, "cursor": _at("mail", 0)}
         wrong = await ask_once(broker, METADATA, 13, page)
         assert wrong["error_code"] == 42
+
+
+async def test_a_node_without_a_port_is_as_one_that_is_down_and_the_others_are_served(
+    tmp_path: Path,
+) -> None:
+    nodes: list[ScriptedKafka] = []
+    led = {"a": 1, "b": 2, "c": 3}
+
+    def metadata(asked: Asked) -> Fields:
+        rows = asked.value["topics"]
+        names = led if rows is None else [row["name"] for row in rows]
+        topics = [_scripted(name, led[name]) for name in names if name in led]
+        return metadata_of(*nodes, controller=nodes[-1].node_id, topics=topics)
+
+    def cluster(_: Asked) -> Fields:
+        return _cluster_of(nodes, nodes[-1].node_id)
+
+    def coordinators(asked: Asked) -> Fields:
+        keys = asked.value["coordinator_keys"]
+        return {"coordinators": [{"key": key, "node_id": led[key]} for key in keys]}
+
+    def described(asked: Asked) -> Fields:
+        rows = [_scripted(row["name"], led[row["name"]]) for row in asked.value["topics"]]
+        return {"topics": rows}
+
+    handlers: dict[Api, Handler] = {
+        METADATA: metadata,
+        DESCRIBE_CLUSTER: cluster,
+        FIND_COORDINATOR: coordinators,
+        DESCRIBE_TOPIC_PARTITIONS: described,
+        LIST_GROUPS: lambda _: {"groups": []},
+    }
+    first = min(free_ports(2))
+    async with (
+        ScriptedKafka(handlers, node_id=1) as one,
+        ScriptedKafka(handlers, node_id=2) as two,
+        ScriptedKafka(handlers, node_id=3) as late,
+    ):
+        nodes += [one, two]
+        async with gateway(tmp_path, one.address, ports=f"{first}-{first + 1}") as front:
+            assert front._core is not None
+            metrics = front._core.metrics
+            assert _without_port(metrics) == 0
+            nodes.append(late)
+            for body in ({"topics": None}, {"topics": [{"name": name} for name in led]}):
+                for version in (1, 12):
+                    found = await ask_once(front, METADATA, version, body)
+                    assert {
+                        row["node_id"]: row["port"] in range(first, first + 2) for row in found["brokers"]
+                    } == {
+                        1: True,
+                        2: True,
+                    }
+                    assert found["controller_id"] == 1
+                    assert _partitions(found) == {"a": (0, 1, 2), "b": (0, 2, 2), "c": (5, -1, 2)}
+                assert found["topics"][2]["partitions"][0]["offline_replicas"] == [3]
+            for topics in ([], [{"name": name} for name in led]):
+                found = await ask_once(front, DESCRIBE_TOPIC_PARTITIONS, 0, {"topics": topics})
+                assert _partitions(found) == {"a": (0, 1, 2), "b": (0, 2, 2), "c": (5, -1, 2)}
+            found = await ask_once(front, DESCRIBE_CLUSTER, 1, {})
+            assert ([row["broker_id"] for row in found["brokers"]], found["controller_id"]) == ([1, 2], 1)
+            asked = {"key_type": 0, "coordinator_keys": ["a", "c"]}
+            rows = (await ask_once(front, FIND_COORDINATOR, 4, asked))["coordinators"]
+            assert [(row["error_code"], row["node_id"]) for row in rows] == [(0, 1), (15, -1)]
+            assert (await ask_once(front, LIST_GROUPS, 5, {}))["error_code"] == 0
+            assert _without_port(metrics) == 1
+
+
+@pytest.mark.parametrize("asked_first", ["cluster", "configs"])
+async def test_a_node_that_comes_is_there_at_once(tmp_path: Path, asked_first: str) -> None:
+    nodes: list[ScriptedKafka] = []
+
+    def cluster(_: Asked) -> Fields:
+        return _cluster_of(nodes, 1)
+
+    def metadata(_: Asked) -> Fields:
+        return metadata_of(*nodes)
+
+    def configs(own: str) -> Handler:
+        def answer(asked: Asked) -> Fields:
+            names = [row["resource_name"] for row in asked.value["resources"]]
+            rows = [
+                {"resource_type": 4, "resource_name": name, "error_code": 0 if name == own else 42}
+                for name in names
+            ]
+            return {"results": rows}
+
+        return answer
+
+    handlers: dict[Api, Handler] = {METADATA: metadata, DESCRIBE_CLUSTER: cluster}
+    two_ports = min(free_ports(2))
+    async with (
+        ScriptedKafka({**handlers, DESCRIBE_CONFIGS: configs("1")}, node_id=1) as one,
+        ScriptedKafka({**handlers, DESCRIBE_CONFIGS: configs("2")}, node_id=2) as two,
+    ):
+        nodes.append(one)
+        async with gateway(tmp_path, one.address, ports=f"{two_ports}-{two_ports + 1}") as front:
+            nodes.append(two)
+            if asked_first == "configs":
+                rows = [{"resource_type": 4, "resource_name": name} for name in "12"]
+                results = (await ask_once(front, DESCRIBE_CONFIGS, 4, {"resources": rows}))["results"]
+                assert [(row["resource_name"], row["error_code"]) for row in results] == [("1", 0), ("2", 0)]
+            found = await ask_once(front, DESCRIBE_CLUSTER, 1, {})
+            assert [row["broker_id"] for row in found["brokers"]] == [1, 2]
+            for row in found["brokers"]:
+                async with raw_client((row["host"], row["port"])) as client:
+                    await client.ask(DESCRIBE_CLUSTER, 1, {})
+
+
+def _without_port(metrics: Metrics) -> float | None:
+    return metrics.registry.get_sample_value("broker_core_kafka_upstream_nodes_without_port")
+
+
+def _cluster_of(nodes: list[ScriptedKafka], controller: int) -> Fields:
+    rows = [{"broker_id": node.node_id, "host": "127.0.0.1", "port": node.port} for node in nodes]
+    return {"brokers": rows, "controller_id": controller}
+
+
+def _scripted(name: str, leader: int) -> Fields:
+    """A topic of one partition, with a replica on node 2 besides."""
+    part = {"partition_index": 0, "leader_id": leader, "leader_epoch": 1, "isr_nodes": [leader]}
+    return {
+        "name": name,
+        "topic_id": uuid.UUID(int=leader),
+        "partitions": [part | {"replica_nodes": [leader, 2] if leader != 2 else [1, 2]}],
+    }
+
+
+def _partitions(found: Fields) -> dict[str, tuple[int, int, int]]:
+    """By topic the error, the leader and the number of replicas of its partition."""
+    return {
+        row["name"]: (part["error_code"], part["leader_id"], len(part["replica_nodes"]))
+        for row in found["topics"]
+        for part in row["partitions"]
+    }
 
 
 def _at(name: str, index: int) -> Fields:

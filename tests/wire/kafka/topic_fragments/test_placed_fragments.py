@@ -102,6 +102,24 @@ def test_a_part_of_a_topic_is_that_of_a_page() -> None:
             assert family.layout.part(chunk.row(row), start, stop, None) == encoded([part])
 
 
+@pytest.mark.parametrize("version", [1, 4, 5, 8, 12])
+@pytest.mark.parametrize("lost", [{0}, {1, 2}, {7}])
+def test_nodes_that_clients_cannot_reach_lead_nothing(version: int, lost: set[int]) -> None:
+    def without(part: Fields) -> Fields:
+        offline = part["offline_replicas"]
+        new = [node for node in part["replica_nodes"] if node in lost and node not in offline]
+        no_leader = {"error_code": 5, "leader_id": -1} if part["leader_id"] in lost else {}
+        return {**part, "offline_replicas": [*offline, *new], **no_leader}
+
+    wanted = [{**each, "partitions": [*map(without, each["partitions"])]} for each in TOPICS]
+    [chunk] = table_of(TOPICS[::-1]).chunks
+    family = placed_metadata_family(version, 3576, frozenset(lost))
+    fields: Fields = {"topics": Encoded(len(chunk), [family.of(chunk).data])}
+    assert b"".join(response_frame(METADATA, version, 1, fields)) == b"".join(
+        response_frame(METADATA, version, 1, {"topics": wanted})
+    )
+
+
 def test_described_topics_have_the_same_partitions_and_no_eligible_replicas() -> None:
     [chunk] = table_of(TOPICS[::-1]).chunks
     family = placed_described_family(256)
