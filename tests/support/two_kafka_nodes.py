@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from broker_core.wire.kafka import (
+    ALTER_CONFIGS,
     CREATE_ACLS,
     DELETE_GROUPS,
     DESCRIBE_ACLS,
@@ -14,6 +15,7 @@ from broker_core.wire.kafka import (
     DESCRIBE_LOG_DIRS,
     DESCRIBE_PRODUCERS,
     FIND_COORDINATOR,
+    INCREMENTAL_ALTER_CONFIGS,
     LEAVE_GROUP,
     LIST_GROUPS,
     LIST_OFFSETS,
@@ -74,6 +76,14 @@ def handlers_of_node(nodes: list[ScriptedKafka], groups: Mapping[int, list[str]]
             ]
         }
 
+    def altered(asked: Asked) -> Fields:
+        rows = []
+        for row in asked.value["resources"]:
+            key = {key: row[key] for key in ("resource_type", "resource_name")}
+            is_other = key["resource_type"] in (4, 8) and key["resource_name"] not in ("", str(number))
+            rows.append({**key, "error_code": 42 if is_other else 0, "error_message": f"{number}"})
+        return {"responses": rows}
+
     def offsets(asked: Asked) -> Fields:
         assert {KEPT[row["name"]] for row in asked.value["topics"] if row["partitions"]} <= {number}
         return {
@@ -119,5 +129,7 @@ def handlers_of_node(nodes: list[ScriptedKafka], groups: Mapping[int, list[str]]
         ),
         DESCRIBE_GROUPS: described,
         DESCRIBE_CONFIGS: configs,
+        ALTER_CONFIGS: altered,
+        INCREMENTAL_ALTER_CONFIGS: altered,
         LIST_OFFSETS: offsets,
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ from broker_core.servers.kafka.apis.create_topics import collision
 from broker_core.servers.kafka.gateway.acls import create_shown, delete_shown
 from broker_core.servers.kafka.gateway.hidden import Undecided, denied, guarded, hidden, hidden_ids, refusal
 from broker_core.servers.kafka.gateway.reads import Kept, by_coordinator, of_one_group
-from broker_core.servers.kafka.gateway.relay import Refused, by_controller
+from broker_core.servers.kafka.gateway.relay import Refused, beside, by_controller, node_of_resource
 from broker_core.servers.kafka.requests.call import KafkaCall
 from broker_core.servers.kafka.requests.handler_row import AnswerLater, HandlerRow, audited, row_of
 from broker_core.servers.kafka.row_error import FAILURES, MESSAGES, RowError, error_row
@@ -299,8 +299,10 @@ _REASSIGN: Final = _Change(
     told=_of_partitions,
     errors="responses.partitions",
 )
-_CONFIGS: Final = [
-    _Change(
+
+
+def _configs_of(api: Api) -> _Change:
+    return _Change(
         api=api,
         action="alter_configs",
         asked="resources",
@@ -308,9 +310,46 @@ _CONFIGS: Final = [
         topic=_topic_of_resource,
         row=_resource,
         told=lambda row: (row["resource_name"], row["error_code"]),
+        relay=_by_their_nodes(api),
     )
-    for api in (ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS)
-]
+
+
+def _by_their_nodes(api: Api) -> AnswerLater:
+    """A relay of configs: those of a node are changed at it, and all others by the controller."""
+
+    def refused(call: KafkaCall, error: RowError) -> Fields:
+        fields = error.fields_of(api.response.struct_at("responses"))
+        return {"responses": [_resource(row, fields) for row in call.body["resources"]]}
+
+    async def answer(call: KafkaCall) -> Fields:
+        resources = call.body["resources"]
+        nodes: dict[int | None, list[Fields]] = {}
+        for row in resources:
+            nodes.setdefault(await node_of_resource(call, row), []).append(row)
+        if nodes.keys() <= {None}:
+            return await by_controller(call, api, refused)
+
+        def part(node: int | None, some: list[Fields]) -> Coroutine[Any, Any, Fields]:
+            asked = replace(call, body={**call.body, "resources": some})
+            if node is None:
+                return by_controller(asked, api, refused)
+            gone = ErrorCode.BROKER_NOT_AVAILABLE
+            return by_controller(asked, api, refused, target=node, gone=gone)
+
+        parts = await beside(part(node, some) for node, some in nodes.items())
+        places = {_key_of_resource(row): place for place, row in enumerate(resources)}
+        rows = [row for each in parts for row in each["responses"]]
+        rows.sort(key=lambda row: places.get(_key_of_resource(row), 0))
+        return parts[0] | {"responses": rows}
+
+    return answer
+
+
+def _key_of_resource(row: Fields) -> tuple[int, str]:
+    return row["resource_type"], row["resource_name"]
+
+
+_CONFIGS: Final = [_configs_of(api) for api in (ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS)]
 _OFFSETS: Final = [
     _Change(
         api=api,

@@ -113,10 +113,11 @@ async def by_controller(
     *,
     target: Target = CONTROLLER,
     again: bool = False,
+    gone: ErrorCode = ErrorCode.NOT_CONTROLLER,
 ) -> Fields:
-    """The answer to a request that a cluster's controller decides, whatever node hands it on.
+    """The answer to a request that a cluster's controller decides, whatever node hands it on; or another ``target``.
 
-    ``refused`` makes the answer if the controller does not answer: with a code for a new attempt if it was not asked,
+    ``refused`` makes the answer if it does not answer: with the code ``gone`` for a new attempt if it was not asked,
     and else with the one for an unknown outcome. Raises :exc:`~..call.CloseClient` if the client is not let in, and if
     the node at whose port the client is cannot be asked.
     """
@@ -131,7 +132,7 @@ async def by_controller(
     except ClientError as failed:
         if node is not None or not isinstance(failed, ConnectionLost):
             raise CloseClient(str(failed)) from failed
-        code = ErrorCode.NOT_CONTROLLER
+        code = gone
     return refused(call, error_row(code))
 
 

@@ -35,7 +35,7 @@ from broker_core.wire.kafka import (
     Fields,
 )
 from tests.support.kafka_gateway import NAMESPACE, Cluster, Secrets, address_of, gateway
-from tests.support.kafka_serving import ask_once, raw_client
+from tests.support.kafka_serving import RawKafkaClient, ask_once, raw_client
 from tests.support.kafka_topics import changing
 from tests.support.scripted_kafka import ScriptedKafka
 
@@ -133,6 +133,25 @@ async def test_topics_are_deleted_by_their_ids_at_both_kinds_of_port(
         assert type(gone.errors[ids["first"]]) is UnknownTopicIdException
     left = {"mail", "orders", *(("secret.keys",) if masked else ())}
     assert {topic.name for topic in await cluster.list_topics()} == left
+
+
+@pytest.mark.parametrize(("api", "version"), [(ALTER_CONFIGS, 2), (INCREMENTAL_ALTER_CONFIGS, 1)])
+async def test_configs_of_a_node_are_changed_at_it(
+    two_nodes: RawKafkaClient, nodes: list[ScriptedKafka], api: Api, version: int
+) -> None:
+    resources = [(4, "2"), (2, "b"), (8, "1"), (4, ""), (8, "2"), (4, "99"), (4, "1")]
+    rows = [{"resource_type": kind, "resource_name": name, "configs": []} for kind, name in resources]
+    asked: Fields = {"resources": rows, "validate_only": False}
+
+    async def outcomes() -> list[tuple[int, str, int]]:
+        found = (await two_nodes.ask(api, version, asked))["responses"]
+        return [(row["resource_type"], row["resource_name"], row["error_code"]) for row in found]
+
+    assert await outcomes() == [(*each, 42 if each == (4, "99") else 0) for each in resources]
+    await nodes[1].stop()
+    assert await outcomes() == [
+        (*each, 42 if each == (4, "99") else 8 if each[1] == "2" else 0) for each in resources
+    ]
 
 
 async def test_a_topic_that_no_listing_could_have_is_not_made(
