@@ -35,7 +35,8 @@ def succeeded(
         except passed:
             pass
         except BrokerCoreError as failed:
-            say(f"{shown(item)}: {failed}")
+            name = shown(item)
+            say(f"{name or repr(name)}: {failed}")
             is_whole = False
     return values, is_whole
 

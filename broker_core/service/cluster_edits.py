@@ -8,9 +8,18 @@ from datetime import UTC, datetime
 from typing import Final
 
 from broker_core.access import Asker
-from broker_core.catalog import CatalogError, Edit, TopicExists, TopicInvalid, TopicRecord, TopicWrite
+from broker_core.catalog import (
+    CatalogError,
+    Edit,
+    TopicExists,
+    TopicInvalid,
+    TopicMissing,
+    TopicRecord,
+    TopicWrite,
+)
 from broker_core.change_log import CatalogVersion
 from broker_core.errors import Cause, ListingFailed
+from broker_core.kafka import is_legal, why_illegal
 from broker_core.names import ListedNames, NamespaceName, TopicName
 from broker_core.service.find import Find, TopicAsker
 from broker_core.upstream.kafka import ClusterPlugin
@@ -52,7 +61,10 @@ class ClusterEdits:
         seen = there if found.exists else None
         if edit.require is not None:
             edit.require(seen)
-        after = edit.decide(seen)
+        try:
+            after = edit.decide(seen)
+        except TopicMissing:
+            raise TopicMissing(f"There is no topic {topic} in the Kafka cluster") from None
         if seen is None and after is not None:
             if there is not None:
                 raise TopicExists.of(topic)
@@ -69,7 +81,7 @@ class ClusterEdits:
 
     async def _there(self, asker: Asker, topic: TopicName) -> TopicRecord | None:
         """The cluster's topic of a name."""
-        if topic.partition >= 0:
+        if topic.partition >= 0 or not is_legal(topic.local):
             return None
         found = await self._plugin.store.topic(asker, topic.local)
         if found is None:
@@ -79,7 +91,12 @@ class ClusterEdits:
 
     async def _created(self, asker: Asker, wanted: TopicRecord) -> TopicRecord:
         if wanted.properties:
-            raise TopicInvalid("A topic of a Kafka cluster has no properties: leave them out")
+            raise ListingFailed(
+                "A topic of a Kafka cluster has no properties: leave them out", cause=Cause.CONFLICT
+            )
+        illegal = why_illegal(wanted.name.local)
+        if illegal is not None:
+            raise TopicInvalid(illegal)
         topic_id, partitions = await self._plugin.store.create(
             asker, wanted.name.local, wanted.partitions, wanted.replication, wanted.configs
         )

@@ -19,6 +19,11 @@ def test_what_succeeded_is_printed_and_the_rest_is_an_error(capsys: pytest.Captu
     assert err == "broker-core: topic b: TOPIC_ALREADY_EXISTS: there\n"
 
 
+def test_an_empty_name_is_quoted(capsys: pytest.CaptureFixture[str]) -> None:
+    succeeded(Results({"": TopicExistsException("there")}))
+    assert capsys.readouterr().err == "broker-core: '': TOPIC_ALREADY_EXISTS: there\n"
+
+
 def test_all_of_them(capsys: pytest.CaptureFixture[str]) -> None:
     assert succeeded({"a": 1}) == ({"a": 1}, True)
     print_results({"a": 1}, str)

@@ -56,10 +56,12 @@ async def test_what_is_hidden_is_neither_deleted_nor_created(front: Broker, clus
 @pytest.mark.parametrize(
     ("method", "topic", "body", "status", "said"),
     [
-        ("PUT", "new", {"properties": {"a": "b"}}, 400, "no properties"),
+        ("PUT", "new", {"properties": {"a": "b"}}, 409, "no properties"),
+        ("PATCH", "orders", {"properties": {"a": "b"}}, 409, "created and deleted here"),
         ("PUT", "orders", {"partitions": 9}, 409, "orders"),
         ("PATCH", "orders", {"partitions": 9}, 409, "created and deleted here"),
-        ("PUT", "a~b", {}, 400, "INVALID_TOPIC_EXCEPTION"),
+        ("PUT", "a~b", {}, 400, "other than ASCII alphanumerics, '.', '_' and '-'"),
+        ("DELETE", "none", None, 404, "no topic persistent://acme/kafka/none in the Kafka cluster"),
         ("DELETE", "orders-partition-0", None, 404, "orders-partition-0"),
     ],
 )
