@@ -42,8 +42,9 @@ from broker_core.servers.kafka.gateway.relay import (
 from broker_core.servers.kafka.pages.page_rows import refusal_of
 from broker_core.servers.kafka.pages.page_shapes import arrays_of
 from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall
+from broker_core.servers.kafka.requests.config_resources import is_known
 from broker_core.servers.kafka.requests.handler_row import AnswerLater, HandlerRow
-from broker_core.servers.kafka.row_error import RowError
+from broker_core.servers.kafka.row_error import RowError, error_row
 from broker_core.upstream.kafka import ANY, Coordinator
 from broker_core.wire.kafka import (
     CONSUMER_GROUP_DESCRIBE,
@@ -230,6 +231,9 @@ async def _configs(call: KafkaCall) -> Fields:
     if call.node.of_cluster is not None and not call.may_hide_topics:
         return await ask(call, DESCRIBE_CONFIGS)
     resources = call.body["resources"]
+    if not all(is_known(row["resource_type"]) for row in resources):
+        # A node fails at such a number, and with it the whole request: neither others nor masks show any row then.
+        return _refused(DESCRIBE_CONFIGS, call, error_row(ErrorCode.INVALID_REQUEST))
     names = [row["resource_name"] for row in resources if row["resource_type"] == _TOPIC]
     gone = await hidden(call, names, rules="list")
     shown = [row for row in resources if row["resource_type"] != _TOPIC or row["resource_name"] not in gone]

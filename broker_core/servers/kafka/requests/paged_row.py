@@ -20,6 +20,7 @@ from broker_core.servers.kafka.pages.page_rows import refusal_of
 from broker_core.servers.kafka.pages.page_shapes import LOG_DIR, PageShape, shape_of
 from broker_core.servers.kafka.pages.raw_units import RawUnits
 from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall
+from broker_core.servers.kafka.requests.config_resources import is_known
 from broker_core.servers.kafka.requests.handler_row import HandlerRow
 from broker_core.servers.kafka.requests.page_parts import PageParts
 from broker_core.servers.kafka.requests.page_request import PageRequest, page_request
@@ -50,12 +51,27 @@ def with_pages(row: HandlerRow) -> HandlerRow:
     async def paged(call: KafkaCall, shape: PageShape) -> Fields:
         try:
             page = _page(call, shape)
+            if shape.one_each and page.start is None and await _has_unknown(call):
+                # Kafka refuses the whole request, so the part of a page cannot be asked for.
+                return await row.answered(replace(call, body=without_page(call.body)))
             return await _Paging(row, call, shape, page).answer()
         except _Refused as refused:
             fields = refusal_of(api, shape, call.body, ErrorCode.INVALID_REQUEST, _UNUSABLE.format(refused))
             return await _in_each_directory(row, call, fields) if shape.lone == _DIRECTORY else fields
 
     return replace(row, answer=answer)
+
+
+async def _has_unknown(call: KafkaCall) -> bool:
+    """Whether a request for configs names a resource of an unknown type."""
+    rows = call.body["resources"]
+
+    def has() -> bool:
+        is_raw = isinstance(rows, RawRows)
+        kinds = rows.bytes_of("resource_type") if is_raw else [row["resource_type"] for row in rows]
+        return not all(map(is_known, {*kinds}))
+
+    return await call.off_loop(len(rows), has)
 
 
 async def _in_each_directory(row: HandlerRow, call: KafkaCall, fields: Fields) -> Fields:

@@ -109,7 +109,7 @@ async def test_topics_are_deleted_by_their_ids_at_both_kinds_of_port(
     made = ("first", "second", "third", "named")
     (await cluster.create_topics([NewTopic(name) for name in made])).all()
     found = await cluster.describe_topics([*made, "secret.keys"])
-    ids = {name: row.topic_id for name, row in found.rows()}
+    ids = {name: found[name].topic_id for name in found}
     hidden = [{"topic_id": ids["secret.keys"]}] if masked else []
     plugins = {"secrets": Secrets()} if masked else None
     async with (

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from broker_core.broker import Broker
 from broker_core.client.kafka import AdminClient, ConfigResource, UnknownTopicOrPartitionException
 from broker_core.settings import AuthenticationSettings, AuthorizationSettings
 from broker_core.wire.kafka import (
@@ -196,6 +197,19 @@ async def test_a_node_has_an_error_for_what_is_no_node(two_nodes: RawKafkaClient
     found = await two_nodes.ask(DESCRIBE_CONFIGS, 4, {"resources": rows})
     told = [(row["resource_name"], row["error_code"]) for row in found["results"]]
     assert told == [("+1", 0), (name, 42), ("2", 0)]
+
+
+@pytest.mark.parametrize("before_a_cluster", [True, False])
+async def test_pages_of_configs_of_an_unknown_type_are_the_whole_answer(
+    cluster: Cluster, through: AdminClient, front: Broker, before_a_cluster: bool
+) -> None:
+    broker = front if before_a_cluster else cluster.broker
+    resources = [(2, "orders"), (77, "x"), (2, "mail"), (4, "7")]
+    rows = [{"resource_type": kind, "resource_name": name} for kind, name in resources]
+    whole = await ask_once(broker, DESCRIBE_CONFIGS, 4, {"resources": rows})
+    assert sorted(_codes(whole["results"])) == [42] * 4
+    page = await ask_once(broker, DESCRIBE_CONFIGS, 4, {"resources": rows, "response_pagination_limit": 1})
+    assert page == whole
 
 
 async def test_a_node_that_lags_takes_no_port_from_another(
