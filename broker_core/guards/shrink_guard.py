@@ -230,7 +230,7 @@ class ShrinkGuard:
     # -- the file
 
     async def start(self) -> None:
-        """Read the file, and write it from now on. An unreadable file is moved aside by the next write."""
+        """Read the file, and write it from now on. The next write replaces an unreadable file."""
         path = self._settings.file
         if path is None:
             return
@@ -239,7 +239,7 @@ class ShrinkGuard:
             self._read(text)
         except FileNotFoundError:
             pass
-        except (OSError, ValueError, InvalidName) as error:
+        except (OSError, LookupError, ValueError, InvalidName) as error:
             _log.error(
                 "shrink_guard.file cannot be read: no listing is compared with one before the start",
                 reason=str(error),
@@ -279,15 +279,20 @@ class ShrinkGuard:
         first, *lines = text.splitlines()
         if first != _FIRST_LINE:
             raise ValueError("it is another file")
+        accepted: dict[str, float] = {}
+        remembered: dict[str, _Remembered] = {}
         for line in lines:
             key, *values = line.split(" ")
             if key == "accepted":
-                self._accepted[values[0]] = float(values[1])
+                accepted[values[0]] = float(values[1])
             else:
                 count, at, held_since, *versions = values
-                self._remembered[key] = _Remembered(
+                remembered[key] = _Remembered(
                     int(count), float(at), float(held_since), tuple(map(CatalogVersion.parse, versions))
                 )
+        # Nothing of a file that is damaged somewhere.
+        self._accepted.update(accepted)
+        self._remembered.update(remembered)
 
 
 def _is_lost(before: int, now: int, limits: ShrinkLimits) -> bool:

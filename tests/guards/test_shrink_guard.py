@@ -135,7 +135,14 @@ async def test_it_survives_a_restart(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "something else\n", "broker-core shrink guard 2\nbad\n", "broker-core shrink guard 2\na b c d\n"],
+    [
+        "",
+        "something else\n",
+        "broker-core shrink guard 2\nbad\n",
+        "broker-core shrink guard 2\na b c d\n",
+        "broker-core shrink guard 2\naccepted\n",
+        "broker-core shrink guard 2\naccepted acme/shop\n",
+    ],
 )
 async def test_a_file_that_is_another_one(tmp_path: Path, text: str) -> None:
     file = tmp_path / "guard"

@@ -50,11 +50,10 @@ class ClientPatterns:
             self._patterns.put(_key(asker, text), True, _EACH + 2 * len(text))
 
     def note_topic(self, asker: Asker, text: str) -> None:
-        """Note that a client asked for the partitions of a topic of this name, as it does before it produces or
-        consumes, and never for a pattern. The LOOKUP that follows may create the topic.
+        """Note that a client got the partitions of a topic of this name that it may create, as it does before it
+        produces or consumes, and never for a pattern. The LOOKUP that follows may create the topic.
         """
-        if _looks_like_a_pattern(text):
-            self._topics.put(_key(asker, text), True, _EACH + 2 * len(text))
+        self._topics.put(_key(asker, text), True, _EACH + 2 * len(text))
 
     def __contains__(self, patterns: tuple[Asker, str]) -> bool:
         """Whether the text is a pattern of this client."""
@@ -112,8 +111,13 @@ class PatternLookups:
     async def answer(self, command: BaseCommand, asker: Asker, keep: Keep | None = None, /) -> bytes:
         """The whole frame that answers the command. Raises :exc:`ListingFailed`."""
         if command.type == BaseCommand.PARTITIONED_METADATA:
-            self.patterns.note_topic(asker, command.partitionMetadata.topic)
-        elif command.type == BaseCommand.LOOKUP and (asker, command.lookupTopic.topic) in self.patterns:
+            frame = await self._lookups.answer(command, asker, keep)
+            question = command.partitionMetadata
+            may_create = question.metadata_auto_creation_enabled and _looks_like_a_pattern(question.topic)
+            if may_create and _error_of(frame) is None:
+                self.patterns.note_topic(asker, question.topic)
+            return frame
+        if command.type == BaseCommand.LOOKUP and (asker, command.lookupTopic.topic) in self.patterns:
             namespace = _namespace_of(command)
             if namespace is not None and not await self._is_topic(command, asker):
                 await self._pipeline.authorize(Access("list", namespace, None, asker))
@@ -130,11 +134,16 @@ class PatternLookups:
             frame = await self._lookups.answer(question, asker)
         except ListingFailed as failure:
             return failure.cause not in {Cause.NAME, Cause.NOT_FOUND, Cause.DENIED}
-        answer = commands.decode(frame[HEADER_SIZE:])
-        if answer.type == BaseCommand.ERROR:
-            return answer.error.error not in _NO_TOPIC
-        body = answer.partitionMetadataResponse
-        return not body.HasField("error") or body.error not in _NO_TOPIC
+        return _error_of(frame) not in _NO_TOPIC
+
+
+def _error_of(frame: bytes) -> int | None:
+    """The error of an answer about partitions; ``None`` if it has their number."""
+    answer = commands.decode(frame[HEADER_SIZE:])
+    if answer.type == BaseCommand.ERROR:
+        return answer.error.error
+    body = answer.partitionMetadataResponse
+    return body.error if body.HasField("error") else None
 
 
 def _namespace_of(command: BaseCommand) -> NamespaceName | None:

@@ -49,9 +49,15 @@ class UpstreamLister(PolledLister):
     ) -> None:
         self._connections = connections
         self._guard = guard
+        upstream = options.upstream
+        self._sends_properties: Final = (
+            upstream.snapshots.mode == "off" or "properties" in upstream.listing_depends_on
+        )
         #: All that the brokers get: the client's principal too if an identity is passed on.
         self.depends_on: Final = frozenset(
-            {"pattern", "properties"} | ({"principal"} if connections.forwards else set())
+            {"pattern"}
+            | ({"properties"} if self._sends_properties else set())
+            | ({"principal"} if connections.forwards else set())
         )
         self._options = options
         self._places = asyncio.Semaphore(options.listings)
@@ -74,7 +80,7 @@ class UpstreamLister(PolledLister):
         return None
 
     def period(self, namespace: NamespaceName, mode: Mode, asker: Asker) -> float | None:  # noqa: ARG002
-        """``None``: the brokers are asked, and report no changes."""
+        """Infinite: the brokers are asked, and report no changes."""
         return math.inf
 
     async def list_topics(self, request: ListingRequest) -> TopicListingResult:
@@ -116,7 +122,7 @@ class UpstreamLister(PolledLister):
                 request.mode,
                 request.topics_pattern,
                 topics_hash,
-                request.properties,
+                request.properties if self._sends_properties else {},
                 timeout=self._options.listing_timeout,
                 admit=admit,
             )

@@ -216,7 +216,6 @@ class LiveSnapshots:
                 return False
             part.known_hash = rest[-1].topics_hash
             made, moves = moved
-            self._guard.intended(place.namespace, _question(key), len(made.listing))
             if part.passed is not None:
                 part.passed.update(update.topics_hash for update in rest)
                 part.leapt = part.leapt or any(len(each.added) + len(each.removed) > 1 for each in rest)
@@ -239,10 +238,13 @@ class LiveSnapshots:
             answered = await asyncio.to_thread(_hash_of, made.listing)
             if len(made.listing) != expected or answered != updates[-1].topics_hash:
                 return None
+            # A broker whose session was lost sends the difference of a new listing as one update.
+            single = sum(len(each.removed) for each in updates if len(each.removed) + len(each.added) == 1)
+            self._guard.check(key[0].namespace, _question(key), len(made.listing), deletions=single)
             self.kept.keep(key, made, 0, permit)
             permit = None
             return made, moves
-        except (InvalidListing, PermitError):
+        except (InvalidListing, PermitError, ListingFailed):
             return None
         finally:
             if permit is not None:
@@ -340,7 +342,7 @@ class LiveSnapshots:
                     listed = await self._store.list(view, namespace, domain, known, admit)
                 if listed.names is None:
                     assert kept is not None
-                    self._guard.check(namespace, _question(key), len(kept.snapshot.listing))
+                    self._check_loss(key, len(kept.snapshot.listing))
                     self.counts["unchanged"] += 1
                     part.compared, part.is_listed = run.began, True
                     # A watch may have moved it meanwhile.
@@ -376,6 +378,14 @@ class LiveSnapshots:
             for permit in held:
                 permit.release()
 
+    def _check_loss(self, key: PartKey, count: int) -> None:
+        """Check a listing of so many topics against the one before it. Raises :exc:`ListingFailed`.
+
+        Non-persistent topics are with a broker while clients use them: their number says nothing.
+        """
+        if key[1] is Mode.PERSISTENT:
+            self._guard.check(key[0].namespace, _question(key), count)
+
     def _led_past(
         self, key: PartKey, part: DomainState, run: ListingRun, topics_hash: str | None
     ) -> Snapshot | None:
@@ -396,15 +406,8 @@ class LiveSnapshots:
         old = None if kept is None else kept.snapshot
         version = CatalogVersion(self.id, next(self._number))
         try:
-            work = partial(
-                snapshot_of,
-                namespace,
-                domain,
-                version,
-                old,
-                listed.names,
-                most=MOST_STEP if self.logs.follows(key[0]) else 0,
-            )
+            most = MOST_STEP if self.logs.follows(key[0]) else 0
+            work = partial(snapshot_of, namespace, domain, version, old, listed.names, most=most)
             if listed.size <= _SMALL:
                 made, moves = work()
             else:
@@ -417,7 +420,7 @@ class LiveSnapshots:
                 reason="upstream",
             ) from None
         # Before anything of it is kept: nobody gets a held listing.
-        self._guard.check(key[0].namespace, _question(key), len(made.listing))
+        self._check_loss(key, len(made.listing))
         was_listed, part.is_listed = part.is_listed, True
         part.known_hash = listed.topics_hash
         part.compared = run.began

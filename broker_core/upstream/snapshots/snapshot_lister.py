@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from typing import Final, TypeAlias
 from weakref import WeakKeyDictionary, ref
 
@@ -149,8 +148,6 @@ class SnapshotLister:
     async def list_topics(self, request: ListingRequest) -> TopicListingResult:
         """The answer of a snapshot that is young enough, or of the cluster itself. Raises :exc:`ListingFailed`."""
         if self._is_direct(request):
-            if "properties" not in self._listed_by:
-                request = replace(request, properties={})
             return await self._direct.list_topics(request)
         since = self._since(request)
         place = ViewOfNamespace(request.namespace, self.store.view_of(request.asker))

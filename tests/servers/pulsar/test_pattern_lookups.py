@@ -9,6 +9,7 @@ import pytest
 
 from broker_core.access.asker import Asker
 from broker_core.broker import Broker
+from broker_core.errors import ServerError
 from broker_core.names import TopicName
 from broker_core.servers.pulsar.pattern_lookups import ClientPatterns, OwnAddress
 from broker_core.settings import PulsarSettings, Settings
@@ -71,6 +72,18 @@ async def test_a_name_whose_partitions_are_asked_for_is_a_topic_to_be(tmp_path: 
         assert (await looked_up(opened, "persistent://public/default/new+.*")).response == (
             CommandLookupTopicResponse.Connect
         )
+
+
+async def test_a_pattern_is_no_topic_by_a_question_that_makes_none(tmp_path: Path) -> None:
+    """Else any client of the address could send the watchers of a pattern to a broker, past masks."""
+    pattern = "persistent://public/default/t-.*"
+    async with Broker(settings(tmp_path)) as opened:
+        client = await RawClient.open(opened.pulsar_address)
+        await client.send(commands.partitioned_metadata(1, pattern, auto_create=False))
+        answer = (await client.receive()).partitionMetadataResponse
+        assert answer.error == ServerError.TopicNotFound
+        client.close()
+        assert (await looked_up(opened, pattern)).response == CommandLookupTopicResponse.Connect
 
 
 async def test_a_text_without_special_characters_is_a_pattern_once_this_client_asked_it(

@@ -176,8 +176,9 @@ async def test_a_cluster_that_lists_by_principal_is_asked_each_time() -> None:
         token="of-the-gateway", listing_depends_on=["principal"], snapshots={"token": "of-the-snapshots"}
     ) as scene:
         for _ in range(3):
-            assert await scene.names("ann") == NAMES
+            assert await scene.names("ann", properties={"a": "b"}) == NAMES
         assert scene.asked() == {"ann": 3}
+        assert not any(question.properties for _, question in scene.cluster.asked)
 
 
 async def test_all_topics() -> None:

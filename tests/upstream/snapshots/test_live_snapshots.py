@@ -9,12 +9,13 @@ from collections.abc import AsyncIterator
 import pytest
 
 from broker_core.errors import Cause, ListingFailed, TooManyRequests
+from broker_core.guards import HELD, ShrinkGuard
 from broker_core.listing.hashes.topics_hash import topics_hash
 from broker_core.listing.listing import data_of
 from broker_core.memory.permits import Permits
 from broker_core.names import Mode, NamespaceName
-from broker_core.settings import LimitsSettings
-from broker_core.upstream.snapshots import LiveSnapshots
+from broker_core.settings import LimitsSettings, ShrinkGuardSettings
+from broker_core.upstream.snapshots import LiveSnapshots, TopicUpdate
 from broker_core.upstream.snapshots.snapshot_log import ViewOfNamespace
 from tests.support.chunks import tiny_chunks
 from tests.support.clock import time_passes
@@ -25,11 +26,12 @@ PLACE = ViewOfNamespace(NAMESPACE, None)
 
 
 class Scene:
-    def __init__(self, room: int = 100_000_000) -> None:
+    def __init__(self, room: int = 100_000_000, *, guarded: bool = False) -> None:
         self.store = MemoryStore()
         self.permits = Permits(LimitsSettings(snapshots=room, permit_timeout=0.01))
         self.changed: list[NamespaceName] = []
-        self.live = LiveSnapshots(self.store, self.permits, self.changed.append)
+        self.guard = ShrinkGuard(ShrinkGuardSettings(enabled=guarded))
+        self.live = LiveSnapshots(self.store, self.permits, self.changed.append, guard=self.guard)
 
     @property
     def now(self) -> float:
@@ -45,6 +47,13 @@ class Scene:
 @pytest.fixture
 async def scene() -> AsyncIterator[Scene]:
     made = Scene()
+    yield made
+    await made.live.close()
+
+
+@pytest.fixture
+async def guarded() -> AsyncIterator[Scene]:
+    made = Scene(guarded=True)
     yield made
     await made.live.close()
 
@@ -196,3 +205,44 @@ async def test_what_does_not_fit_is_given_and_not_kept() -> None:
         assert len(await scene.names(place=ViewOfNamespace(NAMESPACE, "small"))) == 200
     finally:
         await scene.live.close()
+
+
+def deletions(names: list[str], size: int) -> list[TopicUpdate]:
+    """Updates of a watch that delete these names from ``NAMES``, so many at a time."""
+    rest = sorted(set(NAMES) - set(names))
+    return [
+        TopicUpdate([], names[at : at + size], topics_hash([*rest, *names[at + size :]]))
+        for at in range(0, len(names), size)
+    ]
+
+
+async def test_an_update_of_many_deletions_is_no_word_about_each(guarded: Scene) -> None:
+    """A broker whose metadata session was lost sends the difference of a new listing as one update."""
+    gone = NAMES[:4000]
+    await guarded.names()
+    assert not await guarded.live.move(PLACE, deletions(gone, 2000))
+    assert not await guarded.live.move(PLACE, deletions(gone, 4000))
+    guarded.store.names[Mode.PERSISTENT] = NAMES[4000:]
+    with pytest.raises(ListingFailed) as failed:
+        await guarded.names(age=-1)
+    assert failed.value.reason == HELD
+    assert len(guarded.guard.held()) == 1
+
+
+async def test_deletions_one_by_one_are_meant(guarded: Scene) -> None:
+    gone = NAMES[:20]
+    guarded.store.names[Mode.PERSISTENT] = NAMES[:30]
+    await guarded.names()
+    rest = NAMES[20:30]
+    updates = [TopicUpdate([], [name], topics_hash([*rest, *gone[at + 1 :]])) for at, name in enumerate(gone)]
+    assert await guarded.live.move(PLACE, updates)
+    assert await guarded.names() == set(rest)
+    assert not guarded.guard.held()
+
+
+async def test_non_persistent_topics_that_are_unloaded_are_no_loss(guarded: Scene) -> None:
+    guarded.store.names[Mode.NON_PERSISTENT] = [f"non-persistent://t/n/{number}" for number in range(30)]
+    assert len(await guarded.names(Mode.ALL)) == len(NAMES) + 30
+    guarded.store.names[Mode.NON_PERSISTENT] = []
+    assert not await guarded.names(Mode.NON_PERSISTENT, age=-1)
+    assert await guarded.names(Mode.ALL, age=-1) == set(NAMES)
