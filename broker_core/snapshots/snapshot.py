@@ -152,8 +152,7 @@ class Snapshot:
         return finished(self.moving(changes))
 
     def moving(self, changes: SnapshotChanges) -> Steps[Snapshot]:
-        """The steps of :meth:`moved`: one for each chunk, and two around them, which are quick for a few names."""
-        yield True
+        """The steps of :meth:`moved`: one for each chunk, and one before, which is quick for a few names."""
         data = data_of(self.listing)
         changed = changes.changed(data.mode, self.property_keys)
         spliced = data

@@ -54,6 +54,10 @@ class CatalogLogReader:
         """The state of a namespace: costs a look at the file, and a read of one row if anything was committed since."""
         return self._versions.now(namespace)
 
+    def version_seen(self, namespace: NamespaceName) -> CatalogVersion | None:
+        """As :meth:`version_now`, of the last look or a later moment."""
+        return self._versions.seen(namespace)
+
     def state_now(self) -> int | None:
         """A number that changes with every commit; ``None`` if the file cannot be read."""
         return self._watch.state if self._watch.look() else None

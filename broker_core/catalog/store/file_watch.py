@@ -179,8 +179,10 @@ class WatchedVersions(Generic[T]):
 
     def now(self, namespace: NamespaceName) -> T | None:
         """The version after a look at the file; ``None`` if it cannot be read at once."""
-        if not self._watch.look():
-            return None
+        return self.seen(namespace) if self._watch.look() else None
+
+    def seen(self, namespace: NamespaceName) -> T | None:
+        """The version as of the last look, or of a later moment; ``None`` if it cannot be read at once."""
         if self._known_state != self._watch.state or len(self._known) > _REMEMBERED:
             self._known.clear()
             self._known_state = self._watch.state

@@ -51,7 +51,8 @@ class WriteNotices:
 
         A later call with the same ``key`` is in the place of an earlier one.
         """
-        if self._is_closed or not self._watches():
+        # While this one waits, no other file took the place of one that is watched: that would have been reported.
+        if self._is_closed or not (key in self._waiting or self._watches()):
             return False
         self._waiting[key] = notify
         self._listen(asyncio.get_running_loop())
@@ -77,12 +78,12 @@ class WriteNotices:
 
     def _listen(self, loop: asyncio.AbstractEventLoop | None) -> None:
         """Hear of writes on a loop; ``None``: of none. What was written before is left out."""
-        if loop is self._loop and loop is None:
+        if loop is self._loop:
             return
         self._drain()
-        if self._loop is not None and self._loop is not loop:
+        if self._loop is not None:
             self._loop.remove_reader(self._file)
-        if loop is not None and loop is not self._loop:
+        if loop is not None:
             loop.add_reader(self._file, self._written)
         self._loop = loop
 

@@ -90,7 +90,7 @@ def splice(listing: ListingData, changed: ListingChange) -> ListingData:
 
 
 def splicing(listing: ListingData, changed: ListingChange) -> Steps[ListingData]:
-    """The steps of :func:`splice`: one for each chunk, one before and one after; the first is quick for few names."""
+    """The steps of :func:`splice`: one before the first chunk, which is quick for few names, and one for each chunk."""
     listing.check_borders()
     if len(changed) > _MANY and len(changed) * _MANY_PART > listing.size:
         return _rebuilt(listing, changed)
@@ -113,8 +113,6 @@ def splicing(listing: ListingData, changed: ListingChange) -> Steps[ListingData]
             window = yield from _splicing_domain(listing, low, high, keys, addition, came, went)
             if window is not None:
                 windows.append(window)
-    if windows:
-        yield True
     made = listing
     for window in reversed(windows):  # the chunks before a window keep their numbers
         made = made.replaced(*window)

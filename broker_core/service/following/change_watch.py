@@ -131,7 +131,7 @@ class ChangeWatch:
         self._state = state
         for namespace, before in list(self._versions.items()):
             # Whoever asks while the file cannot be read hears of that.
-            now = change_log.version_now(namespace) if state is not None else None
+            now = change_log.version_seen(namespace) if state is not None else None
             if now is None or before is None or not now.same_state(before):
                 self._versions[namespace] = now
                 self._wake(namespace)

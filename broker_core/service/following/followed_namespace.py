@@ -159,7 +159,8 @@ class FollowedNamespace:
     async def _rounds(self) -> None:
         loop = asyncio.get_running_loop()
         while self._is_woken:
-            await asyncio.sleep(max(self._next - loop.time(), 0))
+            if (pause := self._next - loop.time()) > 0:
+                await asyncio.sleep(pause)
             self._is_woken = False
             self._next = loop.time() + _GAP
             await self._round()

@@ -268,7 +268,8 @@ class ListingFeed:
     async def _follow(self) -> None:
         loop = asyncio.get_running_loop()
         while self._is_woken:
-            await asyncio.sleep(max(self._next - loop.time(), 0))
+            if (pause := self._next - loop.time()) > 0:
+                await asyncio.sleep(pause)
             self._is_woken = False
             if not self.followers:
                 return
