@@ -5,7 +5,7 @@ there), ``repeats``, ``pinned`` (how many old versions are held at a time).
 
 A change is committed before the clock runs. The clock runs until the pipeline has answered with the whole namespace and
 its hash: the change is found, the listing is made from the one before, and the hash computed. Memory is the highest
-resident memory meanwhile, less what was resident before.
+resident memory meanwhile, less what was resident before. The allocator is set as the server sets it.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import Any
 from broker_core import ListingRequest, NamespaceName, Page, Position, TopicName
 from broker_core.broker import Broker
 from broker_core.catalog import SqliteCatalog
+from broker_core.memory import keep_freed_memory
 from broker_core.settings import Settings
 
 PAGE = 1_000
@@ -146,4 +147,5 @@ async def measure(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
+    keep_freed_memory()
     print(json.dumps(asyncio.run(measure(json.loads(sys.argv[1])))))
