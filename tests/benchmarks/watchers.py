@@ -130,7 +130,8 @@ class _Writer(threading.Thread):
 @dataclass(frozen=True, slots=True)
 class Result:
     """Times are in seconds, shares of one core. ``connection`` is the bytes of one, ``resident`` those of a watcher
-    beside it; ``change`` is the CPU time of one change: its write over HTTP, and the updates of all."""
+    beside it; ``change`` is the CPU time of one change: its write over HTTP, and the updates of all. What the server
+    takes without changes, with the PINGs that are measured beside them, is not in it."""
 
     watchers: int
     patterns: int
@@ -210,6 +211,9 @@ async def measure(
         count = int(rate * seconds)
         names = [f"g{number % patterns:05}-new-{number}" for number in range(count)]
         writer = _Writer(("127.0.0.1", web), names, rate)
+        quiet = cpu_seconds(pid)
+        await _pings(host, port, seconds)
+        quiet = (cpu_seconds(pid) - quiet) / seconds
         pinging = asyncio.create_task(_pings(host, port, seconds))
         busy = cpu_seconds(pid)
         writer.start()
@@ -239,7 +243,7 @@ async def measure(
             busy,
             idle,
             pings,
-            busy * seconds / count,
+            (busy - quiet) * seconds / count,
             (connected - before) // watchers,
             (watching - shared) // (watchers - half),
             ping,

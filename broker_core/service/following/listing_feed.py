@@ -160,12 +160,10 @@ class ListingFeed:
 
         Followers are notified of changes soon after them, so that a change of the last moment does not count.
         """
-        reusable = self._reusable
+        reusable, waker = self._reusable, self.waker
         if reusable is None:
             return None
-        known = (
-            self.waker is not None and self._is_settled and self.waker.has_current(self.question.mode, asker)
-        )
+        known = waker is not None and self._is_settled and waker.has_current(self.question.mode, asker)
         return self._pipeline.answer_again(reusable, asker, known=known)
 
     def period(self, asker: Asker) -> float | None:
