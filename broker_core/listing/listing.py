@@ -311,9 +311,9 @@ class Selection(Sealed):
         return part.is_checked or data.is_believed or data.is_checked(part.pieces_in(data))
 
     @property
-    def said_hash(self) -> str | None:
+    def declared_hash(self) -> str | None:
         """The claimed hash of a whole listing that was encoded elsewhere; ``None`` otherwise."""
-        return _data_of(self).said_hash if self.is_whole else None
+        return _data_of(self).declared_hash if self.is_whole else None
 
     def body(self) -> memoryview:
         """The encoded fields as one buffer: a view of a slice of one chunk, gathered otherwise (do not keep it)."""

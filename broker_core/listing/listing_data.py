@@ -70,10 +70,10 @@ class ListingData:
         "_starts",
         "_version",
         "chunks",
+        "declared_hash",
         "memo",
         "mode",
         "namespace",
-        "said_hash",
         "size",
     )
 
@@ -100,7 +100,7 @@ class ListingData:
         #: How many topics there are.
         self.size = self._starts[-1]
         #: The hash of the whole listing as its maker claims it.
-        self.said_hash: str | None = None
+        self.declared_hash: str | None = None
         self._hash: str | None = None
         self._joined: JoinedCrcs | None = None
         self._nbytes: int | None = None
@@ -131,16 +131,16 @@ class ListingData:
         namespace: NamespaceName,
         mode: Mode,
         columns: Sequence[pa.LargeBinaryArray],
-        said_hash: str | None,
+        declared_hash: str | None,
         *,
         mapped: bool,
     ) -> ListingData:
         """A listing of fields that were encoded elsewhere, in read-only memory: checked before they are sent."""
-        if said_hash is not None and re.fullmatch("[0-9a-f]{8}", said_hash) is None:
-            raise InvalidListing(f"{said_hash!r:.40} is no topics hash: 8 lower-case hex digits")
+        if declared_hash is not None and re.fullmatch("[0-9a-f]{8}", declared_hash) is None:
+            raise InvalidListing(f"{declared_hash!r:.40} is no topics hash: 8 lower-case hex digits")
         chunks = claimed_chunks(namespace, mode, columns, mapped=mapped)
         data = cls(namespace, mode, chunks)
-        data.said_hash = None if said_hash is None else str.__str__(said_hash)
+        data.declared_hash = None if declared_hash is None else str.__str__(declared_hash)
         data._borders_checked = len(chunks) < 2
         return data
 

@@ -6,7 +6,6 @@ pass for a line of the log.
 
 from __future__ import annotations
 
-import json
 import sys
 import traceback
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
@@ -14,7 +13,7 @@ from typing import Any, Final
 
 import structlog
 
-from broker_core.compact_json import ascii_json, json_encoder
+from broker_core.compact_json import ascii_json, ascii_text, json_encoder
 from broker_core.counted import counted
 from broker_core.redaction import may_hold_credentials, printable, without_credentials
 
@@ -62,7 +61,7 @@ class LogRenderer:
                 frame = None
             if frame is not None:
                 head, tail = frame
-                return [f"{head}{_quoted(value)}{tail}\n".replace("\x7f", "\\u007f") for value in values]
+                return [f"{head}{ascii_text(value)}{tail}\n".replace("\x7f", "\\u007f") for value in values]
         return [self.line({**event, name: value}) for value in values]
 
     def _json(self, event: MutableMapping[str, Any]) -> str:
@@ -142,7 +141,6 @@ def _shown(value: object) -> str:
 
 
 _encoded: Final = json_encoder(ascii_only=True, default=_shown)
-_quoted: Final = json.encoder.encode_basestring_ascii
 
 
 def _cut(text: str) -> str:

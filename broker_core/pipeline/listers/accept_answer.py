@@ -104,14 +104,14 @@ class Acceptance:
             selection, returned, owned = await self._build(progress, plugin, result)
         said = own_hash(result, selection, returned)
         if said is None and plugin is not None:
-            said = selection.said_hash
+            said = selection.declared_hash
         believed = plugin is not None and _is_believed(plugin)
         version = result.version if plugin is None else progress.versions.get(plugin.name, result.version)
         accepted = AcceptedAnswer(
             lister, selection, False, said if believed else None, result.filtered, owned, version=version
         )
         if plugin is not None and not believed:
-            accepted.said_hash = said
+            accepted.declared_hash = said
         if request.page is not None:
             await self._accept_page(progress, request.page, result, accepted)
         if result.details is not None:

@@ -117,11 +117,11 @@ class Finishing:
                         await held.reserve(accepted.owned + selection.heap_bytes)
                     cost = EACH_BYTE * unhashed
                     topics_hash = await self._workers.call(request.asker, partial(_hash, selection), cost)
-            if accepted.said_hash not in {None, topics_hash} and len(selection) == returned:
+            if accepted.declared_hash not in {None, topics_hash} and len(selection) == returned:
                 self._dispatcher.hash_mismatch(accepted.lister, returned)
                 if progress.trace is not None:
                     progress.trace.false_claims.append(
-                        f"plugin {accepted.lister!r} gave the topics hash {accepted.said_hash!r}, but that of its "
+                        f"plugin {accepted.lister!r} gave the topics hash {accepted.declared_hash!r}, but that of its "
                         f"topics is {topics_hash!r}: the server sends that"
                     )
         details = None

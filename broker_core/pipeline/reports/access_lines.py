@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from json.encoder import encode_basestring_ascii
-from typing import Final
 
 from broker_core.access import Asker
+from broker_core.compact_json import ascii_text
 from broker_core.errors import ListingFailed
 from broker_core.logs import LONGEST_TEXT, AccessLog, json_fields, shown
 from broker_core.pipeline.answers.answer import Answer
@@ -15,8 +14,6 @@ from broker_core.pipeline.answers.reusable_answer import ReusableAnswer
 from broker_core.plugin_api import ListingRequest
 
 __all__ = ["AccessLines"]
-
-_text: Final = encode_basestring_ascii
 
 
 class AccessLines:
@@ -134,9 +131,9 @@ def _answered(answer: Answer | ReusableAnswer, lister: str, shown: int | None = 
     # Not by json_fields, which takes as long as everything else in a line.
     sent = f'{answer.topics},"bytes":{answer.fields_size}' if shown is None else str(shown)
     return (
-        f'"outcome":"{"served" if answer.changed else "unchanged"}","lister":{_text(lister)},'
+        f'"outcome":"{"served" if answer.changed else "unchanged"}","lister":{ascii_text(lister)},'
         f'"plan":"{answer.plan}","topics":{sent},'
-        f'"topics_hash":{_text(answer.topics_hash)},"filtered":{"true" if answer.filtered else "false"}'
+        f'"topics_hash":{ascii_text(answer.topics_hash)},"filtered":{"true" if answer.filtered else "false"}'
     )
 
 

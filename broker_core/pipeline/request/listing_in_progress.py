@@ -17,9 +17,9 @@ __all__ = ["AcceptedAnswer", "ListingInProgress"]
 class AcceptedAnswer:
     """A lister's checked answer: topics, or (``selection`` is ``None``) that the client's hash still holds.
 
-    ``topics_hash``, if not ``None``, is taken for the hash of exactly these topics; ``said_hash`` is a plugin's own, to
-    be compared with the computed hash. ``claimed`` is whether the lister said that it filtered, ``filtered`` whether
-    the core accepts it.
+    ``topics_hash``, if not ``None``, is taken for the hash of exactly these topics; ``declared_hash`` is a plugin's
+    own, to be compared with the computed hash. ``claimed`` is whether the lister said that it filtered, ``filtered``
+    whether the core accepts it.
     """
 
     lister: str
@@ -29,7 +29,7 @@ class AcceptedAnswer:
     claimed: bool = False
     #: Bytes of a listing that was built for this request alone; a shared listing is charged to its keeper.
     owned: int = 0
-    said_hash: str | None = None
+    declared_hash: str | None = None
     #: The age in seconds, if this is a former answer in place of a failure.
     stale: float | None = None
     #: Whether these are all topics, and not only the wanted page: a part must not be kept as the whole.

@@ -19,7 +19,7 @@ from broker_core.plugins.call.hook_caller import HookCaller
 from broker_core.plugins.declared_dependencies import DeclaredDependencies
 from broker_core.plugins.failures import ChainStep, PluginFailed
 from broker_core.plugins.hooks.check_mask import checked_mask
-from broker_core.plugins.hooks.versions import ToldVersions, VersionHook
+from broker_core.plugins.hooks.versions import KnownVersions, VersionHook
 from broker_core.plugins.hooks.watched_properties import WatchedProperties
 from broker_core.plugins.namespace_chain import NamespaceChains
 
@@ -54,7 +54,7 @@ class MaskHook:
         """All dependencies of the masks of this namespace."""
         return frozenset().union(*(self._dependencies.of(name) for name in self.plugins(namespace)))
 
-    async def versions(self, request: ListingRequest, known: ToldVersions) -> tuple[str, ...] | None:
+    async def versions(self, request: ListingRequest, known: KnownVersions) -> tuple[str, ...] | None:
         """The versions of all masks of this namespace; ``None`` if one of them gives none.
 
         Raises :exc:`PluginFailed` for any failure, as :meth:`visible` does.

@@ -10,10 +10,10 @@ from broker_core.plugin_api import ListingRequest, TopicListingResult
 from broker_core.plugins.call.hook_caller import HookCaller
 from broker_core.plugins.declared_dependencies import DeclaredDependencies
 
-__all__ = ["ToldVersions", "VersionHook", "check_version"]
+__all__ = ["KnownVersions", "VersionHook", "check_version"]
 
 #: The versions that plugins have given for one request, by their names.
-ToldVersions: TypeAlias = dict[str, str | None]
+KnownVersions: TypeAlias = dict[str, str | None]
 
 _VERSION: Final = "broker_core_version"
 #: Characters of a version.
@@ -25,15 +25,13 @@ class VersionHook:
 
     def __init__(self, callers: Mapping[str, Mapping[str, HookCaller]], words: DeclaredDependencies) -> None:
         self._callers = callers
-        #: Whether some plugin gives versions.
-        self.told_by_any = any(_VERSION in hooks for hooks in callers.values())
         self._words = words
 
     def __contains__(self, plugin: str) -> bool:
         """Whether the plugin gives versions."""
         return _VERSION in self._callers[plugin]
 
-    async def of(self, request: ListingRequest, plugin: str, known: ToldVersions) -> str | None:
+    async def of(self, request: ListingRequest, plugin: str, known: KnownVersions) -> str | None:
         """The version of the plugin; ``None`` if it gives none. ``known`` has the versions known for this request.
 
         Raises :exc:`~broker_core.plugins.failures.PluginFailed`.
@@ -70,7 +68,7 @@ class VersionHook:
         return True
 
     async def of_all(
-        self, request: ListingRequest, plugins: Iterable[str], known: ToldVersions
+        self, request: ListingRequest, plugins: Iterable[str], known: KnownVersions
     ) -> tuple[str, ...] | None:
         """The versions of the plugins; ``None`` if one of them gives none."""
         found = []

@@ -8,7 +8,7 @@ import pytest
 
 from broker_core import TopicListingResult
 from broker_core.plugins import Dispatcher, PluginRegistry
-from broker_core.plugins.hooks.versions import ToldVersions, check_version
+from broker_core.plugins.hooks.versions import KnownVersions, check_version
 from tests.support.plugins import PluginOf, asked
 
 
@@ -29,7 +29,7 @@ def telling(*versions: str | None) -> tuple[Dispatcher, list[str]]:
 
 async def test_a_plugin_is_asked_once_for_a_question() -> None:
     dispatcher, seen = telling("7", None)
-    told: ToldVersions = {}
+    told: KnownVersions = {}
     for _ in range(2):
         assert await dispatcher.version_hook.of(asked(), "p0", told) == "7"
         assert await dispatcher.version_hook.of(asked(), "p1", told) is None
