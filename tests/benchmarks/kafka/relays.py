@@ -265,8 +265,8 @@ async def _used(use: Use, direct: AdminClient, through: AdminClient, turns: int)
     return Used(direct_seconds, whole_seconds, paged, pages)
 
 
-def report(found: Mapping[str, Relay], by_client: Mapping[str, Used]) -> None:
-    """Print the figures."""
+def report(found: Mapping[str, Relay]) -> None:
+    """Print the figures of requests."""
     print(f"{'':28}{'node':>10}{'gateway':>10}{'all pages':>11}{'pages':>7}{'KB':>8}{'ratio':>8}{'asked':>8}")
     for name, row in found.items():
         is_own = name.startswith("Metadata")
@@ -276,10 +276,12 @@ def report(found: Mapping[str, Relay], by_client: Mapping[str, Used]) -> None:
             f"{name:28}{row.node * 1000:10.2f}{row.unpaged * 1000:10.2f}{row.paged * 1000:11.2f}"
             f"{row.pages:7}{row.size / 1000:8.0f}{ratio:8.2f}{asked:>8}"
         )
-    print(
-        f"\n{'with the admin client':32}{'cluster':>10}{'gateway':>10}{'all pages':>11}{'pages':>7}{'ratio':>8}"
-    )
-    for name, use in by_client.items():
+
+
+def report_uses(found: Mapping[str, Used]) -> None:
+    """Print the figures of operations."""
+    print(f"{'admin client':32}{'cluster':>10}{'gateway':>10}{'all pages':>11}{'pages':>7}{'ratio':>8}")
+    for name, use in found.items():
         print(
             f"{name:32}{use.direct * 1000:10.2f}{use.whole * 1000:10.2f}{use.paged * 1000:11.2f}"
             f"{use.pages:7}{use.paged / use.direct:8.2f}"
@@ -311,8 +313,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         settings = {"catalog": {"path": str(folder / "catalog.sqlite")}, "kafka": kafka}
         served = stack.enter_context(Served(folder, settings))
         gateway = served.ready["kafka"]
-        found = measure(_address(node), _address(gateway), contents, options.turns)
-        report(found, asyncio.run(used(node, gateway, contents, options.turns)))
+        report(measure(_address(node), _address(gateway), contents, options.turns))
+        report_uses(asyncio.run(used(node, gateway, contents, options.turns)))
 
 
 def _address(text: str) -> tuple[str, int]:
