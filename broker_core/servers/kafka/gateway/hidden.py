@@ -23,6 +23,7 @@ from broker_core.servers.kafka.pages.page_rows import refusal_of
 from broker_core.servers.kafka.pages.page_shapes import Level, PageShape, arrays_of
 from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.requests.handler_row import AnswerLater
+from broker_core.servers.kafka.requests.page_parts import names_on_page
 from broker_core.servers.kafka.row_error import FAILURES, RowError, code_of
 from broker_core.servers.kafka.topics.listed_topics import are_many
 from broker_core.servers.kafka.topics.named_topics import NamedTopic
@@ -285,6 +286,9 @@ def _as_asked(fields: Fields, refused: Fields, turns: Iterable[bool]) -> Fields:
 
 async def _shown(call: KafkaCall, shape: PageShape, fields: Fields, asked: Iterable[Any]) -> Fields:
     """An answer without hidden topics, of which none is among the asked ones."""
+    next_names = await names_on_page(call, shape, fields)
+    if next_names is not None and not await _keys_of(call, next_names.difference(asked)):
+        return fields  # what is behind the page is not looked at
     names = set(_topics_of(shape.answered, fields)).difference(asked)
     gone = await _keys_of(call, names)
     if not gone:

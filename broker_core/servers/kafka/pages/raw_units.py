@@ -150,6 +150,11 @@ class RawUnits:
         """Whether the first field of a cursor has this value in some unit."""
         return value.isascii() and bool((self._columns[self._shape.fields[0]] == value.encode()).any())
 
+    def firsts(self, low: int, high: int) -> set[str]:
+        """The values of the first field of a cursor in the units from ``low`` to ``high``, without the last."""
+        values = np.unique(self._columns[self._shape.fields[0]][low:high])
+        return {value.decode() for value in values.tolist()}
+
     def before(self, start: UnitPlace, *, open_rows: bool = False) -> int | None:
         """The number of units before a place; ``None`` for an unusual place.
 

@@ -12,7 +12,7 @@ from broker_core.servers.kafka.pages.raw_units import RawUnits
 from broker_core.servers.kafka.requests.call import KafkaCall
 from broker_core.wire.kafka import Encoded, Fields, RawRows
 
-__all__ = ["FEW_ROWS", "PageParts", "UnitRange", "size_of", "units_of"]
+__all__ = ["FEW_ROWS", "PageParts", "UnitRange", "names_on_page", "size_of", "units_of"]
 
 #: Rows that are decoded, with up to so many bytes on average: columns of any number cost half a millisecond.
 FEW_ROWS: Final = 32
@@ -35,6 +35,21 @@ async def units_of(call: KafkaCall, shape: PageShape, rows: RawRows, *, few: boo
         return None
     count = leaves // _QUICKER
     return await call.off_loop(count, RawUnits.of, shape, rows)
+
+
+async def names_on_page(call: KafkaCall, shape: PageShape, fields: Fields) -> set[str] | None:
+    """The topics on the page and right behind it, if none is hidden, of an answer that is kept for a pass."""
+    page, rows = call.page, fields.get(shape.answered[0].array)
+    whole = None if page is None else page.whole_of(fields)
+    if page is None or whole is None or not isinstance(rows, RawRows):
+        return None
+    if whole.units is None:
+        whole.units = await units_of(call, shape, rows)
+    units = whole.units
+    low = units.before(page.start) if page.start is not None and isinstance(units, RawUnits) else 0
+    if low is None or not isinstance(units, RawUnits):
+        return None
+    return units.firsts(low, low + page.limit + 1) - {""}
 
 
 class PageParts:

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from broker_core.broker import Broker
-from broker_core.client.kafka import NewTopic
+from broker_core.client.kafka import AdminClient, NewTopic
 from broker_core.servers.kafka.pages.page_shapes import PageShape
 from broker_core.servers.kafka.pages.raw_units import RawUnits
 from broker_core.servers.kafka.requests import page_parts
+from broker_core.servers.kafka.topics.named_topics import NamedTopic, NamedTopics
 from broker_core.upstream.kafka import KafkaCluster
 from broker_core.wire.kafka import (
     CONSUMER_GROUP_DESCRIBE,
@@ -35,7 +36,7 @@ from broker_core.wire.kafka import (
     RawRows,
     Reader,
 )
-from tests.support.kafka_gateway import Secrets, gateway, play, small_cluster
+from tests.support.kafka_gateway import Secrets, address_of, gateway, play, small_cluster
 from tests.support.kafka_page_rows import ClusterRows
 from tests.support.kafka_page_units import Unit, in_order, units_of
 from tests.support.kafka_serving import raw_client
@@ -109,6 +110,41 @@ async def test_a_pass_costs_the_cluster_one_listing(
         assert len(pages) == -(-units // 3)
         assert asked[api] == passes
     assert _flat(pages, array) == _flat(whole, array)
+
+
+async def test_a_page_behind_a_mask_is_decided_by_its_topics(
+    tmp_path: Path, rows: ClusterRows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decided: list[int] = []
+    by_name = NamedTopics.by_name
+
+    async def noting(self: NamedTopics, call: Any, names: Any, **more: Any) -> list[NamedTopic]:
+        decided.append(len(names))
+        return await by_name(self, call, names, **more)
+
+    monkeypatch.setattr(NamedTopics, "by_name", noting)
+    made = [NewTopic(f"t{number:02}") for number in range(60)]
+    async with (
+        small_cluster(tmp_path) as cluster,
+        gateway(tmp_path, cluster.address, {"secrets": Secrets()}, max_age=60) as front,
+        AdminClient(address_of(front)) as client,
+    ):
+        (await cluster.create_topics(made)).all()
+        (node,) = (await client.describe_cluster()).nodes
+        names: list[str] = []
+        page: Fields = {"topics": None, "response_pagination_limit": 4}
+        async with raw_client((node.host, node.port)) as at_node:
+            while True:
+                decided.clear()
+                found = await at_node.ask(DESCRIBE_LOG_DIRS, 5, page)
+                shown = [topic["name"] for row in found["results"] for topic in row["topics"]]
+                names += shown
+                if shown[0] > "t":
+                    assert sum(decided) < 20, shown
+                if found["next_cursor"] is None:
+                    break
+                page = {**page, "cursor": found["next_cursor"]}
+        assert sorted(set(names)) == ["mail", "orders", *(each.name for each in made)]
 
 
 def _flat(pages: list[Fields], array: str) -> list[str]:
