@@ -15,7 +15,7 @@ from broker_core.servers.kafka.apis.create_topics import collision
 from broker_core.servers.kafka.gateway.acls import create_shown, delete_shown
 from broker_core.servers.kafka.gateway.hidden import Undecided, denied, guarded, hidden, hidden_ids, refusal
 from broker_core.servers.kafka.gateway.reads import Kept, by_coordinator, of_one_group
-from broker_core.servers.kafka.gateway.relay import Refused, beside, by_controller, node_of_resource
+from broker_core.servers.kafka.gateway.relay import Refused, beside, by_controller, by_their_nodes
 from broker_core.servers.kafka.requests.call import KafkaCall
 from broker_core.servers.kafka.requests.handler_row import AnswerLater, HandlerRow, audited, row_of
 from broker_core.servers.kafka.row_error import FAILURES, MESSAGES, RowError, error_row
@@ -310,11 +310,11 @@ def _configs_of(api: Api) -> _Change:
         topic=_topic_of_resource,
         row=_resource,
         told=lambda row: (row["resource_name"], row["error_code"]),
-        relay=_by_their_nodes(api),
+        relay=_configs_by_node(api),
     )
 
 
-def _by_their_nodes(api: Api) -> AnswerLater:
+def _configs_by_node(api: Api) -> AnswerLater:
     """A relay of configs: those of a node are changed at it, and all others by the controller."""
 
     def refused(call: KafkaCall, error: RowError) -> Fields:
@@ -323,9 +323,7 @@ def _by_their_nodes(api: Api) -> AnswerLater:
 
     async def answer(call: KafkaCall) -> Fields:
         resources = call.body["resources"]
-        nodes: dict[int | None, list[Fields]] = {}
-        for row in resources:
-            nodes.setdefault(await node_of_resource(call, row), []).append(row)
+        nodes = await by_their_nodes(call, resources)
         if nodes.keys() <= {None}:
             return await by_controller(call, api, refused)
 

@@ -32,10 +32,10 @@ from broker_core.servers.kafka.gateway.relay import (
     ask,
     beside,
     by_controller,
+    by_their_nodes,
     front_of,
     gone_or_refused,
     joined,
-    node_of_resource,
     part_of,
     reader_of_rows,
 )
@@ -237,9 +237,7 @@ async def _configs(call: KafkaCall) -> Fields:
     names = [row["resource_name"] for row in resources if row["resource_type"] == _TOPIC]
     gone = await hidden(call, names, rules="list")
     shown = [row for row in resources if row["resource_type"] != _TOPIC or row["resource_name"] not in gone]
-    nodes: dict[int | None, list[Fields]] = {}
-    for row in shown:
-        nodes.setdefault(await node_of_resource(call, row), []).append(row)
+    nodes = await by_their_nodes(call, shown)
     gone_node = partial(_gone, partial(_refused, DESCRIBE_CONFIGS), ErrorCode.BROKER_NOT_AVAILABLE)
     parts = await beside(
         ask(call, DESCRIBE_CONFIGS, {**call.body, "resources": some})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -47,12 +48,12 @@ __all__ = [
     "asked",
     "beside",
     "by_controller",
+    "by_their_nodes",
     "coordinator",
     "front_of",
     "gone_or_refused",
     "joined",
     "lost_nodes",
-    "node_of_resource",
     "nodes_now",
     "part_of",
     "reader_of_rows",
@@ -330,14 +331,22 @@ async def nodes_now(call: KafkaCall) -> Cluster:
         raise CloseClient(str(failed)) from failed
 
 
-async def node_of_resource(call: KafkaCall, row: Fields) -> int | None:
-    """The node that has the configs of a resource; ``None``: any, which has an error for an unknown node."""
-    if call.node.of_cluster is not None or row["resource_type"] not in _OF_NODES:
-        return None
-    number, front = broker_id(row["resource_name"]), front_of(call)
-    if number is not None and number not in front.node_ids:  # it may have come just now
-        await nodes_now(call)
-    return number if number in front.node_ids else None
+async def by_their_nodes(call: KafkaCall, rows: Sequence[Fields]) -> dict[int | None, list[Fields]]:
+    """Resources of configs by the node that has them; ``None``: any, which has an error for an unknown node."""
+    front, nodes = front_of(call), [*map(partial(_node_of_resource, call), rows)]
+    if not {*nodes} - {None} <= {*front.node_ids}:  # one may have come just now
+        with suppress(ClientError):
+            await front.cluster.refresh()
+    known = {*front.node_ids}
+    found: dict[int | None, list[Fields]] = {}
+    for node, row in zip(nodes, rows, strict=True):
+        found.setdefault(node if node in known else None, []).append(row)
+    return found
+
+
+def _node_of_resource(call: KafkaCall, row: Fields) -> int | None:
+    is_here = call.node.of_cluster is not None or row["resource_type"] not in _OF_NODES
+    return None if is_here else broker_id(row["resource_name"])
 
 
 async def coordinator(call: KafkaCall, row: Fields) -> Fields:

@@ -191,6 +191,17 @@ async def test_old_versions_have_the_denial_of_a_group_in_each_partition(
     assert (topic["name"], rows) == ("orders", [(0, 30), (3, 30)])
 
 
+async def test_many_ids_of_no_node_cost_one_look_for_nodes(
+    two_nodes: RawKafkaClient, nodes: list[ScriptedKafka]
+) -> None:
+    for node in nodes:
+        node.asked.clear()
+    rows = [{"resource_type": 4, "resource_name": f"{number}"} for number in range(100, 400)]
+    found = await two_nodes.ask(DESCRIBE_CONFIGS, 4, {"resources": rows})
+    assert {row["error_code"] for row in found["results"]} == {42}
+    assert sum(len(node.of(METADATA)) for node in nodes) < 6
+
+
 @pytest.mark.parametrize("name", ["99", "9" * 30, "²", "x"])
 async def test_a_node_has_an_error_for_what_is_no_node(two_nodes: RawKafkaClient, name: str) -> None:
     rows = [{"resource_type": 4, "resource_name": each} for each in ("+1", name, "2")]
