@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -236,6 +236,9 @@ class Gateway:
     async def list_topics(self, request: ListingRequest) -> TopicListingResult:
         async with self.in_use() as cluster:
             return await cluster.lister.list_topics(request)
+
+    def place(self, namespace: NamespaceName, asker: Asker) -> Hashable | None:
+        return self.cluster.lister.place(namespace, asker)
 
     def follow(self, namespace: NamespaceName, mode: Mode, asker: Asker) -> Callable[[], None]:
         return self.cluster.lister.follow(namespace, mode, asker)

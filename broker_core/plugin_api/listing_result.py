@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import weakref
-from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import index
 from typing import Any, NoReturn, Protocol, TypeAlias
@@ -309,6 +309,10 @@ class ListerNotes:
 class PolledLister:
     """Base of listers that report no changes: followers ask again from time to time."""
 
+    def place(self, namespace: NamespaceName, asker: Asker) -> Hashable | None:  # noqa: ARG002
+        """The namespace: one listing is for all."""
+        return namespace
+
     def follow(self, namespace: NamespaceName, mode: Mode, asker: Asker) -> Callable[[], None]:  # noqa: ARG002
         """Keep nothing current."""
         return _nothing
@@ -366,6 +370,11 @@ class DefaultLister(Protocol):
 
     async def list_topics(self, request: ListingRequest) -> TopicListingResult:
         """The answer, never a pass through; fails with :exc:`~broker_core.errors.ListingFailed`."""
+
+    def place(self, namespace: NamespaceName, asker: Asker) -> Hashable | None:
+        """The place of the listing of a namespace that this client's answers are made of: in each mode, clients with
+        equal places have one listing, which changes for all of them at once. ``None``: no listing is held.
+        """
 
     def follow(self, namespace: NamespaceName, mode: Mode, asker: Asker) -> Callable[[], None]:
         """Keep the listing that this client is given current though nobody asks, until the returned function is called.

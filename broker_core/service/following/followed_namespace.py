@@ -1,45 +1,16 @@
-"""The followed questions of one namespace: woken together, and asked again only those that a change may concern.
-
-An answer that depends on the names and the pattern alone is the same after a change whose names the pattern does not
-match. So the names that changed between two versions of a listing are found once, and matched with each pattern; only a
-question that they match, or whose answer depends on more, is asked again.
-"""
+"""The followed questions of one namespace: woken together, by the listing that they are answered from."""
 
 from __future__ import annotations
 
 import asyncio
-import math
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
-from typing import Final
 
-from broker_core.access import Asker
-from broker_core.concurrency import EACH_COMPARED_BYTE, loop_turn
-from broker_core.errors import ListingFailed
-from broker_core.listing import (
-    Listing,
-    difference_bytes,
-    has_property_values,
-    known_changes,
-    selection_difference,
-)
-from broker_core.names import Mode, NamespaceName, partitioned_local_name
-from broker_core.patterns import TopicsPattern, may_match
-from broker_core.pipeline import Pipeline, listing_of_now
-from broker_core.plugin_api import ListingRequest, is_of_properties
+from broker_core.names import NamespaceName
+from broker_core.pipeline import Pipeline
 from broker_core.service.following.change_watch import ChangeWatch
+from broker_core.service.following.followed_view import FollowedView, ViewKey
 from broker_core.service.following.listing_feed import ListingFeed
 
 __all__ = ["FollowedNamespace"]
-
-#: Seconds between two looks for changes; changes in between are joined.
-_GAP: Final = 0.1
-#: Changed names up to which matching them costs less than asking.
-_MOST: Final = 1000
-#: Bytes that are compared to find them.
-_MOST_BYTES: Final = 64 * 1024 * 1024
-#: Patterns that are matched between two looks at the time of the event loop's turn.
-_AT_ONCE: Final = 20
 
 
 class FollowedNamespace:
@@ -54,183 +25,64 @@ class FollowedNamespace:
         self._pipeline = pipeline
         self._namespace = namespace
         self._interval = interval
-        #: The feeds, each with the function by which the default lister stops keeping its listing current.
-        self.feeds: dict[ListingFeed, Callable[[], None]] = {}
-        #: The newest listing of a mode that all feeds are known to have the answer of, or were woken for.
-        self._seen: dict[Mode, Listing] = {}
-        self._is_woken = False
-        self._task: asyncio.Task[None] | None = None
-        self._next = 0.0
-        #: Whether topics may be selected by properties.
-        self._selects = any(map(is_of_properties, pipeline.lister.depends_on))
+        self.views: dict[ViewKey, FollowedView] = {}
+        self._views_of: dict[ListingFeed, FollowedView] = {}
         self._watch = watch
-        self._unwatch = watch.watch(namespace, self.wake)
+        self._unwatch = watch.watch(namespace, self._wake)
         self._timer = self._later()
 
     def close(self) -> None:
-        """Wake nobody any more."""
+        """Wake no feed any more."""
         self._unwatch()
         self._timer.cancel()
-        if self._task is not None:
-            self._task.cancel()
+        for view in self.views.values():
+            view.close()
 
     def add(self, feed: ListingFeed) -> None:
         """Follow one more question."""
         question = feed.question
-        feed.waker = self
-        is_first = all(other.question.mode is not question.mode for other in self.feeds)
-        self.feeds[feed] = self._pipeline.lister.follow(self._namespace, question.mode, question.asker)
-        if is_first:
-            self.wake()  # so that the first change is known: else all questions would be asked again for it
+        key = ViewKey(question.mode, self._pipeline.lister.place(self._namespace, question.asker))
+        view = self.views.get(key)
+        if view is None:
+            view = self.views[key] = FollowedView(
+                self._pipeline, self._namespace, key, self._watch, self._interval
+            )
+        self._views_of[feed] = view
+        view.add(feed)
 
     def remove(self, feed: ListingFeed) -> None:
         """Stop following a question."""
-        leave = self.feeds.pop(feed, None)
-        if leave is not None:
-            leave()
+        view = self._views_of.pop(feed, None)
+        if view is None:
+            return
+        view.feeds.pop(feed)()
+        if not view.feeds:
+            view.close()
+            del self.views[view.key]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no question is followed."""
+        return not self.views
 
     def ask_again(self) -> None:
-        """Ask all questions again."""
-        self._selects = any(map(is_of_properties, self._pipeline.lister.depends_on))
-        self._seen.clear()
-        for feed, leave in list(self.feeds.items()):
-            leave()
+        """Ask all questions again, which may have other views now."""
+        feeds = list(self._views_of)
+        for feed in feeds:
+            self.remove(feed)
+        for feed in feeds:
             self.add(feed)
             feed.wake()
-        self.wake()
 
-    def wake(self) -> None:
-        """Note that topics, masks or rights of the namespace may have changed."""
-        self._is_woken = True
-        if self._task is None or self._task.done():
-            self._task = asyncio.get_running_loop().create_task(self._rounds())
-
-    def has_current(self, mode: Mode, asker: Asker) -> bool:
-        """Whether a feed that is not woken has the current answer: no change is waited for, or being looked at."""
-        self._watch.look_if_late()  # which may wake it
-        return (
-            not self._is_woken
-            and (self._task is None or self._task.done())
-            and self._pipeline.lister.tells(self._namespace, mode, asker)
-        )
-
-    def period_of(self, question: ListingRequest, asker: Asker) -> float | None:
-        """Seconds after which followers of a question have a change at the latest; ``None``: as it comes."""
-        if self._pipeline.dispatcher.concerned(self._namespace):
-            return self._interval  # the answering lister may report changes, or not
-        period = self._pipeline.lister.period(self._namespace, question.mode, asker)
-        return self._interval if period == math.inf else period
+    def _wake(self) -> None:
+        """Note that topics, masks or rights may have changed."""
+        for view in self.views.values():
+            view.wake()
 
     def _later(self) -> asyncio.TimerHandle:
         return asyncio.get_running_loop().call_later(self._interval, self._period)
 
     def _period(self) -> None:
-        """Look for changes that no signal reports, and drop old listings."""
         self._timer = self._later()
-        for feed in self.feeds:
-            listing = self._seen.get(feed.question.mode)
-            if self.pattern_of(feed.question) is None:
-                feed.wake()
-            elif listing is not None:
-                feed.move_to(listing)
-        self.wake()
-
-    def pattern_of(self, question: ListingRequest) -> TopicsPattern | None:
-        """The pattern of a question whose answer depends on nothing else but the names of its namespace."""
-        return self._patterns([question])[0]
-
-    def _patterns(self, questions: Iterable[ListingRequest]) -> list[TopicsPattern | None]:
-        """:meth:`pattern_of` of each; what is of the namespace is decided once."""
-        options = self._pipeline.options
-        if not options.patterns.evaluate or self._pipeline.dispatcher.concerned(self._namespace):
-            return [None for _ in questions]
-        selecting = options.selecting_keys
-        return [
-            pattern
-            if (pattern := question.pattern) is not None
-            and pattern.supported
-            and (not question.properties or selecting.isdisjoint(question.properties))
-            else None
-            for question in questions
-        ]
-
-    # -- changed names
-
-    async def _rounds(self) -> None:
-        loop = asyncio.get_running_loop()
-        while self._is_woken:
-            if (pause := self._next - loop.time()) > 0:
-                await asyncio.sleep(pause)
-            self._is_woken = False
-            self._next = loop.time() + _GAP
-            await self._round()
-
-    async def _round(self) -> None:
-        if self._selects:
-            await self._look_for_values()
-        patterns = dict(zip(self.feeds, self._patterns(feed.question for feed in self.feeds), strict=True))
-        modes = {feed.question.mode for feed, pattern in patterns.items() if pattern is not None}
-        changed = {mode: await self._changed(mode) for mode in modes}
-        turn = loop_turn()
-        for number, (feed, pattern) in enumerate(patterns.items()):
-            if number % _AT_ONCE == 0:
-                await turn.time()
-            forms = None if pattern is None else changed[feed.question.mode]
-            if forms is None or pattern is None or may_match(pattern, forms):
-                feed.wake()
-
-    async def _look_for_values(self) -> None:
-        """Notify all followers if topics are selected by properties."""
-        asker = next((feed.question.asker for feed in self.feeds), Asker())
-        try:
-            listing = await listing_of_now(self._pipeline, self._namespace, Mode.PERSISTENT, asker)
-        except ListingFailed:
-            return
-        if listing is not None and has_property_values(listing):
-            for feed in list(self.feeds):
-                for follower in list(feed.followers):
-                    follower.select_by_properties()
-
-    async def _changed(self, mode: Mode) -> list[bytes] | None:
-        """The names that came or went since the last look, in the form that patterns match; ``None``: any may have."""
-        asker = next((feed.question.asker for feed in self.feeds if feed.question.mode is mode), Asker())
-        seen = self._seen.pop(mode, None)
-        try:
-            now = await listing_of_now(self._pipeline, self._namespace, mode, asker)
-        except ListingFailed:
-            return None  # each question is asked then
-        if now is None:
-            return None
-        self._seen[mode] = now
-        if seen is None:
-            return None
-        return [] if now is seen else await self._differing(seen, now, asker)
-
-    async def _differing(self, seen: Listing, now: Listing, asker: Asker) -> list[bytes] | None:
-        names = known_changes(now, seen)
-        if names is not None:
-            return _forms(now, names)
-        size = difference_bytes(now.all(), seen.all())
-        permit = self._pipeline.permits.heap.try_acquire(size) if size <= _MOST_BYTES else None
-        if permit is None:
-            return None
-        try:
-            work = partial(_changed_forms, seen, now)
-            return await self._pipeline.workers.call(asker, work, EACH_COMPARED_BYTE * size)
-        finally:
-            permit.release()
-
-
-def _changed_forms(seen: Listing, now: Listing) -> list[bytes] | None:
-    """The names that only one of the two has, in the form that patterns match; ``None`` for more than :data:`_MOST`."""
-    added, removed = selection_difference(now.all(), seen.all())
-    if len(added) + len(removed) > _MOST:
-        return None
-    return _forms(now, [*added.names.to_pylist(), *removed.names.to_pylist()])
-
-
-def _forms(listing: Listing, names: Sequence[str]) -> list[bytes]:
-    """The texts of full names that patterns match."""
-    head = f"{listing.namespace}/"
-    locals_ = (name.partition(f"://{head}")[2] for name in names)
-    return [(head + partitioned_local_name(local)).encode() for local in locals_]
+        for view in self.views.values():
+            view.look_again()

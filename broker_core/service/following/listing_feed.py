@@ -20,7 +20,7 @@ from broker_core.concurrency import EACH_COMPARED_BYTE, loop_turn
 from broker_core.errors import Cause, ListingFailed, TooManyRequests
 from broker_core.listing import Listing, Selection, difference_bytes
 from broker_core.memory import Permit, PermitError, permits_refused
-from broker_core.names import Mode, NamespaceName
+from broker_core.names import NamespaceName
 from broker_core.pipeline import Answer, Ended, NextRuns, Pipeline, ReusableAnswer, Trace
 from broker_core.plugin_api import ListingRequest
 from broker_core.plugins import PluginFailed
@@ -65,8 +65,8 @@ _MUCH_LARGER: Final = 4
 class Waker(Protocol):
     """What wakes a feed when its answer may have changed."""
 
-    def has_current(self, mode: Mode, asker: Asker) -> bool:
-        """Whether a change of this mode that a client has not got yet would have woken the feed."""
+    def has_current(self, asker: Asker) -> bool:
+        """Whether a change that a client has not got yet would have woken the feed."""
 
     def period_of(self, question: ListingRequest, asker: Asker) -> float | None:
         """Seconds after which followers of a question have a change at the latest; ``None``: as it comes."""
@@ -163,7 +163,7 @@ class ListingFeed:
         reusable, waker = self._reusable, self.waker
         if reusable is None:
             return None
-        known = waker is not None and self._is_settled and waker.has_current(self.question.mode, asker)
+        known = waker is not None and self._is_settled and waker.has_current(asker)
         return self._pipeline.answer_again(reusable, asker, known=known)
 
     def period(self, asker: Asker) -> float | None:

@@ -237,7 +237,7 @@ class ListingFeeds:
         namespace = feed.question.namespace
         followed = self._namespaces[namespace]
         followed.remove(feed)
-        if not followed.feeds:
+        if followed.is_empty:
             del self._namespaces[namespace]
             followed.close()
         feed.close()

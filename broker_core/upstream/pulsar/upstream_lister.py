@@ -79,6 +79,9 @@ class UpstreamLister(PolledLister):
         """``None``: only the brokers know."""
         return None
 
+    def place(self, namespace: NamespaceName, asker: Asker) -> None:
+        """``None``: the brokers are asked each time."""
+
     def period(self, namespace: NamespaceName, mode: Mode, asker: Asker) -> float | None:  # noqa: ARG002
         """Infinite: the brokers are asked, and report no changes."""
         return math.inf

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Final, TypeAlias
 from weakref import WeakKeyDictionary, ref
 
@@ -127,9 +126,8 @@ class SnapshotLister:
         if self._is_direct(request):
             return None
         since = self._since(request)
-        try:
-            place = ViewOfNamespace(request.namespace, self.store.view_of(request.asker))
-        except ListingFailed:
+        place = self._place(request.namespace, request.asker)
+        if place is None:
             return None  # asking the long way says it
         if not self._is_allowed(_right(request.asker, request.namespace)):
             return None
@@ -158,14 +156,24 @@ class SnapshotLister:
             self.watches.ensure(place)
         return result_of(snapshot.listing, snapshot)
 
+    def place(self, namespace: NamespaceName, asker: Asker) -> ViewOfNamespace | None:
+        """The client's view; ``None`` if it has none now, or if the cluster itself is asked for each principal."""
+        return None if "principal" in self._listed_by else self._place(namespace, asker)
+
+    def _place(self, namespace: NamespaceName, asker: Asker) -> ViewOfNamespace | None:
+        try:
+            return ViewOfNamespace(namespace, self.store.view_of(asker))
+        except ListingFailed:
+            return None
+
     def follow(self, namespace: NamespaceName, mode: Mode, asker: Asker) -> Callable[[], None]:
         """Compare the client's snapshot with the cluster every ``max_age`` seconds at least, until the result is
         called.
         """
-        try:
-            key = ViewOfNamespace(namespace, self.store.view_of(asker)), mode
-        except ListingFailed:
+        place = self._place(namespace, asker)
+        if place is None:
             return _nothing  # whoever follows asks, and hears of it
+        key = place, mode
         task, followers = self._followed.get(key) or (None, set())
         if task is None:
             task = self._loop.create_task(self._keep_current(*key))
@@ -183,20 +191,17 @@ class SnapshotLister:
 
     def tells(self, namespace: NamespaceName, mode: Mode, asker: Asker) -> bool:
         """Whether the client's snapshot is young enough, and so is the cluster's verdict that it may have it."""
-        try:
-            place = ViewOfNamespace(namespace, self.store.view_of(asker))
-        except ListingFailed:
+        place = self._place(namespace, asker)
+        if place is None:
             return False
         age = self.snapshots.age(place, mode)
         return age is not None and age <= self._max_age and self._is_allowed(_right(asker, namespace))
 
     def period(self, namespace: NamespaceName, mode: Mode, asker: Asker) -> float | None:
         """``max_age`` if no watch at the cluster reports all changes: a watch reports persistent topics only."""
-        with suppress(ListingFailed):
-            place = ViewOfNamespace(namespace, self.store.view_of(asker))
-            if mode is Mode.PERSISTENT and self.watches.is_open(place):
-                return None
-        return self._max_age
+        place = self._place(namespace, asker)
+        is_watched = mode is Mode.PERSISTENT and place is not None and self.watches.is_open(place)
+        return None if is_watched else self._max_age
 
     def _has_followers(self, place: ViewOfNamespace) -> bool:
         return any((place, mode) in self._followed for mode in Mode)
@@ -221,13 +226,11 @@ class SnapshotLister:
         warnings = (ONE_BROKER,) if self._is_partial and request.mode is not Mode.PERSISTENT else ()
         if self._is_direct(request):
             return ListerNotes(None, warnings)
-        try:
-            view = self.store.view_of(request.asker)
-        except ListingFailed:  # its client has gone meanwhile
+        place = self._place(request.namespace, request.asker)
+        if place is None:  # its client has gone meanwhile
             return ListerNotes(None, warnings)
-        age = self.snapshots.age(ViewOfNamespace(request.namespace, view), request.mode)
-        whom = "role" if self.store.has_verdicts else "all" if view is None else "principal"
-        place = ViewOfNamespace(request.namespace, view)
+        age = self.snapshots.age(place, request.mode)
+        whom = "role" if self.store.has_verdicts else "all" if place.view is None else "principal"
         how = "watched" if self.watches.is_open(place) else "compared"
         return ListerNotes(
             {"age_s": None if age is None else round(age, 3), "of": whom, "kept": how}, warnings

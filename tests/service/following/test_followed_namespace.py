@@ -1,4 +1,4 @@
-"""What changed between two listings, and the feeds whose patterns it does not concern."""
+"""The views of a namespace: each wakes the feeds that are answered from its listing, and no others."""
 
 from __future__ import annotations
 
@@ -7,160 +7,97 @@ from pathlib import Path
 
 import pytest
 
-from broker_core.broker.opened_core import opened_pipeline
-from broker_core.catalog import CatalogLogReader, SqliteCatalog
-from broker_core.listing.listing import Selection
-from broker_core.names import Mode, NamespaceName, TopicName
+from broker_core.access.asker import Asker
+from broker_core.broker.opened_core import opened_core
+from broker_core.listing.hashes.topics_hash import topics_hash
+from broker_core.names import NamespaceName
 from broker_core.pipeline import Pipeline
 from broker_core.plugin_api.listing_request import ListingRequest
-from broker_core.service.following import followed_namespace
-from broker_core.service.following.change_watch import ChangeWatch
-from broker_core.service.following.followed_namespace import FollowedNamespace
+from broker_core.reloads import LiveSettings
 from broker_core.service.following.listing_feed import ListingFeed
 from broker_core.service.following.listing_feeds import ListingFeeds
 from broker_core.settings import Settings
 from tests.support.eventually import eventually
+from tests.support.fake_cluster import FakeCluster
 from tests.support.followers import RecordingFollower
-from tests.support.plugins import PluginOf
 
 NAMESPACE = NamespaceName("a", "b")
+ALICE, BOB = Asker("alice"), Asker("bob")
 
 
 @pytest.fixture
-async def catalog(tmp_path: Path) -> AsyncIterator[SqliteCatalog]:
-    with SqliteCatalog(tmp_path / "c.sqlite") as opened:
-        opened.create(topic("x-1"))
-        opened.create(topic("y-1"))
-        yield opened
+async def cluster() -> AsyncIterator[FakeCluster]:
+    async with FakeCluster() as cluster:
+        cluster.topics[str(NAMESPACE)] = [f"persistent://a/b/y-{number}" for number in range(1000)]
+        yield cluster
 
 
 @pytest.fixture
-async def pipeline(catalog: SqliteCatalog) -> AsyncIterator[Pipeline]:
-    settings = Settings.model_validate({"catalog": {"path": catalog.path, "property_keys": ["region"]}})
-    async with opened_pipeline(settings) as opened:
-        yield opened
+async def pipeline(cluster: FakeCluster, tmp_path: Path) -> AsyncIterator[Pipeline]:
+    (tmp_path / "token").write_text("gateway")
+    upstream = {"service_url": cluster.url, "token": f"file:{tmp_path / 'token'}"}
+    settings = Settings.model_validate({"upstream": upstream})
+    async with opened_core(LiveSettings(settings), {}, identifies=True) as core:
+        yield core.pipeline
 
 
 @pytest.fixture
-async def feeds(catalog: SqliteCatalog, pipeline: Pipeline) -> AsyncIterator[ListingFeeds]:
-    log = CatalogLogReader(catalog)
-    feeds = ListingFeeds(pipeline, log)
+async def feeds(pipeline: Pipeline) -> AsyncIterator[ListingFeeds]:
+    feeds = ListingFeeds(pipeline)
     yield feeds
     await feeds.stop()
-    log.close()
 
 
-def topic(local: str) -> TopicName:
-    return TopicName("persistent", NAMESPACE, local)
+async def followed(
+    feeds: ListingFeeds, pipeline: Pipeline, asker: Asker, pattern: str = "a/b/x.*"
+) -> tuple[ListingFeed, RecordingFollower]:
+    follower = RecordingFollower(asker)
+    question = ListingRequest(NAMESPACE, pattern=pipeline.compile(pattern), asker=asker)
+    return await feeds.join(question, follower), follower
 
 
-def question(pipeline: Pipeline, pattern: str = "a/b/x-.*", **properties: str) -> ListingRequest:
-    return ListingRequest(NAMESPACE, pattern=pipeline.compile(pattern), properties=properties)
+async def move_snapshot_of(pipeline: Pipeline, asker: Asker) -> None:
+    """Compare the snapshot of a principal with the cluster now."""
+    await pipeline.lister.list_topics(
+        ListingRequest(NAMESPACE, asker=asker, topics_hash="of another gateway")
+    )
 
 
-async def joined(feeds: ListingFeeds, asked: ListingRequest) -> tuple[ListingFeed, RecordingFollower]:
-    follower = RecordingFollower()
-    return await feeds.join(asked, follower), follower
+def is_at_rest(*feeds: ListingFeed) -> bool:
+    return all(feed.stands(feed.question.asker) is not None for feed in feeds)
 
 
-def asked(pipeline: Pipeline) -> float:
-    return pipeline.metrics.registry.get_sample_value("broker_core_listing_seconds_count") or 0.0
-
-
-def seen(feeds: ListingFeeds) -> int:
-    """How many topics the newest listing has that was looked at."""
-    listing = feeds._namespaces[NAMESPACE]._seen.get(Mode.PERSISTENT)
-    return 0 if listing is None else len(listing)
-
-
-async def test_only_questions_are_asked_again_that_a_changed_name_matches(
-    catalog: SqliteCatalog, pipeline: Pipeline, feeds: ListingFeeds
+@pytest.mark.parametrize(("earlier", "later"), [(ALICE, BOB), (BOB, ALICE)])
+async def test_a_change_comes_to_each_principal_whichever_has_it_first(
+    cluster: FakeCluster, pipeline: Pipeline, feeds: ListingFeeds, earlier: Asker, later: Asker
 ) -> None:
-    _, x = await joined(feeds, question(pipeline))
-    _, y = await joined(feeds, question(pipeline, "a/b/y-.*"))
-    catalog.create(topic("y-2"))  # the first look knows of no listing before
-    assert await eventually(y.text) == str(topic("y-2"))
-    await eventually(lambda: seen(feeds) == 3)
-    rounds = asked(pipeline)
-    for number in (3, 4):
-        catalog.create(topic(f"y-{number}"), partitions=2)
-        names = [f"{topic(f'y-{number}')}-partition-{index}" for index in range(2)]
-        assert await eventually(y.text) == ",".join(names)
-    catalog.delete(topic("y-3"))
-    assert await eventually(y.text) == ",".join(f"-{topic('y-3')}-partition-{index}" for index in range(2))
-    assert asked(pipeline) == rounds + 3
-    assert x.next() is None
-    catalog.delete(topic("x-1"))
-    assert await eventually(x.text) == f"-{topic('x-1')}"
-    assert asked(pipeline) == rounds + 4
+    names = cluster.topics[str(NAMESPACE)]
+    by_asker = {asker: await followed(feeds, pipeline, asker) for asker in (ALICE, BOB)}
+    both = [feed for feed, _ in by_asker.values()]
+    await eventually(lambda: is_at_rest(*both))
+    for name, text in (
+        ("persistent://a/b/x-1", "persistent://a/b/x-1"),
+        ("persistent://a/b/x-2", "persistent://a/b/x-2"),
+        ("persistent://a/b/x-1", "-persistent://a/b/x-1"),
+    ):
+        (names.remove if name in names else names.append)(name)
+        for asker in (earlier, later):
+            feed, follower = by_asker[asker]
+            await move_snapshot_of(pipeline, asker)
+            assert await eventually(follower.text) == text
+            await eventually(lambda: is_at_rest(*both))
+            matching = [name for name in names if name.startswith("persistent://a/b/x")]
+            assert feed.topics_hash == topics_hash(matching)
 
 
-async def test_many_changes_are_asked_about_anew(
-    catalog: SqliteCatalog, pipeline: Pipeline, feeds: ListingFeeds, monkeypatch: pytest.MonkeyPatch
+async def test_the_view_of_the_last_question_goes_with_it(
+    pipeline: Pipeline, feeds: ListingFeeds, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await joined(feeds, question(pipeline))
-    catalog.create(topic("y-2"))
-    await eventually(lambda: seen(feeds) == 3)
-    await eventually(lambda: asked(pipeline) == 2)
-    monkeypatch.setattr(followed_namespace, "_MOST", 1)
-    with SqliteCatalog(catalog.path) as other:
-        # More than the names that are kept of the last changes.
-        other.create(topic("z" * 100), partitions=300)
-    await eventually(lambda: asked(pipeline) == 3, 10)  # long before the interval
-
-
-async def test_names_are_matched_for_questions_of_names_alone(
-    pipeline: Pipeline, catalog: SqliteCatalog, tmp_path: Path
-) -> None:
-    watch = ChangeWatch(pipeline.changes, None)
-    followed = FollowedNamespace(pipeline, NAMESPACE, watch, 30.0)
-    assert followed.pattern_of(question(pipeline)) is not None
-    assert followed.pattern_of(question(pipeline, unknown="1")) is not None
-    assert followed.pattern_of(question(pipeline, region="eu")) is None
-    assert followed.pattern_of(question(pipeline, "(?!x).*")) is None
-    assert followed.pattern_of(ListingRequest(NAMESPACE)) is None
-    followed.close()
-    settings = Settings.model_validate({"catalog": {"path": catalog.path}})
-    masking = PluginOf(visible=lambda: None)
-    async with opened_pipeline(settings, plugins={"p": masking}) as masked:
-        followed = FollowedNamespace(masked, NAMESPACE, ChangeWatch(masked.changes, None), 30.0)
-        assert followed.pattern_of(question(masked)) is None
-        followed.close()
-
-
-async def test_what_tells_nobody_is_asked_again_after_an_interval(catalog: SqliteCatalog) -> None:
-    listed = ["persistent://a/b/one"]
-
-    def broker_core_list_topics() -> object:
-        from broker_core import TopicListingResult
-
-        return TopicListingResult.success(listed)
-
-    settings = Settings.model_validate({"catalog": {"path": catalog.path}})
-    plugin = PluginOf(list_topics=broker_core_list_topics, depends_on=lambda: ())
-    async with opened_pipeline(settings, plugins={"p": plugin}) as opened:
-        feeds = ListingFeeds(opened, interval=0.05)
-        _, follower = await joined(feeds, ListingRequest(NAMESPACE))
-        listed.append("persistent://a/b/two")
-        assert await eventually(follower.text) == "persistent://a/b/two"
-        await feeds.stop()
-
-
-async def test_an_answer_lets_go_of_an_old_listing(
-    catalog: SqliteCatalog, pipeline: Pipeline, feeds: ListingFeeds
-) -> None:
-    feed, follower = await joined(feeds, question(pipeline, "a/b/x.*"))
-    before = feed.selection
-    assert before is not None
-    catalog.create(topic("y-2"))
-    await eventually(lambda: seen(feeds) == 3)
-
-    def moved() -> Selection | None:
-        feeds._namespaces[NAMESPACE]._period()
-        return feed.selection if feed.selection is not before else None
-
-    after = await eventually(moved)
-    assert after is not None
-    assert after.topics_hash == before.topics_hash
-    assert len(after.listing) == 3
-    assert follower.next() is None
+    monkeypatch.setattr("broker_core.service.following.listing_feeds._LINGER", 0.0)
+    await followed(feeds, pipeline, ALICE)
+    await followed(feeds, pipeline, ALICE, "a/b/y.*")
+    feed, follower = await followed(feeds, pipeline, BOB)
+    views = feeds._namespaces[NAMESPACE].views
+    assert len(views) == 2
+    feeds.leave(feed, follower)
+    await eventually(lambda: len(views) == 1)
