@@ -42,6 +42,9 @@ ROOT = Path(__file__).parent.parent
 os.environ["SPARK_SUBMIT_OPTS"] = quick_java_options()
 # Nothing here multiplies matrices, and each process that imports numpy would start threads for it.
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
+# No setting of the developer's shell reaches a test, nor the debug mode of loops a server that a test starts.
+for name in [name for name in os.environ if name.startswith("BROKER_CORE_") or name == "PYTHONASYNCIODEBUG"]:
+    del os.environ[name]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -80,10 +83,18 @@ def _freeze() -> None:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _collections_are_quick(request: pytest.FixtureRequest) -> None:
-    """Tests that collect garbage themselves do so many times."""
+def _as_the_file_needs(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Quick collections for tests that collect garbage many times, and turns of the event loop that have time.
+
+    A turn has time however slow the machine is, except in a file that tests this time. Both are of a file, not of a
+    test: pytest takes a tenth of a millisecond for each fixture of each of thousands of tests.
+    """
     if hasattr(request.module, "gc"):
         _freeze()
+    with pytest.MonkeyPatch.context() as patch:
+        if not hasattr(request.module, "TURN_SECONDS"):
+            patch.setattr(loop_turns, "TURN_SECONDS", 3600.0)
+        yield
 
 
 @pytest.fixture(autouse=True)
@@ -157,19 +168,3 @@ def mypy_cache(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield folder
-
-
-@pytest.fixture(autouse=True)
-def _turns_have_time(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is quick is done at once however slow the machine is; except in tests of the time of a turn itself."""
-    if not hasattr(request.module, "TURN_SECONDS"):
-        monkeypatch.setattr(loop_turns, "TURN_SECONDS", 3600.0)
-
-
-@pytest.fixture(autouse=True)
-def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No setting of the developer's shell reaches a test, nor the debug mode of loops a server that a test starts."""
-    for name in list(os.environ):
-        if name.startswith("BROKER_CORE_"):
-            monkeypatch.delenv(name)
-    monkeypatch.delenv("PYTHONASYNCIODEBUG", raising=False)

@@ -40,21 +40,37 @@ def seed_of_the_run() -> str:
 
 
 class _Reports:
-    """Plugin of a process that runs tests: what it reports goes to the process that has collected them."""
+    """Plugin of a process that runs tests: what it reports goes to the process that has collected them.
+
+    What is said of a test goes with the start of the next one, since each message wakes the process that listens.
+    """
 
     def __init__(self, config: pytest.Config, connection: Connection) -> None:
         self._config = config
         self._connection = connection
+        self._messages: list[tuple[str, dict[str, Any]]] = []
+
+    def send(self, hook: str, **given: object) -> None:
+        """Send what has been reported, and this."""
+        self._connection.send([*self._messages, (hook, given)])
+        self._messages.clear()
+
+    def tests_of_next_file(self) -> list[int]:
+        """The places of the tests of a file that is to be run next."""
+        self.send("next")
+        return self._connection.recv() or []
 
     def pytest_runtest_logstart(self, nodeid: str, location: tuple[str, int | None, str]) -> None:
-        self._connection.send(("pytest_runtest_logstart", {"nodeid": nodeid, "location": location}))
+        self.send(
+            "pytest_runtest_logstart", nodeid=nodeid, location=location
+        )  # at once: it may die of this test
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         data = self._config.hook.pytest_report_to_serializable(config=self._config, report=report)
-        self._connection.send(("pytest_runtest_logreport", {"report": data}))
+        self._messages.append(("pytest_runtest_logreport", {"report": data}))
 
     def pytest_runtest_logfinish(self, nodeid: str, location: tuple[str, int | None, str]) -> None:
-        self._connection.send(("pytest_runtest_logfinish", {"nodeid": nodeid, "location": location}))
+        self._messages.append(("pytest_runtest_logfinish", {"nodeid": nodeid, "location": location}))
 
     def pytest_warning_recorded(
         self,
@@ -64,7 +80,7 @@ class _Reports:
         location: tuple[str, int, str] | None,
     ) -> None:
         said = {"warning_message": warning_message, "when": when, "nodeid": nodeid, "location": location}
-        self._connection.send(("pytest_warning_recorded", said))
+        self._messages.append(("pytest_warning_recorded", said))
 
 
 class _Worker:
@@ -139,15 +155,19 @@ class ForkedRun:
         self._workers[worker.connection] = worker
 
     def _hear(self, session: pytest.Session, worker: _Worker) -> None:
-        """Do what a message of a process asks for, or what its end does."""
+        """Do what messages of a process ask for, or what its end does."""
         try:
-            hook, given = worker.connection.recv()
+            messages = worker.connection.recv()
         except (EOFError, OSError):
             del self._workers[worker.connection]
             worker.process.join()
             if not worker.done or worker.process.exitcode:
                 self._note_death(session, worker)
             return
+        for hook, given in messages:
+            self._take(session, worker, hook, given)
+
+    def _take(self, session: pytest.Session, worker: _Worker, hook: str, given: dict[str, Any]) -> None:
         if hook == "done":
             worker.done = True
         elif hook == "next":
@@ -193,24 +213,19 @@ class ForkedRun:
         factory._basetemp = factory.getbasetemp() / f"process-{number}"
         factory._basetemp.mkdir(mode=0o700)
         config.pluginmanager.unregister(name="terminalreporter")
-        config.pluginmanager.register(_Reports(config, connection))
-        tests: deque[int] = deque(_next(connection))
+        reports = _Reports(config, connection)
+        config.pluginmanager.register(reports)
+        tests: deque[int] = deque(reports.tests_of_next_file())
         while tests and not (self._ends[0] or session.shouldfail or session.shouldstop):
             item = session.items[tests.popleft()]
             if not tests:
-                tests.extend(_next(connection))
+                tests.extend(reports.tests_of_next_file())
             following = session.items[tests[0]] if tests else None
             config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         session._setupstate.teardown_exact(None)
         atexit._run_exitfuncs()
         capture.stop_global_capturing()
-        connection.send(("done", {}))
-
-
-def _next(connection: Connection) -> list[int]:
-    """The places of the tests of a file that is to be run next."""
-    connection.send(("next", {}))
-    return connection.recv() or []
+        reports.send("done")
 
 
 def _file(item: pytest.Item) -> str:
