@@ -56,3 +56,17 @@ async def test_what_is_under_way_is_cancelled() -> None:
     tasks.close()
     with pytest.raises(asyncio.CancelledError):
         await asked
+
+
+async def test_work_that_was_cancelled_before_it_began_is_no_result_for_later_callers() -> None:
+    tasks = SharedTasks[int]()
+
+    async def work() -> int:
+        return 7
+
+    asked = asyncio.ensure_future(tasks.result("key", work))
+    await asyncio.sleep(0)
+    tasks.close()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    assert await tasks.result("key", work) == 7

@@ -23,7 +23,7 @@ class SharedTasks(Generic[_Result]):
     async def result(self, key: Hashable, work: Callable[[], Awaitable[_Result]]) -> _Result:
         """The result of the work that is under way for a key, else of ``work``. Raises its error."""
         task = self._under_way.get(key)
-        if task is None:
+        if task is None or task.done():  # one that was cancelled before it began
             task = self._under_way[key] = asyncio.get_running_loop().create_task(self._done(key, work))
             # Marks an error as seen: perhaps nobody waits any more.
             task.add_done_callback(lambda task: task.cancelled() or task.exception())
