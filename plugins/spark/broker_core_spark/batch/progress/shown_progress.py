@@ -48,11 +48,13 @@ class ProgressLines:
 def terminal_progress(terminal: TextIO) -> Iterator[ProgressLines]:
     """Progress in the last line of a terminal, which is empty afterwards."""
     lock = threading.Lock()
-    ended = threading.Event()
+    is_open = True
 
-    def show(text: str) -> None:
+    def show(text: str, *, last: bool = False) -> None:
+        nonlocal is_open
         with lock:
-            if not ended.is_set():  # a late count must not write into later output
+            if is_open:  # a late count must not write into later output
+                is_open = not last
                 # A longer line would leave its beginning on the terminal.
                 terminal.write(_CLEAR + text[: shutil.get_terminal_size().columns - 1])
                 terminal.flush()
@@ -60,5 +62,4 @@ def terminal_progress(terminal: TextIO) -> Iterator[ProgressLines]:
     try:
         yield ProgressLines(show, every=0)
     finally:
-        show("")
-        ended.set()
+        show("", last=True)
