@@ -121,6 +121,10 @@ class AnswerPage:
                 break
         self.left = left
 
+    def begin_anew(self, start: UnitPlace) -> None:
+        """Have nothing yet, and begin at another place."""
+        self.start, self.following, self.left = start, None, self.limit
+
     def for_node(self, names: Collection[str]) -> Fields:
         """The fields that ask a node, which has pages by Kafka's own rules, for this page of the named topics."""
         start = self.start

@@ -258,7 +258,7 @@ class _Paging:
             raise CloseClient(str(failed)) from failed
         if now in (ZERO_ID, start.topic_id):
             return False
-        self._page.start = self._first_of(start)._replace(topic_id=now)
+        self._page.begin_anew(self._first_of(start)._replace(topic_id=now))
         front.changed()
         return True
 
@@ -319,7 +319,7 @@ class _Paging:
         begin = self._first_of(start)
         if known == start.topic_id or begin.key == start.key:
             return False
-        self._page.start = begin._replace(topic_id=known)
+        self._page.begin_anew(begin._replace(topic_id=known))
         return True
 
 
