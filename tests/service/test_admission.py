@@ -88,6 +88,15 @@ async def test_a_turn_without_time_checks_nothing() -> None:
     assert len(door.authenticator.asked) == 2
 
 
+async def test_a_verdict_that_takes_waiting_is_begun_later() -> None:
+    """A coroutine that nobody awaits or closes is a warning, with which tests fail."""
+    door = Door()
+    door.authenticator.gate.set()
+    assert door.admission.now(attempt(method="slow")) is None
+    assert door.authenticator.most == 0
+    assert (await door.admission.later(attempt(method="slow"))).role == "alice"
+
+
 @pytest.mark.parametrize("limit", [1, 32])
 async def test_one_address_has_few_checks_under_way_over_all_protocols(
     monkeypatch: pytest.MonkeyPatch, limit: int

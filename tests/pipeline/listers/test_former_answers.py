@@ -335,6 +335,16 @@ async def test_more_is_wanted_than_was_asked_for() -> None:
     assert await kept.find("p", "7") is not None
 
 
+async def test_the_rows_of_a_part_of_a_listing_are_counted() -> None:
+    """Beside the listing, which all answers of it share."""
+    names, taken = listing(*(f"t{number}" for number in range(1000))), []
+    for selection in (names.all(), names.matching(compile_pattern("t/n/t.*[37]"))):
+        kept = Kept()
+        kept.to().keep("p", "7", AcceptedAnswer("p", selection, False, None))
+        taken.append(kept.budget.acquired)
+    assert taken[1] - taken[0] == selection.remembered_bytes > 0
+
+
 async def test_what_does_not_fit_is_not_kept() -> None:
     kept = Kept()
     kept.budget.maximum = 1
