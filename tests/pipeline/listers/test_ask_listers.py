@@ -6,8 +6,10 @@ import pytest
 
 from broker_core import ListingRequest, TopicListingResult
 from broker_core.errors import Cause, ListingFailed, TooManyRequests
+from broker_core.memory.permits import Permits
+from broker_core.metrics.metrics import Metrics
 from broker_core.names import NamespaceName
-from broker_core.pipeline import Answer
+from broker_core.pipeline import Answer, Pipeline
 from broker_core.plugins import PluginFailed, RefusedByPlugin
 from tests.support.chain_plugins import A, lists, lists_nothing, success
 from tests.support.memory_lister import MemoryLister
@@ -102,6 +104,24 @@ async def test_a_refusal_ends_the_chain() -> None:
     assert (failure.message, failure.cause, failure.plugin) == ("who are you?", Cause.UNAUTHENTICATED, "a")
     assert (failure.reason, failure.counts) == ("refused", False)
     assert [step.answer for step in steps] == ["refused", "not_asked"]
+
+
+async def test_no_answer_from_before_a_refusal_replaces_a_failure() -> None:
+    said = iter([SUCCESS, TopicListingResult.refused("not for you"), ValueError("x")])
+
+    async def each(request: ListingRequest) -> object:
+        answer = next(said)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    chain = dispatcher({"a": PluginOf(list_topics=each)}, {"a": {"on_failure": "stale"}})
+    pipeline = Pipeline(MemoryLister(), chain, Permits(), Metrics())
+    (await pipeline.answer(asked())).release()
+    for expected in (RefusedByPlugin, PluginFailed):
+        with pytest.raises(expected):
+            await pipeline.answer(asked())
+    pipeline.close()
 
 
 async def test_an_open_breaker_is_a_failure_under_the_same_policy() -> None:

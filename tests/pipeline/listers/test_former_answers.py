@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
 from typing import Any
 
 import hypothesis.strategies as st
@@ -20,7 +22,7 @@ from broker_core.pipeline.change_notices import ChangeNotices
 from broker_core.pipeline.listers.answer_store import AnswerStore
 from broker_core.pipeline.listers.former_answers import FormerAnswer, FormerAnswers, FormerAnswersToQuestion
 from broker_core.pipeline.request.listing_in_progress import AcceptedAnswer
-from broker_core.plugins import LoadedPlugin
+from broker_core.plugins import LoadedPlugin, PluginFailed
 from broker_core.testing import serve
 from tests.support.plugins import PluginOf, loaded
 
@@ -333,6 +335,19 @@ async def test_more_is_wanted_than_was_asked_for() -> None:
         "p", "7", AcceptedAnswer("p", listing("a", "b").all(), False, None)
     )
     assert await kept.find("p", "7") is not None
+
+
+@pytest.mark.parametrize("word", ["", "principal"])
+async def test_a_failure_is_of_equal_questions_until_they_may_have_other_answers(word: str) -> None:
+    """As when the plugin reads ``word``, which it does not declare, while it is asked."""
+    kept, failure = Kept(), PluginFailed("p", "failed", reason="plugin_error")
+    with suppress(PluginFailed), kept.to().make("p", "7"):
+        waiting = asyncio.create_task(kept.find("p", "7"))
+        await asyncio.sleep(0)
+        kept.words = frozenset({word} - {""})
+        raise failure
+    (found,) = await asyncio.gather(waiting, return_exceptions=True)
+    assert str(found) == str(None if word else failure)
 
 
 async def test_the_rows_of_a_part_of_a_listing_are_counted() -> None:
