@@ -72,8 +72,13 @@ def test_a_source_that_fails_leaves_nothing_of_the_files_beside_it(tmp_path: Pat
     assert files(tmp_path) == []
 
 
+@pytest.mark.parametrize(
+    "paths",
+    [["segments/0"], [*(f"segments/{number}" for number in range(9)), "postings/x"]],
+    ids=["one", "many"],
+)
 def test_files_get_their_names_when_their_bytes_are_durable_and_the_names_are_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, paths: list[str]
 ) -> None:
     store = FolderStore(tmp_path)
     store.check()
@@ -90,13 +95,15 @@ def test_files_get_their_names_when_their_bytes_are_durable_and_the_names_are_to
 
     monkeypatch.setattr(os, "fsync", synced)
     monkeypatch.setattr(os, "link", linked)
-    paths = [*(f"segments/{number}" for number in range(9)), "postings/x"]
     assert all(store.put_all_new([(path, b"x" * 9) for path in paths]))
     inodes = [(tmp_path / path).stat().st_ino for path in paths]
-    folders = [(tmp_path / folder).stat().st_ino for folder in ("segments", "postings")]
-    assert sorted(steps[:10]) == sorted(("sync", inode) for inode in inodes)
-    assert steps[10:20] == [("link", inode) for inode in inodes]
-    assert steps[20:] == [("sync", inode) for inode in folders]
+    folders = [
+        (tmp_path / folder).stat().st_ino for folder in dict.fromkeys(Path(path).parts[0] for path in paths)
+    ]
+    number = len(paths)
+    assert sorted(steps[:number]) == sorted(("sync", inode) for inode in inodes)
+    assert steps[number : 2 * number] == [("link", inode) for inode in inodes]
+    assert steps[2 * number :] == [("sync", inode) for inode in folders]
 
 
 @pytest.mark.parametrize("path", ["segments/a", "segments/b"])

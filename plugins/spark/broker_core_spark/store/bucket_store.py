@@ -55,6 +55,8 @@ class BucketStore(Store):
         self._client = client
 
     def _put_all_new(self, files: Sequence[tuple[str, bytes | BinaryIO]]) -> list[bool]:
+        if len(files) == 1:  # no thread is worth its start
+            return [self._created(*files[0])]
         with ThreadPoolExecutor(_PUTS_AT_ONCE) as threads:
             return list(threads.map(lambda file: self._created(*file), files))
 

@@ -69,7 +69,9 @@ class FolderStore(Store):
                     with self._failing(f"write {path}"):
                         written.append((path, opened.enter_context(self._unfinished_file(partial))))
                         _copy(data, written[-1][1])
-                if lasts:
+                if lasts and len(written) == 1:  # no thread is worth its start
+                    self._sync(written[0])
+                elif lasts:
                     with ThreadPoolExecutor(_SYNCED_AT_ONCE) as threads:
                         list(threads.map(self._sync, written))
             for (path, _), own in zip(files, partial, strict=True):
