@@ -1,7 +1,8 @@
 """One change of a namespace as a transaction: its version, its log entries, and the bounds of the log.
 
 The log of a namespace holds the last versions up to a count of versions and of rows. A transaction that changes more
-topics than that leaves no rows but a gap: readers at an older version see it (:class:`~.records.Gap`) and read anew.
+topics than that leaves no rows but a gap: readers at an older version see it (:class:`~broker_core.change_log.Gap`) and
+read anew.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class Asking:
     async def until_answered(self, ask: Callable[[], Awaitable[T]]) -> T:
         """The result of ``ask``. An error that may pass is raised only when there is no time, or no attempt, left.
 
-        Raises :exc:`~.errors.TimeoutException`, with the last error in its text, and every other
+        Raises :exc:`~.kafka_errors.TimeoutException`, with the last error in its text, and every other
         :exc:`~broker_core.client.ClientError` of ``ask``.
         """
         last: ClientError | None = None

@@ -28,8 +28,8 @@ class CreateTopicsResult(Results[str, None]):
     """Results by name. A topic that could not be created raises its error everywhere.
 
     The other methods give facts of a created topic. As in Kafka's own client, they may still raise for it:
-    :exc:`~.errors.TopicAuthorizationException` if the client may not describe configs,
-    :exc:`~.errors.UnsupportedVersionException` if the server is too old (before 2.4).
+    :exc:`~.kafka_errors.TopicAuthorizationException` if the client may not describe configs,
+    :exc:`~.kafka_errors.UnsupportedVersionException` if the server is too old (before 2.4).
     """
 
     def __init__(

@@ -134,7 +134,7 @@ class NodeConnection:
 
         ``on_silence`` is called if the node does not answer in time, now or later.
 
-        Raises :exc:`~broker_core.client.ConnectionLost`, and :exc:`~.errors.KafkaException` if the node refuses.
+        Raises :exc:`~broker_core.client.ConnectionLost`, and :exc:`~.kafka_errors.KafkaException` if the node refuses.
         """
         connection: NodeConnection | None = None
         try:
@@ -214,7 +214,7 @@ class NodeConnection:
         """The answer to a request of the latest version that both sides understand, ``most`` at the latest.
 
         Fields that this version lacks are left out: ``least`` is the first version with all necessary fields. Raises
-        :exc:`~.errors.UnsupportedVersionException` if there is none,
+        :exc:`~.kafka_errors.UnsupportedVersionException` if there is none,
         :exc:`~broker_core.client.InvalidQuestion` for values that cannot be sent,
         :exc:`~broker_core.client.ConnectionLost`, also for a node that does not answer within ``timeout`` (else
         ``request_timeout``), and

@@ -27,7 +27,7 @@ class SaslExchange(ABC):
     async def next(self, answer: bytes) -> bytes | None:
         """The message after an answer of the server; ``None`` if the exchange is over.
 
-        Raises :exc:`~.errors.SaslAuthenticationException`.
+        Raises :exc:`~.kafka_errors.SaslAuthenticationException`.
         """
 
 

@@ -9,7 +9,7 @@ and a verified map may change afterwards. Reading costs a copy, which takes as l
 are the ones in memory.
 
 The folder may be missing, full, read-only or removed at any time. Nothing here raises more than :exc:`OSError` and
-:exc:`~.refusals.RefusedFile`.
+:exc:`~.file_errors.RefusedFile`.
 """
 
 from __future__ import annotations

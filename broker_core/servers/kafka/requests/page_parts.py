@@ -154,7 +154,7 @@ class PageParts:
 
     def _cut(self, fields: Fields) -> UnitPlace | None:
         """The place where a node has cut its answer, if it is asked for pages of its own
-        (:meth:`~.page.AnswerPage.for_node`).
+        (:meth:`~.answer_page.AnswerPage.for_node`).
         """
         cursor = fields.get("next_cursor")
         return UnitPlace(tuple(cursor[each] for each in self._shape.fields)) if cursor else None
