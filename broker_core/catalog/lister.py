@@ -91,7 +91,7 @@ class CatalogLister(PolledLister):
         guard: ShrinkGuard | None = None,
     ) -> None:
         self._catalog = catalog
-        self._kept = KeptSnapshots(permits.snapshots, permits.unkept, permits.leases)
+        self._kept = KeptSnapshots(permits)
         permits.caches.show("snapshots", self._kept.state)
         keys = tuple(dict.fromkeys(property_keys))
         self._by = SnapshotSource(
@@ -398,6 +398,7 @@ class CatalogLister(PolledLister):
             now = self._watch.version(key[0]) if self._watch.look() else None
             if now is not None and now.same_state(snapshot.version):
                 return snapshot
+            del snapshot, read  # the next one may need its memory
 
     # -- reading
 
@@ -459,6 +460,7 @@ class CatalogLister(PolledLister):
                 room = 0 if permit is None else _ROOM
                 known = self._kept.known(key[0])
                 made = await asyncio.to_thread(by.read_or_move, key, known, room, read)
+                known.clear()  # while permits are waited for, their memory may become free
         except BaseException:
             if permit is not None:
                 permit.release()

@@ -159,6 +159,11 @@ class PermitBudget:
     def available(self) -> int:
         return self._size - self._acquired
 
+    @property
+    def room_to_keep(self) -> int:
+        """Permits that may be kept (:meth:`keep`) besides those that are, while half of all stay for requests."""
+        return min(self._size // 2 - self._kept, self.available)
+
     def resize(self, maximum: int, *, timeout: float, queue_limit: int = 0) -> None:
         """Change the maximum, and the values for demands from now on. Held permits stay held."""
         self.timeout, self.queue_limit = timeout, max(queue_limit, 0)

@@ -67,6 +67,11 @@ class Permits:
         except PermitError as error:
             raise permits_refused("direct", error) from None
 
+    def is_unkept(self, listing: object) -> bool:
+        """Whether a listing is served to the requests of now, and in the way of others if it is held any longer."""
+        held = self.leases.held(listing)
+        return isinstance(held, Permit) and held.budget is self.unkept
+
     def on_pressure(self, press: Callable[[PermitBudget], None]) -> None:
         """Call ``press`` too with a budget in which a demand has waited long."""
         self._pressed.append(press)

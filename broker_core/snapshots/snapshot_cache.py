@@ -4,6 +4,10 @@ A snapshot has its permits before it is read. The ``snapshots`` budget has them 
 snapshots make some. If clients still read the snapshots that would have to go, or the namespace is larger than the
 budget, nobody waits for the budget: the snapshot is read for the present requests and not kept. The budget ``unkept``
 is for such snapshots, one at a time if they are larger than it; requests meanwhile share the one in memory.
+
+A follower needs its last answer until it has the difference to the next one. If there is no room for both, the
+outdated one counts as memory of requests (``heap``), as far as half of that: else it would be in the way of the newer
+one for good.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ from typing import Final, Generic, TypeAlias, TypeVar
 import structlog
 
 from broker_core.listing import Listing, Selection, data_of
-from broker_core.memory import CacheState, Leases, Permit, PermitBudget
+from broker_core.memory import CacheState, Permit, Permits
 from broker_core.names import Mode
 from broker_core.plugin_api import TopicListingResult
 from broker_core.snapshots.snapshot import Snapshot, SnapshotRest
@@ -63,13 +67,16 @@ class CachedSnapshot(Generic[R]):
 class SnapshotCache(Generic[P, R]):
     """Snapshots by namespace and mode, the least used first to go. For one event loop."""
 
-    def __init__(self, budget: PermitBudget, unkept: PermitBudget, leases: Leases) -> None:
-        self._budget = budget
-        self._leases = leases
+    def __init__(self, permits: Permits) -> None:
+        self._budget = permits.snapshots
+        self._heap = permits.heap
+        self._leases = permits.leases
         self._kept: OrderedDict[_Key[P], CachedSnapshot[R]] = OrderedDict()
         self._alive: dict[_Key[P], tuple[weakref.ref[Listing], SnapshotRest]] = {}
         self._warned: OrderedDict[P, None] = OrderedDict()
-        self.unkept = unkept
+        #: Listings that were let go, of which some may be in use yet.
+        self._outdated: list[weakref.ref[Listing]] = []
+        self.unkept: Final = permits.unkept
         #: Called with each namespace whose snapshot has to make room: the data kept beside it has to go, too.
         self.on_let_go: list[Callable[[P], None]] = []
 
@@ -145,10 +152,10 @@ class SnapshotCache(Generic[P, R]):
         """Permits for ``size`` bytes if there is room without dropping anything."""
         return self._budget.try_acquire(size) if size <= self._budget.available else None
 
-    def permit_now(self, key: _Key[P], size: int) -> Permit | None:
+    def permit_now(self, key: _Key[P], size: int, made: Listing | None = None) -> Permit | None:
         """Permits of the budget for what is kept, without waiting; others make room, as far as that helps.
 
-        Snapshots of the same namespace stay: the new one may be made of them.
+        Snapshots of the same namespace stay: the new one may be made of them. ``made`` is the new one, if it is.
         """
         budget = self._budget
         if not budget.fits(size):
@@ -156,16 +163,50 @@ class SnapshotCache(Generic[P, R]):
         self._leases.settle()
         if size > max(budget.available, budget.maximum // _LARGE):
             others = sum(kept.snapshot.nbytes for other, kept in self._kept.items() if other[0] != key[0])
-            if size > budget.available + others:
+            if size > budget.available + others and not self._set_aside(size - others, made):
                 return None
         while size > budget.available:
             other = next((each for each in self._kept if each[0] != key[0]), None)
             if other is None:
+                if self._set_aside(size, made):
+                    break
                 return None
             self.let_go(other)
             self._report_let_go(other[0])
             self._leases.settle()  # dropped snapshots that clients still have free nothing
         return budget.try_acquire(size)
+
+    def _set_aside(self, size: int, made: Listing | None) -> bool:
+        """Make room for ``size`` bytes by outdated listings that are in use yet: they count in ``heap`` from now on.
+
+        False, and nothing is changed, if that makes too little room, or there is none for them.
+        """
+        short = size - self._budget.available
+        outdated = [each for each in (reference() for reference in self._outdated) if each is not None]
+        if short <= 0 or not outdated:
+            return short <= 0
+        listings = [kept.snapshot.listing for kept in self._kept.values()]
+        if made is not None:
+            listings.append(made)
+        current = {id(chunk) for listing in listings for chunk in data_of(listing).chunks}
+        parts: dict[int, tuple[object, int]] = {}
+        moved = 0
+        for listing in outdated:  # the oldest first
+            for owner in (listing, *data_of(listing).chunks):
+                held = self._leases.held(owner)
+                if id(owner) in current or id(owner) in parts or not self._is_leased(owner) or held is None:
+                    continue
+                parts[id(owner)] = owner, held.count
+                moved += held.count
+            if moved >= short:
+                break
+        if moved < short or moved > self._heap.room_to_keep:
+            return False
+        permit = self._heap.try_acquire(moved)
+        if permit is None:
+            return False
+        self._leases.hold_parts(list(parts.values()), self._heap.keep(permit, moved))
+        return True
 
     def hold_beside(self, place: P, parts: Sequence[tuple[object, int]]) -> bool:
         """Hold permits for data kept beside the snapshot of a namespace, while each part of it lives.
@@ -198,7 +239,7 @@ class SnapshotCache(Generic[P, R]):
         if kept is not None and kept.snapshot.listing is not snapshot.listing:
             del kept
             self.let_go(key)
-        if self._lease(key, parts, permit):
+        if self._lease(key, parts, permit, snapshot.listing):
             self._alive.pop(key, None)
             self._kept[key] = CachedSnapshot(snapshot, seen, asked)
             self._kept.move_to_end(key)
@@ -227,14 +268,16 @@ class SnapshotCache(Generic[P, R]):
         held = self._leases.held(owner)
         return isinstance(held, Permit) and held.budget is self._budget
 
-    def _lease(self, key: _Key[P], parts: Sequence[tuple[object, int]], permit: Permit | None) -> bool:
+    def _lease(
+        self, key: _Key[P], parts: Sequence[tuple[object, int]], permit: Permit | None, made: Listing
+    ) -> bool:
         """Hold permits for all parts; false if they are not of the ``snapshots`` budget."""
         budget = self._budget
         size = sum(size for _, size in parts)
         if permit is not None and permit.budget is budget:
             self._leases.hold_parts(parts, budget.try_update(permit, size) or permit)
             return True
-        kept = self.permit_now(key, size) if parts else None
+        kept = self.permit_now(key, size, made) if parts else None
         if kept is not None or not parts:
             if permit is not None:
                 permit.release()
@@ -278,6 +321,8 @@ class SnapshotCache(Generic[P, R]):
             other = self._kept.get((key[0], mode))
             if other is not None and other.snapshot.listing is listing:
                 del self._kept[key[0], mode]
+        self._outdated = [each for each in self._outdated if each() is not None]
+        self._outdated.append(weakref.ref(listing))
         # No new request will use this listing.
         data_of(listing).memo.close()
 

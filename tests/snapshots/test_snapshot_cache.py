@@ -35,10 +35,13 @@ SIZE = snapshot().nbytes
 
 
 class Made:
-    def __init__(self, room_for: float) -> None:
-        permits = Permits(LimitsSettings(snapshots=int(room_for * SIZE), permit_timeout=0.01))
-        self.budget, self.leases = permits.snapshots, permits.leases
-        self.kept = SnapshotCache[NamespaceName, None](self.budget, permits.unkept, self.leases)
+    def __init__(self, room_for: float, *, heap: float = 1.5) -> None:
+        limits = LimitsSettings(
+            snapshots=int(room_for * SIZE), heap_permits=int(heap * SIZE), permit_timeout=0.01
+        )
+        permits = Permits(limits)
+        self.budget, self.leases, self.heap = permits.snapshots, permits.leases, permits.heap
+        self.kept = SnapshotCache[NamespaceName, None](permits)
 
     async def keep(self, made: Snapshot, mode: Mode = Mode.PERSISTENT) -> bool:
         """Whether it is kept."""
@@ -115,6 +118,34 @@ async def test_the_newer_one_takes_the_place_of_the_older(made: Made) -> None:
     for version in range(1, 6):
         assert await made.keep(snapshot(version=version))
         assert made.counted == (SIZE, 0)
+
+
+async def test_an_older_one_in_use_counts_as_memory_of_requests_if_there_is_no_room_for_both() -> None:
+    made = Made(1.5, heap=3.5)
+    older: Snapshot | None = snapshot()
+    assert older is not None
+    assert await made.keep(older)
+    for version in (2, 3):
+        assert await made.keep(snapshot(version=version))
+        assert made.counted == (SIZE, 0)
+        assert made.heap.acquired == SIZE
+    del older
+    assert made.counted == (SIZE, 0)
+    assert made.heap.acquired == 0
+    made.kept.drop_all()
+
+
+async def test_half_of_the_memory_of_requests_stays_free_of_older_ones() -> None:
+    made = Made(1.5, heap=3.5)
+    in_use = [snapshot(), snapshot(version=2)]
+    assert await made.keep(in_use[0])
+    assert await made.keep(in_use[1])
+    assert not await made.keep(snapshot(version=3))
+    assert made.counted == (SIZE, 0)
+    assert made.heap.acquired == SIZE
+    del in_use
+    assert made.counted == (0, 0)
+    assert made.heap.acquired == 0
 
 
 async def test_the_same_listing_at_another_version_goes_on_remembering(made: Made) -> None:

@@ -95,6 +95,11 @@ class Watching:
             known=("opened", "reconciled"),
         )
         metrics.gauge("watchers", "Topic list watchers that are open.", lambda: self.open)
+        metrics.gauge(
+            "followed_questions_failing",
+            "Questions of watchers and event streams that have no answer now, so that their topics stay as they were.",
+            lambda: self.feeds.failing,
+        )
 
     def frame_of(self, watcher_id: int, update: bytes) -> bytes:
         """The frame of an update, which all watchers of a question get one after the other."""

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
+import structlog
+
+from broker_core.errors import ListingFailed
 from broker_core.names import NamespaceName
 from broker_core.pipeline import Pipeline
 from broker_core.service.following.change_watch import ChangeWatch
@@ -11,6 +14,8 @@ from broker_core.service.following.followed_view import FollowedView, ViewKey
 from broker_core.service.following.listing_feed import ListingFeed
 
 __all__ = ["FollowedNamespace"]
+
+_log = structlog.get_logger(__name__)
 
 
 class FollowedNamespace:
@@ -27,6 +32,7 @@ class FollowedNamespace:
         self._interval = interval
         self.views: dict[ViewKey, FollowedView] = {}
         self._views_of: dict[ListingFeed, FollowedView] = {}
+        self._failing: set[ListingFeed] = set()
         self._watch = watch
         self._unwatch = watch.watch(namespace, self._wake)
         self._timer = self._later()
@@ -45,7 +51,7 @@ class FollowedNamespace:
         view = self.views.get(key)
         if view is None:
             view = self.views[key] = FollowedView(
-                self._pipeline, self._namespace, key, self._watch, self._interval
+                self._pipeline, self._namespace, key, self._watch, self._interval, self._report
             )
         self._views_of[feed] = view
         view.add(feed)
@@ -56,6 +62,7 @@ class FollowedNamespace:
         if view is None:
             return
         view.feeds.pop(feed)()
+        self._report(feed, None)
         if not view.feeds:
             view.close()
             del self.views[view.key]
@@ -78,6 +85,20 @@ class FollowedNamespace:
         """Note that topics, masks or rights may have changed."""
         for view in self.views.values():
             view.wake()
+
+    def _report(self, feed: ListingFeed, failure: ListingFailed | None) -> None:
+        """Log the first feed without an answer, and that all have one again."""
+        had_failed = bool(self._failing)
+        (self._failing.discard if failure is None else self._failing.add)(feed)
+        if failure is not None and not had_failed:
+            _log.warning(
+                "a followed question has no answer: watchers and event streams stay as they were",
+                namespace=str(self._namespace),
+                pattern=feed.question.topics_pattern,
+                reason=failure.message,
+            )
+        elif had_failed and not self._failing:
+            _log.info("followed questions have answers again", namespace=str(self._namespace))
 
     def _later(self) -> asyncio.TimerHandle:
         return asyncio.get_running_loop().call_later(self._interval, self._period)

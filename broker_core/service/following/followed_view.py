@@ -14,7 +14,9 @@ import asyncio
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
+
+import structlog
 
 from broker_core.access import Asker
 from broker_core.concurrency import EACH_COMPARED_BYTE, loop_turn
@@ -34,6 +36,10 @@ from broker_core.service.following.change_watch import ChangeWatch
 from broker_core.service.following.listing_feed import ListingFeed
 
 __all__ = ["FollowedView", "ViewKey"]
+
+_log = structlog.get_logger(__name__)
+
+Report: TypeAlias = Callable[[ListingFeed, ListingFailed | None], None]
 
 #: Seconds between two looks for changes; changes in between are joined.
 _GAP: Final = 0.1
@@ -55,7 +61,8 @@ class ViewKey(NamedTuple):
 class FollowedView:
     """The feeds of one view; for one event loop.
 
-    Questions whose changes no signal reports are asked again after ``interval`` seconds.
+    Questions whose changes no signal reports are asked again after ``interval`` seconds. ``report`` is called with a
+    feed and the reason why it has no answer, or ``None``.
     """
 
     def __init__(
@@ -65,12 +72,14 @@ class FollowedView:
         key: ViewKey,
         watch: ChangeWatch,
         interval: float,
+        report: Report,
     ) -> None:
         self._pipeline = pipeline
         self._namespace = namespace
         self.key = key
         self._watch = watch
         self._interval = interval
+        self.report = report
         #: The feeds, each with the function by which the default lister stops keeping its listing current.
         self.feeds: dict[ListingFeed, Callable[[], None]] = {}
         #: The newest listing that all feeds are known to have the answer of, or were woken for.
@@ -198,9 +207,13 @@ class FollowedView:
             now = await listing_of_now(self._pipeline, self._namespace, self.key.mode, asker)
         except ListingFailed:
             return None  # each question is asked then
+        except Exception:  # noqa: BLE001 - whatever it is, no question may miss the change
+            _log.exception("a followed namespace cannot be listed", namespace=str(self._namespace))
+            return None
         if now is None:
             return None
-        self.seen = now
+        if not self._pipeline.permits.is_unkept(now):
+            self.seen = now
         if seen is None:
             return None
         return [] if now is seen else await self._differing(seen, now, asker)

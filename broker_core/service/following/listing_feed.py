@@ -19,7 +19,7 @@ from broker_core.access import Access, Asker
 from broker_core.concurrency import EACH_COMPARED_BYTE, loop_turn
 from broker_core.errors import Cause, ListingFailed, TooManyRequests
 from broker_core.listing import Listing, Selection, difference_bytes
-from broker_core.memory import Permit, PermitError, permits_refused
+from broker_core.memory import PermitError, permits_refused
 from broker_core.names import NamespaceName
 from broker_core.pipeline import Answer, Ended, NextRuns, Pipeline, ReusableAnswer, Trace
 from broker_core.plugin_api import ListingRequest
@@ -44,6 +44,9 @@ _SHARE: Final = 4
 #: The first and the longest pause after a failure.
 _PAUSE: Final = 1.0
 _LONGEST_PAUSE: Final = 60.0
+#: Seconds without memory for a newer answer after which followers are ended: the old answer may be what is in the way,
+#: and clients that come back get the newest one, or hear that there is no room.
+_SHORT: Final = 10.0
 #: Changes that are kept for followers that come back, and their bytes.
 _KEPT: Final = 64
 _KEPT_BYTES: Final = 1024 * 1024
@@ -67,6 +70,9 @@ class Waker(Protocol):
 
     def has_current(self, asker: Asker) -> bool:
         """Whether a change that a client has not got yet would have woken the feed."""
+
+    def report(self, feed: ListingFeed, failure: ListingFailed | None, /) -> None:
+        """Note that a feed has no answer, or has one again."""
 
     def period_of(self, question: ListingRequest, asker: Asker) -> float | None:
         """Seconds after which followers of a question have a change at the latest; ``None``: as it comes."""
@@ -120,6 +126,7 @@ class ListingFeed:
         self._next = 0.0
         self._pause = 0.0
         self._failing: tuple[Cause, str] | None = None
+        self._short_since: float | None = None
         #: What wakes this feed.
         self.waker: Waker | None = None
 
@@ -280,7 +287,7 @@ class ListingFeed:
                     await self.refresh(next(iter(self.followers)).asker)
                 if self._recreated is not None and self.selection is not None:
                     self._report_recreated(self._recreated.of(self.selection))
-                self._pause, self._failing = 0.0, None
+                self._succeeded()
             except ListingFailed as failure:
                 self._failed(failure)
             except Exception:  # noqa: BLE001 - whatever it is, the followers stay as they are
@@ -317,13 +324,31 @@ class ListingFeed:
         """The event id of an answer: its hash, and beside it the version up to which recreated names were sent."""
         return topics_hash if self._recreated is None else topics_hash + PLACE + self._recreated.reported
 
+    def _succeeded(self) -> None:
+        if self._retry is not None:
+            self._retry.cancel()
+        if self._failing is not None and self.waker is not None:
+            self.waker.report(self, None)
+        self._pause, self._failing, self._short_since, self._retry = 0.0, None, None, None
+
     def _failed(self, failure: ListingFailed) -> None:
+        now = asyncio.get_running_loop().time()
+        is_short = isinstance(failure, TooManyRequests) and failure.reason == "snapshot_memory"
+        if is_short:  # what is kept for clients that come back may be in the way
+            self._keep(None)
+            self._joined = []
+        self._short_since = None if not is_short else self._short_since or now
+        if self._short_since is not None and now - self._short_since >= _SHORT:
+            self.close()
+            return
         self._pause = min(2 * self._pause or _PAUSE, _LONGEST_PAUSE)
         if self._retry is not None:
             self._retry.cancel()
         self._retry = asyncio.get_running_loop().call_later(self._pause, self.wake)
         if self._failing != (failure.cause, failure.message):
             self._failing = (failure.cause, failure.message)
+            if self.waker is not None:
+                self.waker.report(self, failure)
             for follower in list(self.followers):
                 follower.fail(failure)
 
@@ -356,25 +381,32 @@ class ListingFeed:
             self.is_of_default = answer.lister == pipeline.lister.name or bool(trace.rest)
             if self.selection is not None:
                 _check_trace(trace)
-            if answer.selection is not None:
-                await self._take(asker, answer, answer.selection)
-            self._reusable = ReusableAnswer.of(question, answer)
+            has_room = answer.selection is None or await self._take(asker, answer, answer.selection)
+            if has_room:
+                self._reusable = ReusableAnswer.of(question, answer)
             if self._reusable is not None:
                 self._reusable.changed = False  # a client that asks again has the topics
-            if looks is not None and self.selection is not None:
+            if has_room and looks is not None and self.selection is not None:
                 self._report_recreated(looks.of(self.selection))
         finally:
             answer.release()
+            del answer  # an error that is raised keeps the variables, and so would the listing's memory
+        if not has_room:
+            raise TooManyRequests(
+                "Followed questions need more memory than there is room for (limits.snapshots)",
+                reason="snapshot_memory",
+            )
 
-    async def _take(self, asker: Asker, answer: Answer, selection: Selection) -> None:
-        """Make this the last answer, and send all followers the difference."""
+    async def _take(self, asker: Asker, answer: Answer, selection: Selection) -> bool:
+        """Make this the last answer, and send all followers the difference; false if there is no room for it."""
         if selection.fields_size <= _COPIED and len(selection.listing) > _MUCH_LARGER * len(selection):
             selection = selection.on_its_own()
-        self._hold(answer, selection)
+        if not self._hold(answer, selection):
+            return False
         before = self.selection
         if before is not None and answer.topics_hash == self.topics_hash:
             self.selection, self._joined = selection, []
-            return
+            return True
         event: ChangeEvent | None = None
         if before is not None:
             event = await self._event(asker, selection, before, answer.topics_hash)
@@ -384,6 +416,7 @@ class ListingFeed:
         self.filtered = answer.filtered
         self._keep(event)
         self._report(event, before)
+        return True
 
     def _report(self, event: ChangeEvent | None, before: Selection | None) -> None:
         """Give a change to all followers; if they are many, to some at a time, for a PING between them."""
@@ -429,26 +462,21 @@ class ListingFeed:
     def _is_copied(self, selection: Selection) -> bool:
         return selection.is_whole and self.question.pattern is not None and selection.fields_size <= _COPIED
 
-    def _hold(self, answer: Answer, selection: Selection) -> None:
-        """Move the last answer from permits of listings under way to permits of what is kept."""
+    def _hold(self, answer: Answer, selection: Selection) -> bool:
+        """Move the last answer from permits of listings under way to permits of what is kept; false without room."""
         permits = self._pipeline.permits
-        held = permits.leases.held(selection.listing)
         size = selection.fields_size if answer.permit is None else answer.permit.count
         if answer.permit is None and answer.selection is selection:
             size = 0  # a part of a listing that has permits
-        unkept = isinstance(held, Permit) and held.budget is permits.unkept
         is_new = self.selection is None
         kept = (
             None
-            if unkept or (is_new and not self._fits(selection))
+            if permits.is_unkept(selection.listing) or (is_new and not self._fits(selection))
             else permits.snapshots.try_acquire(size + _EACH)
         )
-        if kept is None:
-            raise TooManyRequests(
-                "Followed questions need more memory than there is room for (limits.snapshots)",
-                reason="snapshot_memory",
-            )
-        permits.leases.hold(selection, kept)
+        if kept is not None:
+            permits.leases.hold(selection, kept)
+        return kept is not None
 
     # -- rights
 

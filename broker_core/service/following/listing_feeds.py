@@ -36,7 +36,7 @@ _AT_ONCE: Final = 500
 class FollowedQuestion:
     """A question that clients follow. ``properties`` are the selecting ones; ``topics`` is ``None`` before an answer.
 
-    ``followers`` are counted by transport; ``behind`` counts followers that have not been sent all changes. ``period``
+    ``followers`` are counted by transport; ``behind`` counts those that may not have been sent all changes. ``period``
     is the longest time in seconds until a change is sent, ``None`` if it is sent as it comes. ``problem`` is why there
     is no answer now, so that the topics stay as they were.
     """
@@ -87,6 +87,11 @@ class ListingFeeds:
         self._last_words: frozenset[str] = frozenset()
         pipeline.on_rules.append(self._wake_all)
         pipeline.permits.caches.show("followed answers", self._state)
+
+    @property
+    def failing(self) -> int:
+        """The number of followed questions without an answer now."""
+        return sum(feed.problem is not None and bool(feed.followers) for feed in self._feeds.values())
 
     def _wake_all(self) -> None:
         """Look, after a change of rules, which followers may go on, and what they see."""
@@ -155,7 +160,7 @@ class ListingFeeds:
                     await turn.time()
                     period = feed.period(follower.asker)
                 followers[follower.asker.transport] += 1
-                behind += not follower.is_up_to_date
+                behind += feed.problem is not None or not follower.is_up_to_date
             question, selection = feed.question, feed.selection
             properties = sorted(pair for pair in question.properties.items() if pair[0] in keys)
             if followers:

@@ -87,7 +87,7 @@ class LiveSnapshots:
         self._store = store
         self._changed = changed
         self._guard = guard or ShrinkGuard(ShrinkGuardSettings(enabled=False))
-        self.kept: Final[_Kept] = SnapshotCache(permits.snapshots, permits.unkept, permits.leases)
+        self.kept: Final[_Kept] = SnapshotCache(permits)
         permits.caches.show("snapshots", self.kept.state)
         self._parts: OrderedDict[PartKey, DomainState] = OrderedDict()
         self._places = asyncio.Semaphore(places)

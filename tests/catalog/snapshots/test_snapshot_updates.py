@@ -31,7 +31,7 @@ class Kept:
     def __init__(self, catalog: SqliteCatalog) -> None:
         self.catalog = catalog
         permits = Permits()
-        self.cache = KeptSnapshots(permits.snapshots, permits.unkept, permits.leases)
+        self.cache = KeptSnapshots(permits)
         self.watch = FileWatch(catalog)
         self.moves = SnapshotUpdates(self.cache, self.watch)
 

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from broker_core.access.asker import Asker
 from broker_core.broker.opened_core import opened_pipeline
+from broker_core.catalog import CatalogLogReader, SqliteCatalog
 from broker_core.errors import Cause, ListingFailed, TooManyRequests
-from broker_core.names import Mode, NamespaceName
+from broker_core.names import Mode, NamespaceName, TopicName
 from broker_core.pipeline import Pipeline
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.listing_result import TopicListingResult
@@ -178,3 +180,63 @@ async def test_a_feed_that_is_closed_already_has_ended_too_when_all_have_stopped
     assert not ended.is_set()
     await feeds.stop()
     assert ended.is_set()
+
+
+def grow(catalog: SqliteCatalog, number: int) -> int:
+    """Create 200 topics more, of some 60 KB in memory; the number of topics then."""
+    name = f"{number:02d}-".ljust(100, "x")
+    catalog.create(TopicName("persistent", NAMESPACE, name), partitions=200)
+    return 200 * (number + 1)
+
+
+async def test_a_listing_is_followed_though_there_is_no_room_for_two_of_it(tmp_path: Path) -> None:
+    settings = Settings.model_validate(
+        {"catalog": {"path": tmp_path / "c.sqlite"}, "limits": {"snapshots": "1MB"}}
+    )
+    with SqliteCatalog(tmp_path / "c.sqlite") as catalog:
+        grow(catalog, 0)
+        log = CatalogLogReader(catalog)
+        async with opened_pipeline(settings) as pipeline:
+            feeds = ListingFeeds(pipeline, log)
+            feed, follower = await joined(feeds, question(pattern=pipeline.compile("a/b/.*")))
+            for number in range(1, 14):
+                topics = grow(catalog, number)
+                await eventually(lambda topics=topics: len(feed.selection or ()) == topics)
+                # All of these would stay in memory.
+                follower.earlier.clear()
+                follower.events.clear()
+                follower.failures.clear()
+            assert feed.selection is not None
+            size = feed.selection.listing.nbytes
+            assert size < pipeline.permits.snapshots.maximum < 2 * size
+            await eventually(lambda: pipeline.permits.heap.acquired == 0)
+            await feeds.stop()
+        log.close()
+
+
+async def test_a_question_that_there_is_no_room_for_says_so_and_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits = {"snapshots": "1MB", "heap_permits": "100KB", "permit_timeout": "100ms"}
+    settings = Settings.model_validate({"catalog": {"path": tmp_path / "c.sqlite"}, "limits": limits})
+    with SqliteCatalog(tmp_path / "c.sqlite") as catalog:
+        grow(catalog, 0)
+        log = CatalogLogReader(catalog)
+        async with opened_pipeline(settings) as pipeline:
+            feeds = ListingFeeds(pipeline, log)
+            feed, follower = await joined(feeds, question(pattern=pipeline.compile("a/b/.*")))
+            for number in range(1, 20):
+                grow(catalog, number)
+            with capture_logs() as logs:
+                await eventually(lambda: feed.problem is not None)
+                (shown,) = await feeds.followed()
+                assert (shown.behind, feeds.failing) == (1, 1)
+                assert "memory" in (shown.problem or "")
+                monkeypatch.setattr("broker_core.service.following.listing_feed._SHORT", 0.0)
+                await eventually(lambda: follower.is_closed)
+            said = [entry for entry in logs if "no answer" in entry["event"]]
+            assert [(entry["log_level"], entry["namespace"]) for entry in said] == [("warning", "a/b")]
+            feeds.leave(feed, follower)
+            assert feeds.failing == 0
+            await feeds.stop()
+        log.close()

@@ -85,7 +85,7 @@ class _Questions(JsonObject):
 class _Followed(_QuestionFields):
     watchers: int = Field(description="Topic list watchers of Pulsar clients (PIP-145).")
     streams: int = Field(description="Event streams over HTTP.")
-    behind: int = Field(description="Those of both that have not been sent all changes yet.")
+    behind: int = Field(description="Those of both that may not have been sent all changes yet.")
     topics: int | None = Field(description="The names that are listed; null before the first answer.")
     period_s: float | None = Field(
         description="The longest time until a change is reported; null: it is reported as it comes."
