@@ -36,6 +36,7 @@ OURS = {
     "broker_core_connections_closed",
     "broker_core_connections_refused",
     "broker_core_denials",
+    "broker_core_followed_questions_failing",
     "broker_core_haproxy_preambles",
     "broker_core_http_connections",
     "broker_core_http_streams",

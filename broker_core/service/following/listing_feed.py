@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 import structlog
 
-from broker_core.access import Access, Asker
+from broker_core.access import Asker
 from broker_core.concurrency import EACH_COMPARED_BYTE, loop_turn
 from broker_core.errors import Cause, ListingFailed, TooManyRequests
 from broker_core.listing import Listing, Selection, difference_bytes
@@ -23,7 +23,6 @@ from broker_core.memory import PermitError, permits_refused
 from broker_core.names import NamespaceName
 from broker_core.pipeline import Answer, Ended, NextRuns, Pipeline, ReusableAnswer, Trace
 from broker_core.plugin_api import ListingRequest
-from broker_core.plugins import PluginFailed
 from broker_core.service.following.difference_pieces import MOST, JoinedUpdates, joined_updates
 from broker_core.service.following.follower import (
     ChangeEvent,
@@ -32,6 +31,7 @@ from broker_core.service.following.follower import (
     call_in_turns,
     rendered_change,
 )
+from broker_core.service.following.follower_rights import end_refused
 from broker_core.service.following.recreated_topics import RecreatedTopics, names_in
 
 __all__ = ["PLACE", "ListingFeed"]
@@ -58,8 +58,6 @@ _KEPT_UPDATES: Final = 4
 PLACE: Final = "~"
 #: Followers that are given a change in one turn of the event loop.
 _AT_ONCE: Final = 50
-#: Gates that are asked at a time.
-_AT_A_TIME: Final = 4
 #: Bytes of an answer that is copied out of a much larger listing, so as not to keep that in memory.
 _COPIED: Final = 64 * 1024
 _MUCH_LARGER: Final = 4
@@ -280,7 +278,7 @@ class ListingFeed:
                 return
             started = loop.time()
             try:
-                await self._check_rights()
+                await end_refused(self._pipeline, self.question.namespace, self.followers, self.leave)
                 if self.followers and self._recreated is not None:
                     await self._recreated.look()
                 if self.followers:
@@ -410,7 +408,7 @@ class ListingFeed:
         event: ChangeEvent | None = None
         if before is not None:
             event = await self._event(asker, selection, before, answer.topics_hash)
-            await self._check_rights()
+            await end_refused(self._pipeline, self.question.namespace, self.followers, self.leave)
         self.selection, self.topics_hash, self._joined = selection, answer.topics_hash, []
         self.event_id = self._id_of(answer.topics_hash)
         self.filtered = answer.filtered
@@ -477,43 +475,6 @@ class ListingFeed:
         if kept is not None:
             permits.leases.hold(selection, kept)
         return kept is not None
-
-    # -- rights
-
-    async def _check_rights(self) -> None:
-        """End the followers that may not list the namespace any more."""
-        pipeline, namespace = self._pipeline, self.question.namespace
-        if not pipeline.has_guards:
-            return
-        asked: dict[tuple[object, ...], list[Follower]] = {}
-        for follower in list(self.followers):
-            asker = follower.asker
-            if pipeline.passes_now(asker, namespace):
-                continue
-            key = (asker.role, asker.original_principal, asker.host, asker.client_version, asker.transport)
-            asked.setdefault(key, []).append(follower)
-        places = asyncio.Semaphore(_AT_A_TIME)
-
-        async def check(alike: list[Follower]) -> None:
-            async with places:
-                failure = await self._refusal(alike[0].asker)
-            for each in alike:
-                if failure is None:
-                    each.resume()
-                elif isinstance(failure, PluginFailed):  # a gate that says nothing: nor do we, for now
-                    each.suspend(failure)
-                else:
-                    each.end(failure)
-                    self.leave(each)
-
-        await asyncio.gather(*(check(alike) for alike in asked.values()))
-
-    async def _refusal(self, asker: Asker) -> ListingFailed | None:
-        try:
-            await self._pipeline.authorize(Access("list", self.question.namespace, None, asker))
-        except ListingFailed as failure:
-            return failure
-        return None
 
 
 def _check_trace(trace: Trace) -> None:

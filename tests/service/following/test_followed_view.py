@@ -114,7 +114,7 @@ async def test_names_are_matched_for_questions_of_names_alone(
 ) -> None:
     watch = ChangeWatch(pipeline.changes, None)
     key = ViewKey(Mode.PERSISTENT, NAMESPACE)
-    followed = FollowedView(pipeline, NAMESPACE, key, watch, 30.0)
+    followed = FollowedView(pipeline, NAMESPACE, key, watch, 30.0, lambda *_: None)
     assert followed.pattern_of(question(pipeline)) is not None
     assert followed.pattern_of(question(pipeline, unknown="1")) is not None
     assert followed.pattern_of(question(pipeline, region="eu")) is None
@@ -124,7 +124,9 @@ async def test_names_are_matched_for_questions_of_names_alone(
     settings = Settings.model_validate({"catalog": {"path": catalog.path}})
     masking = PluginOf(visible=lambda: None)
     async with opened_pipeline(settings, plugins={"p": masking}) as masked:
-        followed = FollowedView(masked, NAMESPACE, key, ChangeWatch(masked.changes, None), 30.0)
+        followed = FollowedView(
+            masked, NAMESPACE, key, ChangeWatch(masked.changes, None), 30.0, lambda *_: None
+        )
         assert followed.pattern_of(question(masked)) is None
         followed.close()
 

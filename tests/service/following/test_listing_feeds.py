@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -189,6 +190,10 @@ def grow(catalog: SqliteCatalog, number: int) -> int:
     return 200 * (number + 1)
 
 
+def has_topics(feed: ListingFeed, number: int) -> bool:
+    return feed.selection is not None and len(feed.selection) == number
+
+
 async def test_a_listing_is_followed_though_there_is_no_room_for_two_of_it(tmp_path: Path) -> None:
     settings = Settings.model_validate(
         {"catalog": {"path": tmp_path / "c.sqlite"}, "limits": {"snapshots": "1MB"}}
@@ -201,7 +206,7 @@ async def test_a_listing_is_followed_though_there_is_no_room_for_two_of_it(tmp_p
             feed, follower = await joined(feeds, question(pattern=pipeline.compile("a/b/.*")))
             for number in range(1, 14):
                 topics = grow(catalog, number)
-                await eventually(lambda topics=topics: len(feed.selection or ()) == topics)
+                await eventually(partial(has_topics, feed, topics))
                 # All of these would stay in memory.
                 follower.earlier.clear()
                 follower.events.clear()
