@@ -73,6 +73,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         if not all(is_unit_tests(file, ROOT / "tests") for file in {item.path for item in session.items}):
             start_programs()  # for all processes
     _freeze()
+    gc.set_threshold(10_000, 10, 10)  # as a server sets it when it has started
     gc.enable()
 
 
