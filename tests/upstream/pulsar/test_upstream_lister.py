@@ -46,7 +46,10 @@ def listing(topics: list[str], **fields: Any) -> Script:
 
 def options_for(port: int) -> UpstreamOptions:
     return UpstreamOptions(
-        UpstreamSettings(service_url=f"pulsar://127.0.0.1:{port}"), first_backoff=0.005, longest_backoff=0.02
+        # The brokers get properties: by default a gateway holds snapshots, and they do not.
+        UpstreamSettings(service_url=f"pulsar://127.0.0.1:{port}", listing_depends_on=("properties",)),
+        first_backoff=0.005,
+        longest_backoff=0.02,
     )
 
 
