@@ -12,7 +12,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from broker_core.catalog.catalog_errors import CatalogBusy, CatalogError, CatalogReadOnly, sqlite_errors
+from broker_core.catalog.catalog_errors import (
+    CatalogBusy,
+    CatalogError,
+    CatalogReadOnly,
+    CatalogUnusable,
+    sqlite_errors,
+)
 from broker_core.catalog.store.catalog_file import (
     NEW_MODE,
     Identity,
@@ -33,6 +39,8 @@ from broker_core.names import NamespaceName
 __all__ = ["CatalogConnections"]
 
 _IDLE_CONNECTIONS: Final = 4
+#: How often a file is opened whose log comes and goes.
+_ATTEMPTS: Final = 5
 
 
 class CatalogConnections:
@@ -66,22 +74,37 @@ class CatalogConnections:
         self._closed = False
         self._lock = threading.Lock()
         self._reopening = threading.Lock()
-        #: Whether the file is read alone (:mod:`~broker_core.catalog.store.catalog_file`).
-        self._alone = is_alone(self.path)
-        before = self.identity
-        self._catalog_id = open_catalog_file(
-            self.path,
-            create=create and not self._alone,
-            mode=mode,
-            alone=self._alone,
-            busy_timeout=busy_timeout,
-        )
-        self._file = before if self._alone else self.identity
+        self._catalog_id, self._alone, self._file = self._open(create=create, mode=mode)
         #: The migration, if this object migrated a file of an earlier format.
         self.migrated: Migration | None = None
         self._current: Identity | None = None  # the file that is known to be of this release's format
         #: How many changes this object committed; if 0, it has left the file as it was.
         self.committed = 0
+
+    def _open(self, *, create: bool = False, mode: int = NEW_MODE) -> tuple[str, bool, Identity | None]:
+        """Open the file: its id, whether it is read alone (:mod:`~broker_core.catalog.store.catalog_file`), and its
+        identity. Raises :exc:`CatalogUnusable`.
+        """
+        attempts = 0
+        while True:
+            attempts += 1
+            alone = is_alone(self.path)
+            before = file_identity(self.path, alone=alone)
+            try:
+                catalog_id = open_catalog_file(
+                    self.path,
+                    create=create and not alone,
+                    mode=mode,
+                    alone=alone,
+                    busy_timeout=self.busy_timeout,
+                )
+            except CatalogUnusable:
+                # The log may have gone with its writer before it was opened, where this user can make none.
+                if alone or before is None or attempts == _ATTEMPTS:
+                    raise
+            else:
+                # A file that is put there meanwhile has another identity: the next call sees it.
+                return catalog_id, alone, before or file_identity(self.path)
 
     @property
     def catalog_id(self) -> str:
@@ -118,12 +141,7 @@ class CatalogConnections:
         with self._reopening:
             if self.identity == self._file:
                 return
-            alone = is_alone(self.path)
-            now = file_identity(self.path, alone=alone)
-            # A file that is put there meanwhile has another identity than `now`: the next call sees it.
-            catalog_id = open_catalog_file(
-                self.path, create=False, alone=alone, busy_timeout=self.busy_timeout
-            )
+            catalog_id, alone, now = self._open()
             with self._lock:
                 self._generation += 1
                 idle, self._idle = self._idle, []
