@@ -95,6 +95,7 @@ class KafkaGateway:
             max_age=upstream.max_age,
             topics=self.plugin.current,
         )
+        self.cluster.on_change.append(self.front.changed)
         metrics.gauge(
             "kafka_upstream_nodes_without_port",
             "Nodes of the Kafka cluster behind this gateway for which kafka.upstream.ports has no port.",

@@ -116,7 +116,8 @@ class AnswerLost(ConnectionLost):
 
 class KafkaCluster:
     """One cluster. ``on_nodes`` are awaited with the ids of present and recent nodes, if they differ from the ones
-    before; ``on_write`` are called after a change of topics or ACLs that was made through this gateway.
+    before. ``on_change`` are called after each request that may have changed something, and ``on_write`` if it may have
+    been topics or ACLs.
     """
 
     def __init__(self, options: ClusterOptions) -> None:
@@ -127,6 +128,7 @@ class KafkaCluster:
         #: By key the versions of APIs, from and to, that a node has; empty as long as none has answered.
         self.versions: Mapping[int, tuple[int, int]] = {}
         self.on_nodes: Final[list[Callable[[list[int]], Awaitable[None]]]] = []
+        self.on_change: Final[list[Callable[[], None]]] = []
         self.on_write: Final[list[Callable[[ChangedTopics], None]]] = []
         self._places = FairPlaces(options.places)
         self._idle: list[_Idle] = []
@@ -305,6 +307,10 @@ class KafkaCluster:
             if is_asked and is_lost:
                 raise AnswerLost(str(failed)) from failed
             raise
+        finally:
+            if not again:
+                for hook in self.on_change:
+                    hook()
         self._wrote(changed_topics(api, body, answer))
         return answer
 

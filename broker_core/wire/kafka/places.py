@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from broker_core.listing import utf16_key
@@ -25,9 +25,15 @@ def ordered(fields: Sequence[str]) -> tuple[str, ...]:
     return _EARLIER.get(tuple(fields), tuple(fields))
 
 
-def order_of(values: Mapping[str, Any], fields: Sequence[str], topic_id: uuid.UUID = ZERO_ID) -> Order:
+def order_of(
+    values: Mapping[str, Any],
+    fields: Sequence[str],
+    topic_id: uuid.UUID = ZERO_ID,
+    *,
+    text_key: Callable[[str], bytes] = utf16_key,
+) -> Order:
     """The key of a place by its values: ``fields`` one after the other, texts in Java's order
-    (UTF-16).
+    (UTF-16), by ``text_key``.
 
     Newer producers are before older ones; topics without a name are before all others, in the order of their ids.
     """
@@ -35,7 +41,7 @@ def order_of(values: Mapping[str, Any], fields: Sequence[str], topic_id: uuid.UU
     for each in fields:
         value = values[each]
         found.append(
-            utf16_key(value) if isinstance(value, str) else -value if each == "producer_id" else value
+            text_key(value) if isinstance(value, str) else -value if each == "producer_id" else value
         )
         if each == "topic_name":
             found.append(b"" if value else topic_id.bytes)

@@ -154,27 +154,23 @@ async def asked(
     async def hold(size: int) -> None:
         held.append(await call.hold(size * (DECODED if path is None else _AS_BYTES)))
 
-    try:
-        answer = await front.cluster.request(
-            target,
-            api,
-            call.version,
-            request,
-            front.identity(call.asker),
-            again=again,
-            hold=hold,
-            read=read,
-        )
-        rows = None if path is None else answer[path[0][0]]
-        if isinstance(rows, RawRows):
-            for permit in held:  # while a client reads slowly, others have the rest
-                permit.budget.split(permit, max(permit.count - rows.nbytes, 0)).release()
-            if SMALL_ANSWER < len(rows.data) <= LARGE_ANSWER:
-                await call.hold(len(rows.data))
-        return answer
-    finally:
-        if not again:
-            front.changed()
+    answer = await front.cluster.request(
+        target,
+        api,
+        call.version,
+        request,
+        front.identity(call.asker),
+        again=again,
+        hold=hold,
+        read=read,
+    )
+    rows = None if path is None else answer[path[0][0]]
+    if isinstance(rows, RawRows):
+        for permit in held:  # while a client reads slowly, others have the rest
+            permit.budget.split(permit, max(permit.count - rows.nbytes, 0)).release()
+        if SMALL_ANSWER < len(rows.data) <= LARGE_ANSWER:
+            await call.hold(len(rows.data))
+    return answer
 
 
 async def part_of(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
+from broker_core.listing import utf16_key
 from broker_core.servers.kafka.pages.answer_page import AnswerPage, UnitPlace
 from broker_core.servers.kafka.pages.page_shapes import Level, PageShape
 from broker_core.wire.kafka import ZERO_ID, Api, ErrorCode, Fields, Numbered, Order
@@ -39,10 +41,12 @@ def items_of(
 ) -> list[Item]:
     """All items of a message, in order: by all fields of the cursor, or by some."""
     found = dict(zip(shape.fields, page.beginning, strict=True))
+    # Once for each name, which may be long and have 100,000 partitions.
+    text_key = cache(utf16_key)
 
     def of(keys: Mapping[str, Any], topic_id: uuid.UUID, path: tuple[Any, ...], **more: Any) -> Item:
         key = tuple(keys[each] for each in shape.fields)
-        return Item(shape.order_of(key, topic_id, fields), UnitPlace(key, topic_id), path, **more)
+        return Item(shape.order_of(key, topic_id, fields, text_key), UnitPlace(key, topic_id), path, **more)
 
     def walk(
         keys: Mapping[str, Any], topic_id: uuid.UUID, parent: Any, depth: int, path: tuple[Any, ...]

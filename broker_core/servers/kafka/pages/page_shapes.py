@@ -6,10 +6,11 @@ A row for each, as docs/reference/kafka.md#pages lists them; the fields of curso
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from broker_core.listing import utf16_key
 from broker_core.servers.kafka.pages.answer_page import Key
 from broker_core.wire.kafka import (
     CONSUMER_GROUP_DESCRIBE,
@@ -93,10 +94,16 @@ class PageShape:
         fits = asked and asked == self.order[: len(asked)]
         object.__setattr__(self, "asked_fields", asked if fits else None)
 
-    def order_of(self, key: Key, topic_id: uuid.UUID, fields: Sequence[str] | None = None) -> Order:
+    def order_of(
+        self,
+        key: Key,
+        topic_id: uuid.UUID,
+        fields: Sequence[str] | None = None,
+        text_key: Callable[[str], bytes] = utf16_key,
+    ) -> Order:
         """The value by which a key is compared; with ``fields``, by these alone."""
         values = dict(zip(self.fields, key, strict=True))
-        return order_of(values, self.order if fields is None else fields, topic_id)
+        return order_of(values, self.order if fields is None else fields, topic_id, text_key=text_key)
 
 
 def _levels(*arrays: tuple[str, dict[str, str]]) -> tuple[Level, ...]:

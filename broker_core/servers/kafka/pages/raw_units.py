@@ -17,12 +17,12 @@ from broker_core.servers.kafka.pages.answer_page import UnitPlace
 from broker_core.servers.kafka.pages.page_shapes import PageShape, arrays_of
 from broker_core.wire.kafka import Api, Buffer, Encoded, Fields, RawPath, RawRows, has_rows
 
-__all__ = ["FEW_PIECES", "KEPT", "RawUnits", "asked_path", "asked_shape", "kept_size", "raw_path"]
+__all__ = ["FEW_PIECES", "RawUnits", "asked_path", "asked_shape", "kept_size", "raw_path"]
 
 _Array: TypeAlias = np.ndarray[Any, Any]
 
-#: Bytes of memory for each byte of rows that are kept with their units.
-KEPT: Final = 2
+#: Bytes of memory for each byte of an answer that is kept with its units.
+_KEPT: Final = 2
 #: Bytes of the names of one field, each as long as the longest.
 _MOST: Final = 16 * 1024 * 1024
 _LONG: Final = 0x80
@@ -74,7 +74,7 @@ def asked_path(api: Api, version: int) -> RawPath | None:
 
 def kept_size(fields: Fields) -> int:
     """Bytes of memory of an answer that is kept, as far as its rows stay bytes."""
-    return sum(KEPT * rows.nbytes for rows in fields.values() if isinstance(rows, RawRows))
+    return sum(_KEPT * rows.nbytes for rows in fields.values() if isinstance(rows, RawRows))
 
 
 class RawUnits:
@@ -130,6 +130,11 @@ class RawUnits:
 
     def __len__(self) -> int:
         return len(self._slots[0])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory beside the rows: a name stands at each unit, as long as the longest one."""
+        return sum(each.nbytes for each in (*self._columns.values(), *self._slots))
 
     def _has_twins(self) -> bool:
         """Whether two rows in one row, or in none, have the same key."""

@@ -19,7 +19,7 @@ from broker_core.servers.kafka.pages.answer_page import AnswerPage, Key, UnitPla
 from broker_core.servers.kafka.pages.kept_answers import AnswerAhead, KeptRequest
 from broker_core.servers.kafka.pages.page_rows import Item, item_runs, items_of, message_of
 from broker_core.servers.kafka.pages.page_shapes import PageShape
-from broker_core.servers.kafka.pages.raw_units import KEPT, RawUnits, asked_shape, kept_size
+from broker_core.servers.kafka.pages.raw_units import RawUnits, asked_shape, kept_size
 from broker_core.servers.kafka.requests.call import KafkaCall
 from broker_core.servers.kafka.requests.page_parts import UnitRange, size_of, units_of
 from broker_core.wire.kafka import ZERO_ID, Api, Fields, RawRows
@@ -95,10 +95,10 @@ def are_by_id(shape: PageShape, rows: Any) -> bool:
 
 def _keep(call: KafkaCall, page: AnswerPage, rows: RawRows, units: RawUnits, *, is_open: bool) -> None:
     """Keep a large request of which the page has room for a part only, if there is memory."""
-    front, size = call.services.front, KEPT * rows.nbytes
+    front = call.services.front
     if front is None or not call.size or (len(units) <= page.limit and not is_open):
         return
-    permit = call.room_to_keep(size)
+    permit = call.room_to_keep(rows.nbytes + units.nbytes)
     if permit is not None:
         kept, now = KeptRequest(rows, permit, units), asyncio.get_running_loop().time()
         front.requests.keep(call.asker.connection, kept, now, front.requests.mark)

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 
 from broker_core.broker import Broker
@@ -296,6 +297,11 @@ async def test_a_pass_that_goes_on_costs_the_cluster_one_more_question(
 
         cursor, _ = await second(client)
         await client.ask(CREATE_TOPICS, 7, {"topics": [{"name": "changed", "num_partitions": 1}]})
+        assert (await page(client, cursor))[1] == 1
+        cursor, _ = await second(client)
+        url = "http://{}:{}/v1/namespaces/acme/kafka/topics/mail".format(*front.http_address or ())
+        async with aiohttp.ClientSession() as http, http.delete(url) as answer:
+            assert answer.status == 204
         assert (await page(client, cursor))[1] == 1
 
 

@@ -106,3 +106,13 @@ def test_an_error_stands_at_the_top_or_in_each_row_that_was_asked_for() -> None:
     assert refused(DESCRIBE_GROUPS, 6, {"groups": ["g"]}) == {
         "groups": [{"group_id": "g", "error_code": 42, "error_message": "no"}]
     }
+
+
+def test_a_long_name_is_made_a_key_once_for_all_its_partitions() -> None:
+    """Each partition had a key of its own: a request of 400 KB took three gigabytes."""
+    kind = shape(DESCRIBE_PRODUCERS, 0)
+    asked: Fields = {"topics": [{"name": "é" * 1000, "partition_indexes": list(range(1000))}]}
+    page = AnswerPage(kind.fields, kind.beginning, 7, None)
+    items = items_of(kind, kind.asked, asked, page)
+    assert len(items) == 1000
+    assert len({id(item.order[0]) for item in items}) == 1

@@ -152,3 +152,17 @@ def test_names_out_of_the_ordinary_are_left_to_those_who_decode(name: str) -> No
     rows = read_raw_response(path, LIST_GROUPS, 5, message)[1]["groups"]
     units = RawUnits.of(shape, rows)
     assert (units is None) is bool(name)
+
+
+def test_memory_has_the_name_at_each_unit() -> None:
+    """What is kept of a request counts in the permits: a name of 126 letters stands at each of its partitions."""
+    shape, path = shape_of(LIST_OFFSETS, 7), raw_path(LIST_OFFSETS, 7)
+    assert shape is not None
+    assert path is not None
+    rows = [{"partition_index": number, "offset": 0} for number in range(1000)]
+    value: Fields = {"throttle_time_ms": 0, "topics": [{"name": "n" * 126, "partitions": rows}]}
+    message = b"".join(response_frame(LIST_OFFSETS, 7, 7, value))[4:]
+    _, fields = read_raw_response(path, LIST_OFFSETS, 7, message)
+    units = RawUnits.of(shape, fields["topics"])
+    assert units is not None
+    assert units.nbytes > 126 * 1000 > fields["topics"].nbytes
