@@ -52,3 +52,16 @@ async def test_the_budgets_know_nothing_of_each_other() -> None:
     permits.close()
     with pytest.raises(PermitsClosed):
         permits.snapshots.try_acquire(1)
+
+
+def test_what_is_kept_beside_snapshots_is_in_heap_where_they_are_full() -> None:
+    permits = Permits(LimitsSettings(snapshots=1000, heap_permits=1000))
+    found = permits.beside_snapshots(600)
+    assert found is not None
+    assert found.budget is permits.snapshots
+    other = permits.beside_snapshots(500)
+    assert other is not None
+    assert other.budget is permits.heap
+    assert permits.beside_snapshots(500) is None  # half of it is for requests
+    other.release()
+    assert permits.beside_snapshots(500) is not None

@@ -34,7 +34,7 @@ from broker_core.service.following.follower import (
 from broker_core.service.following.follower_rights import end_refused
 from broker_core.service.following.recreated_topics import RecreatedTopics, names_in
 
-__all__ = ["PLACE", "ListingFeed"]
+__all__ = ["MOST_SHORT", "PLACE", "ListingFeed"]
 
 _log = structlog.get_logger(__name__)
 
@@ -46,7 +46,7 @@ _PAUSE: Final = 1.0
 _LONGEST_PAUSE: Final = 60.0
 #: Seconds without memory for a newer answer after which followers are ended: the old answer may be what is in the way,
 #: and clients that come back get the newest one, or hear that there is no room.
-_SHORT: Final = 10.0
+MOST_SHORT: Final = 10.0
 #: Changes that are kept for followers that come back, and their bytes.
 _KEPT: Final = 64
 _KEPT_BYTES: Final = 1024 * 1024
@@ -258,7 +258,7 @@ class ListingFeed:
             made = await self._pipeline.workers.call(asker, work, EACH_COMPARED_BYTE * (size - MOST))
         finally:
             permit.release()
-        kept = permits.snapshots.try_acquire(2 * made.size + _EACH)
+        kept = permits.beside_snapshots(2 * made.size + _EACH)
         if kept is None:
             raise permits_refused("snapshot_memory")
         permits.leases.hold(made, kept)
@@ -312,7 +312,7 @@ class ListingFeed:
 
     def _held_event(self, event: ChangeEvent) -> ChangeEvent | None:
         permits = self._pipeline.permits
-        kept = permits.snapshots.try_acquire(event.size + _EACH)
+        kept = permits.beside_snapshots(event.size + _EACH)
         if kept is None:
             return None
         permits.leases.hold(event, kept)
@@ -336,7 +336,7 @@ class ListingFeed:
             self._keep(None)
             self._joined = []
         self._short_since = None if not is_short else self._short_since or now
-        if self._short_since is not None and now - self._short_since >= _SHORT:
+        if self._short_since is not None and now - self._short_since >= MOST_SHORT:
             self.close()
             return
         self._pause = min(2 * self._pause or _PAUSE, _LONGEST_PAUSE)
@@ -470,7 +470,7 @@ class ListingFeed:
         kept = (
             None
             if permits.is_unkept(selection.listing) or (is_new and not self._fits(selection))
-            else permits.snapshots.try_acquire(size + _EACH)
+            else permits.beside_snapshots(size + _EACH)
         )
         if kept is not None:
             permits.leases.hold(selection, kept)

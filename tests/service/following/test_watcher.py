@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,9 @@ from broker_core.broker.opened_core import opened_pipeline
 from broker_core.catalog import CatalogLogReader, SqliteCatalog
 from broker_core.errors import ListingFailed
 from broker_core.listing.listing import Selection
+from broker_core.memory import Permit, PermitBudget, Permits
 from broker_core.names import NamespaceName, TopicName
+from broker_core.pipeline import Pipeline
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.service import AnswerChange, ListingFeeds, Watcher
 from broker_core.service.following import difference_pieces, listing_feed, watcher
@@ -85,8 +87,8 @@ class Client:
 class Scene:
     """A watcher of all topics of a catalogue."""
 
-    def __init__(self, catalog: SqliteCatalog, feeds: ListingFeeds) -> None:
-        self.catalog, self.feeds, self.client = catalog, feeds, Client()
+    def __init__(self, catalog: SqliteCatalog, pipeline: Pipeline, feeds: ListingFeeds) -> None:
+        self.catalog, self.pipeline, self.feeds, self.client = catalog, pipeline, feeds, Client()
         self.watcher = Watcher(feeds, self.client, TEXTS, 7)
 
     async def open(self) -> None:
@@ -122,7 +124,7 @@ async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
         async with opened_pipeline(settings) as pipeline:
             log = CatalogLogReader(catalog)
             feeds = ListingFeeds(pipeline, log)
-            scene = Scene(catalog, feeds)
+            scene = Scene(catalog, pipeline, feeds)
             yield scene
             scene.watcher.leave()
             await feeds.stop()
@@ -182,6 +184,36 @@ async def test_a_slow_client_is_told_one_difference_and_closed_when_it_is_slow_a
     scene.create("e")
     await scene.refresh()
     assert scene.client.closed == ["slow"]
+
+
+@pytest.mark.parametrize("full", [False, True], ids=["room in heap", "no room"])
+async def test_a_full_cache_of_snapshots_keeps_no_client_at_an_old_set(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, full: bool
+) -> None:
+    await scene.open()
+    permits = scene.pipeline.permits
+    scene.client.places = 0
+    scene.create("a", "b")
+    await scene.refresh()
+    monkeypatch.setattr(type(permits.snapshots), "try_acquire", no_snapshots(permits, heap=not full))
+    monkeypatch.setattr(watcher, "MOST_SHORT", 0.0)
+    scene.client.reads()
+    if full:
+        await eventually(lambda: scene.client.closed == ["watch_ended"])
+    else:
+        await scene.is_right()
+        assert not scene.client.closed
+
+
+def no_snapshots(permits: Permits, *, heap: bool) -> Callable[[PermitBudget, int], Permit | None]:
+    """``try_acquire`` of budgets of which the one of snapshots is full, and that of requests too unless ``heap``."""
+    acquire = PermitBudget.try_acquire
+
+    def try_acquire(budget: PermitBudget, size: int) -> Permit | None:
+        is_full = budget is permits.snapshots or (budget is permits.heap and not heap)
+        return None if is_full else acquire(budget, size)
+
+    return try_acquire
 
 
 async def three_changes_find_no_room_at_first(scene: Scene) -> None:
