@@ -159,11 +159,6 @@ class PermitBudget:
     def available(self) -> int:
         return self._size - self._acquired
 
-    @property
-    def room_to_keep(self) -> int:
-        """Permits that may be kept (:meth:`keep`) besides those that are, while half of all stay for requests."""
-        return min(self._size // 2 - self._kept, self.available)
-
     def resize(self, maximum: int, *, timeout: float, queue_limit: int = 0) -> None:
         """Change the maximum, and the values for demands from now on. Held permits stay held."""
         self.timeout, self.queue_limit = timeout, max(queue_limit, 0)
@@ -280,6 +275,13 @@ class PermitBudget:
         self._kept += part.count
         self._drain()  # a demand that waited for these permits runs with fewer
         return part
+
+    def try_keep(self, n: int) -> Permit | None:
+        """Permits for what no request has, without waiting; ``None`` unless half of all stay for requests."""
+        if n > min(self._size // 2 - self._kept, self.available):
+            return None
+        permit = self.try_acquire(n)
+        return None if permit is None else self.keep(permit, n)
 
     @property
     def _most(self) -> int:

@@ -78,11 +78,7 @@ class Permits:
         They are of ``snapshots``, or, if these are full, of ``heap``, as far as that may be kept: a full cache of
         snapshots is usual, and in nobody's way.
         """
-        found = self.snapshots.try_acquire(size)
-        if found is None and size <= self.heap.room_to_keep:
-            permit = self.heap.try_acquire(size)
-            found = None if permit is None else self.heap.keep(permit, size)
-        return found
+        return self.snapshots.try_acquire(size) or self.heap.try_keep(size)
 
     def on_pressure(self, press: Callable[[PermitBudget], None]) -> None:
         """Call ``press`` too with a budget in which a demand has waited long."""

@@ -200,13 +200,10 @@ class SnapshotCache(Generic[P, R]):
                 moved += held.count
             if moved >= short:
                 break
-        if moved < short or moved > self._heap.room_to_keep:
-            return False
-        permit = self._heap.try_acquire(moved)
-        if permit is None:
-            return False
-        self._leases.hold_parts(list(parts.values()), self._heap.keep(permit, moved))
-        return True
+        permit = self._heap.try_keep(moved) if moved >= short else None
+        if permit is not None:
+            self._leases.hold_parts(list(parts.values()), permit)
+        return permit is not None
 
     def hold_beside(self, place: P, parts: Sequence[tuple[object, int]]) -> bool:
         """Hold permits for data kept beside the snapshot of a namespace, while each part of it lives.
