@@ -62,7 +62,7 @@ class FollowedNamespace:
         if view is None:
             return
         view.feeds.pop(feed)()
-        self._report(feed, None)
+        self._failing.discard(feed)  # without a word: nothing has an answer again by that
         if not view.feeds:
             view.close()
             del self.views[view.key]
