@@ -39,7 +39,7 @@ from broker_core.names import NamespaceName
 __all__ = ["CatalogConnections"]
 
 _IDLE_CONNECTIONS: Final = 4
-#: How often a file is opened whose log comes and goes.
+#: Attempts to open a file while its log comes and goes.
 _ATTEMPTS: Final = 5
 
 
@@ -98,9 +98,10 @@ class CatalogConnections:
                     alone=alone,
                     busy_timeout=self.busy_timeout,
                 )
-            except CatalogUnusable:
+            except CatalogUnusable as failed:
                 # The log may have gone with its writer before it was opened, where this user can make none.
-                if alone or before is None or attempts == _ATTEMPTS:
+                code = getattr(failed.__cause__, "sqlite_errorname", "")
+                if attempts == _ATTEMPTS or not code.startswith("SQLITE_CANTOPEN"):
                     raise
             else:
                 # A file that is put there meanwhile has another identity: the next call sees it.
