@@ -5,6 +5,7 @@ out, and so is what the fonts of a machine decide.
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import json
 import os
@@ -27,7 +28,7 @@ VIEW: Final = {
 }
 _PICTURES: Final = FOLDER / "pictures.json"
 _VARIES: Final = re.compile(
-    r"[\w-]{22,}|\b[0-9a-f]{8}\b|\d+ \w{3} \d{4}, [\d:]+|\bnow\b|\d+ \w+ ago|in \d+ \w+"
+    r"[\w-]{22,}|\b[0-9a-f]{8}\b|\d+ \w{3} \d{4}, [\d:]+|\bnow\b|\d[\d.,]* \w+ ago|in \d+ \w+"
     r"|\d[\d.,]*(?: (?:ms|µs|s|min|B|KiB|MiB|GiB|%)\b)?"
 )
 
@@ -55,7 +56,16 @@ def compare_or_take(page: WatchedPage, name: str, *, of: str = "main", low: bool
         known = pictures[name]
 
         def as_taken() -> bool:  # parts of a screen come one after another
-            assert _shown(page, of) == known, f"the picture {name} is old: see the head of test_tour.py"
+            shown = _shown(page, of)
+            differs = [
+                *difflib.unified_diff(
+                    known["texts"], shown["texts"], "the picture", "the page", n=0, lineterm=""
+                ),
+                *(["its elements or their styles differ"] if known["look"] != shown["look"] else []),
+            ]
+            assert not differs, "\n".join(
+                [f"the picture {name} is old: see the head of test_tour.py", *differs]
+            )
             return True
 
         eventually_sync(as_taken, timeout=PATIENCE / 1000)
