@@ -77,6 +77,15 @@ class KafkaException(ClientError):
     #: The text if the server sent none.
     general: ClassVar[str] = "The server experienced an unexpected error when processing the request."
 
+    def __init_subclass__(
+        cls, *, code: int | None = None, retriable: bool = False, general: str | None = None
+    ) -> None:
+        """Declare the exception of a ``code``; without one it has those of its base."""
+        super().__init_subclass__()
+        if code is not None:
+            cls.code, cls.retriable = code, retriable
+            cls.general = general or cls.general
+
     def __init__(self, message: str | None = None, *, code: int | None = None) -> None:
         self.message = message or self.general
         if code is not None:
@@ -88,253 +97,347 @@ class UnknownServerException(KafkaException):
     """An error without a code of its own (-1), or of a code that this client does not know."""
 
 
-class UnknownTopicOrPartitionException(KafkaException):
-    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    retriable = True
-    general = "This server does not host this topic-partition."
+class UnknownTopicOrPartitionException(
+    KafkaException,
+    code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    retriable=True,
+    general="This server does not host this topic-partition.",
+):
+    """No topic or partition has this name."""
 
 
-class LeaderNotAvailableException(KafkaException):
-    code = ErrorCode.LEADER_NOT_AVAILABLE
-    retriable = True
-    general = "There is no leader for this topic-partition as we are in the middle of a leadership election."
+class LeaderNotAvailableException(
+    KafkaException,
+    code=ErrorCode.LEADER_NOT_AVAILABLE,
+    retriable=True,
+    general="There is no leader for this topic-partition as we are in the middle of a leadership election.",
+):
+    """A topic or partition has no leader just now."""
 
 
-class NotLeaderOrFollowerException(KafkaException):
-    code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-    retriable = True
-    general = (
+class NotLeaderOrFollowerException(
+    KafkaException,
+    code=ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    retriable=True,
+    general=(
         "For requests intended only for the leader, this error indicates that the broker is not the current leader. "
         "For requests intended for any replica, this error indicates that the broker is not a replica of the topic "
         "partition."
-    )
+    ),
+):
+    """The leader of the partition is another node by now."""
 
 
-class TimeoutException(KafkaException, OperationTimeout):
+class TimeoutException(
+    KafkaException,
+    OperationTimeout,
+    code=ErrorCode.REQUEST_TIMED_OUT,
+    retriable=True,
+    general="The request timed out.",
+):
     """No answer in time: from the server, or from its own controller."""
 
-    code = ErrorCode.REQUEST_TIMED_OUT
-    retriable = True
-    general = "The request timed out."
+
+class BrokerNotAvailableException(
+    KafkaException,
+    code=ErrorCode.BROKER_NOT_AVAILABLE,
+    retriable=True,
+    general="The broker is not available.",
+):
+    """The node that has it does not answer."""
 
 
-class BrokerNotAvailableException(KafkaException):
-    code = ErrorCode.BROKER_NOT_AVAILABLE
-    retriable = True
-    general = "The broker is not available."
+class CoordinatorLoadInProgressException(
+    KafkaException,
+    code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    retriable=True,
+    general="The coordinator is loading and hence can't process requests.",
+):
+    """The coordinator of a group or transaction is not ready yet."""
 
 
-class CoordinatorLoadInProgressException(KafkaException):
-    code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-    retriable = True
-    general = "The coordinator is loading and hence can't process requests."
+class CoordinatorNotAvailableException(
+    KafkaException,
+    code=ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    retriable=True,
+    general="The coordinator is not available.",
+):
+    """A group or transaction has no coordinator just now."""
 
 
-class CoordinatorNotAvailableException(KafkaException):
-    code = ErrorCode.COORDINATOR_NOT_AVAILABLE
-    retriable = True
-    general = "The coordinator is not available."
+class NotCoordinatorException(
+    KafkaException,
+    code=ErrorCode.NOT_COORDINATOR,
+    retriable=True,
+    general="This is not the correct coordinator.",
+):
+    """The coordinator is another node by now."""
 
 
-class NotCoordinatorException(KafkaException):
-    code = ErrorCode.NOT_COORDINATOR
-    retriable = True
-    general = "This is not the correct coordinator."
+class InvalidTopicException(
+    KafkaException,
+    code=ErrorCode.INVALID_TOPIC_EXCEPTION,
+    general="The request attempted to perform an operation on an invalid topic.",
+):
+    """No topic can have this name."""
 
 
-class InvalidTopicException(KafkaException):
-    code = ErrorCode.INVALID_TOPIC_EXCEPTION
-    general = "The request attempted to perform an operation on an invalid topic."
+class InvalidGroupIdException(
+    KafkaException, code=ErrorCode.INVALID_GROUP_ID, general="The configured groupId is invalid."
+):
+    """No group can have this id."""
 
 
-class InvalidGroupIdException(KafkaException):
-    code = ErrorCode.INVALID_GROUP_ID
-    general = "The configured groupId is invalid."
+class TopicAuthorizationException(
+    KafkaException, code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, general="Topic authorization failed."
+):
+    """The client may not do this with the topic."""
 
 
-class TopicAuthorizationException(KafkaException):
-    code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    general = "Topic authorization failed."
+class GroupAuthorizationException(
+    KafkaException, code=ErrorCode.GROUP_AUTHORIZATION_FAILED, general="Group authorization failed."
+):
+    """The client may not do this with the group."""
 
 
-class GroupAuthorizationException(KafkaException):
-    code = ErrorCode.GROUP_AUTHORIZATION_FAILED
-    general = "Group authorization failed."
+class ClusterAuthorizationException(
+    KafkaException, code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, general="Cluster authorization failed."
+):
+    """The client may not do this with the cluster."""
 
 
-class ClusterAuthorizationException(KafkaException):
-    code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    general = "Cluster authorization failed."
+class UnsupportedSaslMechanismException(
+    KafkaException,
+    code=ErrorCode.UNSUPPORTED_SASL_MECHANISM,
+    general="The broker does not support the requested SASL mechanism.",
+):
+    """The server has other mechanisms."""
 
 
-class UnsupportedSaslMechanismException(KafkaException):
-    code = ErrorCode.UNSUPPORTED_SASL_MECHANISM
-    general = "The broker does not support the requested SASL mechanism."
+class IllegalSaslStateException(
+    KafkaException,
+    code=ErrorCode.ILLEGAL_SASL_STATE,
+    general="Request is not valid given the current SASL state.",
+):
+    """The server expects another step of authentication."""
 
 
-class IllegalSaslStateException(KafkaException):
-    code = ErrorCode.ILLEGAL_SASL_STATE
-    general = "Request is not valid given the current SASL state."
-
-
-class UnsupportedVersionException(KafkaException):
+class UnsupportedVersionException(
+    KafkaException, code=ErrorCode.UNSUPPORTED_VERSION, general="The version of API is not supported."
+):
     """The server lacks an API, or a version of it that can express the request."""
 
-    code = ErrorCode.UNSUPPORTED_VERSION
-    general = "The version of API is not supported."
+
+class TopicExistsException(
+    KafkaException, code=ErrorCode.TOPIC_ALREADY_EXISTS, general="Topic with this name already exists."
+):
+    """A topic has this name already."""
 
 
-class TopicExistsException(KafkaException):
-    code = ErrorCode.TOPIC_ALREADY_EXISTS
-    general = "Topic with this name already exists."
+class InvalidPartitionsException(
+    KafkaException, code=ErrorCode.INVALID_PARTITIONS, general="Number of partitions is below 1."
+):
+    """No topic can have this number of partitions."""
 
 
-class InvalidPartitionsException(KafkaException):
-    code = ErrorCode.INVALID_PARTITIONS
-    general = "Number of partitions is below 1."
+class InvalidReplicationFactorException(
+    KafkaException,
+    code=ErrorCode.INVALID_REPLICATION_FACTOR,
+    general="Replication factor is below 1 or larger than the number of available brokers.",
+):
+    """More replicas than nodes, or less than one."""
 
 
-class InvalidReplicationFactorException(KafkaException):
-    code = ErrorCode.INVALID_REPLICATION_FACTOR
-    general = "Replication factor is below 1 or larger than the number of available brokers."
+class InvalidReplicaAssignmentException(
+    KafkaException, code=ErrorCode.INVALID_REPLICA_ASSIGNMENT, general="Replica assignment is invalid."
+):
+    """The nodes cannot have these partitions."""
 
 
-class InvalidReplicaAssignmentException(KafkaException):
-    code = ErrorCode.INVALID_REPLICA_ASSIGNMENT
-    general = "Replica assignment is invalid."
+class InvalidConfigurationException(
+    KafkaException, code=ErrorCode.INVALID_CONFIG, general="Configuration is invalid."
+):
+    """No config has this name, or a config cannot have this value."""
 
 
-class InvalidConfigurationException(KafkaException):
-    code = ErrorCode.INVALID_CONFIG
-    general = "Configuration is invalid."
+class NotControllerException(
+    KafkaException,
+    code=ErrorCode.NOT_CONTROLLER,
+    retriable=True,
+    general="This is not the correct controller for this cluster.",
+):
+    """The controller is another node, or there is none just now."""
 
 
-class NotControllerException(KafkaException):
-    code = ErrorCode.NOT_CONTROLLER
-    retriable = True
-    general = "This is not the correct controller for this cluster."
+class InvalidRequestException(
+    KafkaException,
+    code=ErrorCode.INVALID_REQUEST,
+    general="The request does not fit what the server has, or is malformed.",
+):
+    """A request that contradicts itself."""
 
 
-class InvalidRequestException(KafkaException):
-    code = ErrorCode.INVALID_REQUEST
-    general = "The request does not fit what the server has, or is malformed."
+class UnsupportedForMessageFormatException(
+    KafkaException,
+    code=ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+    general="The message format version on the broker does not support the request.",
+):
+    """The messages are of a format that cannot answer this."""
 
 
-class UnsupportedForMessageFormatException(KafkaException):
-    code = ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
-    general = "The message format version on the broker does not support the request."
+class PolicyViolationException(
+    KafkaException,
+    code=ErrorCode.POLICY_VIOLATION,
+    general="Request parameters do not satisfy the configured policy.",
+):
+    """The server does not do this, by its own policy."""
 
 
-class PolicyViolationException(KafkaException):
-    code = ErrorCode.POLICY_VIOLATION
-    general = "Request parameters do not satisfy the configured policy."
+class TransactionalIdAuthorizationException(
+    KafkaException,
+    code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    general="Transactional Id authorization failed.",
+):
+    """The client may not do this with the transactional id."""
 
 
-class TransactionalIdAuthorizationException(KafkaException):
-    code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    general = "Transactional Id authorization failed."
+class SecurityDisabledException(
+    KafkaException, code=ErrorCode.SECURITY_DISABLED, general="Security features are disabled."
+):
+    """The server has no ACLs."""
 
 
-class SecurityDisabledException(KafkaException):
-    code = ErrorCode.SECURITY_DISABLED
-    general = "Security features are disabled."
-
-
-class KafkaStorageException(KafkaException):
+class KafkaStorageException(
+    KafkaException,
+    code=ErrorCode.KAFKA_STORAGE_ERROR,
+    general="Disk error when trying to access log file on the disk.",
+):
     """A directory of logs failed: waiting does not help."""
 
-    code = ErrorCode.KAFKA_STORAGE_ERROR
-    general = "Disk error when trying to access log file on the disk."
+
+class SaslAuthenticationException(
+    KafkaException, code=ErrorCode.SASL_AUTHENTICATION_FAILED, general="SASL Authentication failed."
+):
+    """The credentials are wrong."""
 
 
-class SaslAuthenticationException(KafkaException):
-    code = ErrorCode.SASL_AUTHENTICATION_FAILED
-    general = "SASL Authentication failed."
+class GroupIdNotFoundException(
+    KafkaException, code=ErrorCode.GROUP_ID_NOT_FOUND, general="The group id does not exist."
+):
+    """No group has this id."""
 
 
-class GroupIdNotFoundException(KafkaException):
-    code = ErrorCode.GROUP_ID_NOT_FOUND
-    general = "The group id does not exist."
-
-
-class ListenerNotFoundException(KafkaException):
-    code = ErrorCode.LISTENER_NOT_FOUND
-    retriable = True
-    general = (
+class ListenerNotFoundException(
+    KafkaException,
+    code=ErrorCode.LISTENER_NOT_FOUND,
+    retriable=True,
+    general=(
         "There is no listener on the leader broker that matches the listener on which metadata request was "
         "processed."
-    )
+    ),
+):
+    """The leader has no listener like the one that was asked."""
 
 
-class TopicDeletionDisabledException(KafkaException):
-    code = ErrorCode.TOPIC_DELETION_DISABLED
-    general = "Topic deletion is disabled."
+class TopicDeletionDisabledException(
+    KafkaException, code=ErrorCode.TOPIC_DELETION_DISABLED, general="Topic deletion is disabled."
+):
+    """The server deletes no topics."""
 
 
-class UnknownLeaderEpochException(KafkaException):
-    code = ErrorCode.UNKNOWN_LEADER_EPOCH
-    retriable = True
-    general = "The leader epoch in the request is newer than the epoch on the broker."
+class UnknownLeaderEpochException(
+    KafkaException,
+    code=ErrorCode.UNKNOWN_LEADER_EPOCH,
+    retriable=True,
+    general="The leader epoch in the request is newer than the epoch on the broker.",
+):
+    """The node does not know the leader's epoch yet."""
 
 
-class OffsetNotAvailableException(KafkaException):
-    code = ErrorCode.OFFSET_NOT_AVAILABLE
-    retriable = True
-    general = (
+class OffsetNotAvailableException(
+    KafkaException,
+    code=ErrorCode.OFFSET_NOT_AVAILABLE,
+    retriable=True,
+    general=(
         "The leader high watermark has not caught up from a recent leader election so the offsets cannot be "
         "guaranteed to be monotonically increasing."
-    )
+    ),
+):
+    """The leader was just elected, and does not know the end of the partition yet."""
 
 
-class ThrottlingQuotaExceededException(KafkaException):
-    code = ErrorCode.THROTTLING_QUOTA_EXCEEDED
-    retriable = True
-    general = "The throttling quota has been exceeded."
+class ThrottlingQuotaExceededException(
+    KafkaException,
+    code=ErrorCode.THROTTLING_QUOTA_EXCEEDED,
+    retriable=True,
+    general="The throttling quota has been exceeded.",
+):
+    """The client has changed too much lately."""
 
 
-class UnknownTopicIdException(KafkaException):
-    code = ErrorCode.UNKNOWN_TOPIC_ID
-    retriable = True
-    general = "This server does not host this topic ID."
+class UnknownTopicIdException(
+    KafkaException,
+    code=ErrorCode.UNKNOWN_TOPIC_ID,
+    retriable=True,
+    general="This server does not host this topic ID.",
+):
+    """No topic has this id."""
 
 
-class InconsistentTopicIdException(KafkaException):
-    code = ErrorCode.INCONSISTENT_TOPIC_ID
-    retriable = True
-    general = "The log's topic ID did not match the topic ID in the request."
+class InconsistentTopicIdException(
+    KafkaException,
+    code=ErrorCode.INCONSISTENT_TOPIC_ID,
+    retriable=True,
+    general="The log's topic ID did not match the topic ID in the request.",
+):
+    """Another topic has the name by now."""
 
 
-class InconsistentClusterIdException(KafkaException):
-    code = ErrorCode.INCONSISTENT_CLUSTER_ID
-    general = "The clusterId in the request does not match that found on the server."
+class InconsistentClusterIdException(
+    KafkaException,
+    code=ErrorCode.INCONSISTENT_CLUSTER_ID,
+    general="The clusterId in the request does not match that found on the server.",
+):
+    """The request names another cluster."""
 
 
-class TransactionalIdNotFoundException(KafkaException):
-    code = ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
-    general = "The transactionalId could not be found."
+class TransactionalIdNotFoundException(
+    KafkaException,
+    code=ErrorCode.TRANSACTIONAL_ID_NOT_FOUND,
+    general="The transactionalId could not be found.",
+):
+    """No transaction has this id."""
 
 
-class MismatchedEndpointTypeException(KafkaException):
-    code = ErrorCode.MISMATCHED_ENDPOINT_TYPE
-    general = "The request was sent to an endpoint of the wrong type."
+class MismatchedEndpointTypeException(
+    KafkaException,
+    code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+    general="The request was sent to an endpoint of the wrong type.",
+):
+    """The node is a controller, and was asked as a broker."""
 
 
-class UnsupportedEndpointTypeException(KafkaException):
-    code = ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
-    general = "This endpoint type is not supported yet."
+class UnsupportedEndpointTypeException(
+    KafkaException,
+    code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
+    general="This endpoint type is not supported yet.",
+):
+    """The server has no such kind of endpoint."""
 
 
-class InvalidRegularExpression(KafkaException):
-    code = ErrorCode.INVALID_REGULAR_EXPRESSION
-    general = "The regular expression is not valid."
+class InvalidRegularExpression(
+    KafkaException, code=ErrorCode.INVALID_REGULAR_EXPRESSION, general="The regular expression is not valid."
+):
+    """A pattern that the server cannot read."""
 
 
-class RebootstrapRequiredException(KafkaException):
+class RebootstrapRequiredException(
+    KafkaException,
+    code=ErrorCode.REBOOTSTRAP_REQUIRED,
+    retriable=True,
+    general="Client metadata is stale. The client should rebootstrap to obtain new metadata.",
+):
     """The server wants the client to begin with its bootstrap addresses again, which it does."""
-
-    code = ErrorCode.REBOOTSTRAP_REQUIRED
-    retriable = True
-    general = "Client metadata is stale. The client should rebootstrap to obtain new metadata."
 
 
 _BY_CODE: Final[dict[int, type[KafkaException]]] = {
