@@ -11,6 +11,7 @@ import ssl
 import struct
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final, TypeAlias
@@ -280,17 +281,18 @@ class NodeConnection:
 
     async def _authenticate(self, sasl: Sasl) -> None:
         """SaslHandshake and SaslAuthenticate, until the mechanism has ended."""
-        agreed = (await self.ask(SASL_HANDSHAKE, {"mechanism": sasl.mechanism}, least=1)).value
+        agreed = await self.ask(SASL_HANDSHAKE, {"mechanism": sasl.mechanism}, least=1)
         known = ", ".join(agreed["mechanisms"][:10])
         raise_for(agreed["error_code"], f"{self._shown} has no {sasl.mechanism}; it has {known or 'none'}")
-        exchange = sasl.exchange()
-        token: bytes | None = await exchange.first()
         lifetime = 0.0
-        while token is not None:
-            answer = (await self.ask(SASL_AUTHENTICATE, {"auth_bytes": token})).value
-            raise_for(answer["error_code"], answer["error_message"])
-            lifetime = answer["session_lifetime_ms"] / 1000
-            token = await exchange.next(answer["auth_bytes"])
+        async with aclosing(sasl.exchange()) as messages:
+            message = await anext(messages)
+            with suppress(StopAsyncIteration):
+                while True:
+                    answer = await self.ask(SASL_AUTHENTICATE, {"auth_bytes": message})
+                    raise_for(answer["error_code"], answer["error_message"])
+                    lifetime = answer["session_lifetime_ms"] / 1000
+                    message = await messages.asend(answer["auth_bytes"])
         if lifetime > 0:
             # The server closes it then: another connection has to be there before.
             self._session_end = self._loop.time() + lifetime * _SESSION_SHARE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
@@ -13,22 +13,10 @@ from broker_core.client.client_errors import ClientError, CredentialsFailed
 from broker_core.client.kafka.kafka_errors import SaslAuthenticationException
 from broker_core.kafka.scram import ScramClientExchange, ScramError
 
-__all__ = ["OAuthBearer", "Plain", "Sasl", "SaslExchange", "Scram"]
+__all__ = ["OAuthBearer", "Plain", "Sasl", "SaslMessages", "Scram"]
 
-
-class SaslExchange(ABC):
-    """One authentication, without a connection."""
-
-    @abstractmethod
-    async def first(self) -> bytes:
-        """The first message. Raises :exc:`~broker_core.client.CredentialsFailed`."""
-
-    @abstractmethod
-    async def next(self, answer: bytes) -> bytes | None:
-        """The message after an answer of the server; ``None`` if the exchange is over.
-
-        Raises :exc:`~.kafka_errors.SaslAuthenticationException`.
-        """
+#: The messages of one authentication, without a connection: each after the first one for an answer of the server.
+SaslMessages: TypeAlias = AsyncGenerator[bytes, bytes]
 
 
 class Plain:
@@ -42,8 +30,10 @@ class Plain:
         self.user: Final = _without_nul(user)
         self._password: Final = password
 
-    def exchange(self) -> SaslExchange:
-        return _Plain(self.user, self._password)
+    async def exchange(self) -> SaslMessages:
+        """The one message of PLAIN (RFC 4616). Raises :exc:`~broker_core.client.CredentialsFailed`."""
+        password = _without_nul(await _secret(self._password))
+        yield f"\0{self.user}\0{password}".encode()
 
     def __repr__(self) -> str:
         return f"Plain({self.user!r}, ...)"
@@ -65,8 +55,17 @@ class Scram:
         self.mechanism: Final = mechanism
         self._password: Final = password
 
-    def exchange(self) -> SaslExchange:
-        return _Scram(self.mechanism, self.user, self._password)
+    async def exchange(self) -> SaslMessages:
+        """The two messages of SCRAM. Raises :exc:`~broker_core.client.CredentialsFailed`, and
+        :exc:`~.kafka_errors.SaslAuthenticationException` for a server that does not know the password.
+        """
+        scram = ScramClientExchange(self.mechanism, self.user, await _secret(self._password))
+        answer = yield scram.first()
+        try:
+            answer = yield await asyncio.to_thread(scram.final, answer)
+            scram.finish(answer)
+        except ScramError as failed:
+            raise SaslAuthenticationException(f"{self.mechanism}: {failed}") from None
 
     def __repr__(self) -> str:
         return f"Scram({self.user!r}, ..., mechanism={self.mechanism!r})"
@@ -82,8 +81,17 @@ class OAuthBearer:
     def __init__(self, token: Source | Path) -> None:
         self._token: Final = Token(token)
 
-    def exchange(self) -> SaslExchange:
-        return _OAuthBearer(self._token)
+    async def exchange(self) -> SaslMessages:
+        """The token, and an empty message if the server does not take it, which has to refuse by itself then.
+
+        Raises :exc:`~broker_core.client.CredentialsFailed`, and :exc:`~.kafka_errors.SaslAuthenticationException` for a
+        server that goes on all the same.
+        """
+        token = await self._token.credentials.current()
+        answer = yield b"n,,\x01auth=Bearer " + (token or b"") + b"\x01\x01"
+        if answer:
+            yield b"\x01"
+            raise SaslAuthenticationException(f"the server does not take the token: {_status(answer)}")
 
     def __repr__(self) -> str:
         return f"OAuthBearer({self._token!r})"
@@ -91,64 +99,6 @@ class OAuthBearer:
 
 #: How a client may authenticate.
 Sasl: TypeAlias = Plain | Scram | OAuthBearer
-
-
-class _Plain(SaslExchange):
-    """The exchange of PLAIN (RFC 4616)."""
-
-    def __init__(self, user: str, password: Source) -> None:
-        self._user = user
-        self._password = password
-
-    async def first(self) -> bytes:
-        password = _without_nul(await _secret(self._password))
-        return f"\0{self._user}\0{password}".encode()
-
-    async def next(self, answer: bytes) -> bytes | None:  # noqa: ARG002 - it is empty
-        return None
-
-
-class _Scram(SaslExchange):
-    def __init__(self, mechanism: str, user: str, password: Source) -> None:
-        self._mechanism = mechanism
-        self._user = user
-        self._password = password
-        self._exchange: ScramClientExchange | None = None
-        self._is_proved = False
-
-    async def first(self) -> bytes:
-        password = await _secret(self._password)
-        self._exchange = ScramClientExchange(self._mechanism, self._user, password)
-        return self._exchange.first()
-
-    async def next(self, answer: bytes) -> bytes | None:
-        assert self._exchange is not None  # after `first`
-        try:
-            if not self._is_proved:
-                self._is_proved = True
-                return await asyncio.to_thread(self._exchange.final, answer)
-            self._exchange.finish(answer)
-        except ScramError as failed:
-            raise SaslAuthenticationException(f"{self._mechanism}: {failed}") from None
-        return None
-
-
-class _OAuthBearer(SaslExchange):
-    def __init__(self, token: Token) -> None:
-        self._token = token
-        self._problem: str | None = None
-
-    async def first(self) -> bytes:
-        token = await self._token.credentials.current()
-        return b"n,,\x01auth=Bearer " + (token or b"") + b"\x01\x01"
-
-    async def next(self, answer: bytes) -> bytes | None:
-        if self._problem is not None:  # the server has to refuse by itself
-            raise SaslAuthenticationException(f"the server does not take the token: {self._problem}")
-        if not answer:
-            return None
-        self._problem = _status(answer)
-        return b"\x01"
 
 
 def _status(answer: bytes) -> str:

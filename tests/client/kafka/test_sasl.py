@@ -14,23 +14,26 @@ from broker_core.kafka.scram.exchange import ScramExchange
 from broker_core.kafka.scram.messages import ClientFirst
 
 
+async def sent(sasl: Sasl) -> list[bytes]:
+    """The messages to a server whose answers are empty."""
+    return [message async for message in sasl.exchange()]
+
+
 async def test_plain() -> None:
-    exchange = Plain("größe", "pass word").exchange()
-    assert await exchange.first() == "\0größe\0pass word".encode()
-    assert await exchange.next(b"") is None
+    assert await sent(Plain("größe", "pass word")) == ["\0größe\0pass word".encode()]
 
 
 async def test_a_password_of_a_function() -> None:
     async def password() -> str:
         return "later"
 
-    assert await Plain("a", password).exchange().first() == b"\0a\0later"
+    assert await sent(Plain("a", password)) == [b"\0a\0later"]
 
 
 @pytest.mark.parametrize("wrong", [lambda: 7, lambda: 1 / 0, lambda: "a\0b"])
 async def test_a_function_that_gives_no_password(wrong: object) -> None:
     with pytest.raises(CredentialsFailed):
-        await Plain("a", wrong).exchange().first()  # type: ignore[arg-type]
+        await sent(Plain("a", wrong))  # type: ignore[arg-type]
 
 
 def test_a_name_that_cannot_be_sent() -> None:
@@ -39,14 +42,13 @@ def test_a_name_that_cannot_be_sent() -> None:
 
 
 async def test_a_token() -> None:
-    exchange = OAuthBearer("a.b.c").exchange()
-    assert await exchange.first() == b"n,,\x01auth=Bearer a.b.c\x01\x01"
-    assert await exchange.next(b"") is None
+    assert await sent(OAuthBearer("a.b.c")) == [b"n,,\x01auth=Bearer a.b.c\x01\x01"]
 
 
 async def test_a_token_in_a_file(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("a.b.c\n")
-    assert b"Bearer a.b.c\x01" in await OAuthBearer(tmp_path / "token").exchange().first()
+    [message] = await sent(OAuthBearer(tmp_path / "token"))
+    assert b"Bearer a.b.c\x01" in message
 
 
 @pytest.mark.parametrize(
@@ -60,36 +62,36 @@ async def test_a_token_in_a_file(tmp_path: Path) -> None:
 )
 async def test_a_token_that_is_not_taken(answer: bytes, said: str) -> None:
     exchange = OAuthBearer("a.b.c").exchange()
-    await exchange.first()
-    assert await exchange.next(answer) == b"\x01"
+    await anext(exchange)
+    assert await exchange.asend(answer) == b"\x01"
     with pytest.raises(SaslAuthenticationException, match=said):
-        await exchange.next(b"")
+        await exchange.asend(b"")
 
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
 async def test_scram_with_a_server(mechanism: Literal["SCRAM-SHA-256", "SCRAM-SHA-512"]) -> None:
     exchange = Scram("alice", "secret", mechanism=mechanism).exchange()
     credential = derive_credential(mechanism, b"secret", iterations=4096)
-    server = ScramExchange(ClientFirst.parse(await exchange.first()), credential)
-    proof = await exchange.next(server.first())
-    assert proof is not None
-    assert await exchange.next(server.final(proof)) is None
+    server = ScramExchange(ClientFirst.parse(await anext(exchange)), credential)
+    proof = await exchange.asend(server.first())
+    with pytest.raises(StopAsyncIteration):
+        await exchange.asend(server.final(proof))
 
 
 async def test_a_server_that_does_not_know_the_password_is_found_out() -> None:
     exchange = Scram("alice", "secret").exchange()
     credential = derive_credential("SCRAM-SHA-512", b"secret", iterations=4096)
-    server = ScramExchange(ClientFirst.parse(await exchange.first()), credential)
-    await exchange.next(server.first())
+    server = ScramExchange(ClientFirst.parse(await anext(exchange)), credential)
+    await exchange.asend(server.first())
     with pytest.raises(SaslAuthenticationException, match="does not know the credential"):
-        await exchange.next(b"v=" + base64.b64encode(bytes(64)))
+        await exchange.asend(b"v=" + base64.b64encode(bytes(64)))
 
 
 async def test_a_server_of_scram_that_breaks_the_rules() -> None:
     exchange = Scram("alice", "secret").exchange()
-    assert (await exchange.first()).startswith(b"n,,n=alice,r=")
+    assert (await anext(exchange)).startswith(b"n,,n=alice,r=")
     with pytest.raises(SaslAuthenticationException, match="SCRAM-SHA-512"):
-        await exchange.next(b"r=other,s=c2FsdA==,i=4096")
+        await exchange.asend(b"r=other,s=c2FsdA==,i=4096")
 
 
 def test_another_mechanism() -> None:
