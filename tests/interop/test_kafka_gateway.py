@@ -423,7 +423,7 @@ async def test_what_rules_hide_is_in_no_answer(broker: KafkaBroker, filled: str,
             ):
                 assert client._cluster is not None
                 node = await client._cluster.any_node()
-                said = (await node.ask(api, request)).value
+                said = await node.ask(api, request)
                 assert said["error_code"] == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
                 assert not said.get("results")
                 assert not said.get("entries")

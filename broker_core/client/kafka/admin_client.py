@@ -11,7 +11,7 @@ from typing import Final, Self, overload
 
 from broker_core.client.client_errors import ConnectionLost
 from broker_core.client.client_tls import ClientTls
-from broker_core.client.kafka.asking import Asking, RetryOptions
+from broker_core.client.kafka.asking import Asking
 from broker_core.client.kafka.bootstrap import bootstrap_addresses
 from broker_core.client.kafka.calls import partitions as of_partitions
 from broker_core.client.kafka.calls.acls import acl_pages, create_acls, delete_acls
@@ -135,7 +135,7 @@ class AdminClient:
             sasl=sasl,
         )
         self._api_timeout = api_timeout
-        self._retries = RetryOptions(retries=retries)
+        self._retries = retries
         self._cluster: ClusterConnections | None = None
         self._loop: asyncio.AbstractEventLoop | None = None  # of the first question
         self._is_closed = False
@@ -421,7 +421,8 @@ class AdminClient:
         timeout: float | None = None,
     ) -> Page[ReplicaLog]:
         """The logs in the directories of nodes, of all or of some partitions."""
-        return await of_partitions.every_log(self._whole(timeout), nodes, partitions)
+        pages = of_partitions.log_dirs(self._whole(timeout), nodes, partitions)
+        return await joined(pages, *of_partitions.LOGS)
 
     def list_partition_reassignments_pages(
         self, partitions: Iterable[TopicPartition] | None = None, *, limit: int | None = None
@@ -433,7 +434,8 @@ class AdminClient:
         self, partitions: Iterable[TopicPartition] | None = None, *, timeout: float | None = None
     ) -> Page[PartitionReassignment]:
         """Partitions whose replicas change, of all or of some."""
-        return await of_partitions.every_move(self._whole(timeout), partitions)
+        pages = of_partitions.reassignments(self._whole(timeout), partitions)
+        return await joined(pages, *of_partitions.MOVES)
 
     # ---- the cluster ---------------------------------------------------------------------------------------
 

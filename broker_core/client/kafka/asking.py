@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from broker_core.client.client_errors import ClientError
 from broker_core.client.kafka.cluster_connections import ClusterConnections
@@ -17,34 +16,33 @@ from broker_core.client.kafka.kafka_errors import (
     may_pass,
 )
 
-__all__ = ["Asking", "RetryOptions"]
+__all__ = ["Asking"]
+
+#: Seconds between two attempts, the first time and the longest: each pause is twice as long as the one before.
+_FIRST_PAUSE: Final = 0.1
+_LONGEST_PAUSE: Final = 1.0
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class RetryOptions:
-    """Pauses in seconds, the first and the longest: each is twice as long as the one before. ``retries`` are the
-    attempts after the first one, ``None`` for as many as there is time.
+class Asking:
+    """The time and the repetitions of one operation: ``seconds`` from now on for all of its requests together.
+    ``retries`` are the attempts of each request after the first one, ``None`` for as many as there is time.
     """
 
-    first_pause: float = 0.1
-    longest_pause: float = 1.0
-    retries: int | None = None
-
-
-class Asking:
-    """The time and the repetitions of one operation: ``seconds`` from now on for all of its requests together."""
-
     def __init__(
-        self, cluster: ClusterConnections, seconds: float, request_timeout: float, options: RetryOptions
+        self,
+        cluster: ClusterConnections,
+        seconds: float,
+        request_timeout: float,
+        retries: int | None = None,
     ) -> None:
         self.cluster = cluster
         self._loop = asyncio.get_running_loop()
         self._seconds = seconds
         self._deadline = self._loop.time() + seconds
         self._request_timeout = request_timeout
-        self._options = options
+        self._retries = retries
 
     @property
     def timeout_ms(self) -> int:
@@ -61,7 +59,7 @@ class Asking:
         last: ClientError | None = None
         try:
             async with asyncio.timeout_at(self._deadline):
-                pause, attempts = self._options.first_pause, 0
+                pause, attempts = _FIRST_PAUSE, 0
                 while True:
                     try:
                         return await ask()
@@ -71,10 +69,10 @@ class Asking:
                         last = failed
                     self._heed(last)
                     attempts += 1
-                    if self._options.retries is not None and attempts > self._options.retries:
+                    if self._retries is not None and attempts > self._retries:
                         raise last
                     await self.cluster.wait(pause * random.uniform(0.8, 1.2))  # noqa: S311  # only spreads attempts
-                    pause = min(2 * pause, self._options.longest_pause)
+                    pause = min(2 * pause, _LONGEST_PAUSE)
         except TimeoutError:
             reason = f": {last}" if last is not None else ""
             raise TimeoutException(f"no answer within {self._seconds:g} s{reason}") from None

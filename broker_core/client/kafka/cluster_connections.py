@@ -183,8 +183,8 @@ class ClusterConnections:
         connection = await self.any_node()
         # No topics: of version 0 that would be all of them.
         answer = await connection.ask(METADATA, {"topics": [], "allow_auto_topic_creation": False}, least=1)
-        raise_for(answer.value["error_code"])
-        return Cluster.of_metadata(answer.value)
+        raise_for(answer["error_code"])
+        return Cluster.of_metadata(answer)
 
     def _has_learned(self, task: asyncio.Task[Cluster]) -> None:
         self._learning = None

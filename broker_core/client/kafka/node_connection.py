@@ -43,7 +43,7 @@ from broker_core.wire.kafka import (
     request_frame,
 )
 
-__all__ = ["LARGE_ANSWER", "ConnectionOptions", "Hold", "NodeConnection", "ReadAnswer", "VersionedAnswer"]
+__all__ = ["LARGE_ANSWER", "ConnectionOptions", "Hold", "NodeConnection", "ReadAnswer"]
 
 _TLS_END: Final = 1.0  # seconds for the end of TLS when a connection is closed in an orderly way
 #: The advice about a port of another protocol.
@@ -81,14 +81,6 @@ class ConnectionOptions:
     tls: ClientTls | None = None
     sasl: Sasl | None = None
     software_version: str = field(default_factory=_software_version)
-
-
-@dataclass(frozen=True, slots=True)
-class VersionedAnswer:
-    """The value of an answer, and its version of the API."""
-
-    version: int
-    value: Fields
 
 
 class NodeSilent(ConnectionLost):
@@ -188,7 +180,7 @@ class NodeConnection:
         if not self.has(METADATA, least=_WITH_TAGS):
             return False
         nothing = {"topics": [], "allow_auto_topic_creation": False, "response_pagination_limit": -1}
-        value = (await self.ask(METADATA, nothing)).value
+        value = await self.ask(METADATA, nothing)
         code = value["error_code"]
         if ErrorCode.INVALID_REQUEST in {code, *(row["error_code"] for row in value["topics"])}:
             return True
@@ -211,7 +203,7 @@ class NodeConnection:
         hold: Hold | None = None,
         read: ReadAnswer = read_response,
         timeout: float | None = None,
-    ) -> VersionedAnswer:
+    ) -> Fields:
         """The answer to a request of the latest version that both sides understand, ``most`` at the latest.
 
         Fields that this version lacks are left out: ``least`` is the first version with all necessary fields. Raises
@@ -235,7 +227,7 @@ class NodeConnection:
         throttle = value.get("throttle_time_ms", 0)
         if throttle > 0:
             self._quiet_until = self._loop.time() + min(throttle / 1000, _MOST_PAUSE)
-        return VersionedAnswer(version, value)
+        return value
 
     def abort(self, reason: ClientError) -> None:
         """Close at once; requests under way fail with ``reason``."""

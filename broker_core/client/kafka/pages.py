@@ -144,7 +144,7 @@ class Pager:
                 has_pages = await connection.has_pages()
                 if request["cursor"] is not None and not has_pages:
                     raise UnexpectedAnswer("the server that has the next page has no pages")
-                value = (await connection.ask(api, request, least=least, most=most)).value
+                value = await connection.ask(api, request, least=least, most=most)
                 raise_for(value.get("error_code", 0), value.get("error_message"))
                 check(value)
                 return value, has_pages

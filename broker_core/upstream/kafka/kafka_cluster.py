@@ -290,9 +290,9 @@ class KafkaCluster:
                 read=partial(_without_addresses, read),
                 timeout=timeout,
             )
-            if target is CONTROLLER and _is_of_another(answer.value):
+            if target is CONTROLLER and _is_of_another(answer):
                 connections.forget()  # clients try again, and then the new one is asked
-            return answer.value
+            return answer
 
         def repeats(lost: ConnectionLost) -> bool:
             is_silent = isinstance(lost, ConnectTimeout) or (is_asked and isinstance(lost, NodeSilent))
@@ -477,7 +477,7 @@ async def _coordinators(connections: ClusterConnections, keys: Sequence[str], ki
     found: dict[str, int] = {}
     for body in bodies:
         answer = await connection.ask(FIND_COORDINATOR, body)
-        rows = answer.value["coordinators"] or [{**answer.value, "key": body.get("key")}]
+        rows = answer["coordinators"] or [{**answer, "key": body.get("key")}]
         for row in rows:
             if row["error_code"] in (ErrorCode.NONE, ErrorCode.COORDINATOR_NOT_AVAILABLE):
                 found[row["key"]] = -1 if row["error_code"] else row["node_id"]

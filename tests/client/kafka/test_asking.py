@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from broker_core.client import ClientError, ConnectionLost, UnexpectedAnswer
-from broker_core.client.kafka.asking import Asking, RetryOptions
+from broker_core.client.kafka.asking import Asking
 from broker_core.client.kafka.kafka_errors import (
     NotControllerException,
     RebootstrapRequiredException,
@@ -36,7 +36,7 @@ class Cluster:
 
 
 def asking(cluster: Any, seconds: float = 60.0, *, retries: int | None = None) -> Asking:
-    return Asking(cluster, seconds, 30.0, RetryOptions(retries=retries))
+    return Asking(cluster, seconds, 30.0, retries)
 
 
 def failing(*failures: ClientError) -> Callable[[], Any]:

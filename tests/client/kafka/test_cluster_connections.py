@@ -122,7 +122,7 @@ async def test_a_connection_that_ends_soon_may_still_answer() -> None:
         former._session_end = 0.0
         assert await cluster.any_node() is not former
         held.set()
-        assert (await asked).value["topics"] == []
+        assert (await asked)["topics"] == []
 
 
 async def test_what_waits_when_it_is_closed_fails() -> None:

@@ -8,9 +8,8 @@ from typing import Any
 from broker_core.client.client_errors import ClientError, UnexpectedAnswer
 from broker_core.client.kafka.asking import Asking
 from broker_core.client.kafka.calls.nodes import any_node
-from broker_core.client.kafka.calls.rows import answered_rows
+from broker_core.client.kafka.calls.rows import answered_rows, row_error
 from broker_core.client.kafka.given import all_of
-from broker_core.client.kafka.kafka_errors import kafka_error
 from broker_core.client.kafka.pages import Page, Pager
 from broker_core.client.kafka.results import Results
 from broker_core.counted import counted
@@ -23,7 +22,7 @@ from broker_core.kafka.acls import (
     ResourceType,
     known,
 )
-from broker_core.wire.kafka import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS
+from broker_core.wire.kafka import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS, Fields
 
 __all__ = ["acl_pages", "create_acls", "delete_acls"]
 
@@ -38,17 +37,15 @@ async def acl_pages(pager: Pager, wanted: AclFilter) -> AsyncIterator[Page[AclBi
 async def create_acls(asking: Asking, bindings: Iterable[AclBinding]) -> Results[AclBinding, None]:
     """Add each binding by itself; one that exists already is no error."""
 
-    async def ask(some: list[AclBinding]) -> dict[AclBinding, ClientError | None]:
-        connection = await asking.cluster.any_node()
-        answer = await connection.ask(CREATE_ACLS, {"creations": [_fields_of(each) for each in some]})
-        rows = _fitting(answer.value["results"], some)
-        return {
-            each: kafka_error(row["error_code"], row["error_message"])
-            for each, row in zip(some, rows, strict=True)
-        }
+    def request(some: list[AclBinding]) -> Fields:
+        return {"creations": [_fields_of(each) for each in some]}
 
-    wanted = list(dict.fromkeys(all_of(AclBinding, bindings, "bindings")))
-    return Results(await answered_rows(asking, wanted, ask) if wanted else {})
+    def read(answer: Fields, some: list[AclBinding]) -> dict[AclBinding, ClientError | None]:
+        rows = _fitting(answer["results"], some)
+        return {each: row_error(row) for each, row in zip(some, rows, strict=True)}
+
+    wanted = dict.fromkeys(all_of(AclBinding, bindings, "bindings"))
+    return Results(await answered_rows(asking, wanted, any_node, CREATE_ACLS, request, read))
 
 
 async def delete_acls(
@@ -56,26 +53,21 @@ async def delete_acls(
 ) -> Results[AclFilter, Results[AclBinding, None]]:
     """Remove the matching bindings; returns them by filter: each is removed, or has an error of its own."""
 
-    async def ask(some: list[AclFilter]) -> dict[AclFilter, Results[AclBinding, None] | ClientError]:
-        connection = await asking.cluster.any_node()
-        answer = await connection.ask(DELETE_ACLS, {"filters": [_filter_fields(each) for each in some]})
-        rows = _fitting(answer.value["filter_results"], some)
-        return {each: _deleted(row) for each, row in zip(some, rows, strict=True)}
+    def request(some: list[AclFilter]) -> Fields:
+        return {"filters": [_filter_fields(each) for each in some]}
 
-    wanted = list(dict.fromkeys(all_of(AclFilter, filters, "filters")))
-    return Results(await answered_rows(asking, wanted, ask) if wanted else {})
+    def read(
+        answer: Fields, some: list[AclFilter]
+    ) -> dict[AclFilter, Results[AclBinding, None] | ClientError]:
+        rows = _fitting(answer["filter_results"], some)
+        return {each: row_error(row) or _deleted(row) for each, row in zip(some, rows, strict=True)}
+
+    wanted = dict.fromkeys(all_of(AclFilter, filters, "filters"))
+    return Results(await answered_rows(asking, wanted, any_node, DELETE_ACLS, request, read))
 
 
-def _deleted(row: dict[str, Any]) -> Results[AclBinding, None] | ClientError:
-    failed = kafka_error(row["error_code"], row["error_message"])
-    if failed is not None:
-        return failed
-    return Results(
-        {
-            _binding_of(each, each): kafka_error(each["error_code"], each["error_message"])
-            for each in row["matching_acls"]
-        }
-    )
+def _deleted(row: dict[str, Any]) -> Results[AclBinding, None]:
+    return Results({_binding_of(each, each): row_error(each) for each in row["matching_acls"]})
 
 
 def _fitting(rows: list[dict[str, Any]], wanted: list[Any]) -> list[dict[str, Any]]:

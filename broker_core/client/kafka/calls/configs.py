@@ -7,8 +7,8 @@ from typing import Any
 
 from broker_core.client.client_errors import ClientError
 from broker_core.client.kafka.asking import Asking
-from broker_core.client.kafka.calls.nodes import any_node, at_node
-from broker_core.client.kafka.calls.rows import answered_rows
+from broker_core.client.kafka.calls.nodes import at_node
+from broker_core.client.kafka.calls.rows import answered_rows, row_error
 from broker_core.client.kafka.configs import (
     AlterConfigOp,
     Config,
@@ -20,10 +20,9 @@ from broker_core.client.kafka.configs import (
     ConfigType,
 )
 from broker_core.client.kafka.given import all_of
-from broker_core.client.kafka.kafka_errors import kafka_error
 from broker_core.client.kafka.pages import Pager
 from broker_core.client.kafka.results import Results
-from broker_core.wire.kafka import DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS
+from broker_core.wire.kafka import DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS, Fields
 
 __all__ = ["config_pages", "given_resources", "incremental_alter_configs"]
 
@@ -49,13 +48,14 @@ async def config_pages(
     more = {"include_synonyms": include_synonyms, "include_documentation": include_documentation}
     least = _WITH_DOCUMENTATION if include_documentation else 0
     for node_id, some in _by_node(wanted).items():
-        connect = any_node if node_id is None else at_node(node_id)
         for part in pager.parts(some):
             body = {"resources": [_resource_row(each) | {"configuration_keys": keys} for each in part]}
             async for value, paged_by in pager.answers(
-                DESCRIBE_CONFIGS, body | more, connect, cut=True, least=least
+                DESCRIBE_CONFIGS, body | more, at_node(node_id), cut=True, least=least
             ):
-                yield Results({_resource(row): _described(row) for row in value["results"]}, paged_by)
+                yield Results(
+                    {_resource(row): row_error(row) or _described(row) for row in value["results"]}, paged_by
+                )
 
 
 async def incremental_alter_configs(
@@ -66,29 +66,20 @@ async def incremental_alter_configs(
         resource: all_of(AlterConfigOp, changes[resource], "changes of configs")
         for resource in all_of(ConfigResource, changes, "resources")
     }
+
+    def request(some: list[ConfigResource]) -> Fields:
+        rows = [
+            _resource_row(each) | {"configs": [_change(change) for change in given[each]]} for each in some
+        ]
+        return {"resources": rows, "validate_only": validate_only}
+
+    def read(answer: Fields, _: list[ConfigResource]) -> dict[ConfigResource, ClientError | None]:
+        return {_resource(row): row_error(row) for row in answer["responses"]}
+
     rows: dict[ConfigResource, ClientError | None] = {}
     for node_id, some in _by_node(given).items():
-
-        async def ask(
-            some: list[ConfigResource], node_id: int | None = node_id
-        ) -> dict[ConfigResource, ClientError | None]:
-            connection = await (
-                asking.cluster.any_node() if node_id is None else asking.cluster.node(node_id)
-            )
-            request = {
-                "resources": [
-                    _resource_row(each) | {"configs": [_change(change) for change in given[each]]}
-                    for each in some
-                ],
-                "validate_only": validate_only,
-            }
-            answer = await connection.ask(INCREMENTAL_ALTER_CONFIGS, request)
-            return {
-                _resource(row): kafka_error(row["error_code"], row["error_message"])
-                for row in answer.value["responses"]
-            }
-
-        rows |= await answered_rows(asking, some, ask)
+        connect = at_node(node_id)
+        rows |= await answered_rows(asking, some, connect, INCREMENTAL_ALTER_CONFIGS, request, read)
     return Results({each: rows[each] for each in given})
 
 
@@ -112,10 +103,7 @@ def _resource(row: dict[str, Any]) -> ConfigResource:
     return ConfigResource(ConfigResourceType(row["resource_type"]), row["resource_name"])
 
 
-def _described(row: dict[str, Any]) -> Config | ClientError:
-    failed = kafka_error(row["error_code"], row["error_message"])
-    if failed is not None:
-        return failed
+def _described(row: dict[str, Any]) -> Config:
     return Config(
         ConfigEntry(
             each["name"],

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from broker_core.client.client_errors import ClientError
 from broker_core.client.kafka.asking import Asking
-from broker_core.client.kafka.calls.rows import answered_rows
-from broker_core.client.kafka.kafka_errors import kafka_error
+from broker_core.client.kafka.calls.nodes import controller
+from broker_core.client.kafka.calls.rows import answered_rows, errors_by
 from broker_core.client.kafka.results import Results
 from broker_core.client.kafka.topics import NewPartitions
-from broker_core.wire.kafka import CREATE_PARTITIONS
+from broker_core.wire.kafka import CREATE_PARTITIONS, Fields
 
 __all__ = ["create_partitions"]
 
@@ -25,20 +24,15 @@ async def create_partitions(
         for name, wanted in partitions.items()
     }
 
-    async def ask(names: list[str]) -> dict[str, ClientError | None]:
-        connection = await asking.cluster.controller()
-        request = {
+    def request(names: list[str]) -> Fields:
+        return {
             "topics": [_topic_row(name, given[name]) for name in names],
             "timeout_ms": asking.timeout_ms,
             "validate_only": validate_only,
         }
-        answer = await connection.ask(CREATE_PARTITIONS, request)
-        return {
-            row["name"]: kafka_error(row["error_code"], row["error_message"])
-            for row in answer.value["results"]
-        }
 
-    return Results(await answered_rows(asking, given, ask) if given else {})
+    read = errors_by("results", "name")
+    return Results(await answered_rows(asking, given, controller, CREATE_PARTITIONS, request, read))
 
 
 def _topic_row(name: str, wanted: NewPartitions) -> dict[str, Any]:

@@ -7,13 +7,14 @@ from typing import Any
 
 from broker_core.client.client_errors import ClientError, InvalidQuestion
 from broker_core.client.kafka.asking import Asking
-from broker_core.client.kafka.calls.rows import answered_rows
+from broker_core.client.kafka.calls.nodes import controller
+from broker_core.client.kafka.calls.rows import answered_rows, row_error
 from broker_core.client.kafka.configs import Config, ConfigEntry, ConfigSource
 from broker_core.client.kafka.created_topics import CreatedTopic, CreateTopicsResult
 from broker_core.client.kafka.given import all_of
 from broker_core.client.kafka.kafka_errors import KafkaException, UnsupportedVersionException, kafka_error
 from broker_core.client.kafka.topics import NewTopic
-from broker_core.wire.kafka import CREATE_TOPICS
+from broker_core.wire.kafka import CREATE_TOPICS, Fields
 
 __all__ = ["create_topics"]
 
@@ -32,22 +33,19 @@ async def create_topics(
         given[topic.name] = topic
     created: dict[str, CreatedTopic | KafkaException] = {}
 
-    async def ask(names: list[str]) -> dict[str, ClientError | None]:
-        connection = await asking.cluster.controller()
-        request = {
+    def request(names: list[str]) -> Fields:
+        return {
             "topics": [_topic_row(given[name]) for name in names],
             "timeout_ms": asking.timeout_ms,
             "validate_only": validate_only,
         }
-        answer = await connection.ask(CREATE_TOPICS, request)
-        for row in answer.value["topics"]:
-            created[row["name"]] = _created(row)
-        return {
-            row["name"]: kafka_error(row["error_code"], row["error_message"])
-            for row in answer.value["topics"]
-        }
 
-    return CreateTopicsResult(await answered_rows(asking, given, ask) if given else {}, created)
+    def read(answer: Fields, _: list[str]) -> dict[str, ClientError | None]:
+        created.update((row["name"], _created(row)) for row in answer["topics"])
+        return {row["name"]: row_error(row) for row in answer["topics"]}
+
+    rows = await answered_rows(asking, given, controller, CREATE_TOPICS, request, read)
+    return CreateTopicsResult(rows, created)
 
 
 def _topic_row(topic: NewTopic) -> dict[str, Any]:

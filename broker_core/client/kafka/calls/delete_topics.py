@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import uuid
 
-from broker_core.client.client_errors import ClientError
 from broker_core.client.kafka.asking import Asking
-from broker_core.client.kafka.calls.rows import answered_rows
-from broker_core.client.kafka.kafka_errors import kafka_error
+from broker_core.client.kafka.calls.nodes import controller
+from broker_core.client.kafka.calls.rows import answered_rows, errors_by
 from broker_core.client.kafka.results import Results
 from broker_core.client.kafka.topic_collection import TopicIdCollection, TopicNameCollection
-from broker_core.wire.kafka import DELETE_TOPICS
+from broker_core.wire.kafka import DELETE_TOPICS, Fields
 
 __all__ = ["delete_by_id", "delete_by_name"]
 
@@ -21,35 +20,25 @@ _WITH_IDS = 6
 async def delete_by_name(asking: Asking, topics: TopicNameCollection) -> Results[str, None]:
     """Delete each topic by itself."""
 
-    async def ask(names: list[str]) -> dict[str, ClientError | None]:
-        connection = await asking.cluster.controller()
-        # Each version has one of the two fields.
-        request = {
+    def request(names: list[str]) -> Fields:
+        # Each version has one of the first two fields.
+        return {
             "topics": [{"name": name} for name in names],
             "topic_names": names,
             "timeout_ms": asking.timeout_ms,
         }
-        answer = await connection.ask(DELETE_TOPICS, request)
-        return {
-            row["name"]: kafka_error(row["error_code"], row["error_message"])
-            for row in answer.value["responses"]
-        }
 
-    names = topics.topic_names
-    return Results(await answered_rows(asking, names, ask) if names else {})
+    read = errors_by("responses", "name")
+    return Results(await answered_rows(asking, topics.topic_names, controller, DELETE_TOPICS, request, read))
 
 
 async def delete_by_id(asking: Asking, topics: TopicIdCollection) -> Results[uuid.UUID, None]:
     """Delete each topic by itself. Another topic of the same name that was made meanwhile stays."""
 
-    async def ask(ids: list[uuid.UUID]) -> dict[uuid.UUID, ClientError | None]:
-        connection = await asking.cluster.controller()
-        request = {"topics": [{"topic_id": each} for each in ids], "timeout_ms": asking.timeout_ms}
-        answer = await connection.ask(DELETE_TOPICS, request, least=_WITH_IDS)
-        return {
-            row["topic_id"]: kafka_error(row["error_code"], row["error_message"])
-            for row in answer.value["responses"]
-        }
+    def request(ids: list[uuid.UUID]) -> Fields:
+        return {"topics": [{"topic_id": each} for each in ids], "timeout_ms": asking.timeout_ms}
 
-    ids = topics.topic_ids
-    return Results(await answered_rows(asking, ids, ask) if ids else {})
+    ids, read = topics.topic_ids, errors_by("responses", "topic_id")
+    return Results(
+        await answered_rows(asking, ids, controller, DELETE_TOPICS, request, read, least=_WITH_IDS)
+    )

@@ -33,13 +33,13 @@ async def describe_cluster(asking: Asking, *, include_authorized_operations: boo
         connection = await asking.cluster.any_node()
         flag = {"include_cluster_authorized_operations": include_authorized_operations}
         if connection.has(DESCRIBE_CLUSTER):
-            value = (await connection.ask(DESCRIBE_CLUSTER, flag)).value
+            value = await connection.ask(DESCRIBE_CLUSTER, flag)
             raise_for(value["error_code"], value["error_message"])
             nodes = nodes_of(value["brokers"], "broker_id")
             cluster = Cluster(value["cluster_id"], value["controller_id"], nodes)
         else:
             request = {"topics": [], "allow_auto_topic_creation": False, **flag}
-            value = (await connection.ask(METADATA, request, least=1)).value
+            value = await connection.ask(METADATA, request, least=1)
             raise_for(value["error_code"])
             cluster = Cluster.of_metadata(value)
         return ClusterDescription(

@@ -104,8 +104,7 @@ async def describe_by_name(
             return None
         cluster = await asking.cluster.cluster()
         while (request := pages.request()) is not None:
-            answer = await connection.ask(DESCRIBE_TOPIC_PARTITIONS, request)
-            pages.take(answer.value)
+            pages.take(await connection.ask(DESCRIBE_TOPIC_PARTITIONS, request))
         return cluster
 
     paged_by: PagedBy = None

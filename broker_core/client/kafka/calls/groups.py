@@ -10,10 +10,12 @@ from broker_core.client.kafka.calls.nodes import (
     GROUP,
     TRANSACTION,
     at_node,
+    by_topic,
     check_coordinator,
     coordinators,
     every_node,
 )
+from broker_core.client.kafka.calls.rows import row_error
 from broker_core.client.kafka.groups import (
     GroupDescription,
     GroupListing,
@@ -51,6 +53,7 @@ __all__ = [
 V = TypeVar("V")
 #: The first version of OffsetFetch with several groups, and the last with names of topics.
 _SEVERAL = 8
+_WITH_NAMES = 9
 
 
 async def listed_groups(
@@ -82,7 +85,7 @@ async def listed_transactions(
             yield Page(rows, paged_by)
 
 
-async def classic_groups(pager: Pager, ids: Iterable[str]) -> AsyncIterator[Results[str, GroupDescription]]:
+def classic_groups(pager: Pager, ids: Iterable[str]) -> AsyncIterator[Results[str, GroupDescription]]:
     """Groups of the classic protocol; from version 6 of the API on, missing groups are errors."""
 
     def described(row: Fields) -> GroupDescription:
@@ -93,13 +96,12 @@ async def classic_groups(pager: Pager, ids: Iterable[str]) -> AsyncIterator[Resu
         kind, protocol = row["protocol_type"], row["protocol_data"]
         return GroupDescription(row["group_id"], row["group_state"], kind, protocol, tuple(members))
 
-    async for page in _by_coordinator(
+    return _by_coordinator(
         pager, DESCRIBE_GROUPS, GROUP, ids, lambda some: {"groups": some}, "groups", "group_id", described
-    ):
-        yield page
+    )
 
 
-async def consumer_groups(pager: Pager, ids: Iterable[str]) -> AsyncIterator[Results[str, GroupDescription]]:
+def consumer_groups(pager: Pager, ids: Iterable[str]) -> AsyncIterator[Results[str, GroupDescription]]:
     """Groups of consumers (KIP-848)."""
 
     def described(row: Fields) -> GroupDescription:
@@ -111,7 +113,7 @@ async def consumer_groups(pager: Pager, ids: Iterable[str]) -> AsyncIterator[Res
             row["group_id"], row["group_state"], "consumer", row["assignor_name"], tuple(members)
         )
 
-    async for page in _by_coordinator(
+    return _by_coordinator(
         pager,
         CONSUMER_GROUP_DESCRIBE,
         GROUP,
@@ -120,8 +122,7 @@ async def consumer_groups(pager: Pager, ids: Iterable[str]) -> AsyncIterator[Res
         "groups",
         "group_id",
         described,
-    ):
-        yield page
+    )
 
 
 def with_members(group: GroupDescription, more: GroupDescription) -> GroupDescription:
@@ -138,9 +139,7 @@ def with_offsets(
     return former + more
 
 
-async def transactions(
-    pager: Pager, ids: Iterable[str]
-) -> AsyncIterator[Results[str, TransactionDescription]]:
+def transactions(pager: Pager, ids: Iterable[str]) -> AsyncIterator[Results[str, TransactionDescription]]:
     """Transactions by their ids."""
 
     def described(row: Fields) -> TransactionDescription:
@@ -157,7 +156,7 @@ async def transactions(
             tuple(partitions),
         )
 
-    async for page in _by_coordinator(
+    return _by_coordinator(
         pager,
         DESCRIBE_TRANSACTIONS,
         TRANSACTION,
@@ -166,17 +165,18 @@ async def transactions(
         "transaction_states",
         "transactional_id",
         described,
-    ):
-        yield page
+    )
 
 
-async def group_offsets(
+def group_offsets(
     pager: Pager, wanted: Mapping[str, Iterable[TopicPartition] | None]
 ) -> AsyncIterator[Results[str, tuple[OffsetAndMetadata, ...]]]:
     """The committed offsets of groups, for the named partitions or for all (``None``)."""
 
     def body_of(some: list[str]) -> Fields:
-        return {"groups": [{"group_id": each, "topics": _topics(wanted[each])} for each in some]}
+        named = ((each, wanted[each]) for each in some)
+        topics = [(each, None if partitions is None else by_topic(partitions)) for each, partitions in named]
+        return {"groups": [{"group_id": each, "topics": rows} for each, rows in topics]}
 
     def described(row: Fields) -> tuple[OffsetAndMetadata, ...]:
         return tuple(
@@ -191,19 +191,18 @@ async def group_offsets(
             for one in topic["partitions"]
         )
 
-    async for page in _by_coordinator(
-        pager, OFFSET_FETCH, GROUP, wanted, body_of, "groups", "group_id", described, most=9
-    ):
-        yield page
-
-
-def _topics(partitions: Iterable[TopicPartition] | None) -> list[Fields] | None:
-    if partitions is None:
-        return None
-    by_name: dict[str, list[int]] = {}
-    for each in partitions:
-        by_name.setdefault(each.topic, []).append(each.partition)
-    return [{"name": name, "partition_indexes": indexes} for name, indexes in by_name.items()]
+    return _by_coordinator(
+        pager,
+        OFFSET_FETCH,
+        GROUP,
+        wanted,
+        body_of,
+        "groups",
+        "group_id",
+        described,
+        least=_SEVERAL,
+        most=_WITH_NAMES,
+    )
 
 
 async def _by_coordinator(
@@ -216,6 +215,7 @@ async def _by_coordinator(
     key: str,
     described: Callable[[Fields], V],
     *,
+    least: int = 0,
     most: int | None = None,
 ) -> AsyncIterator[Results[str, V]]:
     """The descriptions by key, page after page; a key may go on with the next page.
@@ -225,8 +225,7 @@ async def _by_coordinator(
 
     def page_of(answer: Fields, paged_by: PagedBy) -> Results[str, V]:
         rows: dict[str, V | ClientError] = {
-            row[key]: kafka_error(row["error_code"], row.get("error_message")) or described(row)
-            for row in answer[array]
+            row[key]: row_error(row) or described(row) for row in answer[array]
         }
         return Results(rows, paged_by)
 
@@ -249,7 +248,7 @@ async def _by_coordinator(
                     body_of(part),
                     at_node(node_id),
                     cut=True,
-                    least=_SEVERAL if api is OFFSET_FETCH else 0,
+                    least=least,
                     most=most,
                     check=check,
                 ):

@@ -50,7 +50,7 @@ async def _names_alone(asking: Asking, *, list_internal: bool) -> ListTopicsResu
         connection = await asking.cluster.any_node()
         if not connection.has(LIST_TOPICS):
             return None
-        value = (await connection.ask(LIST_TOPICS, {"list_internal": list_internal})).value
+        value = await connection.ask(LIST_TOPICS, {"list_internal": list_internal})
         raise_for(value["error_code"])
         rows = [row for row in value["topics"] if list_internal or not row["internal"]]
         return ListTopicsResult([row["name"] for row in rows], bytes(row["internal"] for row in rows))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from broker_core.client.client_errors import ClientError
@@ -18,7 +18,9 @@ __all__ = [
     "TRANSACTION",
     "any_node",
     "at_node",
+    "by_topic",
     "check_coordinator",
+    "controller",
     "coordinators",
     "every_node",
     "leaders",
@@ -43,13 +45,13 @@ async def any_node(asking: Asking) -> NodeConnection:
     return await asking.cluster.any_node()
 
 
-def at_node(node_id: int) -> Connect:
-    """The node of this id."""
+async def controller(asking: Asking) -> NodeConnection:
+    return await asking.cluster.controller()
 
-    async def connect(asking: Asking) -> NodeConnection:
-        return await asking.cluster.node(node_id)
 
-    return connect
+def at_node(node_id: int | None) -> Connect:
+    """The node of this id; any node for ``None``."""
+    return any_node if node_id is None else lambda asking: asking.cluster.node(node_id)
 
 
 async def every_node(asking: Asking) -> list[int]:
@@ -90,7 +92,7 @@ async def coordinators(
         for low in range(0, len(wanted), _MOST):
             connection = await asking.cluster.any_node()
             request = {"key_type": kind, "coordinator_keys": wanted[low : low + _MOST]}
-            rows = (await connection.ask(FIND_COORDINATOR, request, least=_SEVERAL)).value["coordinators"]
+            rows = (await connection.ask(FIND_COORDINATOR, request, least=_SEVERAL))["coordinators"]
             answered += rows
             for row in rows:
                 error = kafka_error(row["error_code"], row["error_message"])
@@ -124,7 +126,7 @@ async def leaders(
                 "topics": [{"name": name} for name in names[low : low + _MOST]],
                 "allow_auto_topic_creation": False,
             }
-            value = (await connection.ask(METADATA, request, least=4)).value
+            value = await connection.ask(METADATA, request, least=4)
             raise_for(value["error_code"])
             for row in value["topics"]:
                 topics[row["name"]] = row["error_code"]
@@ -149,3 +151,17 @@ async def leaders(
         return found, failed
 
     return await asking.until_answered(ask)
+
+
+def by_topic(
+    partitions: Iterable[TopicPartition],
+    array: str = "partition_indexes",
+    one: Callable[[TopicPartition], object] = lambda each: each.partition,
+    *,
+    name: str = "name",
+) -> list[Fields]:
+    """Partitions in a request: a row for each topic, with ``one`` of each of its partitions in the field ``array``."""
+    topics: dict[str, list[object]] = {}
+    for each in partitions:
+        topics.setdefault(each.topic, []).append(one(each))
+    return [{name: topic, array: rows} for topic, rows in topics.items()]

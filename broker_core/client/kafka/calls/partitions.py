@@ -6,13 +6,12 @@ from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Mapping
 from typing import Final, TypeAlias, TypeVar
 
 from broker_core.client.client_errors import ClientError
-from broker_core.client.kafka.asking import Asking
-from broker_core.client.kafka.calls.nodes import at_node, every_node, leaders
+from broker_core.client.kafka.calls.nodes import at_node, by_topic, controller, every_node, leaders
+from broker_core.client.kafka.calls.rows import row_error
 from broker_core.client.kafka.groups import TopicPartition
-from broker_core.client.kafka.kafka_errors import kafka_error
+from broker_core.client.kafka.kafka_errors import raise_for
 from broker_core.client.kafka.logs import PartitionOffset, PartitionReassignment, ProducerState, ReplicaLog
-from broker_core.client.kafka.node_connection import NodeConnection
-from broker_core.client.kafka.pages import Page, Pager, joined
+from broker_core.client.kafka.pages import Page, Pager
 from broker_core.client.kafka.results import Results
 from broker_core.wire.kafka import (
     DESCRIBE_LOG_DIRS,
@@ -25,8 +24,7 @@ from broker_core.wire.kafka import (
 
 __all__ = [
     "LOGS",
-    "every_log",
-    "every_move",
+    "MOVES",
     "log_dirs",
     "offsets",
     "producers",
@@ -41,35 +39,29 @@ LOGS: Final[_Keys[ReplicaLog]] = (
     lambda row: (row.node_id, row.log_dir, row.partition),
     lambda row: (row.node_id, row.partition and row.partition.topic),
 )
-_MOVES: Final[_Keys[PartitionReassignment]] = (lambda row: row.partition, lambda row: row.partition.topic)
+MOVES: Final[_Keys[PartitionReassignment]] = (lambda row: row.partition, lambda row: row.partition.topic)
 
 
-async def offsets(
+def offsets(
     pager: Pager, wanted: Mapping[TopicPartition, int]
 ) -> AsyncIterator[Results[TopicPartition, PartitionOffset]]:
     """The offset of each partition at a time in milliseconds since 1970; -1 is its end, -2 its beginning."""
 
-    def body_of(some: list[TopicPartition]) -> Fields:
-        return {"topics": _by_topic(some, "partitions", lambda each: _time(each, wanted[each]))}
+    def time_of(each: TopicPartition) -> Fields:
+        return {"partition_index": each.partition, "timestamp": wanted[each]}
 
     def described(row: Fields) -> PartitionOffset:
         return PartitionOffset(row["offset"], row["timestamp"], row["leader_epoch"])
 
-    async for page in _by_leader(pager, LIST_OFFSETS, wanted, body_of, described):
-        yield page
+    return _by_leader(
+        pager, LIST_OFFSETS, wanted, lambda some: by_topic(some, "partitions", time_of), described
+    )
 
 
-def _time(each: TopicPartition, timestamp: int) -> Fields:
-    return {"partition_index": each.partition, "timestamp": timestamp}
-
-
-async def producers(
+def producers(
     pager: Pager, partitions: Iterable[TopicPartition]
 ) -> AsyncIterator[Results[TopicPartition, tuple[ProducerState, ...]]]:
     """The producers of each partition, newest first if the server has pages."""
-
-    def body_of(some: list[TopicPartition]) -> Fields:
-        return {"topics": _by_topic(some, "partition_indexes", lambda each: each.partition)}
 
     def described(row: Fields) -> tuple[ProducerState, ...]:
         return tuple(
@@ -84,29 +76,24 @@ async def producers(
             for each in row["active_producers"]
         )
 
-    async for page in _by_leader(pager, DESCRIBE_PRODUCERS, partitions, body_of, described):
-        yield page
+    return _by_leader(pager, DESCRIBE_PRODUCERS, partitions, by_topic, described)
 
 
 async def log_dirs(
     pager: Pager, nodes: Iterable[int] | None, partitions: Iterable[TopicPartition] | None
 ) -> AsyncIterator[Page[ReplicaLog]]:
     """The logs in the directories of nodes."""
-    topics = None
-    if partitions is not None:
-        topics = _by_topic(list(partitions), "partitions", lambda each: each.partition, name="topic")
+    topics = None if partitions is None else by_topic(partitions, "partitions", name="topic")
     for node_id in await every_node(pager.asking()) if nodes is None else nodes:
-
-        def check(value: Fields) -> None:
-            for row in value["results"]:
-                failed = kafka_error(row["error_code"])
-                if failed is not None:
-                    raise failed
-
         async for value, paged_by in pager.answers(
-            DESCRIBE_LOG_DIRS, {"topics": topics}, at_node(node_id), check=check
+            DESCRIBE_LOG_DIRS, {"topics": topics}, at_node(node_id), check=_check_directories
         ):
             yield Page((log for row in value["results"] for log in _logs(node_id, row)), paged_by)
+
+
+def _check_directories(answer: Fields) -> None:
+    for row in answer["results"]:
+        raise_for(row["error_code"])
 
 
 def with_producers(
@@ -140,14 +127,7 @@ async def reassignments(
     pager: Pager, partitions: Iterable[TopicPartition] | None
 ) -> AsyncIterator[Page[PartitionReassignment]]:
     """Partitions under reassignment."""
-    topics = None
-    if partitions is not None:
-        topics = _by_topic(list(partitions), "partition_indexes", lambda each: each.partition)
-
-    async def controller(asking: Asking) -> NodeConnection:
-        return await asking.cluster.controller()
-
-    body = {"topics": topics, "timeout_ms": 30_000}
+    body = {"topics": None if partitions is None else by_topic(partitions), "timeout_ms": 30_000}
     async for value, paged_by in pager.answers(LIST_PARTITION_REASSIGNMENTS, body, controller):
         rows = (
             PartitionReassignment(
@@ -162,38 +142,11 @@ async def reassignments(
         yield Page(rows, paged_by)
 
 
-async def every_log(
-    pager: Pager, nodes: Iterable[int] | None, partitions: Iterable[TopicPartition] | None
-) -> Page[ReplicaLog]:
-    """The logs of all pages."""
-    return await joined(log_dirs(pager, nodes, partitions), *LOGS)
-
-
-async def every_move(
-    pager: Pager, partitions: Iterable[TopicPartition] | None
-) -> Page[PartitionReassignment]:
-    """The reassignments of all pages."""
-    return await joined(reassignments(pager, partitions), *_MOVES)
-
-
-def _by_topic(
-    partitions: list[TopicPartition],
-    array: str,
-    one: Callable[[TopicPartition], object],
-    *,
-    name: str = "name",
-) -> list[Fields]:
-    topics: dict[str, list[object]] = {}
-    for each in partitions:
-        topics.setdefault(each.topic, []).append(one(each))
-    return [{name: topic, array: rows} for topic, rows in topics.items()]
-
-
 async def _by_leader(
     pager: Pager,
     api: Api,
     partitions: Iterable[TopicPartition],
-    body_of: Callable[[list[TopicPartition]], Fields],
+    topics_of: Callable[[list[TopicPartition]], list[Fields]],
     described: Callable[[Fields], V],
 ) -> AsyncIterator[Results[TopicPartition, V]]:
     every = list(dict.fromkeys(partitions))
@@ -202,12 +155,10 @@ async def _by_leader(
         yield Results({each: failed[each] for each in part}, "client")
     for node_id, some in by_node.items():
         for part in pager.parts(some):
-            async for value, paged_by in pager.answers(api, body_of(part), at_node(node_id), cut=True):
+            body = {"topics": topics_of(part)}
+            async for value, paged_by in pager.answers(api, body, at_node(node_id), cut=True):
                 rows: dict[TopicPartition, V | ClientError] = {
-                    TopicPartition(topic["name"], row["partition_index"]): kafka_error(
-                        row["error_code"], row.get("error_message")
-                    )
-                    or described(row)
+                    TopicPartition(topic["name"], row["partition_index"]): row_error(row) or described(row)
                     for topic in value["topics"]
                     for row in topic["partitions"]
                 }

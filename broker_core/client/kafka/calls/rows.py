@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import TypeVar
 
 from broker_core.client.client_errors import ClientError, UnexpectedAnswer
 from broker_core.client.kafka.asking import Asking
-from broker_core.client.kafka.kafka_errors import NotControllerException, ThrottlingQuotaExceededException
+from broker_core.client.kafka.kafka_errors import (
+    KafkaException,
+    NotControllerException,
+    ThrottlingQuotaExceededException,
+    kafka_error,
+)
+from broker_core.client.kafka.pages import Connect
+from broker_core.wire.kafka import Api, Fields
 
-__all__ = ["answered_rows"]
+__all__ = ["answered_rows", "errors_by", "row_error"]
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -18,9 +25,15 @@ V = TypeVar("V")
 async def answered_rows(
     asking: Asking,
     items: Iterable[K],
-    ask: Callable[[list[K]], Awaitable[Mapping[K, V | ClientError]]],
+    connect: Connect,
+    api: Api,
+    request_of: Callable[[list[K]], Fields],
+    rows_of: Callable[[Fields, list[K]], Mapping[K, V | ClientError]],
+    *,
+    least: int = 0,
 ) -> dict[K, V | ClientError]:
-    """The answer of each item, in the order of ``items``. ``ask`` asks for some of them.
+    """The answer of each item, in the order of ``items``: the request for some of them is made by ``request_of``, its
+    answer read by ``rows_of``. Without items nothing is sent.
 
     An error of the whole request is raised, or if some items are answered already, it is the error of the others.
     """
@@ -31,7 +44,8 @@ async def answered_rows(
         rest = [item for item in wanted if item not in rows]
         if not rest:
             return
-        answered = await ask(rest)
+        connection = await connect(asking)
+        answered = rows_of(await connection.ask(api, request_of(rest), least=least), rest)
         moved = next((row for row in answered.values() if isinstance(row, NotControllerException)), None)
         if moved is not None:
             raise moved
@@ -55,3 +69,13 @@ async def answered_rows(
             raise
         rows |= {item: failed for item in wanted if item not in rows}
     return {item: rows[item] for item in wanted}
+
+
+def row_error(row: Fields) -> KafkaException | None:
+    """The error of a row of an answer; ``None`` for a row without one."""
+    return kafka_error(row["error_code"], row.get("error_message"))
+
+
+def errors_by(array: str, key: str) -> Callable[[Fields, list[K]], dict[K, ClientError | None]]:
+    """Reads the errors of an answer: the rows of ``array`` by the field ``key``, or none for a row without one."""
+    return lambda answer, _: {row[key]: row_error(row) for row in answer[array]}

@@ -5,13 +5,14 @@ from typing import Any
 import pytest
 
 from broker_core.client import ClientError, ConnectionLost, UnexpectedAnswer
-from broker_core.client.kafka.asking import Asking, RetryOptions
+from broker_core.client.kafka.asking import Asking
 from broker_core.client.kafka.calls.rows import answered_rows
 from broker_core.client.kafka.kafka_errors import (
     NotControllerException,
     ThrottlingQuotaExceededException,
     TopicExistsException,
 )
+from broker_core.wire.kafka import DELETE_TOPICS, Api, Fields
 
 
 class Cluster:
@@ -32,8 +33,9 @@ class Server:
         self.answers = list(answers)
         self.asked: list[list[str]] = []
 
-    async def __call__(self, items: list[str]) -> dict[str, Any]:
-        self.asked.append(items)
+    async def ask(self, _api: Api, request: Fields, *, least: int) -> Fields:
+        assert least == 7
+        self.asked.append(request["items"])
         answer = self.answers.pop(0)
         if isinstance(answer, ClientError):
             raise answer
@@ -42,8 +44,19 @@ class Server:
 
 async def rows(server: Server, *, retries: int | None = None, cluster: Any = None) -> dict[str, Any]:
     stand_in: Any = cluster or Cluster()
-    asking = Asking(stand_in, 20, 20, RetryOptions(retries=retries))
-    return await answered_rows(asking, ["b", "a"], server)
+
+    async def connect(_asking: Asking) -> Any:
+        return server
+
+    return await answered_rows(
+        Asking(stand_in, 20, 20, retries),
+        ["b", "a"],
+        connect,
+        DELETE_TOPICS,
+        lambda some: {"items": some},
+        lambda answer, _: answer,
+        least=7,
+    )
 
 
 async def test_each_item_has_its_row_in_the_order_of_the_request() -> None:
