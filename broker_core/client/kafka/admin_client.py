@@ -122,8 +122,7 @@ class AdminClient:
         if retries is not None:
             at_least(0, retries, "retries")
         at_least(1, max_answer, "max_answer")
-        name = "max_request_pagination_size_limit"
-        self._most = at_least(1, max_request_pagination_size_limit, name)
+        self._most = at_least(1, max_request_pagination_size_limit, "max_request_pagination_size_limit")
         self.bootstrap: Final = bootstrap
         self._addresses = bootstrap_addresses(bootstrap)
         self._options = ConnectionOptions(
