@@ -11,7 +11,7 @@ from broker_core.pipeline.pipeline import Pipeline
 from broker_core.pipeline.reports.denial_lines import one_line_of_denials
 from broker_core.pipeline.reports.event_sinks import EventSinks, open_event_sinks
 from broker_core.pipeline.reports.finished_listings import Ended
-from broker_core.pipeline.request.listing_in_progress import AcceptedAnswer
+from broker_core.pipeline.request.listing_in_progress import AcceptedAnswer, ListingTables
 from broker_core.pipeline.request.pipeline_options import PipelineOptions
 from broker_core.pipeline.runs.in_flight import NextRuns
 from broker_core.pipeline.topic_questions import TopicQuestions
@@ -23,6 +23,7 @@ __all__ = [
     "ChangeNotices",
     "Ended",
     "EventSinks",
+    "ListingTables",
     "NextRuns",
     "Pipeline",
     "PipelineOptions",

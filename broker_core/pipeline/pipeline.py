@@ -21,6 +21,7 @@ from broker_core.concurrency import has_time, loop_turn
 from broker_core.errors import Cause, InvalidPattern, ListingFailed
 from broker_core.guards import ShrinkGuard
 from broker_core.immutable import copied
+from broker_core.listing import Listing
 from broker_core.memory import Estimates, Permits
 from broker_core.metrics import Metrics
 from broker_core.names import NamespaceName, TopicName
@@ -45,7 +46,7 @@ from broker_core.pipeline.reports.event_sinks import EventSinks
 from broker_core.pipeline.reports.finished_listings import Ended, FinishedListings
 from broker_core.pipeline.reports.listing_spans import answered, question_attributes, refused
 from broker_core.pipeline.request.held_permit import HeldPermit
-from broker_core.pipeline.request.listing_in_progress import ListingInProgress
+from broker_core.pipeline.request.listing_in_progress import ListingInProgress, ListingTables
 from broker_core.pipeline.request.pipeline_options import PipelineOptions
 from broker_core.pipeline.request.steps import applied_pattern, has_hash, sizes_of, unknown_size, without_hash
 from broker_core.pipeline.runs.time_budget import TimeBudget
@@ -192,11 +193,10 @@ class Pipeline:
         """
         self._finished.refused_unasked(question, asker, failure)
 
-    def answer_now(self, request: ListingRequest, *, tentative: bool = False) -> Answer | None:
+    def answer_now(self, request: ListingRequest, *, tables: ListingTables | None = None) -> Answer | None:
         """The answer if it takes no waiting and well under a millisecond, else ``None``; also if rules hide topics.
 
-        A ``tentative`` answer is counted and reported with its release, unless it was replaced
-        (:attr:`Answer.replaced`).
+        ``tables`` are those of the default lister, as in :meth:`answer`.
 
         Raises :exc:`ListingFailed` for what cannot be answered. A question that the rules deny gets ``None`` here: the
         long way refuses it.
@@ -215,12 +215,18 @@ class Pipeline:
             result = self.lister.list_now(request, pattern)
             if result is None:
                 return None
+            table = None
+            if tables is not None:
+                table = tables.known(result.topics) if isinstance(result.topics, Listing) else None
+                if table is None:
+                    return None
             answer = self._finishing.now(request, pattern, self.lister.name, result)
         except Exception as error:  # noqa: BLE001  # whatever it is, the client gets an error
             self._finished.failed(request, error, started)
         if answer is not None:
             self.lister.gave(request.namespace, answer.topics_hash)
-            self._finished.served(request, answer, started, tentative=tentative)
+            answer.table = table
+            self._finished.served(request, answer, started)
         return answer
 
     def answer_again(self, reusable: ReusableAnswer, asker: Asker, *, known: bool = False) -> Ended | None:
@@ -315,21 +321,21 @@ class Pipeline:
         trace: Trace | None = None,
         *,
         topics_pattern: str | None = None,
-        tentative: bool = False,
+        tables: ListingTables | None = None,
     ) -> Answer:
         """The answer to a request, within its deadline. Raises :exc:`ListingFailed`; never a shortened success.
 
         A ``topics_pattern`` is a pattern that the request does not have yet, and that takes a thread to compile.
-        ``tentative`` is as in :meth:`answer_now`.
+        With ``tables``, an answer of their lister has the table of its listing.
         """
         tracing = self.sinks.tracing
         if tracing is None:
-            return await self._answer_in_time(request, trace, topics_pattern, tentative=tentative)
+            return await self._answer_in_time(request, trace, topics_pattern, tables)
         with tracing.listing(
             question_attributes(QuestionText.of(request, topics_pattern), request.asker)
         ) as span:
             try:
-                answer = await self._answer_in_time(request, trace, topics_pattern, tentative=tentative)
+                answer = await self._answer_in_time(request, trace, topics_pattern, tables)
             except ListingFailed as failure:
                 span.note(**refused(failure))
                 raise
@@ -338,7 +344,11 @@ class Pipeline:
         return answer
 
     async def _answer_in_time(
-        self, request: ListingRequest, trace: Trace | None, topics_pattern: str | None, *, tentative: bool
+        self,
+        request: ListingRequest,
+        trace: Trace | None,
+        topics_pattern: str | None,
+        tables: ListingTables | None,
     ) -> Answer:
         if trace is None and self.sinks:
             trace = Trace()
@@ -349,11 +359,11 @@ class Pipeline:
         started = time.perf_counter()
         try:
             async with self._budget.until(request.deadline):
-                answer = await self._answer(request, trace)
+                answer = await self._answer(request, trace, tables)
         except Exception as error:  # noqa: BLE001  # whatever it is, the client gets an error
             self._finished.failed(request, error, started, trace)
         self.lister.gave(request.namespace, answer.topics_hash)
-        self._finished.served(request, answer, started, trace, tentative=tentative)
+        self._finished.served(request, answer, started, trace)
         return answer
 
     async def _authorize(
@@ -367,7 +377,9 @@ class Pipeline:
             self._finished.refused(request, failure, started, trace, topics_pattern)
             raise
 
-    async def _answer(self, request: ListingRequest, trace: Trace | None) -> Answer:
+    async def _answer(
+        self, request: ListingRequest, trace: Trace | None, tables: ListingTables | None
+    ) -> Answer:
         await loop_turn().time()
         pattern = applied_pattern(request, self.options)
         if not has_hash(request):
@@ -386,6 +398,7 @@ class Pipeline:
             held,
             trace,
             topics=self.authorization.filter(request.asker, str(request.namespace)),
+            tables=tables,
         )
         try:
             async with held:

@@ -26,7 +26,7 @@ from broker_core.service.topic_imports import MOST_ASKED, MOST_BYTES, BodyTooLar
 
 if TYPE_CHECKING:
     from broker_core.service.cluster_edits import ClusterEdits
-    from broker_core.service.list_topics import ListingTables, ListTopics
+    from broker_core.service.list_topics import ListTopics
     from broker_core.service.logins import Logins, role_of
     from broker_core.service.stored_users import (
         LONGEST_PASSWORD,
@@ -67,7 +67,6 @@ __all__ = [
     "ListTopics",
     "ListingFeed",
     "ListingFeeds",
-    "ListingTables",
     "LiveSession",
     "LoginAttempt",
     "Logins",
@@ -112,7 +111,6 @@ __getattr__ = lazy_exports(
         "ClusterEdits": ".cluster_edits",
         "ListTopics": ".list_topics",
         "Logins": ".logins",
-        "ListingTables": ".list_topics",
         "VisibleTopics": ".visible_topics",
         "role_of": ".logins",
     },

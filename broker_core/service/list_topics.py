@@ -6,9 +6,9 @@ what belongs to a listing.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -17,32 +17,16 @@ import pyarrow.compute as pc
 from broker_core.access import Asker
 from broker_core.concurrency import EACH_TOPIC_OF_TABLE
 from broker_core.kafka import legal_names
-from broker_core.listing import Details, Listing, TopicTable
+from broker_core.listing import Details, TopicTable
 from broker_core.names import Mode, NamespaceName
-from broker_core.pipeline import Answer, Pipeline
+from broker_core.pipeline import ListingTables, Pipeline
 from broker_core.plugin_api import ListingRequest
 from broker_core.service.selection_masks import SelectionMasks, local_names
 from broker_core.service.visible_topics import Allowed, VisibleTopics
 
-__all__ = ["ListTopics", "ListingTables"]
+__all__ = ["ListTopics"]
 
 _WANTS: Final = frozenset({"partitions", "topic_id"})
-
-
-class ListingTables(Protocol):
-    """The tables of listings, of the catalogue (:class:`broker_core.catalog.CatalogLister`) or a cluster."""
-
-    @property
-    def lister(self) -> str:
-        """The name of the lister whose listings have tables."""
-
-    async def of(self, listing: Listing) -> tuple[TopicTable, bool] | None:
-        """The table of a listing, and whether it is kept under permits of its own; ``None`` if there is a newer one."""
-
-    def hold(self, namespace: NamespaceName, parts: Sequence[tuple[object, int]]) -> bool: ...
-
-    async def completed(self, table: TopicTable, asker: Asker) -> TopicTable:
-        """Topics of another lister, with all known details."""
 
 
 class ListTopics:
@@ -68,59 +52,45 @@ class ListTopics:
         ``hold`` holds permits for bytes that the answer needs until it has left. Raises
         :exc:`~broker_core.errors.ListingFailed`.
         """
-        wants = _WANTS if self._tables is None else frozenset[str]()
-        lister = None if self._tables is None else self._tables.lister
-        others = self._pipeline.dispatcher.describe_hook.plugins(namespace)
-        if any(plugin.name != lister for plugin, _ in others):
-            wants = _WANTS
-        while True:
-            request = ListingRequest(namespace, Mode.PERSISTENT, asker=asker, deadline=deadline, wants=wants)
-            answer = self._pipeline.answer_now(request, tentative=True)
-            if answer is None:
-                answer = await self._pipeline.answer(request, tentative=True)
-            try:
-                selection = answer.selection
-                assert selection is not None  # the request has no hash
-                if wants:
-                    assert answer.details is not None
-                    work = partial(_table_of, answer.details, namespace)
-                    duration = len(answer.details) * EACH_TOPIC_OF_TABLE
-                    table = await self._pipeline.workers.call(asker, work, duration)
-                    if self._tables is not None:
-                        table = await self._tables.completed(table, asker)
-                    self.left_out[namespace] = table.left_out
-                    await hold(table.nbytes)
-                    every = VisibleTopics(table, [None] * len(table.chunks), is_kept=False)
-                    return self._allowed(every, allowed, answer)
-                if answer.lister != lister:  # a plugin that lists has come meanwhile
-                    wants = _WANTS
-                    answer.replaced = True
-                    continue
-                assert self._tables is not None
-                found = await self._tables.of(selection.listing)
-                if found is None:  # the namespace has changed since
-                    answer.replaced = True
-                    continue
-                table, is_kept = found
-                self.left_out[namespace] = table.left_out
-                if not is_kept:
-                    await hold(table.nbytes)
-                visible = VisibleTopics(table, [None] * len(table.chunks))
-                if not selection.is_whole:
-                    mask = partial(self._masks.of, table, selection)
-                    duration = len(selection) * EACH_TOPIC_OF_TABLE
-                    visible = await self._pipeline.workers.call(asker, mask, duration)
-                return self._allowed(visible, allowed, answer)
-            finally:
-                answer.release()
+        plugins = {plugin.name for plugin, _ in self._pipeline.dispatcher.describe_hook.plugins(namespace)}
+        tables = self._tables
+        if tables is not None and (plugins or {self._pipeline.lister.name}) != {tables.lister}:
+            tables = None  # others know of these topics
+        wants = _WANTS if tables is None else frozenset[str]()
+        request = ListingRequest(namespace, Mode.PERSISTENT, asker=asker, deadline=deadline, wants=wants)
+        answer = self._pipeline.answer_now(request, tables=tables)
+        if answer is None:
+            answer = await self._pipeline.answer(request, tables=tables)
+        try:
+            selection = answer.selection
+            assert selection is not None  # the request has no hash
+            if answer.table is not None:
+                table, is_kept = answer.table
+            elif answer.details is not None:
+                table, is_kept = await self._described(asker, namespace, answer.details), False
+            else:  # a plugin that lists has come meanwhile
+                return await self.of(asker, namespace, hold, allowed, deadline)
+            self.left_out[namespace] = table.left_out
+            if not is_kept:
+                await hold(table.nbytes)
+            visible = VisibleTopics(table, [None] * len(table.chunks), is_kept=answer.table is not None)
+            if answer.table is not None and not selection.is_whole:
+                mask = partial(self._masks.of, table, selection)
+                duration = len(selection) * EACH_TOPIC_OF_TABLE
+                visible = await self._pipeline.workers.call(asker, mask, duration)
+            if allowed is not None:
+                visible = visible.allowed(allowed)
+            if self._pipeline.sinks:  # listing events are reported
+                answer.shown = visible.count
+            return visible
+        finally:
+            answer.release()
 
-    def _allowed(self, visible: VisibleTopics, allowed: Allowed | None, answer: Answer) -> VisibleTopics:
-        """The topics of an answer that ACLs allow."""
-        if allowed is not None:
-            visible = visible.allowed(allowed)
-        if self._pipeline.sinks:  # listing events are reported
-            answer.shown = visible.count
-        return visible
+    async def _described(self, asker: Asker, namespace: NamespaceName, details: Details) -> TopicTable:
+        """The table of details from plugins or brokers, completed by what the tables know."""
+        work = partial(_table_of, details, namespace)
+        table = await self._pipeline.workers.call(asker, work, len(details) * EACH_TOPIC_OF_TABLE)
+        return table if self._tables is None else await self._tables.completed(table, asker)
 
 
 def _table_of(details: Details, namespace: NamespaceName) -> TopicTable:

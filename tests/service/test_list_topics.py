@@ -14,7 +14,6 @@ from broker_core.catalog import SqliteCatalog
 from broker_core.errors import ListingFailed
 from broker_core.listing.listing import Listing
 from broker_core.listing.topic_table import TopicRow, TopicTable
-from broker_core.pipeline import Answer, Pipeline
 from broker_core.servers.kafka.callers.authorizer import AllowAll
 from broker_core.servers.kafka.topics.listed_topics import ListedTopics
 from broker_core.wire.kafka.topic_fragments import metadata_family
@@ -79,35 +78,42 @@ async def test_acls_narrow_what_plugins_leave(catalog: SqliteCatalog) -> None:
         assert bytes(properties_only.pieces[0])[-5:] == b"\x80\0\0\0\0"
 
 
-async def test_a_listing_that_changes_while_it_is_read_is_replaced(
+async def test_a_listing_that_changes_while_its_table_is_read_is_listed_again(
     catalog: SqliteCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create(catalog, "a")
-    answers: list[Answer] = []
+    read: list[Listing] = []
     async with kafka_topics(catalog) as m:
         tables = m.lister.topic_tables()
         topics = ListedTopics(m.pipeline, AllowAll(), tables)
-        given, read = Pipeline.answer_now, type(tables).of
-
-        def answer_now(
-            pipeline: Pipeline, request: ListingRequest, *, tentative: bool = False
-        ) -> Answer | None:
-            answer = given(pipeline, request, tentative=tentative)
-            answers.extend([] if answer is None else [answer])
-            return answer
+        table_of = type(tables).of
 
         async def of(_tables: object, listing: Listing) -> tuple[TopicTable, bool] | None:
-            if len(answers) == 1:
-                return None  # as after a change
-            return await read(tables, listing)
+            read.append(listing)
+            if len(read) == 1:
+                create(catalog, "b")  # a table of the listed version can no longer be read
+            return await table_of(tables, listing)
 
-        assert names(await topics.of(caller())) == ["a"]
-        monkeypatch.setattr(Pipeline, "answer_now", answer_now)
         monkeypatch.setattr(type(tables), "of", of)
-        counted = m.pipeline.questions.most_frequent()[0].count
-        assert names(await topics.of(caller())) == ["a"]
-        assert m.pipeline.questions.most_frequent()[0].count == counted + 1  # once, as it was asked
-    assert [answer.replaced for answer in answers] == [True, False]
+        assert names(await topics.of(caller())) == ["a", "b"]
+        assert list(map(len, read)) == [1, 2]
+        assert m.pipeline.questions.most_frequent()[0].count == 1  # once, as it was asked
+        create(catalog, "c")
+        assert names(await topics.of(caller())) == ["a", "b", "c"]
+        assert m.pipeline.questions.most_frequent()[0].count == 2
+
+
+async def test_a_plugin_that_comes_while_a_table_is_read_is_asked(
+    catalog: SqliteCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(catalog, "a")
+    plugin = PluginOf(list_topics=lambda: TopicListingResult.success([f"{BASE}other"]))
+    async with kafka_topics(catalog, {"p": plugin}) as m:
+        hook = m.pipeline.dispatcher.describe_hook
+        known = type(hook).plugins
+        calls = iter([()])
+        monkeypatch.setattr(type(hook), "plugins", lambda it, namespace: next(calls, known(it, namespace)))
+        assert names(await m.topics.of(caller())) == ["other"]
 
 
 async def test_what_a_plugin_lists_has_what_it_tells(catalog: SqliteCatalog) -> None:

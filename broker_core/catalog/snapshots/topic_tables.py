@@ -61,20 +61,27 @@ class TopicTables:
         self._newest: OrderedDict[NamespaceName, _Versioned] = OrderedDict()
         self._reads: dict[tuple[Listing, CatalogVersion], asyncio.Task[tuple[TopicTable, bool] | None]] = {}
 
+    def known(self, listing: Listing) -> tuple[TopicTable, bool] | None:
+        """The result of :meth:`of`, if its table is kept.
+
+        Several versions may have one listing: a topic that is deleted and created again between two has another id.
+        """
+        if not len(listing):
+            return _NOTHING, True
+        found, snapshot = self._tables.get(listing), self._snapshot_of(listing)
+        if found is None or snapshot is None or not found.version.same_state(snapshot.version):
+            return None
+        return found.table, True
+
     async def of(self, listing: Listing) -> tuple[TopicTable, bool] | None:
         """The table of a listing of persistent topics, and whether it is kept under permits of its own.
 
         ``None`` if the namespace has changed since it was listed: list it again. Raises
         :exc:`~broker_core.errors.ListingFailed`.
         """
-        if not len(listing):
-            return _NOTHING, True
-        snapshot = self._snapshot_of(listing)
-        if snapshot is None:
-            return None
-        found = self._known(snapshot)
-        if found is not None:
-            return found, True
+        found, snapshot = self.known(listing), self._snapshot_of(listing)
+        if found is not None or snapshot is None:
+            return found
         key = (listing, snapshot.version)
         read = self._reads.get(key)
         if read is None:
@@ -100,13 +107,6 @@ class TopicTables:
         """The newest snapshot of a listing, while it is known."""
         known = self._kept.known(listing.namespace)
         return next((each for each in known if each.listing is listing), None)
-
-    def _known(self, snapshot: Snapshot) -> TopicTable | None:
-        """The table of a snapshot. Several versions may have one listing: a topic that is deleted and created again
-        between two versions has another id.
-        """
-        found = self._tables.get(snapshot.listing)
-        return found.table if found is not None and found.version.same_state(snapshot.version) else None
 
     async def _made(self, snapshot: Snapshot) -> tuple[TopicTable, bool] | None:
         namespace = snapshot.listing.namespace

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 import pyarrow as pa
 
 from broker_core.errors import ListingFailed
-from broker_core.listing import Details, Listing, Position, Selection
+from broker_core.listing import Details, Listing, Position, Selection, TopicTable
 from broker_core.memory import Leases, Permit, PermitBudget
 from broker_core.plugin_api import ListingRequest
 from broker_core.plugins import ChainStep
@@ -50,14 +50,14 @@ class Answer:
     next: Position | None = None
     #: The wanted details (``request.wants``): one row for each topic, in the order of pages.
     details: Details | None = None
+    #: The table of the listing, if it was wanted, and whether it is kept under permits of its own.
+    table: tuple[TopicTable, bool] | None = None
     #: The full names in the order of pages, of an answer that is a page.
     page_names: pa.LargeStringArray | None = None
     #: The default lister's listing, if the answer depends on nothing else but the pattern and the client's hash.
     source: weakref.ref[Listing] | None = None
     #: The number of topics that the client is shown, if it is not the number of names.
     shown: int | None = None
-    #: Whether the answer is not sent, and the question is asked again instead.
-    replaced: bool = False
     warnings: tuple[QuestionWarning, ...] = ()
     #: Called with the release: with why the answer could not be sent, or ``None``.
     on_release: tuple[Callable[[ListingFailed | None], object], ...] = ()

@@ -92,6 +92,18 @@ class Listers:
 
     async def list(self, progress: ListingInProgress, first: int = 0) -> AcceptedAnswer:
         """The answer of the plugins from number ``first`` of the chain, or of the default lister."""
+        tables = progress.tables
+        while True:
+            accepted = await self._first(progress, first)
+            if tables is None or accepted.lister != tables.lister or accepted.selection is None:
+                return accepted
+            accepted.table = await tables.of(accepted.selection.listing)
+            if accepted.table is not None:
+                return accepted
+            # The namespace has changed since it was listed.
+
+    async def _first(self, progress: ListingInProgress, first: int) -> AcceptedAnswer:
+        """The first answer of the chain from a place on."""
         request = progress.request
         if self._dispatcher.masks(request.namespace) or progress.topics is not None:
             # The client's hash is of the visible names: a lister must not compare it with the whole.

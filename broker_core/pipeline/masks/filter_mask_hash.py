@@ -155,6 +155,7 @@ class Finishing:
             permit,
             accepted.stale,
             details=details,
+            table=accepted.table,
         )
 
 

@@ -30,9 +30,7 @@ class AccessLines:
         seconds: float,
         unsent: ListingFailed | None,
     ) -> None:
-        """Write that the answer to a request was sent, or could not be; a replaced answer has no line."""
-        if answer.replaced:
-            return
+        """Write that the answer to a request was sent, or could not be."""
         if unsent is not None:
             self.refused(QuestionText.of(request), request.asker, unsent, waited, seconds)
         elif self._log.takes_next():

@@ -86,34 +86,12 @@ class FinishedListings:
         answer: Answer,
         started: float,
         trace: Trace | None = None,
-        *,
-        tentative: bool = False,
     ) -> None:
-        """Report that a request has an answer, or that its client's hash still holds. A quick answer has no ``trace``.
-
-        A ``tentative`` answer is reported when it is released, unless it was replaced.
-        """
+        """Report that a request has an answer, or that its client's hash holds. A quick answer has no ``trace``."""
         seconds = time.perf_counter() - started
         answer.warnings = self._warnings(request, filtered=answer.filtered, topics=answer.topics)
-        if tentative:
-            answer.on_release += (partial(self._kept, request, answer, seconds, trace),)
-        else:
-            self._served(request, answer, seconds, trace)
         if self._lines is not None:
             answer.on_release += (partial(self._lines.ended, request, answer, *_times(trace, seconds)),)
-
-    def _kept(
-        self,
-        request: ListingRequest,
-        answer: Answer,
-        seconds: float,
-        trace: Trace | None,
-        _unsent: ListingFailed | None,
-    ) -> None:
-        if not answer.replaced:
-            self._served(request, answer, seconds, trace)
-
-    def _served(self, request: ListingRequest, answer: Answer, seconds: float, trace: Trace | None) -> None:
         selection = answer.selection
         outcome, topics = ("unchanged", 0) if selection is None else ("served", len(selection))
         self._metrics.listing(outcome, answer.plan, topics, seconds)

@@ -2,15 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
-from broker_core.listing import Details, Position, Selection, TopicFilter
+from broker_core.access import Asker
+from broker_core.listing import Details, Listing, Position, Selection, TopicFilter, TopicTable
+from broker_core.names import NamespaceName
 from broker_core.patterns import TopicsPattern
 from broker_core.pipeline.answers.answer import Trace
 from broker_core.pipeline.request.held_permit import HeldPermit
 from broker_core.plugin_api import ListingRequest
 
-__all__ = ["AcceptedAnswer", "ListingInProgress"]
+__all__ = ["AcceptedAnswer", "ListingInProgress", "ListingTables"]
+
+
+class ListingTables(Protocol):
+    """The tables of listings, of the catalogue (:class:`broker_core.catalog.CatalogLister`) or a cluster."""
+
+    @property
+    def lister(self) -> str:
+        """The name of the lister whose listings have tables."""
+
+    def known(self, listing: Listing) -> tuple[TopicTable, bool] | None:
+        """The result of :meth:`of`, if it is there."""
+
+    async def of(self, listing: Listing) -> tuple[TopicTable, bool] | None:
+        """The table of a listing, and whether it is kept under permits of its own; ``None`` if there is a newer one."""
+
+    def hold(self, namespace: NamespaceName, parts: Sequence[tuple[object, int]]) -> bool: ...
+
+    async def completed(self, table: TopicTable, asker: Asker) -> TopicTable:
+        """Topics of another lister, with all known details."""
 
 
 @dataclass(slots=True)
@@ -37,6 +60,8 @@ class AcceptedAnswer:
     #: The start of the next page, of a lister that gave a page.
     next: Position | None = None
     details: Details | None = None
+    #: The table of the listing, and whether it is kept under permits of its own.
+    table: tuple[TopicTable, bool] | None = None
     #: The version of the listed state, if the lister gives one.
     version: str | int | None = None
 
@@ -55,3 +80,5 @@ class ListingInProgress:
     all_calls: list[str] = field(default_factory=list)
     #: The topics that rules allow the asker; ``None``: all.
     topics: TopicFilter | None = None
+    #: The tables of listings, of which the asker needs that of the answer.
+    tables: ListingTables | None = None

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from broker_core.access import Asker, Clients
 from broker_core.catalog import AsyncCatalog, CatalogLister
 from broker_core.metrics import Metrics
-from broker_core.pipeline import Pipeline
+from broker_core.pipeline import ListingTables, Pipeline
 from broker_core.servers.admission import FileBudget
 from broker_core.servers.arrival import TlsEntrance
 from broker_core.servers.kafka.apis import HANDLERS
@@ -24,7 +24,7 @@ from broker_core.servers.kafka.services import KafkaServices
 from broker_core.servers.kafka.topics.encoded_configs import EncodedConfigs, checked_configs
 from broker_core.servers.kafka.topics.listed_topics import ListedTopics
 from broker_core.servers.kafka.topics.named_topics import NamedTopics
-from broker_core.service import Admission, Find, ListingTables, Logins, TopicEditor
+from broker_core.service import Admission, Find, Logins, TopicEditor
 from broker_core.settings import KafkaSettings, Settings
 
 __all__ = ["kafka_server"]

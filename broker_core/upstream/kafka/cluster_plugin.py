@@ -86,10 +86,14 @@ class ClusterPlugin:
 
     # ---- tables of listings
 
-    async def of(self, listing: Listing) -> tuple[TopicTable, bool] | None:
+    def known(self, listing: Listing) -> tuple[TopicTable, bool] | None:
         """The table of a listing of this plugin's, which is kept; ``None`` if it is no longer known."""
         found = self._topics.get(listing)
         return None if found is None else (found.table, True)
+
+    async def of(self, listing: Listing) -> tuple[TopicTable, bool] | None:
+        """The table of a listing of this plugin's, as :meth:`known`."""
+        return self.known(listing)
 
     def hold(self, namespace: NamespaceName, parts: Sequence[tuple[object, int]]) -> bool:  # noqa: ARG002
         """Hold permits for encoded parts of a table, while each part lives; false without room."""

@@ -60,10 +60,6 @@ async def test_an_answer_at_once_an_answer_again_and_an_unchanged_one(tmp_path: 
         answer = m.pipeline.answer_now(question)
         assert answer is not None
         answer.release()
-        replaced = m.pipeline.answer_now(question)
-        assert replaced is not None
-        replaced.replaced = True  # it has no line
-        replaced.release()
         reusable = ReusableAnswer.of(question, answer)
         assert reusable is not None
         ended = m.pipeline.answer_again(reusable, ASKER)

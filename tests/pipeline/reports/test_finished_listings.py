@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from broker_core import ListingRequest, TopicListingResult
 from broker_core.access import Asker
 from broker_core.errors import InvalidListing, ListingFailed
-from broker_core.pipeline import Answer, PipelineOptions, explain
+from broker_core.pipeline import PipelineOptions, explain
 from broker_core.settings import PatternsSettings
 from tests.support.eventually import eventually
 from tests.support.memory_lister import MemoryLister
@@ -67,38 +67,6 @@ async def test_observers_hear_of_what_is_answered_at_once_too() -> None:
         await eventually(lambda: len(heard) == 2)
     assert heard[0] == ("served", "catalog", 10, None)
     assert heard[1][:3] == ("error", None, 0)
-
-
-@pytest.mark.parametrize("at_once", [True, False])
-async def test_a_tentative_answer_is_counted_and_told_when_it_is_released_and_was_not_replaced(
-    at_once: bool,
-) -> None:
-    heard: list[str] = []
-
-    async def broker_core_listing_served(outcome: Any) -> None:
-        heard.append(outcome.outcome)
-
-    plugin = PluginOf(listing_served=broker_core_listing_served)
-    async with made(MemoryLister(FEW, at_once=at_once), {"o": plugin}) as m:
-
-        async def asked() -> Answer:
-            now = m.pipeline.answer_now(request(), tentative=True)
-            assert (now is not None) is at_once
-            return now or await m.pipeline.answer(request(), tentative=True)
-
-        def counted() -> list[int]:
-            return [each.count for each in m.pipeline.questions.most_frequent()]
-
-        replaced = await asked()
-        replaced.replaced = True
-        replaced.release()
-        assert counted() == []
-        answer = await asked()
-        assert counted() == []
-        answer.release()
-        answer.release()
-        assert counted() == [1]
-        await eventually(lambda: heard == ["served"])
 
 
 async def test_of_a_pattern_of_megabytes_observers_hear_the_begin_and_nothing_is_kept() -> None:

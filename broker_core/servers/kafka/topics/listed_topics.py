@@ -17,13 +17,13 @@ from broker_core.kafka import INTERNAL
 from broker_core.kafka.acls import Operation
 from broker_core.listing import RenderedChunk, TopicChunk, TopicTable
 from broker_core.memory import PermitError, permits_refused
-from broker_core.pipeline import Pipeline
+from broker_core.pipeline import ListingTables, Pipeline
 from broker_core.servers.kafka.callers.authorizer import Authorizer
 from broker_core.servers.kafka.callers.caller import Caller
 from broker_core.servers.kafka.pages.answer_page import AnswerPage
 from broker_core.servers.kafka.pages.kept_answers import KeptRequest
 from broker_core.servers.kafka.pages.topic_pages import topics_of_page
-from broker_core.service import Allowed, ListingTables, ListTopics, VisibleTopics
+from broker_core.service import Allowed, ListTopics, VisibleTopics
 from broker_core.wire.kafka import Api, Encoded, Fields, RawRows
 from broker_core.wire.kafka.topic_fragments import Family, with_operations
 

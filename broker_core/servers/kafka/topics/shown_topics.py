@@ -10,13 +10,12 @@ from broker_core.access import host_of
 from broker_core.catalog import CatalogLister, KafkaAclReader, SqliteCatalog
 from broker_core.errors import ListingFailed
 from broker_core.kafka.acls import Operation, ResourceType, binding_text
-from broker_core.pipeline import Pipeline
+from broker_core.pipeline import ListingTables, Pipeline
 from broker_core.plugin_api import ListingRequest
 from broker_core.servers.kafka.callers.authorizer import AllowAll
 from broker_core.servers.kafka.callers.caller import Caller
 from broker_core.servers.kafka.callers.catalog_authorizer import CatalogAuthorizer
 from broker_core.servers.kafka.topics.listed_topics import ListedTopics
-from broker_core.service import ListingTables
 from broker_core.settings import Settings
 
 __all__ = ["explain_kafka"]
