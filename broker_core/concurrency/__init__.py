@@ -17,6 +17,7 @@ from broker_core.concurrency.loop_or_thread import (
     ON_LOOP,
 )
 from broker_core.concurrency.loop_turns import has_time, loop_turn
+from broker_core.concurrency.shared_tasks import SharedTasks
 from broker_core.concurrency.steps import Steps, finished, in_turns
 from broker_core.concurrency.turn_queue import TurnQueue
 
@@ -32,6 +33,7 @@ __all__ = [
     "EACH_TOPIC_OF_TABLE",
     "ON_LOOP",
     "FairPlaces",
+    "SharedTasks",
     "Steps",
     "TurnQueue",
     "finished",

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from functools import partial
 from typing import Final, TypeVar
 
 from broker_core.client.client_errors import ClientError, ConnectionLost
 from broker_core.client.kafka.cluster import Cluster
 from broker_core.client.kafka.kafka_errors import NotControllerException, raise_for
 from broker_core.client.kafka.node_connection import NodeConnection
+from broker_core.concurrency import SharedTasks
 from broker_core.service_addresses import Address
 from broker_core.wire.kafka import METADATA
 
@@ -39,13 +41,13 @@ class ClusterConnections:
         self._open_one = open_one
         self._avoided = avoided
         self._open: dict[Address, NodeConnection] = {}
-        self._opening: dict[Address, asyncio.Task[NodeConnection]] = {}
+        self._opening: SharedTasks[NodeConnection] = SharedTasks()
         #: Connections that get no more requests, and may still have to answer.
         self._former: list[NodeConnection] = []
         #: Addresses whose last connection could not be opened, the latest last.
         self._failed: dict[Address, None] = {}
         self._cluster: Cluster | None = None
-        self._learning: asyncio.Task[Cluster] | None = None
+        self._learning: SharedTasks[Cluster] = SharedTasks()
         self._closed = asyncio.Event()
 
     @property
@@ -114,11 +116,7 @@ class ClusterConnections:
         connection = self._open.get(address)
         if connection is not None and connection.is_usable:
             return connection
-        task = self._opening.get(address)
-        if task is None:
-            task = self._opening[address] = asyncio.create_task(self._opened(address))
-            task.add_done_callback(lambda done: self._has_opened(address, done))
-        return await self._shared(task)
+        return await self._of_all(self._opening.result(address, partial(self._opened, address)))
 
     async def _opened(self, address: Address) -> NodeConnection:
         self._failed.pop(address, None)
@@ -135,18 +133,13 @@ class ClusterConnections:
             await each.close()
         return connection
 
-    def _has_opened(self, address: Address, task: asyncio.Task[NodeConnection]) -> None:
-        self._opening.pop(address, None)
-        if not task.cancelled():
-            task.exception()  # whoever waited for it may have given up
-
-    async def _shared(self, task: asyncio.Task[T]) -> T:
-        """The result of a task that several callers wait for: one that gives up takes it from no other."""
+    async def _of_all(self, shared: Awaitable[T]) -> T:
+        """The result of what several callers wait for, and :meth:`close` cancels."""
         try:
-            return await asyncio.shield(task)
+            return await shared
         except asyncio.CancelledError:
             waiting = asyncio.current_task()
-            if task.cancelled() and waiting is not None and not waiting.cancelling():
+            if self.is_closed and waiting is not None and not waiting.cancelling():
                 raise ConnectionLost("the client is closed") from None
             raise
 
@@ -163,10 +156,7 @@ class ClusterConnections:
     async def cluster(self) -> Cluster:
         """The nodes and the controller, asked for if they are not known."""
         if self._cluster is None:
-            if self._learning is None:
-                self._learning = asyncio.create_task(self._learned())
-                self._learning.add_done_callback(self._has_learned)
-            return await self._shared(self._learning)
+            return await self._of_all(self._learning.result(None, self._learned))
         return self._cluster
 
     def forget(self) -> None:
@@ -184,22 +174,15 @@ class ClusterConnections:
         # No topics: of version 0 that would be all of them.
         answer = await connection.ask(METADATA, {"topics": [], "allow_auto_topic_creation": False}, least=1)
         raise_for(answer["error_code"])
-        return Cluster.of_metadata(answer)
-
-    def _has_learned(self, task: asyncio.Task[Cluster]) -> None:
-        self._learning = None
-        if not task.cancelled() and task.exception() is None:
-            self._cluster = task.result()
+        self._cluster = cluster = Cluster.of_metadata(answer)
+        return cluster
 
     # ---- the end -------------------------------------------------------------------------------------------
 
     async def close(self) -> None:
         """Close all connections; requests fail, now and later."""
         self._closed.set()
-        tasks = [*self._opening.values(), *([self._learning] if self._learning is not None else [])]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(self._opening.close(), self._learning.close())
         await asyncio.gather(*(each.close() for each in [*self._open.values(), *self._former]))
         self._open.clear()
         self._former.clear()

@@ -31,7 +31,7 @@ from broker_core.client.kafka import (
     Sasl,
     raise_for,
 )
-from broker_core.concurrency import FairPlaces
+from broker_core.concurrency import FairPlaces, SharedTasks
 from broker_core.service_addresses import Address
 from broker_core.upstream.kafka.changed_topics import ChangedTopics, changed_topics
 from broker_core.upstream.kafka.client_identity import ClientIdentity
@@ -137,7 +137,7 @@ class KafkaCluster:
         self._former: set[ClusterConnections] = set()
         #: The nodes that let a request wait for nothing, with the times: any other is asked before them.
         self._silent: dict[Address, float] = {}
-        self._looking: asyncio.Task[Cluster] | None = None
+        self._looks_under_way: SharedTasks[Cluster] = SharedTasks()
         #: The ids of present and recent nodes, which ``on_nodes`` know.
         self.announced: frozenset[int] = frozenset()
         #: The number of looks until now, and by the id of a node that number when it was last named.
@@ -159,10 +159,9 @@ class KafkaCluster:
     async def stop(self) -> None:
         """Close all connections; requests under way fail."""
         self._is_stopped = True
-        tasks = [*self._tasks, *([] if self._looking is None else [self._looking])]
-        for task in tasks:
+        for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*self._tasks, self._looks_under_way.close(), return_exceptions=True)
         idle, self._idle = self._idle, []
         await asyncio.gather(*(each.close() for each in [*self._busy, *(row.connections for row in idle)]))
 
@@ -189,11 +188,7 @@ class KafkaCluster:
 
     async def refresh(self) -> Cluster:
         """The nodes that a node names now. Raises :exc:`~broker_core.client.ClientError`."""
-        task = self._looking
-        if task is None:
-            task = self._looking = asyncio.create_task(self._looked())
-            task.add_done_callback(self._has_looked)
-        return await asyncio.shield(task)
+        return await self._looks_under_way.result(None, self._looked)
 
     async def name(self, nodes: Collection[int]) -> None:
         """Note nodes that a node has just named to a client: it may not know all of them.
@@ -211,26 +206,29 @@ class KafkaCluster:
                 return
 
     async def _looked(self) -> Cluster:
-        value = await self.request(ANY, METADATA, None, _NODES)
-        raise_for(value["error_code"])
-        cluster = Cluster.of_metadata(value)
-        if cluster.nodes:
-            self.nodes = cluster
-            self._named |= dict.fromkeys(cluster.nodes, self._looks)
-            # A node that lags after a restart does not name all: a node is gone if two looks in turn did not name it.
-            self._named = {node: at for node, at in self._named.items() if at == self._looks}
-            if self._named.keys() != self.announced:
-                named = sorted(self._named)
-                for hook in self.on_nodes:
-                    await hook(named)
-                self.announced = frozenset(named)
+        try:
+            value = await self.request(ANY, METADATA, None, _NODES)
+            raise_for(value["error_code"])
+            cluster = Cluster.of_metadata(value)
+            if cluster.nodes:
+                self.nodes = cluster
+                await self._announce(cluster.nodes)
+        except Exception as failed:
+            self.problem = str(failed)
+            raise
+        self.problem = None
         return cluster
 
-    def _has_looked(self, task: asyncio.Task[Cluster]) -> None:
-        self._looking = None
-        if not task.cancelled():
-            failed = task.exception()
-            self.problem = None if failed is None else str(failed)
+    async def _announce(self, nodes: Collection[int]) -> None:
+        """Call the hooks if the present and recent nodes are others than before."""
+        self._named |= dict.fromkeys(nodes, self._looks)
+        # A node that lags after a restart does not name all: a node is gone if two looks in turn did not name it.
+        self._named = {node: at for node, at in self._named.items() if at == self._looks}
+        if self._named.keys() != self.announced:
+            named = sorted(self._named)
+            for hook in self.on_nodes:
+                await hook(named)
+            self.announced = frozenset(named)
 
     async def _look(self) -> None:
         loop = asyncio.get_running_loop()

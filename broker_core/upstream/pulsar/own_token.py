@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final, Protocol
 
 from broker_core.client import CredentialsFailed, single_token
+from broker_core.concurrency import SharedTasks
 from broker_core.upstream.pulsar.token_expiry import expiry_of
 
 __all__ = ["CommandToken", "OwnToken", "SourceToken"]
@@ -38,16 +40,13 @@ class SourceToken:
     def __init__(self, read: Callable[[], bytes], setting: str = "upstream.token") -> None:
         self._read = read
         self._setting = setting
-        self._reading: asyncio.Task[bytes] | None = None
+        self._readings: SharedTasks[bytes] = SharedTasks()
 
     async def current(self) -> bytes:
         """The token that its source has now."""
-        if self._reading is None or self._reading.done():
-            self._reading = asyncio.create_task(asyncio.to_thread(self._read))
-            self._reading.add_done_callback(_look_at)
         try:
             async with asyncio.timeout(_READING):
-                token = await asyncio.shield(self._reading)
+                token = await self._readings.result(None, partial(asyncio.to_thread, self._read))
         except TimeoutError:
             raise CredentialsFailed(f"{self._setting}: not read within {_READING:g} s") from None
         except OSError as error:
@@ -64,8 +63,7 @@ class SourceToken:
 
     async def stop(self) -> None:
         """Wait for no file."""
-        if self._reading is not None:
-            self._reading.cancel()
+        await self._readings.close()
 
 
 class CommandToken:
@@ -89,12 +87,12 @@ class CommandToken:
         self._expires: float | None = None
         self._failure: CredentialsFailed | None = None
         self._ran_at = float("-inf")  # on the loop's clock
-        self._running: asyncio.Task[None] | None = None
+        self._runs: SharedTasks[None] = SharedTasks()
 
     async def current(self) -> bytes:
         """The kept token, or a new one."""
         if self._token is None or self._is_old(_EARLY):
-            await self._renew()
+            await self._runs.result(None, self._renew)
         if self._token is None or self._is_old(0):
             raise self._failure or CredentialsFailed(f"{self._setting}: the token that it gave has expired")
         return self._token
@@ -102,28 +100,20 @@ class CommandToken:
     async def after_refusal(self, refused: bytes) -> bool:
         """Run the command for another token, unless there is one."""
         if self._token == refused:
-            await self._renew()
+            await self._runs.result(None, self._renew)
         return self._token is not None and self._token != refused
 
     async def stop(self) -> None:
         """End the run of the command, if there is one."""
-        if self._running is not None:
-            self._running.cancel()
-            await asyncio.wait([self._running])
+        await self._runs.close()
 
     def _is_old(self, early: float) -> bool:
         return self._expires is not None and self._now() > self._expires - early
 
     async def _renew(self) -> None:
         loop = asyncio.get_running_loop()
-        if self._running is None:
-            if loop.time() - self._ran_at < _AGAIN:
-                return
-            self._running = loop.create_task(self._once())
-        # The others that wait must not go without because one gives up.
-        await asyncio.shield(self._running)
-
-    async def _once(self) -> None:
+        if loop.time() - self._ran_at < _AGAIN:
+            return
         try:
             self._token = single_token(await self._run(), self._setting)
             self._expires = expiry_of(self._token)
@@ -131,11 +121,4 @@ class CommandToken:
         except CredentialsFailed as failed:
             self._failure = failed
         finally:
-            self._ran_at = asyncio.get_running_loop().time()
-            self._running = None
-
-
-def _look_at(reading: asyncio.Task[bytes]) -> None:
-    """Read the error of a run, for which nobody may wait any more."""
-    if not reading.cancelled():
-        reading.exception()
+            self._ran_at = loop.time()

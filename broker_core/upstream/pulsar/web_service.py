@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from broker_core.access import Asker
 from broker_core.client import ClientTls, Credentials, HttpService
+from broker_core.concurrency import SharedTasks
 from broker_core.errors import Cause, InvalidName, ListingFailed
 from broker_core.memory import BoundedCache
 from broker_core.names import NamespaceName
@@ -66,7 +68,7 @@ class ClusterNamespaces:
         self._identities = identities
         self._connections = connections
         self._kept: BoundedCache[Principal, tuple[float, Sequence[str]]] = BoundedCache(_KEPT)
-        self._asking: dict[Principal, asyncio.Task[Sequence[str]]] = {}
+        self._questions: SharedTasks[Sequence[str]] = SharedTasks()
         self._places = asyncio.Semaphore(_AT_A_TIME)
 
     async def names(self, asker: Asker) -> Sequence[str]:
@@ -85,28 +87,15 @@ class ClusterNamespaces:
 
     async def stop(self) -> None:
         """Cancel all questions."""
-        tasks = list(self._asking.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._questions.close()
 
     async def _names(self, principal: Principal) -> Sequence[str]:
         loop = asyncio.get_running_loop()
         known = self._kept.get(principal)
         if known is not None and loop.time() - known[0] < _FRESH:
             return known[1]
-        task = self._asking.get(principal)
-        if task is None:
-            task = self._asking[principal] = loop.create_task(self._ask(principal))
-            task.add_done_callback(lambda done: self._finished(principal, done))
         async with asyncio.timeout(self._options.listing_timeout):
-            # Shielded: a client that leaves does not end it for the others.
-            return await asyncio.shield(task)
-
-    def _finished(self, principal: Principal, done: asyncio.Task[Sequence[str]]) -> None:
-        del self._asking[principal]
-        if not done.cancelled():
-            done.exception()  # waiting callers have it; maybe there are none any more
+            return await self._questions.result(principal, partial(self._ask, principal))
 
     async def _ask(self, principal: Principal) -> Sequence[str]:
         began = asyncio.get_running_loop().time()

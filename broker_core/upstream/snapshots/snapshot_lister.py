@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Final, TypeAlias
 from weakref import WeakKeyDictionary, ref
 
 import structlog
 
 from broker_core.access import Asker
+from broker_core.concurrency import SharedTasks
 from broker_core.errors import ListingFailed
 from broker_core.listing import Listing
 from broker_core.memory import BoundedCache
@@ -109,7 +111,7 @@ class SnapshotLister:
         self._given = _GivenHashes()
         self._listed_on: WeakKeyDictionary[object, set[tuple[NamespaceName, Mode]]] = WeakKeyDictionary()
         self._verdicts: BoundedCache[_Right, float] = BoundedCache(_VERDICTS)
-        self._asking: dict[_Right, asyncio.Task[None]] = {}
+        self._questions: SharedTasks[None] = SharedTasks()
         self._followed: dict[tuple[ViewOfNamespace, Mode], tuple[asyncio.Task[None], set[object]]] = {}
         self._loop = asyncio.get_running_loop()
         #: The number of verdicts that the cluster was asked for.
@@ -326,13 +328,8 @@ class SnapshotLister:
         right = _right(asker, namespace)
         if self._is_allowed(right):
             return
-        asking = self._asking.get(right)
-        if asking is None:
-            asking = self._loop.create_task(self._ask(right, asker))
-            self._asking[right] = asking
-            asking.add_done_callback(lambda task: self._verdict_done(right, task))
         try:
-            await asyncio.shield(asking)
+            await self._questions.result(right, partial(self._ask, right, asker))
         except ListingFailed as failure:
             raise failure.copy() from failure.__cause__
 
@@ -342,18 +339,13 @@ class SnapshotLister:
         await self.store.allow(asker, right[2])
         self._verdicts.put(right, began, _VERDICT)
 
-    def _verdict_done(self, right: _Right, task: asyncio.Task[None]) -> None:
-        del self._asking[right]
-        if not task.cancelled():
-            task.exception()  # all waiting callers may be cancelled
-
     async def close(self) -> None:
         """Cancel all questions, and drop all snapshots."""
-        tasks = [*self._asking.values(), *(task for task, _ in self._followed.values())]
+        tasks = [task for task, _ in self._followed.values()]
         self._followed.clear()
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, self._questions.close(), return_exceptions=True)
         await self.watches.close()
         await self.snapshots.close()
 

@@ -1,0 +1,44 @@
+"""Work that is done once for all that wait for it at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Hashable
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+__all__ = ["SharedTasks"]
+
+T = TypeVar("T")
+
+
+class SharedTasks(Generic[T]):
+    """Work under way by key, each in a task of its own; for one event loop."""
+
+    __slots__ = ("_under_way",)
+
+    def __init__(self) -> None:
+        self._under_way: dict[Hashable, asyncio.Task[T]] = {}
+
+    async def result(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """The result of the work that is under way for a key, else of ``work``. Raises its error, which is one object
+        for all that wait. A waiter that is cancelled ends nothing.
+        """
+        task = self._under_way.get(key)
+        if task is None or task.done():
+            task = self._under_way[key] = asyncio.get_running_loop().create_task(work())
+            task.add_done_callback(partial(self._ended, key))
+        return await asyncio.shield(task)
+
+    def _ended(self, key: Hashable, task: asyncio.Task[T]) -> None:
+        if self._under_way.get(key) is task:
+            del self._under_way[key]
+        if not task.cancelled():
+            task.exception()  # perhaps nobody waits for it any more
+
+    async def close(self) -> None:
+        """Cancel all work under way, and wait for its end."""
+        tasks = list(self._under_way.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from broker_core.concurrency import SharedTasks
+
+
+async def test_all_that_wait_have_one_result_and_the_next_one_another() -> None:
+    begun = 0
+    go_on = asyncio.Event()
+
+    async def work() -> int:
+        nonlocal begun
+        begun += 1
+        await go_on.wait()
+        return begun
+
+    tasks: SharedTasks[int] = SharedTasks()
+    waiting = [asyncio.create_task(tasks.result("key", work)) for _ in range(3)]
+    other = asyncio.create_task(tasks.result("other", work))
+    await asyncio.sleep(0)
+    waiting[0].cancel()  # the others still have a result
+    await asyncio.sleep(0)
+    go_on.set()
+    assert await asyncio.gather(*waiting[1:], other) == [2, 2, 2]
+    assert await tasks.result("key", work) == 3
+
+
+async def test_an_error_is_raised_for_each_and_is_not_kept() -> None:
+    async def fails() -> int:
+        raise KeyError("gone")
+
+    async def works() -> int:
+        return 7
+
+    tasks: SharedTasks[int] = SharedTasks()
+    failed = await asyncio.gather(*(tasks.result(1, fails) for _ in range(2)), return_exceptions=True)
+    assert [type(each) for each in failed] == [KeyError, KeyError]
+    assert await tasks.result(1, works) == 7
+
+
+async def test_closing_cancels_what_is_under_way_and_later_work_is_done_anew() -> None:
+    async def never() -> int:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def works() -> int:
+        return 7
+
+    tasks: SharedTasks[int] = SharedTasks()
+    waiting = asyncio.create_task(tasks.result(1, never))
+    await asyncio.sleep(0)
+    await tasks.close()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert await tasks.result(1, works) == 7
