@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import warnings
 import weakref
 from collections.abc import Awaitable, Callable, Hashable, Mapping
@@ -26,6 +25,7 @@ from broker_core.client.pulsar.pulsar_service import PulsarService
 from broker_core.client.shared_questions import SharedQuestions
 from broker_core.client.topic_listing import ListingWarning, TopicListing
 from broker_core.client.topics_question import TopicsQuestion
+from broker_core.concurrency import backoff, ended_within
 from broker_core.names import Mode, NamespaceName, TopicName
 from broker_core.redaction import printable
 from broker_core.service_addresses import is_tls
@@ -264,7 +264,7 @@ class LookupClient:
 
     async def _until_answered(self, key: Hashable, ask: Callable[[], Awaitable[T]]) -> T:
         """The answer, asked for again while a failure may pass."""
-        pause = _FIRST_PAUSE
+        failures = 0
         try:
             while True:
                 if self._closed.is_set():
@@ -276,11 +276,8 @@ class LookupClient:
                     if not is_passing(failed):
                         raise
                     self._reasons[key] = str(failed)
-                try:
-                    async with asyncio.timeout(pause * random.uniform(0.5, 1.0)):  # noqa: S311  # only spreads attempts
-                        await self._closed.wait()
-                except TimeoutError:
-                    pause = min(2 * pause, _LONGEST_PAUSE)
+                failures += 1
+                await ended_within(backoff(failures, _FIRST_PAUSE, _LONGEST_PAUSE), self._closed.wait())
         finally:
             self._reasons.pop(key, None)
 

@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 from broker_core.client.known_topics import KnownTopics
 from broker_core.client.pulsar.lookup_session import WatchReceiver
 from broker_core.client.topic_listing import TopicListing
+from broker_core.concurrency import backoff, ended_within
 from broker_core.errors import BrokerCoreError, InvalidListing, InvalidName, InvalidPattern
 from broker_core.listing import Listing
 from broker_core.names import Mode, NamespaceName
@@ -205,11 +206,7 @@ class PatternDiscovery:
         loop = asyncio.get_running_loop()
         delay = self._due_at - loop.time()
         if delay > 0:
-            try:
-                async with asyncio.timeout(delay):
-                    await self._wake.wait()
-            except TimeoutError:
-                pass
+            await ended_within(delay, self._wake.wait())
         message = self._hash is not None and self._watch is not None and bool(self._watch.updates)
         if not message or loop.time() >= self._due_at:
             # It stays due until it was answered: a cancelled question is asked again at once.
@@ -274,8 +271,7 @@ class PatternDiscovery:
         self.last_error = error
         self._failures += 1
         longest = max(self.period, _LONGEST_RETRY)
-        delay = min(longest, min(_FIRST_RETRY, self.period) * 2 ** min(self._failures - 1, 30))
-        delay *= random.uniform(0.5, 1.0)  # noqa: S311  # only spreads questions
+        delay = backoff(self._failures, min(_FIRST_RETRY, self.period), longest)
         self._wait(delay)
         _log.warning(
             "cannot list the topics of %s (%s failures in a row): %s; all %s topics stay; next question in %.1f s",
@@ -357,8 +353,7 @@ class _Watch:
             self.updates = deque()
             self._say(False)
             longest = max(discovery.period, _LONGEST_RETRY)
-            delay = min(longest, _FIRST_RETRY * 2 ** min(failures - 1, 30))
-            await asyncio.sleep(delay * random.uniform(0.5, 1.0))  # noqa: S311  # only spreads questions
+            await asyncio.sleep(backoff(failures, _FIRST_RETRY, longest))
 
 
 def _updated(

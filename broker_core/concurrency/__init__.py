@@ -17,6 +17,7 @@ from broker_core.concurrency.loop_or_thread import (
     ON_LOOP,
 )
 from broker_core.concurrency.loop_turns import has_time, loop_turn
+from broker_core.concurrency.pauses import backoff, ended_within
 from broker_core.concurrency.shared_tasks import SharedTasks
 from broker_core.concurrency.steps import Steps, finished, in_turns
 from broker_core.concurrency.turn_queue import TurnQueue
@@ -36,6 +37,8 @@ __all__ = [
     "SharedTasks",
     "Steps",
     "TurnQueue",
+    "backoff",
+    "ended_within",
     "finished",
     "has_time",
     "in_turns",

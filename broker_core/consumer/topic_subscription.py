@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,6 +12,7 @@ from typing import Any, Final, TypeAlias
 import pulsar
 from pulsar.asyncio import PulsarException
 
+from broker_core.concurrency import backoff, ended_within
 from broker_core.consumer.official_calls import call, on_loop
 from broker_core.consumer.prefetch_budget import PrefetchBudget
 from broker_core.consumer.ready_messages import ReadyMessages
@@ -279,7 +279,7 @@ class TopicSubscription:
             while True:
                 self._wake.clear()
                 if failures and self._wanted:
-                    await self._pause(failures)
+                    await ended_within(backoff(failures, _FIRST_PAUSE, _LONGEST_PAUSE), self._wake.wait())
                 if self._wanted and self._consumer is None:
                     failures = 0 if await self._open() else failures + 1
                 elif self._consumer is not None and (self._reopen or not self._wanted):
@@ -295,15 +295,6 @@ class TopicSubscription:
     def _settle_try(self) -> None:
         if self._tried is not None and not self._tried.done():
             self._tried.set_result(self.error)
-
-    async def _pause(self, failures: int) -> None:
-        seconds = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(failures - 1, 30))
-        seconds *= random.uniform(0.5, 1.0)  # noqa: S311  # only spreads attempts
-        try:
-            async with asyncio.timeout(seconds):
-                await self._wake.wait()
-        except TimeoutError:
-            pass
 
     async def _open(self) -> bool:
         shared = self._shared

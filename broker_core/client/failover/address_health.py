@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Literal
 
+from broker_core.concurrency import backoff, ended_within
 from broker_core.service_addresses import Address, shown_address
 
 __all__ = ["AddressHealth", "KnownAddress"]
-
-_DOUBLINGS: Final = 16
 
 
 @dataclass(slots=True)
@@ -75,10 +73,7 @@ class AddressHealth:
         """Wait until an address may be tried."""
         loop = asyncio.get_running_loop()
         while (pause := min(map(self.retry_at, self.addresses)) - loop.time()) > 0:
-            try:
-                async with asyncio.timeout(pause):
-                    await self.until_news()
-            except TimeoutError:
+            if not await ended_within(pause, self.until_news()):
                 return
 
     async def until_news(self) -> None:
@@ -101,6 +96,5 @@ class AddressHealth:
             return
         known.state, known.reason = "down", reason
         known.failures += 1
-        pause = min(self.longest_backoff, self.first_backoff * 2 ** min(known.failures - 1, _DOUBLINGS))
-        pause *= random.uniform(0.5, 1.0)  # noqa: S311  # only spreads attempts
+        pause = backoff(known.failures, self.first_backoff, self.longest_backoff)
         known.retry_at = asyncio.get_running_loop().time() + pause

@@ -5,7 +5,6 @@ die.
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
@@ -13,6 +12,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 from broker_core.client.client_errors import ClientError, ConnectionLost, again, is_of_identity
 from broker_core.client.failover.address_health import AddressHealth
 from broker_core.client.failover.connection_places import ConnectionPlaces
+from broker_core.concurrency import backoff
 from broker_core.service_addresses import Address
 
 __all__ = ["Connect", "ConnectionPool", "PoolOptions", "Poolable"]
@@ -336,11 +336,10 @@ class ConnectionPool(Generic[C]):
             self._places.give_back()
 
     def _remember(self, refused: ClientError) -> None:
-        options = self._options
-        pause = min(options.longest_backoff, options.first_backoff * 2 ** min(self._refusals, 16))
         self._refused = refused
         self._refusals += 1
-        self._refused_until = asyncio.get_running_loop().time() + pause * random.uniform(0.5, 1.0)  # noqa: S311
+        pause = backoff(self._refusals, self._options.first_backoff, self._options.longest_backoff)
+        self._refused_until = asyncio.get_running_loop().time() + pause
 
 
 def _close_late(task: asyncio.Task[Any]) -> None:

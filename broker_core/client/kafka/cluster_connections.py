@@ -12,7 +12,7 @@ from broker_core.client.client_errors import ClientError, ConnectionLost
 from broker_core.client.kafka.cluster import Cluster
 from broker_core.client.kafka.kafka_errors import NotControllerException, raise_for
 from broker_core.client.kafka.node_connection import NodeConnection
-from broker_core.concurrency import SharedTasks
+from broker_core.concurrency import SharedTasks, ended_within
 from broker_core.service_addresses import Address
 from broker_core.wire.kafka import METADATA
 
@@ -56,11 +56,7 @@ class ClusterConnections:
 
     async def wait(self, seconds: float) -> None:
         """Pause, until the client is closed at the latest."""
-        try:
-            async with asyncio.timeout(seconds):
-                await self._closed.wait()
-        except TimeoutError:
-            pass
+        await ended_within(seconds, self._closed.wait())
 
     # ---- connections ---------------------------------------------------------------------------------------
 

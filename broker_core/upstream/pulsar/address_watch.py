@@ -19,6 +19,7 @@ from broker_core.client import (
     OriginalPrincipal,
     is_of_identity,
 )
+from broker_core.concurrency import ended_within
 from broker_core.errors import ServerError
 from broker_core.service_addresses import Address, shown_address
 from broker_core.upstream.pulsar.broker_health import BrokerHealth
@@ -154,11 +155,7 @@ class AddressWatch:
         for address in self._health.addresses:
             self._tried[address] = asyncio.Event()
             self._tasks.append(loop.create_task(self._watch(address)))
-        try:
-            async with asyncio.timeout(wait):
-                await asyncio.gather(*(tried.wait() for tried in self._tried.values()))
-        except TimeoutError:
-            pass
+        await ended_within(wait, asyncio.gather(*(tried.wait() for tried in self._tried.values())))
 
     async def stop(self) -> None:
         """End all tasks."""
@@ -209,8 +206,4 @@ class AddressWatch:
         pause = self._options.probe_pause * random.uniform(0.5, 1.0)  # noqa: S311  # only spreads attempts
         if client is not None and not client.is_open:
             return  # it broke before it could set `doubt`
-        try:
-            async with asyncio.timeout(pause if client is None else None):
-                await doubt.wait()
-        except TimeoutError:
-            pass
+        await ended_within(pause if client is None else None, doubt.wait())
