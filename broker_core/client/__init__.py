@@ -28,7 +28,9 @@ from broker_core.client.client_tls import ClientTls
 from broker_core.client.lookup_client import MAX_ANSWER as MAX_ANSWER
 from broker_core.client.lookup_client import LookupClient
 from broker_core.client.lookup_client import check_seconds as check_seconds
-from broker_core.client.loop_thread import LoopThread as LoopThread
+from broker_core.client.loop_bound import LoopBound as LoopBound
+from broker_core.client.loop_thread import BlockingClient as BlockingClient
+from broker_core.client.loop_thread import blocking as blocking
 from broker_core.client.pulsar.credentials import Credentials, OriginalPrincipal
 from broker_core.client.pulsar.lookup_session import (
     BrokerAddress,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from types import TracebackType
-from typing import Any, Final, Literal, Self, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import quote, urlencode
 
 from broker_core.client.authentication import Authentication
@@ -13,6 +12,7 @@ from broker_core.client.client_errors import OperationTimeout, UnexpectedAnswer
 from broker_core.client.client_tls import ClientTls
 from broker_core.client.http.http_requests import HttpRequests, object_of, property_text
 from broker_core.client.lookup_client import check_seconds, credentials_of
+from broker_core.client.loop_bound import LoopBound
 from broker_core.client.pulsar.lookup_session import default_client_version
 from broker_core.compact_json import compact_json
 from broker_core.names import Mode, NamespaceName, TopicName
@@ -30,7 +30,7 @@ Part: TypeAlias = Literal[
 ]
 
 
-class ApiClient:
+class ApiClient(LoopBound):
     """A client of the HTTP API of this server: ``async with ApiClient("http://HOST:PORT") as api``.
 
     Each method gives one answer of the API as plain values: the object that docs/reference/http.md has for the
@@ -216,14 +216,6 @@ class ApiClient:
     async def close(self) -> None:
         """Close all connections; requests on them fail."""
         await self._requests.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     def __repr__(self) -> str:
         return f"<ApiClient of {self.service_url}>"

@@ -6,8 +6,7 @@ import asyncio
 import warnings
 import weakref
 from collections.abc import Awaitable, Callable, Hashable, Mapping
-from types import TracebackType
-from typing import TYPE_CHECKING, Final, Protocol, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar, cast
 
 from broker_core.client.authentication import Authentication, Tls
 from broker_core.client.client_errors import (
@@ -19,6 +18,7 @@ from broker_core.client.client_errors import (
     is_passing,
 )
 from broker_core.client.client_tls import ClientTls
+from broker_core.client.loop_bound import LoopBound
 from broker_core.client.pulsar.credentials import Credentials
 from broker_core.client.pulsar.lookup_session import BrokerAddress, WatchReceiver, default_client_version
 from broker_core.client.pulsar.pulsar_service import PulsarService
@@ -55,7 +55,7 @@ class _Service(Protocol):
     async def close(self) -> None: ...
 
 
-class LookupClient:
+class LookupClient(LoopBound):
     """A client of a Pulsar cluster's lookup service, or of this server: ``async with LookupClient(service_url) as
     client``. It connects when it is asked something, and again when a connection is lost.
 
@@ -120,7 +120,6 @@ class LookupClient:
         self._reasons: dict[Hashable, str] = {}
         self._closed = asyncio.Event()
         self._closing: asyncio.Task[None] | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None  # of the first question
         self._end: weakref.finalize[..., LookupClient] | None = None
 
     async def get_topics_under_namespace(
@@ -223,25 +222,14 @@ class LookupClient:
         await self._service.close()
         await self._shared.ended()
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
     def __repr__(self) -> str:
         return f"<LookupClient of {self.service_url}>"
 
     def _check_loop(self) -> None:
-        loop = asyncio.get_running_loop()
-        if self._loop is None:
-            self._loop = loop
-            self._end = weakref.finalize(self, _dropped, loop, self._service)
+        super()._check_loop()
+        if self._end is None:
+            self._end = weakref.finalize(self, _dropped, asyncio.get_running_loop(), self._service)
             self._end.atexit = False
-        elif self._loop is not loop:
-            raise RuntimeError(f"{self!r} belongs to another event loop: make one in each loop")
 
     async def _ask(self, key: Hashable, ask: Callable[[], Awaitable[T]], timeout: float | None) -> T:
         self._check_loop()

@@ -8,15 +8,19 @@ import concurrent.futures
 import threading
 import warnings
 import weakref
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
-from typing import Final, TypeVar
+from functools import partial, wraps
+from types import TracebackType
+from typing import Any, Concatenate, Final, Generic, ParamSpec, Protocol, Self, TypeVar
 
 from broker_core.client.client_errors import ConnectionLost
 
-__all__ = ["LoopThread"]
+__all__ = ["BlockingClient", "LoopThread", "blocking"]
 
+P = ParamSpec("P")
 T = TypeVar("T")
+C = TypeVar("C", bound="_Closes")
 
 _EXIT_SECONDS: Final = 5.0  # that the program's end waits for the last work of all threads together
 
@@ -107,6 +111,51 @@ class LoopThread:
                 f"{self._name} does not go on in a process that was forked: make another one there"
             )
         return self._running
+
+
+class _Closes(Protocol):
+    async def close(self) -> None: ...
+
+
+class BlockingClient(Generic[C]):
+    """A client without ``await``: runs the methods of another one in a thread with its loop (:func:`blocking`).
+
+    One client serves any number of threads; :meth:`close` or ``with`` ends its own one. Ctrl-C interrupts a call.
+    Inside a running event loop a call raises :exc:`RuntimeError`.
+    """
+
+    def __init__(self, client: C) -> None:
+        self._client: Final = client
+        self._thread: Final = LoopThread(type(self).__name__, type(client).__name__, client.close)
+
+    def close(self) -> None:
+        """Close all connections and end the thread; requests of other threads fail. Closing again does nothing."""
+        self._thread.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _run(self, work: Callable[[], Awaitable[T]]) -> T:
+        """The result of ``work``, called in the thread."""
+        return self._thread.run(work)
+
+
+def blocking(
+    method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[Any, P], T]:
+    """The method of a :class:`BlockingClient` that has the arguments and the result of its client's ``method``."""
+
+    @wraps(method)
+    def run(self: BlockingClient[Any], /, *given: P.args, **named: P.kwargs) -> T:
+        ask: Callable[P, Coroutine[Any, Any, T]] = getattr(self._client, method.__name__)
+        return self._run(partial(ask, *given, **named))
+
+    return run
 
 
 class _RunningLoop:

@@ -18,8 +18,8 @@ from broker_core.concurrency.loop_or_thread import (
 )
 from broker_core.concurrency.loop_turns import has_time, loop_turn
 from broker_core.concurrency.pauses import backoff, ended_within
-from broker_core.concurrency.shared_tasks import SharedTasks
 from broker_core.concurrency.steps import Steps, finished, in_turns
+from broker_core.concurrency.tasks_by_key import TasksByKey
 from broker_core.concurrency.turn_queue import TurnQueue
 
 __all__ = [
@@ -34,8 +34,8 @@ __all__ = [
     "EACH_TOPIC_OF_TABLE",
     "ON_LOOP",
     "FairPlaces",
-    "SharedTasks",
     "Steps",
+    "TasksByKey",
     "TurnQueue",
     "backoff",
     "ended_within",

@@ -7,7 +7,6 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
 import pulsar
@@ -17,6 +16,7 @@ from broker_core.client import (
     ClientError,
     ClientTls,
     LookupClient,
+    LoopBound,
     PatternDiscovery,
     ServerRefused,
     check_seconds,
@@ -43,7 +43,7 @@ class ConsumerClosed(BrokerCoreError):
     """The consumer is closed: no more messages come from it."""
 
 
-class RegexConsumer:
+class RegexConsumer(LoopBound):
     """``async with RegexConsumer(service_url, pattern, subscription_name) as consumer: async for message in consumer``
 
     Lookups and messages go by ``service_url``, listings by ``lookup_url`` (``service_url`` if it is not given);
@@ -185,11 +185,6 @@ class RegexConsumer:
     async def __aenter__(self) -> Self:
         await self.start()
         return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     async def close(self) -> None:
         """Close all consumers. The subscriptions stay, and unacknowledged messages are delivered again.

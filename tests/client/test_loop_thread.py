@@ -175,7 +175,7 @@ def test_the_end_of_the_program_does_the_last_work() -> None:
     """Also for another thread of the program, which goes on after the main thread."""
     program = """
 import asyncio, threading
-from broker_core.client import LoopThread
+from broker_core.client.loop_thread import LoopThread
 
 async def work():
     print("work", flush=True)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import uuid
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from functools import partial
-from types import TracebackType
-from typing import Final, Self, overload
+from typing import Final, overload
 
 from broker_core.client.client_errors import ConnectionLost
 from broker_core.client.client_tls import ClientTls
@@ -58,6 +56,7 @@ from broker_core.client.kafka.topic_collection import (
 from broker_core.client.kafka.topic_listings import ListTopicsResult, TopicListing
 from broker_core.client.kafka.topics import NewPartitions, NewTopic, TopicDescription
 from broker_core.client.lookup_client import check_seconds
+from broker_core.client.loop_bound import LoopBound
 from broker_core.kafka.acls import AclBinding, AclFilter
 from broker_core.service_addresses import Address
 
@@ -69,7 +68,7 @@ MAX_PAGE: Final = 2000
 MAX_ANSWER: Final = 512 * 1024 * 1024
 
 
-class AdminClient:
+class AdminClient(LoopBound):
     """A client for the administration of a Kafka cluster, or of this server: ``async with AdminClient(bootstrap) as
     client``. It connects when it is asked something, and again when a connection is lost.
 
@@ -136,7 +135,6 @@ class AdminClient:
         self._api_timeout = api_timeout
         self._retries = retries
         self._cluster: ClusterConnections | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None  # of the first question
         self._is_closed = False
 
     # ---- topics --------------------------------------------------------------------------------------------
@@ -458,14 +456,6 @@ class AdminClient:
             self._check_loop()
             await self._cluster.close()
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.bootstrap}>"
 
@@ -491,10 +481,3 @@ class AdminClient:
 
     async def _open(self, address: Address) -> NodeConnection:
         return await NodeConnection.open(address, self._options)
-
-    def _check_loop(self) -> None:
-        loop = asyncio.get_running_loop()
-        if self._loop is None:
-            self._loop = loop
-        elif self._loop is not loop:
-            raise RuntimeError(f"{self!r} belongs to another event loop: make one in each loop")

@@ -12,7 +12,7 @@ from broker_core.client.client_errors import ClientError, ConnectionLost
 from broker_core.client.kafka.cluster import Cluster
 from broker_core.client.kafka.kafka_errors import NotControllerException, raise_for
 from broker_core.client.kafka.node_connection import NodeConnection
-from broker_core.concurrency import SharedTasks, ended_within
+from broker_core.concurrency import TasksByKey, ended_within
 from broker_core.service_addresses import Address
 from broker_core.wire.kafka import METADATA
 
@@ -41,13 +41,13 @@ class ClusterConnections:
         self._open_one = open_one
         self._avoided = avoided
         self._open: dict[Address, NodeConnection] = {}
-        self._opening: SharedTasks[NodeConnection] = SharedTasks()
+        self._opening: TasksByKey[NodeConnection] = TasksByKey()
         #: Connections that get no more requests, and may still have to answer.
         self._former: list[NodeConnection] = []
         #: Addresses whose last connection could not be opened, the latest last.
         self._failed: dict[Address, None] = {}
         self._cluster: Cluster | None = None
-        self._learning: SharedTasks[Cluster] = SharedTasks()
+        self._learning: TasksByKey[Cluster] = TasksByKey()
         self._closed = asyncio.Event()
 
     @property

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from types import TracebackType
 from typing import Final, Protocol, Self, TypeAlias
 
 from broker_core.client.client_errors import (
@@ -17,6 +16,7 @@ from broker_core.client.client_errors import (
     server_error,
 )
 from broker_core.client.client_tls import ClientTls
+from broker_core.client.loop_bound import LoopBound
 from broker_core.client.pulsar.credentials import Credentials, OriginalPrincipal
 from broker_core.client.pulsar.lookup_connection import Admit, LookupConnection, RawAnswer
 from broker_core.client.pulsar.service_url import ServiceUrl
@@ -111,7 +111,7 @@ async def _names_are_not_read(_size: int) -> None:
     """Admit an answer of any size: of all names in the answer to a watch only the hash is read."""
 
 
-class LookupSession:
+class LookupSession(LoopBound):
     """One connection to a service URL, used as ``async with LookupSession("pulsar://host:port") as session``.
 
     ``operation_timeout`` and ``keep_alive`` in seconds; ``max_frame`` bounds an answer, in bytes with its header (no
@@ -181,11 +181,6 @@ class LookupSession:
     async def __aenter__(self) -> Self:
         await self.connect()
         return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     @property
     def is_open(self) -> bool:

@@ -31,7 +31,7 @@ from broker_core.client.kafka import (
     Sasl,
     raise_for,
 )
-from broker_core.concurrency import FairPlaces, SharedTasks
+from broker_core.concurrency import FairPlaces, TasksByKey
 from broker_core.service_addresses import Address
 from broker_core.upstream.kafka.changed_topics import ChangedTopics, changed_topics
 from broker_core.upstream.kafka.client_identity import ClientIdentity
@@ -137,7 +137,7 @@ class KafkaCluster:
         self._former: set[ClusterConnections] = set()
         #: The nodes that let a request wait for nothing, with the times: any other is asked before them.
         self._silent: dict[Address, float] = {}
-        self._looks_under_way: SharedTasks[Cluster] = SharedTasks()
+        self._looks_under_way: TasksByKey[Cluster] = TasksByKey()
         #: The ids of present and recent nodes, which ``on_nodes`` know.
         self.announced: frozenset[int] = frozenset()
         #: The number of looks until now, and by the id of a node that number when it was last named.

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final, Protocol
 
 from broker_core.client import CredentialsFailed, single_token
-from broker_core.concurrency import SharedTasks
+from broker_core.concurrency import TasksByKey
 from broker_core.upstream.pulsar.token_expiry import expiry_of
 
 __all__ = ["CommandToken", "OwnToken", "SourceToken"]
@@ -40,7 +40,7 @@ class SourceToken:
     def __init__(self, read: Callable[[], bytes], setting: str = "upstream.token") -> None:
         self._read = read
         self._setting = setting
-        self._readings: SharedTasks[bytes] = SharedTasks()
+        self._readings: TasksByKey[bytes] = TasksByKey()
 
     async def current(self) -> bytes:
         """The token that its source has now."""
@@ -87,7 +87,7 @@ class CommandToken:
         self._expires: float | None = None
         self._failure: CredentialsFailed | None = None
         self._ran_at = float("-inf")  # on the loop's clock
-        self._runs: SharedTasks[None] = SharedTasks()
+        self._runs: TasksByKey[None] = TasksByKey()
 
     async def current(self) -> bytes:
         """The kept token, or a new one."""

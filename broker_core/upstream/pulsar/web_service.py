@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from broker_core.access import Asker
 from broker_core.client import ClientTls, Credentials, HttpService
-from broker_core.concurrency import SharedTasks
+from broker_core.concurrency import TasksByKey
 from broker_core.errors import Cause, InvalidName, ListingFailed
 from broker_core.memory import BoundedCache
 from broker_core.names import NamespaceName
@@ -68,7 +68,7 @@ class ClusterNamespaces:
         self._identities = identities
         self._connections = connections
         self._kept: BoundedCache[Principal, tuple[float, Sequence[str]]] = BoundedCache(_KEPT)
-        self._questions: SharedTasks[Sequence[str]] = SharedTasks()
+        self._questions: TasksByKey[Sequence[str]] = TasksByKey()
         self._places = asyncio.Semaphore(_AT_A_TIME)
 
     async def names(self, asker: Asker) -> Sequence[str]:

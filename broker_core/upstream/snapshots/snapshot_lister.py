@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary, ref
 import structlog
 
 from broker_core.access import Asker
-from broker_core.concurrency import SharedTasks
+from broker_core.concurrency import TasksByKey
 from broker_core.errors import ListingFailed
 from broker_core.listing import Listing
 from broker_core.memory import BoundedCache
@@ -111,7 +111,7 @@ class SnapshotLister:
         self._given = _GivenHashes()
         self._listed_on: WeakKeyDictionary[object, set[tuple[NamespaceName, Mode]]] = WeakKeyDictionary()
         self._verdicts: BoundedCache[_Right, float] = BoundedCache(_VERDICTS)
-        self._questions: SharedTasks[None] = SharedTasks()
+        self._questions: TasksByKey[None] = TasksByKey()
         self._followed: dict[tuple[ViewOfNamespace, Mode], tuple[asyncio.Task[None], set[object]]] = {}
         self._loop = asyncio.get_running_loop()
         #: The number of verdicts that the cluster was asked for.

@@ -7,12 +7,12 @@ from collections.abc import Callable, Coroutine, Hashable
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-__all__ = ["SharedTasks"]
+__all__ = ["TasksByKey"]
 
 T = TypeVar("T")
 
 
-class SharedTasks(Generic[T]):
+class TasksByKey(Generic[T]):
     """Work under way by key, each in a task of its own; for one event loop."""
 
     __slots__ = ("_under_way",)

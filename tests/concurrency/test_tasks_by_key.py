@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from broker_core.concurrency import SharedTasks
+from broker_core.concurrency import TasksByKey
 
 
 async def test_all_that_wait_have_one_result_and_the_next_one_another() -> None:
@@ -17,7 +17,7 @@ async def test_all_that_wait_have_one_result_and_the_next_one_another() -> None:
         await go_on.wait()
         return begun
 
-    tasks: SharedTasks[int] = SharedTasks()
+    tasks: TasksByKey[int] = TasksByKey()
     waiting = [asyncio.create_task(tasks.result("key", work)) for _ in range(3)]
     other = asyncio.create_task(tasks.result("other", work))
     await asyncio.sleep(0)
@@ -35,7 +35,7 @@ async def test_an_error_is_raised_for_each_and_is_not_kept() -> None:
     async def works() -> int:
         return 7
 
-    tasks: SharedTasks[int] = SharedTasks()
+    tasks: TasksByKey[int] = TasksByKey()
     failed = await asyncio.gather(*(tasks.result(1, fails) for _ in range(2)), return_exceptions=True)
     assert [type(each) for each in failed] == [KeyError, KeyError]
     assert await tasks.result(1, works) == 7
@@ -49,7 +49,7 @@ async def test_closing_cancels_what_is_under_way_and_later_work_is_done_anew() -
     async def works() -> int:
         return 7
 
-    tasks: SharedTasks[int] = SharedTasks()
+    tasks: TasksByKey[int] = TasksByKey()
     waiting = asyncio.create_task(tasks.result(1, never))
     await asyncio.sleep(0)
     await tasks.close()
