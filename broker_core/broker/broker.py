@@ -106,6 +106,9 @@ class Broker:
             raise_file_limit()
             for name, text in wide_settings(settings, identifies=bool(self._identify or self._given)):
                 _log.warning(f"{name}: {text}")
+            unused = settings.pulsar.unused_max_listing
+            if unused is not None:
+                _log.warning(f"pulsar.max_listing: {unused}")
             sinks = await self._stack.enter_async_context(open_event_sinks(self.live, self.reloads))
             core = self._core = await self._stack.enter_async_context(
                 opened_core(self.live, self._given, identifies=self._identify is not None, sinks=sinks)

@@ -8,9 +8,20 @@ from broker_core.guards.mass_deletion_guard import Deletions, Loss, MassDeletion
 from broker_core.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from broker_core.guards.shrink_guard import HELD, HeldListing, ShrinkGuard
+    from broker_core.guards.shrink_guard import HELD, HeldListing, ShrinkGuard, file_problem
 
-__all__ = ["HELD", "Deletions", "HeldListing", "Loss", "MassDeletion", "Refusal", "ShrinkGuard"]
+__all__ = [
+    "HELD",
+    "Deletions",
+    "HeldListing",
+    "Loss",
+    "MassDeletion",
+    "Refusal",
+    "ShrinkGuard",
+    "file_problem",
+]
 
 # Commands that delete topics need no settings.
-__getattr__ = lazy_exports(__name__, dict.fromkeys(("HELD", "HeldListing", "ShrinkGuard"), ".shrink_guard"))
+__getattr__ = lazy_exports(
+    __name__, dict.fromkeys(("HELD", "HeldListing", "ShrinkGuard", "file_problem"), ".shrink_guard")
+)

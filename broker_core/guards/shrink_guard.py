@@ -29,7 +29,7 @@ from broker_core.errors import Cause, InvalidName, ListingFailed
 from broker_core.names import NamespaceName, NamespacePatterns
 from broker_core.settings import ShrinkGuardSettings, ShrinkLimits
 
-__all__ = ["HELD", "HeldListing", "ShrinkGuard"]
+__all__ = ["HELD", "HeldListing", "ShrinkGuard", "file_problem"]
 
 #: The reason of the failure of a held listing.
 HELD: Final = "shrink_guard"
@@ -244,6 +244,9 @@ class ShrinkGuard:
                 "shrink_guard.file cannot be read: no listing is compared with one before the start",
                 reason=str(error),
             )
+        problem = await asyncio.to_thread(file_problem, path)
+        if problem is not None:  # not only once there is something to write
+            _log.error("shrink_guard.file cannot be written", reason=problem)
         self._writing = asyncio.get_running_loop().create_task(self._write_at_times(path))
 
     async def stop(self) -> None:
@@ -304,6 +307,18 @@ def _digest(namespace: NamespaceName, question: str) -> str:
     return hashlib.blake2b(
         f"{namespace}\0{question}".encode(errors="surrogatepass"), digest_size=12
     ).hexdigest()
+
+
+def file_problem(path: Path) -> str | None:
+    """The reason why nothing can be kept in a file, as far as it shows without writing; ``None`` if there is none."""
+    folder = path.parent
+    if not folder.is_dir():
+        return f"{path}: there is no folder {folder}"
+    if path.exists() and not path.is_file():
+        return f"{path} is not a file"
+    if not os.access(folder, os.W_OK | os.X_OK):  # the file itself is never written, but replaced
+        return f"{path}: this user cannot make a file in {folder}"
+    return None
 
 
 def _replace(path: Path, remembered: Sequence[_Row], accepted: Sequence[tuple[str, float]]) -> None:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from broker_core.bounds import MAX_PATTERN
-from broker_core.quantities import Count, Duration, ListenAddress, PositiveDuration, Size
+from broker_core.quantities import Count, Duration, ListenAddress, PositiveDuration, Size, format_size
 from broker_core.settings.access_log_model import AccessLogSettings
 from broker_core.settings.advertised_address import Advertised
 from broker_core.settings.authentication_model import AuthenticationSettings, OptionalFile
@@ -128,6 +128,17 @@ class PulsarSettings(Table):
         "protocol, which has the address of the client.",
     )
     tls: PulsarTlsSettings | None = None
+
+    @property
+    def unused_max_listing(self) -> str | None:
+        """The reason why ``max_listing`` has no effect although it is set, or ``None``."""
+        if self.advertise_frame == "same":
+            is_set = "max_listing" in self.model_fields_set
+            return 'it has no effect without advertise_frame = "auto"' if is_set else None
+        if self.max_listing < self.max_message_size:
+            sizes = format_size(self.max_listing), format_size(self.max_message_size)
+            return f"{sizes[0]} has no effect: the limit of clients is max_message_size, {sizes[1]}, at least"
+        return None
 
 
 class HttpSettings(Table):

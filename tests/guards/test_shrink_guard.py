@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from broker_core.change_log import CatalogVersion
 from broker_core.errors import Cause, ListingFailed
@@ -214,3 +215,13 @@ async def test_deletions_of_a_change_log_are_told(tmp_path: Path) -> None:
     with pytest.raises(ListingFailed, match="36 of 40"):
         own.check(ONE, "q", 4, deletions=5)
     await own.stop()
+
+
+async def test_a_file_that_cannot_be_written_is_logged_at_the_start(tmp_path: Path) -> None:
+    own = guard(file=str(tmp_path / "missing" / "guard"))
+    with capture_logs() as logs:
+        await own.start()
+    await own.stop()
+    assert [(entry["event"], entry["log_level"]) for entry in logs] == [
+        ("shrink_guard.file cannot be written", "error")
+    ]

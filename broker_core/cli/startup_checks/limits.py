@@ -34,6 +34,10 @@ def limit_checks(settings: Settings) -> Iterator[Check]:
             f"{pulsar.write_timeout:g} s is longer than limits.permit_timeout ({limits.permit_timeout:g} s): answers "
             "of others give up while one client that reads nothing holds the permits",
         )
+    unused = pulsar.unused_max_listing
+    if unused is not None:
+        found = True
+        yield Check.warning("pulsar.max_listing", unused)
     for quota in settings.quotas:
         if quota.max_wait > CLIENTS_WAIT:
             found = True

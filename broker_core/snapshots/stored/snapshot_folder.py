@@ -96,7 +96,12 @@ class SnapshotFolder:
                 if os.access(".", os.R_OK | os.W_OK | os.X_OK, dir_fd=folder):
                     return None
                 return f"{self.path} cannot be written, so nothing new is stored"
-        except FileNotFoundError:  # it will be made
+        except FileNotFoundError:  # it will be made, but no folder above it
+            parent = self.path.parent
+            if not parent.is_dir():
+                return f"{self.path}: there is no folder {parent}, so nothing is stored"
+            if not os.access(parent, os.W_OK | os.X_OK):
+                return f"{self.path} cannot be made in {parent} by this user, so nothing is stored"
             return None
         except FolderUnusable as unusable:
             return str(unusable)

@@ -120,4 +120,4 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(os, "access", lambda *_: False)  # root may do anything
     (tmp_path / "c.sqlite").touch()
     found = list(catalog_checks(catalog(tmp_path / "c.sqlite")))
-    assert levels(found) == {"catalog.path": "error"}
+    assert levels(found) == {"catalog.path": "error", "catalog.snapshots": "warning"}

@@ -25,3 +25,14 @@ def test_a_quota_that_lets_requests_wait_for_longer_than_clients_do() -> None:
     found = list(limit_checks(Settings.model_validate({"quotas": quotas})))
     assert levels(found) == {"quotas.far": "warning"}
     assert "3600 s is longer than the 30 s that clients wait" in text(found, "quotas.far")
+
+
+def test_a_largest_listing_without_effect() -> None:
+    def found(**pulsar: str) -> str:
+        return text(limit_checks(settings(pulsar=pulsar)), "pulsar.max_listing")
+
+    assert found(advertise_frame="auto", max_listing="1KB") == (
+        "1KB has no effect: the limit of clients is max_message_size, 5MB, at least"
+    )
+    assert found(max_listing="512MB") == 'it has no effect without advertise_frame = "auto"'
+    assert levels(limit_checks(settings(pulsar={"advertise_frame": "auto"}))) == {"limits": "ok"}

@@ -31,7 +31,12 @@ async def test_brokers_are_asked(tmp_path: Path) -> None:
 async def test_a_folder_that_cannot_be_used_is_told_of(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     async with FakeCluster() as cluster:
-        for name, levels in (("file", ["warning"]), ("none", [])):
+        for name, levels in (
+            ("file", ["warning"]),
+            ("none", []),
+            ("file/none", ["warning"]),
+            ("a/b", ["warning"]),
+        ):
             snapshots = {"folder": str(tmp_path / name)}
             found = await _in_a_thread(cluster.url, snapshots=snapshots)
             said = [check for check in found if check.name == "upstream.snapshots.folder"]

@@ -108,6 +108,13 @@ def test_a_folder_that_can_be_used_or_made_has_no_problem(folder: SnapshotFolder
     assert "all may write" in str(folder.problem())
 
 
+def test_a_folder_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = SnapshotFolder(tmp_path / "missing" / "own").problem()
+    assert missing == f"{tmp_path}/missing/own: there is no folder {tmp_path}/missing, so nothing is stored"
+    monkeypatch.setattr(os, "access", lambda *_, **__: False)  # root may do anything
+    assert "cannot be made in" in str(SnapshotFolder(tmp_path / "own").problem())
+
+
 def test_a_folder_that_its_group_may_write_into_is_used(folder: SnapshotFolder) -> None:
     folder.write("file", [b"1"])
     folder.path.chmod(0o2770)

@@ -29,12 +29,14 @@ _RESTS_ON: Final = {
     "limits": (
         "limits.permit_timeout",
         "pulsar.write_timeout",
+        "pulsar.max_listing",
         "limits.heap_permits",
         "limits.direct_permits",
         "limits.snapshots",
         "quotas",
     ),
     "pulsar.write_timeout": ("limits.permit_timeout",),
+    "pulsar.max_listing": ("pulsar.max_message_size", "pulsar.advertise_frame"),
     "memory": ("limits.heap_permits", "limits.direct_permits", "limits.snapshots"),
     "upstream.service_url": ("upstream.", "authentication."),
     "catalog.path": ("upstream.service_url",),
@@ -121,9 +123,9 @@ def all_checks(
     from broker_core.cli.startup_checks.kafka_upstream import kafka_upstream_checks
     from broker_core.cli.startup_checks.limits import limit_checks
     from broker_core.cli.startup_checks.listen_addresses import listen_checks
-    from broker_core.cli.startup_checks.log_file import log_checks
     from broker_core.cli.startup_checks.tracing import tracing_checks
     from broker_core.cli.startup_checks.upstream_brokers import upstream_checks
+    from broker_core.cli.startup_checks.written_files import guard_file_checks, log_checks
     from broker_core.settings import dotted, find_admin_socket, find_problems
 
     loaded, problems = find_problems(invocation.config, options=options)
@@ -158,6 +160,7 @@ def all_checks(
         ("limits", lambda: limit_checks(settings), PATIENCE),
         ("host", lambda: host_checks(settings), PATIENCE),
         *((name, partial(log_checks, name, file), PATIENCE) for name, file in logs.items()),
+        ("shrink_guard.file", lambda: guard_file_checks(settings.shrink_guard.file), PATIENCE),
         ("tracing", lambda: tracing_checks(settings.tracing), PATIENCE),
         ("catalog.path", lambda: catalog_checks(settings), PATIENCE)
         if upstream is None

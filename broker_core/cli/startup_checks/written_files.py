@@ -1,4 +1,4 @@
-"""The files of the log: whether they can be written, or made."""
+"""The files that a server writes beside its catalogue, of logs and of the shrink guard: whether they can be written."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from broker_core.plugin_api import Check
 
-__all__ = ["log_checks"]
+__all__ = ["guard_file_checks", "log_checks"]
 
 
 def log_checks(name: str, file: Path | None) -> Iterator[Check]:
@@ -37,3 +37,17 @@ def log_checks(name: str, file: Path | None) -> Iterator[Check]:
         yield Check.error(name, f"{shown} cannot be written by this user")
     else:
         yield Check.ok(name, f"{shown} can be written")
+
+
+def guard_file_checks(file: Path | None) -> Iterator[Check]:
+    """A finding about ``shrink_guard.file``. Without the file the server runs, and forgets what it held at its end."""
+    if file is None:
+        return
+    from broker_core.guards import file_problem
+
+    path = Path(os.path.abspath(file))  # noqa: PTH100 - without its ".."
+    problem = file_problem(path)
+    if problem is None:
+        yield Check.ok("shrink_guard.file", f"{path} can be written")
+    else:
+        yield Check.warning("shrink_guard.file", f"{problem}: the guard forgets everything at a restart")

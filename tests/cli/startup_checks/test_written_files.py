@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from broker_core.cli.startup_checks.log_file import log_checks
+from broker_core.cli.startup_checks.written_files import guard_file_checks, log_checks
 from broker_core.plugin_api.check_findings import Check
 
 
@@ -34,3 +34,19 @@ def test_a_log_that_this_user_cannot_write(tmp_path: Path, monkeypatch: pytest.M
     ]
     (absent,) = log_checks("log.access.path", tmp_path / "y.log")
     assert (absent.level, absent.name) == ("error", "log.access.path")
+
+
+def test_the_file_of_the_shrink_guard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def verdict(file: Path | None) -> str:
+        return " ".join(f"{check.level} {check.text}" for check in guard_file_checks(file))
+
+    file = tmp_path / "guard"
+    assert verdict(None) == ""
+    assert verdict(file) == f"ok {file} can be written"
+    assert verdict(tmp_path / "absent" / "guard").startswith(
+        f"warning {tmp_path}/absent/guard: there is no folder {tmp_path}/absent"
+    )
+    assert verdict(tmp_path).startswith(f"warning {tmp_path} is not a file")
+    assert not list(tmp_path.iterdir())
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root may do anything
+    assert "this user cannot make a file in" in verdict(file)
