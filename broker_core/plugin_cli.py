@@ -9,6 +9,8 @@ automatically. A parameter annotated with one of these types stands for the opti
 :class:`RunningBroker`                     ``--broker``, ``--token-file``, ``--cert``, ``--key``, ``--ca``
 =========================================  ===========================================================
 
+So does a dataclass of the plugin whose fields are annotated with typer's options, each with its name.
+
 A :exc:`~broker_core.errors.BrokerCoreError` that a command raises is one line on standard error and exit code 1, an
 error of typer (:exc:`typer.BadParameter`) exit code 2.
 """
@@ -20,8 +22,8 @@ from broker_core.cli.common_options import plugin_settings
 from broker_core.cli.error_line import say
 from broker_core.cli.help_examples import examples
 from broker_core.cli.options.deletion_limits import Deletions
+from broker_core.cli.options.given_question import NamespaceArgument
 from broker_core.cli.options.question import UnusableQuestion, parse_properties
-from broker_core.cli.options.question_parameter import NamespaceArgument
 from broker_core.cli.printed_output import print_json, print_lines, print_table, printable
 from broker_core.cli.progress_bar import import_progress
 from broker_core.cli.running_broker import BrokerUnreachable, RunningBroker

@@ -18,11 +18,23 @@ __all__ = ["_in_a_folder_of_its_own", "cli", "install_plugin"]
 DELETING = '''
 """Deletes."""
 
+from dataclasses import dataclass
+from typing import Annotated
+import typer
 from broker_core import hookimpl
 from broker_core.plugin_cli import Deletions, RunningBroker, examples, print_table, say
 
+@dataclass(frozen=True)
+class Place:
+    region: Annotated[str, typer.Option("--region", help="Where.")]
+    zone: Annotated[int, typer.Option("--zone")] = 1
+
 @hookimpl
 def broker_core_commands(app):
+    @app.command()
+    def show(zone: Annotated[int, typer.Option("--other")], place: Place) -> None:
+        print(zone, place)
+
     @app.command(epilog=examples("broker-core deleting empty"))
     def empty(*, there: int = 0, going: int = 0, deletions: Deletions) -> None:
         print("looking")
@@ -47,6 +59,12 @@ def test_the_guard_is_one_parameter(cli: Cli, install_plugin: InstallPlugin) -> 
     assert "500 of 1000 listed names would be deleted, more than 100" in said.err
     assert cli("deleting", "empty", "--there", 1000, "--going", 500, "--max-deletions", 500).code == 0
     assert cli("deleting", "empty", "--there", 1000, "--going", 500, "--allow-mass-deletions").code == 0
+
+
+def test_a_dataclass_of_options_is_one_parameter(cli: Cli, install_plugin: InstallPlugin) -> None:
+    install_plugin("deleting", DELETING)
+    assert cli("deleting", "show", "--other", 2, "--region", "eu").out == "2 Place(region='eu', zone=1)\n"
+    assert "Missing option '--region'" in cli("deleting", "show", "--other", 2).err
 
 
 def test_the_broker_is_one_parameter(cli: Cli, install_plugin: InstallPlugin, tmp_path: Path) -> None:

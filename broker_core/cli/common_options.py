@@ -157,9 +157,8 @@ def command(function: Callable[..., Any]) -> Callable[..., None]:
             )
         invocation = Invocation(config=config or above.config, debug=debug, given=above.given)
         _CURRENT.set(invocation)
-        if wants_invocation:
-            kwargs["invocation"] = invocation
-        result = function(*args, **grouped(own, kwargs))
+        passed = {"invocation": invocation} if wants_invocation else {}
+        result = function(*args, **grouped(own, kwargs), **passed)
         if inspect.iscoroutine(result):
             import asyncio
 

@@ -26,12 +26,6 @@ def named_topic(catalog: SqliteCatalog, name: TopicName) -> TopicRecord:
     return record
 
 
-def _cell(value: object) -> object:
-    if isinstance(value, dict):
-        return " ".join(f"{key}={inner}" for key, inner in value.items())
-    return "" if value is None else value
-
-
 def print_rows(
     columns: list[str], rows: list[dict[str, Any]], form: Literal["table", "json"], *, alone: bool
 ) -> None:
@@ -41,4 +35,4 @@ def print_rows(
     if form == "json":
         print_json(rows[0] if len(rows) == 1 and alone else rows)
     else:
-        print_table(columns, ([_cell(row[column]) for column in columns] for row in rows))
+        print_table(columns, ([row[column] for column in columns] for row in rows))

@@ -1,79 +1,71 @@
 """Parameters of a command that stand for several options: a listing request, a guard, a running broker.
 
-A parameter of such a type is replaced by the arguments and options of its group before typer sees the command, and gets
-their values as one object. So the options are alike in every command, a plugin's commands too.
+The options of a group are the fields of a dataclass, or the parameters of a function that makes a value of another
+type: each is annotated as typer's own parameters are, and names its option. A parameter of such a type is replaced by
+them before typer sees the command, and gets their values as one object. So the options are alike in every command, a
+plugin's commands too. A group may have another one among its options.
 """
 
 from __future__ import annotations
 
 import inspect
+import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import is_dataclass
 from typing import Any, Final
 
-__all__ = ["OptionGroup", "expanded", "grouped", "option_group"]
+__all__ = ["expanded", "grouped", "option_group"]
+
+_BUILDERS: Final[dict[str, Callable[..., object]]] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class OptionGroup:
-    """The parameters for typer, and the function that makes one value of theirs (by keyword)."""
-
-    parameters: tuple[inspect.Parameter, ...]
-    build: Callable[..., object]
-
-
-_GROUPS: Final[dict[str, OptionGroup]] = {}
-
-
-def option_group(kind: type | str, build: Callable[..., object], **parameters: tuple[object, object]) -> None:
-    """Let parameters annotated with ``kind`` stand for ``parameters``: name to (annotation, default; ``...`` for none).
-
-    One of them may stand for another group that is defined already.
+def option_group(kind: type | str, build: Callable[..., object]) -> None:
+    """Let parameters annotated with ``kind``, which is no dataclass of options, stand for those of ``build``.
 
     ``kind`` is a type, or ``module.name`` of a type that is too expensive to import for every command line.
     """
-    _GROUPS[kind if isinstance(kind, str) else _name_of(kind)] = OptionGroup(
-        tuple(
-            inspect.Parameter(
-                name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=inspect.Parameter.empty if default is ... else default,
-                annotation=annotation,
-            )
-            for name, (annotation, default) in parameters.items()
-        ),
-        build,
-    )
+    _BUILDERS[kind if isinstance(kind, str) else _name_of(kind)] = build
 
 
-def expanded(parameters: list[inspect.Parameter]) -> list[inspect.Parameter]:
-    """The parameters, each group replaced by its own ones, all by keyword."""
+def expanded(parameters: list[inspect.Parameter], prefix: str = "") -> list[inspect.Parameter]:
+    """The parameters, each group replaced by its own ones, all by keyword and under names that no other one has."""
     shown: list[inspect.Parameter] = []
     for parameter in parameters:
-        group = _group_of(parameter)
-        if group is None:
-            shown.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+        name, build = f"{prefix}{parameter.name}", _builder(parameter.annotation)
+        if build is None:
+            shown.append(parameter.replace(name=name, kind=inspect.Parameter.KEYWORD_ONLY))
         else:
-            shown += expanded(list(group.parameters))
+            shown += expanded(_options(build), f"{name}__")
     return shown
 
 
-def grouped(parameters: list[inspect.Parameter], given: Mapping[str, Any]) -> dict[str, Any]:
+def grouped(
+    parameters: list[inspect.Parameter], given: Mapping[str, Any], prefix: str = ""
+) -> dict[str, Any]:
     """The arguments for a command: typer's values, with the values of each group built into one."""
-    values = dict(given)
+    values: dict[str, Any] = {}
     for parameter in parameters:
-        group = _group_of(parameter)
-        if group is not None:
-            values = grouped(list(group.parameters), values)
-            values[parameter.name] = group.build(
-                **{one.name: values.pop(one.name) for one in group.parameters}
-            )
+        name, build = f"{prefix}{parameter.name}", _builder(parameter.annotation)
+        if build is not None:
+            values[parameter.name] = build(**grouped(_options(build), given, f"{name}__"))
+        elif name in given:
+            values[parameter.name] = given[name]
     return values
 
 
-def _group_of(parameter: inspect.Parameter) -> OptionGroup | None:
-    kind = parameter.annotation
-    return _GROUPS.get(_name_of(kind)) if isinstance(kind, type) else None
+def _builder(kind: object) -> Callable[..., object] | None:
+    """The function, or the dataclass, whose options a parameter of this type stands for."""
+    if not isinstance(kind, type):
+        return None
+    return _BUILDERS.get(_name_of(kind), kind if is_dataclass(kind) else None)
+
+
+def _options(build: Callable[..., object]) -> list[inspect.Parameter]:
+    hints = typing.get_type_hints(build, include_extras=True)
+    return [
+        parameter.replace(annotation=hints[name])
+        for name, parameter in inspect.signature(build).parameters.items()
+    ]
 
 
 def _name_of(kind: type) -> str:

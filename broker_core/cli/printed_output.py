@@ -60,7 +60,7 @@ def table_text(
     caption: str | None = None,
 ) -> str:
     """A table as wide as its cells need, since cut text could not be copied. Title and caption are lines around it. A
-    boolean is `yes` or `no`.
+    boolean is `yes` or `no`, a mapping its pairs.
 
     On a terminal, cells of the widest columns are folded if a line would not fit. Made without rich's tables, which
     take a second for ten thousand rows.
@@ -97,6 +97,8 @@ def _shown(cells: Sequence[object]) -> tuple[list[str], bool]:
 def _text(cell: object) -> str:
     if isinstance(cell, bool):
         return "yes" if cell else "no"
+    if isinstance(cell, dict):
+        return " ".join(f"{key}={value}" for key, value in cell.items())
     return "" if cell is None else str(cell)
 
 

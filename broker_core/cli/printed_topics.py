@@ -9,7 +9,6 @@ import csv
 import io
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
@@ -21,43 +20,14 @@ from broker_core.errors import BrokerCoreError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from broker_core.names import Mode, NamespaceName
+    from broker_core.client import TopicListing
 
-__all__ = ["FEW", "Form", "PrintedListing", "print_change", "print_topics", "require_reader"]
+__all__ = ["FEW", "Form", "print_change", "print_topics", "require_reader"]
 
 Form: TypeAlias = Literal["names", "json", "table", "ndjson", "arrow", "csv"]
 
 #: Up to so many names are printed without Arrow, which takes longer to load than to print them.
 FEW: Final = 5_000
-
-
-@dataclass(frozen=True, slots=True)
-class PrintedListing:
-    """A listing's answer for printing. ``names`` is a list of a few names, or a ``pyarrow.LargeStringArray``.
-
-    ``matched_by`` says in words what applied the pattern; ``warnings`` are for standard error. ``details`` is a table
-    of the names with details of their topics, if they were requested.
-    """
-
-    names: Any
-    filtered: bool
-    changed: bool
-    topics_hash: str | None
-    matched_by: str | None = None
-    warnings: tuple[str, ...] = ()
-    details: pa.Table | None = None
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """The facts of an answer besides the names."""
-        return {"topics_hash": self.topics_hash, "filtered": self.filtered, "changed": self.changed}
-
-    @property
-    def column(self) -> Any:
-        """The names as a ``pyarrow.LargeStringArray``."""
-        import pyarrow as pa
-
-        return pa.array(self.names, pa.large_string()) if isinstance(self.names, list) else self.names
 
 
 def require_reader(form: Form) -> None:
@@ -66,53 +36,66 @@ def require_reader(form: Form) -> None:
         raise BrokerCoreError("--format arrow is binary: redirect it into a file or a pipe")
 
 
-def print_topics(listed: PrintedListing, form: Form, namespace: NamespaceName, mode: Mode) -> None:
-    """Print an answer."""
-    question = {"namespace": str(namespace), "mode": mode.name}
-    if listed.details is not None:
-        _print_details(listed, listed.details, form, question)
-        return
-    few = isinstance(listed.names, list) and len(listed.names) <= FEW
-    if form == "table":
-        rows = ([name] for name in _strings(listed.names))
-        print_table(["topic"], rows, caption=", ".join(_facts(listed)))
+def print_topics(
+    listing: TopicListing,
+    form: Form,
+    question: dict[str, Any],
+    *,
+    matched_by: str | None = None,
+    details: pa.Table | None = None,
+) -> None:
+    """Print an answer to ``question``, which JSON shows.
+
+    ``matched_by`` says in words what applied the pattern. ``details`` is a table of the names with details of their
+    topics, if they were requested.
+    """
+    facts = {
+        "topics_hash": listing.topics_hash,
+        "filtered": listing.filtered,
+        "changed": listing.changed,
+    }
+    few = len(listing) <= FEW or sys.stdout.isatty()
+    if details is not None:
+        _print_details(details, form, question, facts, _caption(listing, matched_by))
+    elif form == "table":
+        print_table(["topic"], ([name] for name in listing), caption=_caption(listing, matched_by))
     elif form == "csv":
-        print_lines(_csv(["name"], ([name] for name in _strings(listed.names))))
+        print_lines(_csv(["name"], ([name] for name in listing)))
     elif form == "arrow":
         from broker_core.listing import names_arrow
 
-        print_pieces(names_arrow(listed.column))
+        print_pieces(names_arrow(listing.names))
     elif form == "json":
-        if few or sys.stdout.isatty():
-            print_json(question | {"topics": list(_strings(listed.names))} | listed.facts)
+        if few:
+            print_json(question | {"topics": list(listing)} | facts)
         else:
-            print_pieces(_json(question, listed))
+            print_pieces(_json(question, listing.names, facts))
     elif form == "ndjson":
-        trailer = compact_json(listed.facts)
-        if few or sys.stdout.isatty():
-            strings = (compact_json(name) for name in _strings(listed.names))
-            print_lines([*strings, trailer])
+        trailer = compact_json(facts)
+        if few:
+            print_lines([*map(compact_json, listing), trailer])
         else:
             from broker_core.listing import names_ndjson
 
-            print_pieces([*names_ndjson(listed.column), f"{trailer}\n".encode()])
-    elif few or sys.stdout.isatty():
-        print_lines(_lines(_strings(listed.names)))
+            print_pieces([*names_ndjson(listing.names), f"{trailer}\n".encode()])
+    elif few:
+        print_lines(_lines(listing))
     else:
-        print_pieces(_text(listed.column))
+        print_pieces(_text(listing.names))
 
 
-def _print_details(listed: PrintedListing, table: pa.Table, form: Form, question: dict[str, Any]) -> None:
+def _print_details(
+    table: pa.Table, form: Form, question: dict[str, Any], facts: dict[str, Any], caption: str
+) -> None:
     rows = (row for batch in table.to_batches() for row in batch.to_pylist(maps_as_pydicts="strict"))
     if form == "table":
-        cells = ([_cell(value) for value in row.values()] for row in rows)
-        print_table(["topic", *table.column_names[1:]], cells, caption=", ".join(_facts(listed)))
+        print_table(["topic", *table.column_names[1:]], (list(row.values()) for row in rows), caption=caption)
     elif form == "csv":
         print_lines(_csv(table.column_names, ([_csv_cell(value) for value in row.values()] for row in rows)))
     elif form == "json":
-        print_json(question | {"topics": list(rows)} | listed.facts)
+        print_json(question | {"topics": list(rows)} | facts)
     elif form == "ndjson":
-        print_lines(compact_json(row) for row in chain(rows, [listed.facts]))
+        print_lines(compact_json(row) for row in chain(rows, [facts]))
     else:
         from broker_core.listing import BlockSize, arrow_stream
 
@@ -129,10 +112,6 @@ def _csv(columns: list[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
 
 def _csv_cell(value: object) -> object:
     return compact_json(value) if isinstance(value, dict) else value
-
-
-def _cell(value: object) -> object:
-    return " ".join(f"{key}={of}" for key, of in value.items()) if isinstance(value, dict) else value
 
 
 def print_change(sign: Literal["+", "-"], names: Any, form: Form) -> None:
@@ -152,11 +131,6 @@ def print_change(sign: Literal["+", "-"], names: Any, form: Form) -> None:
     else:
         signed = pc.binary_replace_slice(names.cast(pa.large_binary()), 0, 0, f"{sign} ".encode())
         print_pieces(_text(signed.cast(pa.large_string())))
-
-
-def _strings(names: Any) -> Iterable[str]:
-    strings: Iterable[str] = names if isinstance(names, list) else names.to_pylist()
-    return strings
 
 
 def _lines(names: Iterable[str]) -> Iterator[str]:
@@ -182,17 +156,19 @@ def _line_feed() -> BrokerCoreError:
     )
 
 
-def _json(question: dict[str, Any], listed: PrintedListing) -> Iterator[bytes | memoryview]:
+def _json(
+    question: dict[str, Any], names: pa.LargeStringArray, facts: dict[str, Any]
+) -> Iterator[bytes | memoryview]:
     from broker_core.listing import names_json_items
 
     yield f'{compact_json(question)[:-1]},"topics":['.encode()
-    yield from names_json_items(listed.column)
-    yield f"],{compact_json(listed.facts)[1:]}\n".encode()
+    yield from names_json_items(names)
+    yield f"],{compact_json(facts)[1:]}\n".encode()
 
 
-def _facts(listed: PrintedListing) -> list[str]:
+def _caption(listing: TopicListing, matched_by: str | None) -> str:
     facts = [
-        counted(len(listed.names), "topic") if listed.changed else "unchanged",
-        f"hash {listed.topics_hash}" if listed.topics_hash else "no hash",
+        counted(len(listing), "topic") if listing.changed else "unchanged",
+        f"hash {listing.topics_hash}" if listing.topics_hash else "no hash",
     ]
-    return facts if listed.matched_by is None else [*facts, listed.matched_by]
+    return ", ".join(facts if matched_by is None else [*facts, matched_by])

@@ -7,25 +7,15 @@ import json
 import os
 import socket
 import ssl
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import urlencode, urlsplit
 
 import typer
 
 from broker_core.cli.common_options import current_invocation
-from broker_core.cli.option_groups import option_group
-from broker_core.cli.options.credentials import (
-    NO_CREDENTIALS,
-    CaOption,
-    CertOption,
-    GivenCredentials,
-    KeyOption,
-    PasswordFileOption,
-    TokenFileOption,
-    UserOption,
-)
+from broker_core.cli.options.credentials import NO_CREDENTIALS, GivenCredentials
 from broker_core.errors import BrokerCoreError
 
 if TYPE_CHECKING:
@@ -34,7 +24,6 @@ if TYPE_CHECKING:
 __all__ = [
     "IS_IT_RUNNING",
     "TIMEOUT",
-    "BrokerOption",
     "BrokerUnreachable",
     "RunningBroker",
     "admin_socket",
@@ -52,17 +41,6 @@ _MOST_BYTES: Final = 64 * 1024 * 1024
 _UNIX: Final = "unix:"
 #: The realm in a broker-core's challenge.
 _REALM: Final = 'realm="broker-core"'
-
-BrokerOption: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--broker",
-        metavar="URL",
-        help="The HTTP address of the running broker, or unix:FILE. Without it admin.socket of the settings, else "
-        "http.listen (with --cert or --ca, http.tls.listen).",
-        show_default=False,
-    ),
-]
 
 
 class BrokerUnreachable(BrokerCoreError):
@@ -229,8 +207,17 @@ class RunningBroker:
     ``--password-file``, ``--cert``, ``--key`` and ``--ca``.
     """
 
-    given: str | None = None
-    credentials: GivenCredentials = field(default=NO_CREDENTIALS)
+    given: Annotated[
+        str | None,
+        typer.Option(
+            "--broker",
+            metavar="URL",
+            help="The HTTP address of the running broker, or unix:FILE. Without it admin.socket of the settings, else "
+            "http.listen (with --cert or --ca, http.tls.listen).",
+            show_default=False,
+        ),
+    ] = None
+    credentials: GivenCredentials = NO_CREDENTIALS
 
     @property
     def url(self) -> str:
@@ -269,31 +256,3 @@ class RunningBroker:
 
 def _another(url: str) -> BrokerUnreachable:
     return BrokerUnreachable(f"{url}: there is something else than a server of this release")
-
-
-def _running_broker(
-    given: str | None,
-    given_token_file: Path | None,
-    given_cert: Path | None,
-    given_key: Path | None,
-    given_ca: Path | None,
-    given_user: str | None,
-    given_password_file: Path | None,
-) -> RunningBroker:
-    credentials = GivenCredentials(
-        given_token_file, given_cert, given_key, given_ca, given_user, given_password_file
-    )
-    return RunningBroker(given, credentials)
-
-
-option_group(  # under names that parameters of the command itself hardly have
-    RunningBroker,
-    _running_broker,
-    given=(BrokerOption, None),
-    given_token_file=(TokenFileOption, None),
-    given_cert=(CertOption, None),
-    given_key=(KeyOption, None),
-    given_ca=(CaOption, None),
-    given_user=(UserOption, None),
-    given_password_file=(PasswordFileOption, None),
-)

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from broker_core.cli.error_line import say
 from broker_core.cli.printed_topics import Form, print_change
-from broker_core.names import Mode, NamespaceName
+from broker_core.names import Mode
 
 if TYPE_CHECKING:
+    from broker_core.cli.options.given_question import GivenQuestion
     from broker_core.client import LookupClient, TopicListing, WatchReceiver
 
 __all__ = ["watch_topics"]
@@ -22,11 +23,8 @@ __all__ = ["watch_topics"]
 
 async def watch_topics(
     client: LookupClient,
-    namespace: NamespaceName,
-    mode: Mode,
+    question: GivenQuestion,
     *,
-    pattern: str | None,
-    properties: dict[str, str],
     period: float,
     confirmations: int,
     form: Form,
@@ -49,16 +47,16 @@ async def watch_topics(
             raise error
         say(f"{error}; the topics stay as they were")
 
-    question = _Question(client, namespace, pattern)
+    asked = _Asked(client, question)
     discovery = PatternDiscovery(
-        question,
-        f"persistent://{namespace}/.*",
-        properties,
+        asked,
+        f"persistent://{question.namespace}/.*",
+        question.properties,
         period=period,
         confirmations=confirmations,
-        mode=mode,
+        mode=question.mode,
         on_error=failed,
-        watches=question,
+        watches=asked,
         on_watching=says,
     )
     with _ending_with_the_reader(discovery.close):
@@ -68,29 +66,29 @@ async def watch_topics(
                 print_change("-", change.removed.names, form)
 
 
-class _Question:
-    """A client that asks for one namespace and pattern, or all topics, whatever pattern it is passed."""
+class _Asked:
+    """A client that asks for the namespace and pattern of a question, or for all topics, whatever it is passed."""
 
-    def __init__(self, client: LookupClient, namespace: NamespaceName, pattern: str | None) -> None:
+    def __init__(self, client: LookupClient, question: GivenQuestion) -> None:
         self._client = client
-        self._namespace = namespace
-        self._pattern = pattern
+        self._question = question
 
     async def get_topics_under_namespace(
         self,
-        namespace: Any,  # noqa: ARG002 - the one of the pattern, which is the same
+        namespace: Any,  # noqa: ARG002 - that of the pattern, which is the same
         mode: Mode = Mode.PERSISTENT,
         topics_pattern: str | None = None,  # noqa: ARG002 - of all topics
         topics_hash: str | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> TopicListing:
         return await self._client.get_topics_under_namespace(
-            self._namespace, mode, self._pattern, topics_hash, properties
+            self._question.namespace, mode, self._question.pattern, topics_hash, properties
         )
 
     async def watch_topics(self, _namespace: Any, _pattern: str, watcher: WatchReceiver) -> bool:
+        pattern = self._question.pattern
         return await self._client.watch_topics(
-            self._namespace, ".*" if self._pattern is None else self._pattern, watcher
+            self._question.namespace, ".*" if pattern is None else pattern, watcher
         )
 
 
@@ -111,9 +109,8 @@ def _ending_with_the_reader(end: Any) -> Iterator[None]:
         loop.remove_reader(descriptor)
         end()
 
-    loop.add_reader(
-        descriptor, gone
-    )  # the end of a pipe that is written to reads as an error once its reader is gone
+    # The end of a pipe that is written to reads as an error once its reader is gone.
+    loop.add_reader(descriptor, gone)
     try:
         yield
     finally:

@@ -13,16 +13,22 @@ from broker_core.cli.option_groups import expanded, grouped, option_group
 
 @dataclass(frozen=True)
 class Span:
-    low: int
-    high: int
+    low: Annotated[int, typer.Option("--low")]
+    high: Annotated[int, typer.Option("--high")] = 9
 
 
-option_group(
-    Span,
-    Span,
-    low=(Annotated[int, typer.Option("--low")], 1),
-    high=(Annotated[int, typer.Option("--high")], ...),
-)
+class Half:
+    """A type whose options are those of a function."""
+
+    def __init__(self, end: int) -> None:
+        self.end = end
+
+
+def _half(twice: Annotated[int, typer.Option("--twice")] = 2) -> Half:
+    return Half(twice // 2)
+
+
+option_group(Half, _half)
 
 
 def _parameters(function: object) -> list[inspect.Parameter]:
@@ -35,15 +41,14 @@ def shift(name: str, span: Span, *, by: int = 0) -> None:
 
 def test_a_group_stands_where_its_parameter_stood() -> None:
     shown = expanded(_parameters(shift))
-    assert [parameter.name for parameter in shown] == ["name", "low", "high", "by"]
+    assert [parameter.name for parameter in shown] == ["name", "span__low", "span__high", "by"]
     assert {parameter.kind for parameter in shown} == {inspect.Parameter.KEYWORD_ONLY}
-    assert [shown[1].default, shown[2].default] == [1, inspect.Parameter.empty]
+    assert [shown[1].default, shown[2].default] == [inspect.Parameter.empty, 9]
 
 
 def test_a_command_gets_one_value() -> None:
-    given = {"name": "x", "low": 3, "high": 9, "by": 2}
+    given = {"name": "x", "span__low": 3, "span__high": 9, "by": 2}
     assert grouped(_parameters(shift), given) == {"name": "x", "span": Span(3, 9), "by": 2}
-    assert given["low"] == 3
 
 
 def test_other_parameters_stay_as_they_are() -> None:
@@ -57,17 +62,16 @@ def test_other_parameters_stay_as_they_are() -> None:
 @dataclass(frozen=True)
 class Named:
     span: Span
-    of: str
+    of: Annotated[str, typer.Option("--of")] = "it"
 
 
-option_group(Named, Named, span=(Span, Span(0, 0)), of=(Annotated[str, typer.Option("--of")], "it"))
-
-
-def shift_named(named: Named) -> None:
-    raise AssertionError(named)
+def shift_named(named: Named, half: Half, span: Span) -> None:
+    raise AssertionError(named, half, span)
 
 
 def test_a_group_in_a_group() -> None:
     parameters = _parameters(shift_named)
-    assert [parameter.name for parameter in expanded(parameters)] == ["low", "high", "of"]
-    assert grouped(parameters, {"low": 3, "high": 9, "of": "x"}) == {"named": Named(Span(3, 9), "x")}
+    names = ["named__span__low", "named__span__high", "named__of", "half__twice", "span__low", "span__high"]
+    assert [parameter.name for parameter in expanded(parameters)] == names
+    values = grouped(parameters, dict(zip(names, (3, 9, "x", 8, 1, 2), strict=True)))
+    assert (values["named"], values["half"].end, values["span"]) == (Named(Span(3, 9), "x"), 4, Span(1, 2))

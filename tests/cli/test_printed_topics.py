@@ -10,20 +10,20 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from broker_core.cli.printed_topics import FEW, Form, PrintedListing, print_change, print_topics
+from broker_core.cli.printed_topics import FEW, Form, print_change, print_topics
+from broker_core.client import TopicListing
 from broker_core.errors import BrokerCoreError
-from broker_core.names import Mode, NamespaceName
 from broker_core.redaction.printable_text import printable
 
-NAMESPACE = NamespaceName("public", "default")
+QUESTION = {"namespace": "public/default", "mode": "ALL"}
 SMALL = [f"persistent://public/default/{name}" for name in ("größe", 'quo"te', "a\\b", "x\x1b")]
 LARGE = [f"persistent://public/default/topic-{number}" for number in range(FEW + 10)]
 
 
 def printed(capfd: pytest.CaptureFixture[str], names: Any, form: Form) -> str:
     capfd.readouterr()
-    listed = PrintedListing(names, filtered=True, changed=True, topics_hash="3b616a66")
-    print_topics(listed, form, NAMESPACE, Mode.ALL)
+    listed = TopicListing(names, topics_hash="3b616a66")
+    print_topics(listed, form, QUESTION)
     return capfd.readouterr().out
 
 
@@ -38,7 +38,7 @@ def test_each_form_says_the_same(capfd: pytest.CaptureFixture[str], names: list[
     assert printed(capfd, given, "names") == "".join(f"{name}\n" for name in names)
     facts = {"topics_hash": "3b616a66", "filtered": True, "changed": True}
     whole = json.loads(printed(capfd, given, "json"))
-    assert whole == {"namespace": "public/default", "mode": "ALL", "topics": names} | facts
+    assert whole == QUESTION | {"topics": names} | facts
     *lines, trailer = map(json.loads, printed(capfd, given, "ndjson").splitlines())
     assert (lines, trailer) == (names, facts)
     header, *rows = csv.reader(io.StringIO(printed(capfd, given, "csv")))
@@ -60,10 +60,10 @@ def test_details(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
             "properties": pa.array([[("region", "eu"), ("team", "a")], []], properties),
         }
     )
-    listed = PrintedListing([], True, True, "3b616a66", details=table)
+    listed = TopicListing([], topics_hash="3b616a66")
 
     def written(form: Form) -> bytes:
-        print_topics(listed, form, NAMESPACE, Mode.ALL)
+        print_topics(listed, form, QUESTION, details=table)
         return capfdbinary.readouterr().out
 
     def said(form: Form) -> str:
@@ -71,7 +71,7 @@ def test_details(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
 
     assert json.loads(said("json"))["topics"] == rows
     *lines, trailer = map(json.loads, said("ndjson").splitlines())
-    assert (lines, trailer) == (rows, listed.facts)
+    assert (lines, trailer) == (rows, {"topics_hash": "3b616a66", "filtered": True, "changed": True})
     header, first, second = csv.reader(io.StringIO(said("csv"), newline=""))
     assert header == ["name", "partitions", "properties"]
     assert first == ['quo"te, comma', "2", '{"region":"eu","team":"a"}']
@@ -83,8 +83,8 @@ def test_details(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
 
 
 def test_an_arrow_stream(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    listed = PrintedListing(SMALL, filtered=True, changed=True, topics_hash="3b616a66")
-    print_topics(listed, "arrow", NAMESPACE, Mode.ALL)
+    listed = TopicListing(SMALL, topics_hash="3b616a66")
+    print_topics(listed, "arrow", QUESTION)
     table = pa.ipc.open_stream(capfdbinary.readouterr().out).read_all()
     assert table.to_pydict() == {"name": SMALL}
 
@@ -112,7 +112,7 @@ def test_a_terminal_gets_nothing_that_it_would_obey(monkeypatch: pytest.MonkeyPa
             return True
 
     monkeypatch.setattr("sys.stdout", terminal := Terminal())
-    listed = PrintedListing(column(["x\x1b[31m", "t\nu"]), filtered=True, changed=True, topics_hash=None)
-    print_topics(listed, "names", NAMESPACE, Mode.ALL)
+    listed = TopicListing(column(["x\x1b[31m", "t\nu"]))
+    print_topics(listed, "names", QUESTION)
     print_change("+", column(["x\x1b[31m"]), "names")
     assert terminal.getvalue() == "x\\x1b[31m\nt\\nu\n+ x\\x1b[31m\n"

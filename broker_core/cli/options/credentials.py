@@ -5,11 +5,10 @@ from __future__ import annotations
 from base64 import b64encode
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from broker_core.cli.option_groups import option_group
 from broker_core.cli.options.question import UnusableQuestion
 from broker_core.errors import BrokerCoreError
 
@@ -19,14 +18,8 @@ if TYPE_CHECKING:
 __all__ = [
     "LONGEST_SECRET",
     "NO_CREDENTIALS",
-    "CaOption",
-    "CertOption",
     "GivenCredentials",
-    "KeyOption",
-    "PasswordFileOption",
-    "TokenFileOption",
     "UnusableCredentials",
-    "UserOption",
     "secret_text",
 ]
 
@@ -35,55 +28,6 @@ LONGEST_SECRET: Final = 64 * 1024
 
 #: Parts of OpenSSL's messages for a certificate of an authority that is not trusted.
 _UNKNOWN_AUTHORITY: Final = ("self-signed certificate", "local issuer certificate", "first certificate")
-
-TokenFileOption: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "--token-file",
-        metavar="FILE",
-        help="Send the token in this file: one on the command line could be read by every user of the machine.",
-        show_default=False,
-    ),
-]
-UserOption: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--user", metavar="NAME", help="Ask as this user, with --password-file.", show_default=False
-    ),
-]
-PasswordFileOption: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "--password-file",
-        metavar="FILE",
-        help="The password of --user, in the first line of this file.",
-        show_default=False,
-    ),
-]
-CertOption: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "--cert", metavar="FILE", help="Ask with this client certificate, as PEM.", show_default=False
-    ),
-]
-KeyOption: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "--key",
-        metavar="FILE",
-        help="The key of --cert; without it, it is in the same file.",
-        show_default=False,
-    ),
-]
-CaOption: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "--ca",
-        metavar="FILE",
-        help="Trust these certificates, as PEM, instead of those of the system.",
-        show_default=False,
-    ),
-]
 
 
 class UnusableCredentials(BrokerCoreError):
@@ -112,12 +56,54 @@ class GivenCredentials:
     read when they are used.
     """
 
-    token_file: Path | None = None
-    cert: Path | None = None
-    key: Path | None = None
-    ca: Path | None = None
-    user: str | None = None
-    password_file: Path | None = None
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--token-file",
+            metavar="FILE",
+            help="Send the token in this file: one on the command line could be read by every user of the machine.",
+            show_default=False,
+        ),
+    ] = None
+    cert: Annotated[
+        Path | None,
+        typer.Option(
+            "--cert", metavar="FILE", help="Ask with this client certificate, as PEM.", show_default=False
+        ),
+    ] = None
+    key: Annotated[
+        Path | None,
+        typer.Option(
+            "--key",
+            metavar="FILE",
+            help="The key of --cert; without it, it is in the same file.",
+            show_default=False,
+        ),
+    ] = None
+    ca: Annotated[
+        Path | None,
+        typer.Option(
+            "--ca",
+            metavar="FILE",
+            help="Trust these certificates, as PEM, instead of those of the system.",
+            show_default=False,
+        ),
+    ] = None
+    user: Annotated[
+        str | None,
+        typer.Option(
+            "--user", metavar="NAME", help="Ask as this user, with --password-file.", show_default=False
+        ),
+    ] = None
+    password_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--password-file",
+            metavar="FILE",
+            help="The password of --user, in the first line of this file.",
+            show_default=False,
+        ),
+    ] = None
 
     @property
     def has_certificates(self) -> bool:
@@ -208,14 +194,3 @@ class GivenCredentials:
 
 
 NO_CREDENTIALS: Final = GivenCredentials()
-
-option_group(
-    GivenCredentials,
-    GivenCredentials,
-    token_file=(TokenFileOption, None),
-    cert=(CertOption, None),
-    key=(KeyOption, None),
-    ca=(CaOption, None),
-    user=(UserOption, None),
-    password_file=(PasswordFileOption, None),
-)

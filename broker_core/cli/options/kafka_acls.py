@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from broker_core.cli.option_groups import option_group
 from broker_core.cli.options.question import UnusableQuestion
 
 if TYPE_CHECKING:
@@ -30,36 +29,6 @@ __all__ = [
     "given_resources",
 ]
 
-AllowOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--allow-principal", metavar="User:NAME", help="Who may; User:* is everybody.", show_default=False
-    ),
-]
-DenyOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--deny-principal",
-        metavar="User:NAME",
-        help="Who may not, whatever else allows it.",
-        show_default=False,
-    ),
-]
-HostOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--host", metavar="ADDRESS", help="From this IP address; without it, any.", show_default=False
-    ),
-]
-OperationOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--operation",
-        metavar="OPERATION",
-        help="Such as Describe or AlterConfigs; without it, all.",
-        show_default=False,
-    ),
-]
 TopicOption = Annotated[
     list[str] | None,
     typer.Option("--topic", metavar="NAME", help="A topic; '*' is every one.", show_default=False),
@@ -72,12 +41,6 @@ TransactionOption = Annotated[
     typer.Option("--transactional-id", metavar="NAME", help="A transactional id.", show_default=False),
 ]
 ClusterOption = Annotated[bool, typer.Option("--cluster", help="The cluster itself.", show_default=False)]
-PatternTypeOption = Annotated[
-    str,
-    typer.Option(
-        "--resource-pattern-type", metavar="literal|prefixed", help="prefixed: all names that begin so."
-    ),
-]
 PrincipalOption = Annotated[
     list[str] | None,
     typer.Option("--principal", metavar="User:NAME", help="Only ACLs of this principal.", show_default=False),
@@ -154,15 +117,46 @@ def given_pattern(word: str) -> PatternType:
 class GivenBindings:
     """The options of a command that adds or removes bindings: every combination of them is one binding."""
 
-    allow_principal: Sequence[str] | None = None
-    deny_principal: Sequence[str] | None = None
-    host: Sequence[str] | None = None
-    operation: Sequence[str] | None = None
-    topic: Sequence[str] | None = None
-    group: Sequence[str] | None = None
-    transactional_id: Sequence[str] | None = None
-    cluster: bool = False
-    resource_pattern_type: str = "literal"
+    allow_principal: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-principal", metavar="User:NAME", help="Who may; User:* is everybody.", show_default=False
+        ),
+    ] = None
+    deny_principal: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--deny-principal",
+            metavar="User:NAME",
+            help="Who may not, whatever else allows it.",
+            show_default=False,
+        ),
+    ] = None
+    host: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--host", metavar="ADDRESS", help="From this IP address; without it, any.", show_default=False
+        ),
+    ] = None
+    operation: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--operation",
+            metavar="OPERATION",
+            help="Such as Describe or AlterConfigs; without it, all.",
+            show_default=False,
+        ),
+    ] = None
+    topic: TopicOption = None
+    group: GroupOption = None
+    transactional_id: TransactionOption = None
+    cluster: ClusterOption = False
+    resource_pattern_type: Annotated[
+        str,
+        typer.Option(
+            "--resource-pattern-type", metavar="literal|prefixed", help="prefixed: all names that begin so."
+        ),
+    ] = "literal"
 
     def bindings(self) -> list[AclBinding]:
         """All bindings; raises :exc:`UnusableQuestion` for an invalid one."""
@@ -200,21 +194,6 @@ class GivenBindings:
             if mistake is not None:
                 raise UnusableQuestion(f"--operation {each.operation.name}: {mistake}")
         return bindings
-
-
-option_group(
-    GivenBindings,
-    GivenBindings,
-    allow_principal=(AllowOption, None),
-    deny_principal=(DenyOption, None),
-    host=(HostOption, None),
-    operation=(OperationOption, None),
-    topic=(TopicOption, None),
-    group=(GroupOption, None),
-    transactional_id=(TransactionOption, None),
-    cluster=(ClusterOption, False),
-    resource_pattern_type=(PatternTypeOption, "literal"),
-)
 
 
 def given_bindings(

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, Protocol, TypeAlias
 
 import typer
 
-from broker_core.cli.option_groups import option_group
 from broker_core.cli.options.credentials import (
     NO_CREDENTIALS,
     GivenCredentials,
@@ -28,26 +27,6 @@ Mechanism: TypeAlias = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 #: Attempts after the first: a cluster that is not there is an error after two or three seconds.
 _RETRIES: Final = 5
 
-BootstrapOption: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--bootstrap",
-        "--bootstrap-server",  # as Kafka's own tools call it
-        metavar="HOST:PORT,...",
-        help="The addresses to connect to first, instead of the server of the settings.",
-        show_default=False,
-    ),
-]
-TimeoutOption: TypeAlias = Annotated[
-    float, typer.Option("--timeout", metavar="SECONDS", help="How long to wait for the answer.", min=0.001)
-]
-TlsOption: TypeAlias = Annotated[
-    bool, typer.Option("--tls", help="Connect with TLS; --ca and --cert do so too.", show_default=False)
-]
-MechanismOption: TypeAlias = Annotated[
-    Mechanism, typer.Option("--mechanism", help="The SASL mechanism for --user.")
-]
-
 
 class _Loads(Protocol):
     """The run of a command, which loads settings."""
@@ -59,10 +38,26 @@ class _Loads(Protocol):
 class GivenKafka:
     """The values of the options; files are read when they are used."""
 
-    bootstrap: str | None = None
-    timeout: float = 30.0
-    tls: bool = False
-    mechanism: Mechanism = "SCRAM-SHA-512"
+    bootstrap: Annotated[
+        str | None,
+        typer.Option(
+            "--bootstrap",
+            "--bootstrap-server",  # as Kafka's own tools call it
+            metavar="HOST:PORT,...",
+            help="The addresses to connect to first, instead of the server of the settings.",
+            show_default=False,
+        ),
+    ] = None
+    timeout: Annotated[
+        float,
+        typer.Option("--timeout", metavar="SECONDS", help="How long to wait for the answer.", min=0.001),
+    ] = 30.0
+    tls: Annotated[
+        bool, typer.Option("--tls", help="Connect with TLS; --ca and --cert do so too.", show_default=False)
+    ] = False
+    mechanism: Annotated[Mechanism, typer.Option("--mechanism", help="The SASL mechanism for --user.")] = (
+        "SCRAM-SHA-512"
+    )
     credentials: GivenCredentials = NO_CREDENTIALS
 
     @asynccontextmanager
@@ -161,14 +156,3 @@ def _of_settings(settings: Settings, *, tls: bool) -> str:
             "server and give it as --bootstrap"
         )
     return str(listen.from_here)
-
-
-option_group(
-    GivenKafka,
-    GivenKafka,
-    bootstrap=(BootstrapOption, None),
-    timeout=(TimeoutOption, 30.0),
-    tls=(TlsOption, False),
-    mechanism=(MechanismOption, "SCRAM-SHA-512"),
-    credentials=(GivenCredentials, NO_CREDENTIALS),
-)

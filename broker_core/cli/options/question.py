@@ -1,12 +1,10 @@
-"""The options that `list` and `explain` have in common: one listing request for a namespace."""
+"""The parts of a listing request as options give them: namespace, mode, properties, address."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from broker_core.errors import BrokerCoreError
 
@@ -14,15 +12,6 @@ if TYPE_CHECKING:
     from broker_core.names import Mode, NamespaceName
 
 __all__ = [
-    "AddressOption",
-    "ClientVersionOption",
-    "HashOption",
-    "ModeOption",
-    "NamespaceArgument",
-    "OriginalPrincipalOption",
-    "PatternOption",
-    "PropertyOption",
-    "RoleOption",
     "UnusableQuestion",
     "parse_address",
     "parse_mode",
@@ -43,77 +32,6 @@ def usable() -> Iterator[None]:
         yield
     except BrokerCoreError as error:
         raise UnusableQuestion(str(error)) from error
-
-
-def _complete_mode(incomplete: str) -> list[str]:
-    """Completions for shells; the input may be in capitals too, as Pulsar writes the modes."""
-    return [mode for mode in ("persistent", "non-persistent", "all") if mode.startswith(incomplete.lower())]
-
-
-NamespaceArgument = Annotated[
-    str, typer.Argument(metavar="NAMESPACE", help="tenant/namespace", show_default=False)
-]
-PatternOption = Annotated[
-    str | None,
-    typer.Option(
-        "--pattern",
-        metavar="REGEX",
-        help="Only topics whose name matches in full, without scheme and partition suffix: 'public/default/orders-.*'.",
-        show_default=False,
-    ),
-]
-ModeOption = Annotated[
-    str,
-    typer.Option(
-        "--mode", metavar="MODE", help="persistent, non-persistent or all.", autocompletion=_complete_mode
-    ),
-]
-PropertyOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--property",
-        metavar="KEY=VALUE",
-        help="A property of the consumer that asks; may be repeated.",
-        show_default=False,
-    ),
-]
-HashOption = Annotated[
-    str | None,
-    typer.Option(
-        "--hash",
-        metavar="HASH",
-        help="The topics hash of the last answer: unchanged topics are not sent.",
-        show_default=False,
-    ),
-]
-RoleOption = Annotated[
-    str | None,
-    typer.Option("--role", metavar="ROLE", help="The authenticated role that asks.", show_default=False),
-]
-OriginalPrincipalOption = Annotated[
-    str | None,
-    typer.Option(
-        "--original-principal",
-        metavar="ROLE",
-        help="The role that a proxy with the role of --role asks for; both must be allowed.",
-        show_default=False,
-    ),
-]
-AddressOption = Annotated[
-    str,
-    typer.Option(
-        "--address", metavar="HOST:PORT", help="The address of the client; the port may be left out."
-    ),
-]
-ClientVersionOption = Annotated[
-    str | None,
-    typer.Option(
-        "--client-version",
-        metavar="TEXT",
-        help="The name of the client's software, such as Pulsar-Java-v4.2.4; by default this command's.",
-        show_default=False,
-    ),
-]
 
 
 def parse_address(text: str) -> str:

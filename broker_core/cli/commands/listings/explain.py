@@ -11,27 +11,12 @@ import typer
 
 from broker_core.cli.common_options import Invocation
 from broker_core.cli.help_examples import examples
-from broker_core.cli.options.question import (
-    AddressOption,
-    ClientVersionOption,
-    HashOption,
-    ModeOption,
-    NamespaceArgument,
-    OriginalPrincipalOption,
-    PatternOption,
-    PropertyOption,
-    RoleOption,
-    UnusableQuestion,
-    parse_address,
-    parse_mode,
-    parse_namespace,
-    parse_properties,
-    usable,
-)
+from broker_core.cli.options.given_question import GivenQuestion, HashOption
+from broker_core.cli.options.question import UnusableQuestion, parse_address, usable
 
 if TYPE_CHECKING:
+    from broker_core.access import Asker
     from broker_core.listing import Page
-    from broker_core.names import Mode, NamespaceName
     from broker_core.settings import Settings
 
 __all__ = ["EXAMPLES", "explain_listing"]
@@ -44,16 +29,37 @@ EXAMPLES: Final = examples(
 
 def explain_listing(
     invocation: Invocation,
-    namespace: NamespaceArgument,
+    question: GivenQuestion,
     *,
-    pattern: PatternOption = None,
-    mode: ModeOption = "persistent",
-    properties: PropertyOption = None,
     topics_hash: HashOption = None,
-    role: RoleOption = None,
-    original_principal: OriginalPrincipalOption = None,
-    address: AddressOption = "127.0.0.1:0",
-    client_version: ClientVersionOption = None,
+    role: Annotated[
+        str | None,
+        typer.Option("--role", metavar="ROLE", help="The authenticated role that asks.", show_default=False),
+    ] = None,
+    original_principal: Annotated[
+        str | None,
+        typer.Option(
+            "--original-principal",
+            metavar="ROLE",
+            help="The role that a proxy with the role of --role asks for; both must be allowed.",
+            show_default=False,
+        ),
+    ] = None,
+    address: Annotated[
+        str,
+        typer.Option(
+            "--address", metavar="HOST:PORT", help="The address of the client; the port may be left out."
+        ),
+    ] = "127.0.0.1:0",
+    client_version: Annotated[
+        str | None,
+        typer.Option(
+            "--client-version",
+            metavar="TEXT",
+            help="The name of the client's software, such as Pulsar-Java-v4.2.4; by default this command's.",
+            show_default=False,
+        ),
+    ] = None,
     limit: Annotated[
         int | None,
         typer.Option(
@@ -91,40 +97,31 @@ def explain_listing(
     """
     import asyncio
 
+    from broker_core.access import Asker
     from broker_core.cli.error_line import say
     from broker_core.cli.exit_codes import EXIT_FAILED
     from broker_core.cli.printed_output import print_json
     from broker_core.cli.server_process.server_log import silence_logs
+    from broker_core.client import default_client_version
 
     if not invocation.debug:
         silence_logs()
-    question = parse_namespace(namespace), parse_mode(mode)
-    given = parse_properties(properties)
-    peer = parse_address(address)
-    part = _page(start, limit)
-    wanted = _wants(wants)
+    asker = Asker(
+        role=role,
+        original_principal=original_principal,
+        remote_address=parse_address(address),
+        client_version=client_version or default_client_version(),
+        transport="explain",
+    )
+    page, wanted = _page(start, limit), _wants(wants)
     if role == "":
         raise UnusableQuestion("--role: the role is empty")
     settings = invocation.load({"--catalog": (("catalog", "path"), catalog)}).settings
     with _as_before_the_first_start(settings, named=catalog is not None) as found:
-        report = asyncio.run(
-            _explained(
-                found,
-                *question,
-                pattern=pattern,
-                properties=given,
-                topics_hash=topics_hash,
-                role=role,
-                original_principal=original_principal,
-                address=peer,
-                client_version=client_version,
-                page=part,
-                wants=wanted,
-            )
-        )
+        report = asyncio.run(_explained(found, question, asker, topics_hash, page, wanted))
     if form == "json":
         print_json(report)
-    elif pattern is None or report["pattern"] is not None:  # else there is nothing but the error
+    elif question.pattern is None or report["pattern"] is not None:  # else there is nothing but the error
         _print_tables(report)
     if "error" in report:
         say(f"{report['code']}: {report['error']}")
@@ -172,67 +169,49 @@ def _wants(columns: list[str] | None) -> frozenset[str]:
 
 async def _explained(
     settings: Settings,
-    namespace: NamespaceName,
-    mode: Mode,
-    *,
-    pattern: str | None,
-    properties: dict[str, str],
+    question: GivenQuestion,
+    asker: Asker,
     topics_hash: str | None,
-    role: str | None,
-    original_principal: str | None,
-    address: str,
-    client_version: str | None,
     page: Page | None,
     wants: frozenset[str],
 ) -> dict[str, Any]:
     import asyncio
     from dataclasses import replace
 
-    from broker_core.access import Asker
     from broker_core.broker import opened_pipeline
-    from broker_core.client import default_client_version
     from broker_core.errors import ListingFailed
     from broker_core.pipeline import explain
     from broker_core.service import read_question
 
     async with opened_pipeline(settings) as pipeline:
-        asker = Asker(
-            role=role,
-            original_principal=original_principal,
-            remote_address=address,
-            client_version=client_version or default_client_version(),
-            transport="explain",
-        )
-        deadline = asyncio.get_running_loop().time() + pipeline.options.time_budget
         try:
             request, uncompiled = read_question(
                 pipeline,
                 settings.limits,
                 asker,
-                namespace,
-                mode,
-                pattern,
-                list(properties.items()),
-                deadline=deadline,
+                question.namespace,
+                question.mode,
+                question.pattern,
+                list(question.properties.items()),
+                deadline=asyncio.get_running_loop().time() + pipeline.options.time_budget,
                 topics_hash=topics_hash,
             )
             if uncompiled is not None:
                 request = await pipeline.with_pattern(request, uncompiled)
         except ListingFailed as failure:  # no plugin was asked
-            question = {"namespace": str(namespace), "mode": mode.name, "topics_pattern": pattern}
-            nobody: dict[str, Any] = {
-                "rules": [],
-                "gates": [],
-                "chain": [],
-                "masks": [],
-                "lister": None,
-                "plan": None,
-                "plugin": None,
+            return {
+                **question.shown,
+                "topics_pattern": question.pattern,
+                "properties": question.properties,
+                **dict.fromkeys(("pattern", "topics")),
+                **{step: list[Any]() for step in ("rules", "gates", "chain", "masks")},
+                **dict.fromkeys(("lister", "plan", "plugin")),
+                "warnings": [],
+                "error": failure.message,
+                "code": failure.code.name,
+                "cause": failure.cause.value,
+                "detail": failure.message,
             }
-            nobody["warnings"] = []
-            error = {"error": failure.message, "code": failure.code.name, "cause": failure.cause.value}
-            error["detail"] = failure.message
-            return question | {"properties": properties, "pattern": None, "topics": None} | nobody | error
         request = replace(request, page=page, wants=wants)
         report = await explain(pipeline, request)
         if settings.kafka is not None and "error" not in report:

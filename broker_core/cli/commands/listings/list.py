@@ -6,7 +6,6 @@ import errno
 import os
 from collections.abc import Awaitable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
@@ -14,23 +13,17 @@ import typer
 from broker_core.cli.common_options import Invocation
 from broker_core.cli.help_examples import examples
 from broker_core.cli.options.credentials import GivenCredentials
-from broker_core.cli.options.question import (
-    HashOption,
-    ModeOption,
-    NamespaceArgument,
-    PatternOption,
-    PropertyOption,
-    UnusableQuestion,
-    parse_mode,
-    parse_namespace,
-    parse_properties,
-)
-from broker_core.cli.printed_topics import FEW, Form, PrintedListing, print_topics, require_reader
+from broker_core.cli.options.given_question import GivenQuestion, HashOption
+from broker_core.cli.options.question import UnusableQuestion
+from broker_core.cli.printed_topics import FEW, Form, print_topics, require_reader
 from broker_core.errors import BrokerCoreError
 from broker_core.service_addresses import HTTP_SCHEMES, PULSAR_SCHEMES, is_tls, service_addresses
 
 if TYPE_CHECKING:
-    from broker_core.names import Mode, NamespaceName
+    import pyarrow as pa
+
+    from broker_core.client import TopicListing
+    from broker_core.names import NamespaceName
     from broker_core.quantities import ListenAddress
     from broker_core.settings import Settings
 
@@ -54,11 +47,8 @@ EXAMPLES: Final = examples(
 
 def list_topics(
     invocation: Invocation,
-    namespace: NamespaceArgument,
+    question: GivenQuestion,
     *,
-    pattern: PatternOption = None,
-    mode: ModeOption = "persistent",
-    properties: PropertyOption = None,
     url: Annotated[
         str | None,
         typer.Option(
@@ -109,72 +99,73 @@ def list_topics(
     if form is None:
         form = "names" if details is None else "table"
     require_reader(form)
-    asked = parse_namespace(namespace), parse_mode(mode)
-    given = parse_properties(properties)
     columns = () if details is None else _details(details, form, asks_again=watch or topics_hash is not None)
     where = (
         service_url(invocation.load().settings, tls=credentials.has_certificates, http=bool(columns))
         if url is None
         else _checked(url)
     )
-    if columns and not where.startswith(("http://", "https://")):
+    over_http = where.startswith(("http://", "https://"))
+    if columns and not over_http:
         raise UnusableQuestion("--detail is asked over HTTP: give --url http://HOST:PORT")
     if not is_tls(where):
         credentials.refuse_certificates(where)
     if watch:
         if form not in ("names", "ndjson") or topics_hash is not None:
             raise UnusableQuestion("--watch goes with --format names or ndjson, and not with --hash")
-        asyncio.run(
-            _with_advice(
-                credentials,
-                _watch(
-                    where,
-                    *asked,
-                    pattern=pattern,
-                    properties=given,
-                    timeout=timeout,
-                    period=period,
-                    confirmations=confirmations,
-                    form=form,
-                    given=credentials,
-                ),
-            )
+        watching = _watch(
+            where,
+            question,
+            credentials,
+            timeout,
+            period=period,
+            confirmations=confirmations,
+            form=form,
         )
+        asyncio.run(_with_advice(credentials, watching))
         return
-    over_http = where.startswith(("http://", "https://"))
-    question = (partial(_ask_over_http, columns=columns) if over_http else _ask)(
-        where,
-        *asked,
-        pattern=pattern,
-        topics_hash=topics_hash,
-        properties=given,
-        timeout=timeout,
-        given=credentials,
+    listing, table = asyncio.run(
+        _with_advice(
+            credentials,
+            _ask_over_http(where, question, credentials, timeout, topics_hash, columns)
+            if over_http
+            else _ask(where, question, credentials, timeout, topics_hash),
+        )
     )
-    listed = asyncio.run(_with_advice(credentials, question))
-    print_topics(listed, form, *asked)
-    for warning in listed.warnings:
+    matched_by = None if question.pattern is None else _matched_by(listing, over_http=over_http)
+    print_topics(listing, form, question.shown, matched_by=matched_by, details=table)
+    for warning in listing.warnings:
         say(f"warning: {warning}")
-    if listed.changed and not (len(listed.names) or listed.warnings):
-        _say_if_unknown(asked[0], _api_beside(where, invocation, given=url is not None), timeout, credentials)
+    if listing.changed and not (len(listing) or listing.warnings):
+        api = _api_beside(where, invocation, given=url is not None)
+        _say_if_unknown(question.namespace, api, timeout, credentials)
     if form == "names":
-        _say_more(listed, pattern)
+        if not listing.changed:
+            say(f"unchanged: the topics still have the hash {listing.topics_hash}")
+        elif question.pattern is not None and not (over_http or listing.filtered):
+            say(
+                "the server did not apply the pattern: these are all topics of the namespace, which clients filter"
+            )
+
+
+def _matched_by(listing: TopicListing, *, over_http: bool) -> str:
+    """A note on what applied the pattern."""
+    if over_http:
+        return f"pattern applied by the {'server' if listing.filtered else 'client'}"
+    return f"pattern {'applied' if listing.filtered else 'not applied'} by the server"
 
 
 async def _ask(
     url: str,
-    namespace: NamespaceName,
-    mode: Mode,
-    *,
-    pattern: str | None,
-    topics_hash: str | None,
-    properties: dict[str, str],
-    timeout: float,
+    question: GivenQuestion,
     given: GivenCredentials,
-) -> PrintedListing:
-    """The answer of the server, from one connection and one request without retries."""
-    from broker_core.client import LookupSession, TopicsQuestion
+    timeout: float,
+    topics_hash: str | None,
+) -> tuple[TopicListing, None]:
+    """The answer of the server as it is, from one connection and one request without retries; no details."""
+    from broker_core.client import LookupSession, TopicListing, TopicsQuestion
 
+    asked = question.namespace, question.mode, question.pattern, topics_hash, question.properties
     async with LookupSession(
         url,
         operation_timeout=timeout,
@@ -182,32 +173,25 @@ async def _ask(
         tls=given.tls(),
         credentials=given.of_client(),
     ) as session:
-        answer = await session.get_topics(str(namespace), mode, pattern, topics_hash, properties)
-    names = answer.topics if len(answer) <= FEW else answer.column()
-    matched_by = f"pattern {'applied' if answer.filtered else 'not applied'} by the server"
-    question = TopicsQuestion.of(namespace, mode, pattern, topics_hash, properties)
-    return PrintedListing(
-        names,
-        answer.filtered,
-        answer.changed,
-        answer.topics_hash,
-        matched_by if pattern else None,
-        answer.warnings or (() if len(answer) else question.warnings_of_none()),
+        answer = await session.get_topics(str(question.namespace), *asked[1:])
+    listing = TopicListing(
+        answer.topics if len(answer) <= FEW else answer.column(),
+        filtered=answer.filtered,
+        changed=answer.changed,
+        topics_hash=answer.topics_hash,
+        warnings=answer.warnings or (() if len(answer) else TopicsQuestion.of(*asked).warnings_of_none()),
     )
+    return listing, None
 
 
 async def _ask_over_http(
     url: str,
-    namespace: NamespaceName,
-    mode: Mode,
-    *,
-    pattern: str | None,
-    topics_hash: str | None,
-    properties: dict[str, str],
-    timeout: float,
+    question: GivenQuestion,
     given: GivenCredentials,
+    timeout: float,
+    topics_hash: str | None,
     columns: Sequence[str],
-) -> PrintedListing:
+) -> tuple[TopicListing, pa.Table | None]:
     """The answer over HTTP, with the given details; names are filtered here if the server does not do it."""
     import asyncio
 
@@ -219,6 +203,9 @@ async def _ask_over_http(
         default_client_version,
     )
 
+    asked = TopicsQuestion.of(
+        question.namespace, question.mode, question.pattern, topics_hash, question.properties
+    )
     service = HttpService(
         url,
         client_version=default_client_version(),
@@ -229,36 +216,17 @@ async def _ask_over_http(
     )
     try:
         async with asyncio.timeout(timeout):
-            question = TopicsQuestion.of(namespace, mode, pattern, topics_hash, properties)
-            listing, table = (
-                await service.details(question, columns)
-                if columns
-                else (await service.topics(question), None)
-            )
+            if columns:
+                return await service.details(asked, columns)
+            return await service.topics(asked), None
     except TimeoutError:
         raise OperationTimeout(f"{url} did not answer within {timeout:g} s") from None
     finally:
         await service.close()
-    matched_by = f"pattern applied by the {'server' if listing.filtered else 'client'}"
-    return PrintedListing(
-        listing.names,
-        listing.filtered,
-        listing.changed,
-        listing.topics_hash,
-        matched_by if pattern else None,
-        listing.warnings,
-        table,
-    )
 
 
 async def _watch(
-    url: str,
-    namespace: NamespaceName,
-    mode: Mode,
-    *,
-    timeout: float,
-    given: GivenCredentials,
-    **options: Any,
+    url: str, question: GivenQuestion, given: GivenCredentials, timeout: float, **options: Any
 ) -> None:
     import warnings
 
@@ -281,7 +249,7 @@ async def _watch(
             operation_timeout=timeout,
             connect_timeout=min(timeout, 10.0),
         ) as client:
-            await watch_topics(client, namespace, mode, **options)
+            await watch_topics(client, question, **options)
 
 
 async def _with_advice(given: GivenCredentials, asking: Awaitable[T]) -> T:
@@ -421,15 +389,3 @@ def _shown_namespaces(
         return [str(item["namespace"]) for item in page["items"]] if page.get("complete", True) else None
     except (BrokerUnreachable, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
-
-
-def _say_more(listed: PrintedListing, pattern: str | None) -> None:
-    """Print notes on an answer that its names do not show."""
-    from broker_core.cli.error_line import say
-
-    if not listed.changed:
-        say(f"unchanged: the topics still have the hash {listed.topics_hash}")
-    elif pattern is not None and listed.matched_by is not None and "not applied" in listed.matched_by:
-        say(
-            "the server did not apply the pattern: these are all topics of the namespace, which clients filter"
-        )

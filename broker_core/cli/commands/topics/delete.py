@@ -10,7 +10,7 @@ from broker_core.cli.bulk_change_notes import say_ahead, say_no_match
 from broker_core.cli.common_options import Invocation
 from broker_core.cli.help_examples import examples
 from broker_core.cli.open_catalog import opened_catalog, written_catalog
-from broker_core.cli.options.deletion_limits import AllowMassDeletionsOption, MaxDeletionsOption
+from broker_core.cli.options.deletion_limits import Deletions
 from broker_core.cli.options.question import UnusableQuestion, parse_namespace, usable
 from broker_core.cli.options.topics import (
     CatalogOption,
@@ -57,19 +57,16 @@ def delete_topics(
     ] = None,
     pattern: MatchingOption = None,
     dry_run: DryRunOption = False,
-    max_deletions: MaxDeletionsOption = None,
-    allow_mass_deletions: AllowMassDeletionsOption = False,
+    deletions: Deletions,
     catalog: CatalogOption = None,
 ) -> None:
     """Remove topics with all their partitions, or partitions by their own names; all of them or none."""
     from broker_core.catalog import TopicMissing, delete_matching, delete_of_file
     from broker_core.cli.printed_output import print_lines
-    from broker_core.guards import Deletions
 
-    allowed = Deletions(max_deletions, allow_mass_deletions)
     said = "would delete" if dry_run else "deleted"
     if file is None and pattern is None:
-        if allowed != Deletions():
+        if deletions != Deletions():
             raise UnusableQuestion(
                 "topics that are named may all be deleted: the limits are for --file and --pattern"
             )
@@ -101,11 +98,11 @@ def delete_topics(
         if pattern is not None:
             with usable():
                 _check_pattern(pattern)
-            report = delete_matching(opened, of, pattern, allowed, dry_run=dry_run)
+            report = delete_matching(opened, of, pattern, deletions, dry_run=dry_run)
         else:
             assert file is not None
             with file_to_read(file) as source:
-                report = delete_of_file(opened, of, source, allowed, dry_run=dry_run)
+                report = delete_of_file(opened, of, source, deletions, dry_run=dry_run)
         if dry_run:
             print_lines(f"{said} {name}" for name in report.topics)
         print(f"{said} {counted(report.names, 'name')} of {of}")

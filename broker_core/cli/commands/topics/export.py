@@ -13,7 +13,8 @@ import typer
 from broker_core.cli.common_options import Invocation
 from broker_core.cli.help_examples import examples
 from broker_core.cli.open_catalog import opened_catalog
-from broker_core.cli.options.question import NamespaceArgument, parse_namespace
+from broker_core.cli.options.given_question import NamespaceText
+from broker_core.cli.options.question import parse_namespace
 from broker_core.cli.options.topics import CatalogOption
 from broker_core.counted import counted
 
@@ -27,7 +28,7 @@ EXAMPLES: Final = examples(
 
 def export_namespace(
     invocation: Invocation,
-    namespace: NamespaceArgument,
+    namespace: NamespaceText,
     file: Annotated[
         str,
         typer.Argument(
@@ -53,10 +54,11 @@ def export_namespace(
     with opened_catalog(invocation, catalog) as opened:
         if not opened.version(of).number:
             raise CatalogError(f"{of}: the catalogue {opened.path} never had a topic of this namespace")
-    with opened_catalog(invocation, catalog) as opened, _target(file) as target:
         if form == "auto":
-            form = "json" if summarize(opened, of).with_details or has_odd_names(opened, of) else "names"
-        lines = export_topics(opened, of, target, form)
+            has_details = summarize(opened, of).with_details or has_odd_names(opened, of)
+            form = "json" if has_details else "names"
+        with _target(file) as target:
+            lines = export_topics(opened, of, target, form)
     if file != "-":
         say(f"wrote {counted(lines, 'line')} to {Path(file).absolute()}")
 

@@ -10,8 +10,9 @@ from broker_core.cli.bulk_change_notes import say_ahead
 from broker_core.cli.common_options import Invocation
 from broker_core.cli.help_examples import examples
 from broker_core.cli.open_catalog import opened_catalog, written_catalog
-from broker_core.cli.options.deletion_limits import AllowMassDeletionsOption, MaxDeletionsOption
-from broker_core.cli.options.question import NamespaceArgument, UnusableQuestion, parse_namespace
+from broker_core.cli.options.deletion_limits import Deletions
+from broker_core.cli.options.given_question import NamespaceText
+from broker_core.cli.options.question import UnusableQuestion, parse_namespace
 from broker_core.cli.options.topics import CatalogOption, DryRunOption, file_to_read
 from broker_core.counted import counted
 
@@ -28,7 +29,7 @@ EXAMPLES: Final = examples(
 
 def import_file(
     invocation: Invocation,
-    namespace: NamespaceArgument,
+    namespace: NamespaceText,
     file: Annotated[
         str,
         typer.Argument(
@@ -54,8 +55,7 @@ def import_file(
         ),
     ] = False,
     dry_run: DryRunOption = False,
-    max_deletions: MaxDeletionsOption = None,
-    allow_mass_deletions: AllowMassDeletionsOption = False,
+    deletions: Deletions,
     catalog: CatalogOption = None,
 ) -> None:
     """Add the topics of a file to a namespace: all of them, or none if a line is wrong.
@@ -67,12 +67,10 @@ def import_file(
     from broker_core.catalog import NotNames, import_topics
     from broker_core.cli.error_line import say
     from broker_core.cli.progress_bar import import_progress
-    from broker_core.guards import Deletions
 
     into = parse_namespace(namespace)
-    if not exact and (max_deletions is not None or allow_mass_deletions):
+    if not exact and deletions != Deletions():
         raise UnusableQuestion("nothing is deleted without --exact, so that nothing has to be allowed")
-    allowed = Deletions(max_deletions, allow_mass_deletions) if exact else None
     # A dry run makes no catalogue either.
     opened = (
         opened_catalog(invocation, catalog) if dry_run else written_catalog(invocation, catalog, create=True)
@@ -84,7 +82,13 @@ def import_file(
     ):
         try:
             report = import_topics(
-                topics, into, source, exact=allowed, dry_run=dry_run, progress=progress, as_names=as_names
+                topics,
+                into,
+                source,
+                exact=deletions if exact else None,
+                dry_run=dry_run,
+                progress=progress,
+                as_names=as_names,
             )
         except NotNames as error:
             raise NotNames(error.line, f"{error.reason}. --as-names takes the lines as they are") from None

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, fields
-from functools import wraps
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, get_type_hints
+from typing import Annotated, Final
 
 import typer
 
@@ -29,123 +27,112 @@ from broker_core_postgres.fill.sync import (
     Scope,
 )
 
-__all__ = ["SourceOptions", "open_source", "with_source_options"]
+__all__ = ["SourceOptions", "open_source"]
 
 _LONGEST_TOKEN: Final = 65_536
-
-AdminUrlOption = Annotated[
-    str | None,
-    typer.Option(
-        "--admin-url",
-        metavar="URL",
-        help="The cluster's admin interface, such as http://localhost:8080.",
-        show_default=False,
-    ),
-]
-CatalogFileOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--catalog",
-        metavar="FILE",
-        help="The embedded catalogue, instead of a cluster.",
-        show_default=False,
-    ),
-]
-TenantOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--tenant",
-        metavar="PATTERN",
-        help="Only tenants that match, with * and ?; may be repeated. All others stay as they are.",
-        show_default=False,
-    ),
-]
-NamespaceOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--namespace",
-        metavar="PATTERN",
-        help="Only namespaces (tenant/namespace) that match, with * and ?; may be repeated.",
-        show_default=False,
-    ),
-]
-TokenFileOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--token-file", metavar="FILE", help="A file that holds the cluster's token.", show_default=False
-    ),
-]
-TokenEnvOption = Annotated[
-    str | None,
-    typer.Option(
-        "--token-env",
-        metavar="NAME",
-        help="The variable of the environment that holds the cluster's token.",
-        show_default=False,
-    ),
-]
-CaFileOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--ca-file",
-        metavar="FILE",
-        help="The certificates (PEM) of the authorities that the cluster's certificate is checked with.",
-        show_default=False,
-    ),
-]
-CertificateOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--cert-file", metavar="FILE", help="Our own certificate (PEM), for mutual TLS.", show_default=False
-    ),
-]
-KeyOption = Annotated[
-    Path | None,
-    typer.Option("--key-file", metavar="FILE", help="The key of --cert-file (PEM).", show_default=False),
-]
-ParallelOption = Annotated[
-    int, typer.Option("--parallel", metavar="N", help="Requests to the cluster at once.", min=1, max=512)
-]
-TimeoutOption = Annotated[
-    str, typer.Option("--timeout", metavar="DURATION", help="How long one request may take, such as 30s.")
-]
-TriesOption = Annotated[
-    int,
-    typer.Option(
-        "--tries",
-        metavar="N",
-        help="How often a request is sent in all if it gets 5xx, 429 or no answer; the pauses grow.",
-        min=1,
-        max=50,
-    ),
-]
-NoPropertiesOption = Annotated[
-    bool,
-    typer.Option(
-        "--no-properties",
-        help="Leave properties as they are: reading them is one request per topic.",
-        show_default=False,
-    ),
-]
 
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """The options for the source, as given."""
+    """The options for the source, as given: a command takes one parameter for all of them."""
 
-    admin_url: AdminUrlOption = None
-    catalog: CatalogFileOption = None
-    tenant: TenantOption = None
-    namespace: NamespaceOption = None
-    token_file: TokenFileOption = None
-    token_env: TokenEnvOption = None
-    ca_file: CaFileOption = None
-    cert_file: CertificateOption = None
-    key_file: KeyOption = None
-    no_properties: NoPropertiesOption = False
-    parallel: ParallelOption = PARALLEL
-    timeout: TimeoutOption = f"{TIMEOUT:g}s"
-    tries: TriesOption = Retry().tries
+    admin_url: Annotated[
+        str | None,
+        typer.Option(
+            "--admin-url",
+            metavar="URL",
+            help="The cluster's admin interface, such as http://localhost:8080.",
+            show_default=False,
+        ),
+    ] = None
+    catalog: Annotated[
+        Path | None,
+        typer.Option(
+            "--catalog",
+            metavar="FILE",
+            help="The embedded catalogue, instead of a cluster.",
+            show_default=False,
+        ),
+    ] = None
+    tenant: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--tenant",
+            metavar="PATTERN",
+            help="Only tenants that match, with * and ?; may be repeated. All others stay as they are.",
+            show_default=False,
+        ),
+    ] = None
+    namespace: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--namespace",
+            metavar="PATTERN",
+            help="Only namespaces (tenant/namespace) that match, with * and ?; may be repeated.",
+            show_default=False,
+        ),
+    ] = None
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--token-file", metavar="FILE", help="A file that holds the cluster's token.", show_default=False
+        ),
+    ] = None
+    token_env: Annotated[
+        str | None,
+        typer.Option(
+            "--token-env",
+            metavar="NAME",
+            help="The variable of the environment that holds the cluster's token.",
+            show_default=False,
+        ),
+    ] = None
+    ca_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--ca-file",
+            metavar="FILE",
+            help="The certificates (PEM) of the authorities that the cluster's certificate is checked with.",
+            show_default=False,
+        ),
+    ] = None
+    cert_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--cert-file",
+            metavar="FILE",
+            help="Our own certificate (PEM), for mutual TLS.",
+            show_default=False,
+        ),
+    ] = None
+    key_file: Annotated[
+        Path | None,
+        typer.Option("--key-file", metavar="FILE", help="The key of --cert-file (PEM).", show_default=False),
+    ] = None
+    no_properties: Annotated[
+        bool,
+        typer.Option(
+            "--no-properties",
+            help="Leave properties as they are: reading them is one request per topic.",
+            show_default=False,
+        ),
+    ] = False
+    parallel: Annotated[
+        int, typer.Option("--parallel", metavar="N", help="Requests to the cluster at once.", min=1, max=512)
+    ] = PARALLEL
+    timeout: Annotated[
+        str, typer.Option("--timeout", metavar="DURATION", help="How long one request may take, such as 30s.")
+    ] = f"{TIMEOUT:g}s"
+    tries: Annotated[
+        int,
+        typer.Option(
+            "--tries",
+            metavar="N",
+            help="How often a request is sent in all if it gets 5xx, 429 or no answer; the pauses grow.",
+            min=1,
+            max=50,
+        ),
+    ] = Retry().tries
 
     @property
     def scope(self) -> Scope:
@@ -186,30 +173,6 @@ class SourceOptions:
                     f"{self.cert_file}: no usable certificate with its key, unencrypted ({error.reason})"
                 ) from None
         return context
-
-
-def with_source_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Replace the parameter ``given`` of a command by the options of :class:`SourceOptions`."""
-    hints = get_type_hints(command, include_extras=True)
-    options = get_type_hints(SourceOptions, include_extras=True)
-    kind = inspect.Parameter.KEYWORD_ONLY
-    shown = [
-        inspect.Parameter(each.name, kind, default=each.default, annotation=options[each.name])
-        for each in fields(SourceOptions)
-    ]
-    shown += [
-        parameter.replace(kind=kind, annotation=hints[name])
-        for name, parameter in inspect.signature(command).parameters.items()
-        if name != "given"
-    ]
-
-    @wraps(command)
-    def run(**values: Any) -> None:
-        command(given=SourceOptions(**{name: values.pop(name) for name in options}), **values)
-
-    run.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
-    return run
 
 
 @asynccontextmanager

@@ -10,7 +10,7 @@ from broker_core.plugin_cli import Deletions, examples, print_json, print_lines,
 from broker_core.quantities import counted
 from broker_core_postgres.commands.progress_bars import mirror_progress
 from broker_core_postgres.commands.shared_options import DryRunOption, JsonOption, WriteDsnOption
-from broker_core_postgres.commands.source_options import SourceOptions, open_source, with_source_options
+from broker_core_postgres.commands.source_options import SourceOptions, open_source
 from broker_core_postgres.commands.write_connection import run_command, writing_connection
 from broker_core_postgres.fill import maintain_topics
 from broker_core_postgres.fill.sync import Mirror, MirrorReport, as_json, as_line
@@ -28,7 +28,6 @@ EXAMPLES: Final = examples(
 )
 
 
-@with_source_options
 def run(
     *,
     given: SourceOptions,

@@ -11,7 +11,7 @@ from broker_core.plugin_cli import Deletions, MassDeletion, examples, print_json
 from broker_core.quantities import counted
 from broker_core_postgres.commands.progress_bars import mirror_progress
 from broker_core_postgres.commands.shared_options import JsonOption, WriteDsnOption
-from broker_core_postgres.commands.source_options import SourceOptions, open_source, with_source_options
+from broker_core_postgres.commands.source_options import SourceOptions, open_source
 from broker_core_postgres.commands.sync_command import print_left_out
 from broker_core_postgres.commands.write_connection import run_command, writing_connection
 from broker_core_postgres.fill import maintain_topics
@@ -28,7 +28,6 @@ EXAMPLES: Final = examples(
 )
 
 
-@with_source_options
 def run(
     *,
     given: SourceOptions,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from broker_core.cli.options.given_question import given_question, listing_request
 from broker_core.cli.options.question import UnusableQuestion
-from broker_core.cli.options.question_parameter import listing_request
 from broker_core.errors import InvalidPattern
 from broker_core.names import Mode, NamespaceName
 from tests.cli.conftest import Cli, InstallPlugin
@@ -64,9 +64,10 @@ def test_the_help_has_the_options_of_the_group(cli: Cli, install_plugin: Install
 
 
 def test_a_question_is_checked() -> None:
-    request = listing_request(NamespaceName("a", "b"), None, "Non-Persistent", None)
-    assert (request.mode, request.pattern) == (Mode.NON_PERSISTENT, None)
+    request = listing_request(given_question("a/b", mode="Non-Persistent"))
+    assert (request.namespace, request.pattern) == (NamespaceName("a", "b"), None)
+    assert request.mode is Mode.NON_PERSISTENT
     with pytest.raises(UnusableQuestion):
-        listing_request(NamespaceName("a", "b"), None, "", None)
+        given_question("a/b", mode="")
     with pytest.raises(InvalidPattern):
-        listing_request(NamespaceName("a", "b"), "(", "all", None)
+        listing_request(given_question("a/b", "(", "all"))
