@@ -7,16 +7,17 @@ from typing import Any
 
 import pytest
 
-from broker_core.errors import InvalidPattern
+from broker_core.catalog import PropertiesChange
+from broker_core.errors import BrokerCoreError, InvalidPattern
 from broker_core.names import NamespaceName, TopicName
 from broker_core_postgres.fill.filling_failed import FillingFailed
 from broker_core_postgres.fill.load_file import load_topics
 from broker_core_postgres.fill.merge import version_of
 from broker_core_postgres.fill.property_changes import (
-    TopicPropertiesChange,
     TopicPropertiesReport,
     set_properties,
     set_properties_of_matching,
+    storable_change,
 )
 from tests.support.postgres_server import Database
 
@@ -47,16 +48,16 @@ async def test_a_topic_beside_a_partition_of_its_name_keeps_the_same_properties(
     pair = b'{"name": "z", "properties": {"k": "1"}}\n{"name": "z-partition-0", "properties": {"k": "1"}}'
     await load_topics(filled, NAMESPACE, io.BytesIO(pair), add=True)
     for name in ("z", "z-partition-0"):
-        change = TopicPropertiesChange({"k": name})
+        change = PropertiesChange({"k": name})
         assert (await set_properties(filled, TopicName("persistent", NAMESPACE, name), change)).changed == 2
         found = await properties(filled)
         assert found["z"] == found["z-partition-0"] == {"k": name}
-    report = await set_properties_of_matching(filled, NAMESPACE, "a/b/z", TopicPropertiesChange(replace=True))
+    report = await set_properties_of_matching(filled, NAMESPACE, "a/b/z", PropertiesChange(replace=True))
     assert report == TopicPropertiesReport(topics=1, names=2, changed=2)
 
 
 async def test_a_topic_is_changed_with_all_its_partitions(filled: Any) -> None:
-    change = TopicPropertiesChange({"k": "w", "new": "é"}, ["old"])
+    change = PropertiesChange({"k": "w", "new": "é"}, ["old"])
     for name in ("x", "x-partition-1"):
         report = await set_properties(filled, TopicName.parse(f"persistent://a/b/{name}"), change)
         assert report == TopicPropertiesReport(topics=1, names=3, changed=3 if name == "x" else 0)
@@ -72,14 +73,14 @@ async def test_a_topic_is_changed_with_all_its_partitions(filled: Any) -> None:
 
 async def test_all_others_may_be_taken_away(filled: Any) -> None:
     topic = TopicName.parse("persistent://a/b/x")
-    await set_properties(filled, topic, TopicPropertiesChange({"only": "1"}, replace=True))
+    await set_properties(filled, topic, PropertiesChange({"only": "1"}, replace=True))
     assert (await properties(filled))["x-partition-0"] == {"only": "1"}
-    await set_properties(filled, topic, TopicPropertiesChange(replace=True))
+    await set_properties(filled, topic, PropertiesChange(replace=True))
     assert (await properties(filled))["x-partition-0"] == {}
 
 
 async def test_all_topics_of_a_pattern_are_changed_at_once(filled: Any) -> None:
-    change = TopicPropertiesChange({"k": "all"})
+    change = PropertiesChange({"k": "all"})
     tried = await set_properties_of_matching(filled, NAMESPACE, "a/b/x.*", change, dry_run=True)
     assert tried == TopicPropertiesReport(topics=3, names=5, changed=5)
     assert await version_of(filled, "a/b") == 1
@@ -93,29 +94,27 @@ async def test_all_topics_of_a_pattern_are_changed_at_once(filled: Any) -> None:
 
 async def test_what_cannot_be_is_refused(filled: Any) -> None:
     with pytest.raises(FillingFailed, match="no topic persistent://a/b/none"):
-        await set_properties(
-            filled, TopicName.parse("persistent://a/b/none"), TopicPropertiesChange({"k": "v"})
-        )
+        await set_properties(filled, TopicName.parse("persistent://a/b/none"), PropertiesChange({"k": "v"}))
     for pattern, why in (("(", r"'\('"), ("x.*", r"such as 'a/b/x\.\*'"), ("a/b/(?=x).*", "Unsupported")):
         with pytest.raises(InvalidPattern, match=why):
-            await set_properties_of_matching(filled, NAMESPACE, pattern, TopicPropertiesChange({"k": "v"}))
+            await set_properties_of_matching(filled, NAMESPACE, pattern, PropertiesChange({"k": "v"}))
     assert await version_of(filled, "a/b") == 1
 
 
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        (TopicPropertiesChange(), "No property"),
-        (TopicPropertiesChange({"k": "v"}, ["k"]), "both set and unset"),
-        (TopicPropertiesChange({"k": "\0"}), "NUL"),
-        (TopicPropertiesChange({}, ["\0"]), "NUL"),
-        (TopicPropertiesChange({"k": "v" * 70_000}), "at most 65536"),
+        (PropertiesChange(), "No property"),
+        (PropertiesChange({"k": "v"}, ["k"]), "both set and unset"),
+        (PropertiesChange({"k": "\0"}), "NUL"),
+        (PropertiesChange({}, ["\0"]), "NUL"),
+        (PropertiesChange({"k": "v" * 70_000}), "at most 65536"),
     ],
     ids=["nothing", "both", "nul", "nul-key", "large"],
 )
-def test_changes_are_checked_first(change: TopicPropertiesChange, why: str) -> None:
-    with pytest.raises(FillingFailed, match=why):
-        change.check()
+def test_changes_are_checked_first(change: PropertiesChange, why: str) -> None:
+    with pytest.raises(BrokerCoreError, match=why):
+        storable_change(change)
 
 
 async def test_names_and_values_are_nothing_but_data(filled: Any) -> None:
@@ -123,6 +122,6 @@ async def test_names_and_values_are_nothing_but_data(filled: Any) -> None:
     await set_properties(
         filled,
         TopicName.parse("persistent://a/b/y"),
-        TopicPropertiesChange({hostile: hostile}, [f"{hostile}}}"]),
+        PropertiesChange({hostile: hostile}, [f"{hostile}}}"]),
     )
     assert (await properties(filled))["y"] == {hostile: hostile}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from broker_core_postgres.fill.filling_failed import FillingFailed
-from broker_core_postgres.fill.staged_configs import StagedConfigs, copy_configs
+from broker_core_postgres.fill.staged_configs import copy_configs, staged_configs
 
 
 async def test_the_last_configs_and_the_last_replicas_of_a_topic_count(connection: Any) -> None:
@@ -22,7 +22,7 @@ async def test_the_last_configs_and_the_last_replicas_of_a_topic_count(connectio
         for number, part in enumerate(parts):
             yield copy_configs("a/b", "persistent", part, part=number)
 
-    staged = StagedConfigs(connection)
+    staged = staged_configs(connection)
     await staged.create(keep=True)
     await staged.copy(blocks())
     await staged.analyze()

@@ -6,12 +6,13 @@ import uuid
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-from broker_core_postgres.fill.staged_ids import StagedIds, copy_ids
+from broker_core_postgres.fill.staged_ids import copy_ids, keep_free_ids, staged_ids
+from broker_core_postgres.fill.staged_table import StagedTable
 
 A, B, C = (uuid.UUID(int=number << 64) for number in (7, 8, 9))
 
 
-async def put(ids: StagedIds, *parts: Mapping[str, uuid.UUID]) -> None:
+async def put(ids: StagedTable, *parts: Mapping[str, uuid.UUID]) -> None:
     async def blocks() -> AsyncIterator[bytes]:
         for number, part in enumerate(parts):
             yield copy_ids(
@@ -28,7 +29,7 @@ async def kept(connection: Any) -> dict[str, uuid.UUID]:
 
 
 async def test_the_last_id_of_a_topic_counts(connection: Any) -> None:
-    ids = StagedIds(connection)
+    ids = staged_ids(connection)
     await put(ids, {"x": A, "y\\\t\n": B}, {"x": C})
     await ids.keep_each_once()
     assert await kept(connection) == {"x": C, "y\\\t\n": B}
@@ -42,8 +43,8 @@ async def test_only_new_topics_take_an_id_and_only_a_free_one(connection: Any) -
     await connection.execute(insert, "a/b", "gone", C)
     await connection.execute("DELETE FROM broker_core.topics WHERE local_name = 'gone'")
     free = uuid.UUID(int=10 << 64)
-    ids = StagedIds(connection)
+    ids = staged_ids(connection)
     await put(ids, {"there": free, "new": free, "of-other": B, "of-gone": C, "twice": free})
     # `there` stays what it is, so that its id is still free for the others, of which the first has it.
-    assert await ids.keep_free_ones("a/b") == 3
+    assert await keep_free_ids(connection, "a/b") == 3
     assert await kept(connection) == {"new": free}

@@ -14,7 +14,10 @@ ROWS = "SELECT name, n FROM pg_temp.staged_of_a_test ORDER BY n"
 
 
 def table(connection: Any) -> StagedTable:
-    return StagedTable(connection, "staged_of_a_test", {"name": f"{NAME} NOT NULL", "n": "integer"})
+    columns = {"name": f"{NAME} NOT NULL", "n": "integer"}
+    return StagedTable(
+        connection, "staged_of_a_test", columns, "DELETE FROM pg_temp.staged_of_a_test WHERE n > 1"
+    )
 
 
 async def blocks(*texts: str) -> AsyncIterator[bytes]:
@@ -30,6 +33,8 @@ async def test_it_is_created_empty_each_time_and_dropped(connection: Any) -> Non
     await staged.copy(blocks("b\t1\na\t", "2\n"))
     await staged.analyze()
     assert [tuple(row) for row in await connection.fetch(ROWS)] == [("b", 1), ("a", 2)]
+    await staged.keep_each_once()
+    assert [tuple(row) for row in await connection.fetch(ROWS)] == [("b", 1)]
     await staged.create(keep=True)
     assert await connection.fetch(ROWS) == []
     await staged.drop()

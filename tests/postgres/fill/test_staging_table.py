@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from broker_core_postgres.fill.staging_table import StagingTable, copy_rows
+from broker_core_postgres.fill.staging_table import StagingTables, copy_rows
 from tests.support.postgres_server import Database
 
 _ROWS = """SELECT domain, topic, local_name, properties::text, part, stated
@@ -35,7 +35,7 @@ HOSTILE = [
 async def test_names_and_properties_come_through_copy_as_they_are(empty_database: Database) -> None:
     connection = await empty_database.connect()
     try:
-        staging = StagingTable(connection)
+        staging = StagingTables(connection).names
         await staging.create(keep=True)
         texts = ['{"k": "\\\\ \\t \\n"}', None] * (len(HOSTILE) // 2)
         await staging.copy(
@@ -64,7 +64,7 @@ async def test_what_parts_say_about_a_topic_is_merged(empty_database: Database) 
     connection = await empty_database.connect()
     try:
         async with connection.transaction():
-            staging = StagingTable(connection)
+            staging = StagingTables(connection).names
             await staging.create()
             both = ["x-partition-0", "x-partition-1"]
             await staging.copy(
@@ -96,7 +96,7 @@ async def test_what_the_source_raises_is_raised_and_leaves_nothing(empty_databas
 
     connection = await empty_database.connect()
     try:
-        staging = StagingTable(connection)
+        staging = StagingTables(connection).names
         await staging.create(keep=True)
         with pytest.raises(LookupError, match="no more"):
             await staging.copy(broken())

@@ -6,6 +6,7 @@ from typing import Annotated, Final
 
 import typer
 
+from broker_core.catalog import PropertiesChange
 from broker_core.errors import InvalidName
 from broker_core.names import NamespaceName, TopicName
 from broker_core.plugin_cli import examples, parse_properties
@@ -14,11 +15,11 @@ from broker_core_postgres.commands.shared_options import DryRunOption, WriteDsnO
 from broker_core_postgres.commands.write_connection import run_command, writing_connection
 from broker_core_postgres.fill import (
     FillingFailed,
-    TopicPropertiesChange,
     TopicPropertiesReport,
     maintain_topics,
     set_properties,
     set_properties_of_matching,
+    storable_change,
 )
 
 __all__ = ["EXAMPLES", "run"]
@@ -75,10 +76,10 @@ def run(
 
     Other keys stay as they are, unless --replace is given.
     """
-    change = TopicPropertiesChange(
+    change = PropertiesChange(
         parse_properties(properties, option="argument"), tuple(unset or ()), replace=replace
     )
-    change.check()
+    storable_change(change)
     of_namespace = topic.count("/") == 1 and "://" not in topic
     if of_namespace != (pattern is not None):
         raise FillingFailed(

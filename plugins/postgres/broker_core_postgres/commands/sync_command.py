@@ -12,7 +12,7 @@ from broker_core_postgres.commands.progress_bars import mirror_progress
 from broker_core_postgres.commands.shared_options import DryRunOption, JsonOption, WriteDsnOption
 from broker_core_postgres.commands.source_options import SourceOptions, open_source
 from broker_core_postgres.commands.write_connection import run_command, writing_connection
-from broker_core_postgres.fill import maintain_topics
+from broker_core_postgres.fill import MergeCounts, maintain_topics
 from broker_core_postgres.fill.sync import Mirror, MirrorReport, as_json, as_line
 
 __all__ = ["EXAMPLES", "EXIT_INCOMPLETE", "print_left_out", "run"]
@@ -53,8 +53,7 @@ def run(
                     else:
                         report = await _dry(mirror, source.name, json=json)
             if not dry_run:
-                written = report.added + report.changed + report.removed + report.created_anew
-                await maintain_topics(connection, written)
+                await maintain_topics(connection, report.counts.rows)
             return report
 
     report = run_command(sync)
@@ -62,11 +61,12 @@ def run(
         if not dry_run:
             print_json(_as_json(report))
     else:
+        counts = report.counts
         print(
             f"{'would mirror' if dry_run else 'mirrored'} {counted(report.names, 'name')} of "
             f"{counted(report.namespaces, 'namespace')}: "
-            f"{report.added} added, {report.changed} changed, {report.removed} removed"
-            + (f", {report.created_anew} created anew" if report.created_anew else "")
+            f"{counts.added} added, {counts.changed} changed, {counts.removed} removed"
+            + (f", {counts.created_anew} created anew" if counts.created_anew else "")
             + (f"; {counted(len(report.written), 'namespace')} written" if not dry_run else "")
         )
     print_left_out(report)
@@ -81,11 +81,7 @@ async def _dry(mirror: Mirror, source: str, *, json: bool) -> MirrorReport:
             print_json(as_json(difference))
         else:
             print_lines([as_line(difference, source)])
-    for counts in (await mirror.counts()).values():
-        mirror.report.added += counts.added
-        mirror.report.changed += counts.changed
-        mirror.report.removed += counts.removed
-        mirror.report.created_anew += counts.created_anew
+    mirror.report.counts = sum((await mirror.counts()).values(), MergeCounts())
     return mirror.report
 
 
@@ -101,10 +97,10 @@ def _as_json(report: MirrorReport) -> dict[str, Any]:
     return {
         "namespaces": report.namespaces,
         "names": report.names,
-        "added": report.added,
-        "changed": report.changed,
-        "removed": report.removed,
-        "created_anew": report.created_anew,
+        "added": report.counts.added,
+        "changed": report.counts.changed,
+        "removed": report.counts.removed,
+        "created_anew": report.counts.created_anew,
         "written": {name: merged.version for name, merged in report.written.items()},
         "failed": report.failed,
         "unread": report.unread,

@@ -61,8 +61,7 @@ def run(
                 async with reading as mirror:
                     verdict = await verify(mirror, found, fix=deletions if fix else None)
             if verdict.fixed is not None:
-                written = verdict.fixed
-                await maintain_topics(connection, written.added + written.changed + written.removed)
+                await maintain_topics(connection, verdict.fixed.counts.rows)
             return verdict
 
     try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice, repeat
 from tempfile import SpooledTemporaryFile
@@ -21,11 +22,13 @@ from broker_core.change_log import ListedNames
 from broker_core.names import DOMAINS, NamespaceName
 from broker_core.plugin_cli import Deletions
 from broker_core_postgres.fill.filling_failed import FillingFailed
-from broker_core_postgres.fill.merge import MergeCounts, MergeResult, compare, merge, version_of
+from broker_core_postgres.fill.merge import MergeCounts, compare, merge, version_of
+from broker_core_postgres.fill.one_transaction import one_transaction
 from broker_core_postgres.fill.partition_conflicts import resolve_conflicts
 from broker_core_postgres.fill.staged_configs import copy_configs
-from broker_core_postgres.fill.staged_ids import copy_ids
-from broker_core_postgres.fill.staging_table import STAGED, StagingTable, copy_rows
+from broker_core_postgres.fill.staged_ids import copy_ids, keep_free_ids
+from broker_core_postgres.fill.staged_table import StagedTable
+from broker_core_postgres.fill.staging_table import STAGED, StagingTables, copy_rows
 from broker_core_postgres.fill.storage_limits import longest_local_name, storable_properties
 
 __all__ = ["MOST_NAMES", "USUAL_DELETIONS", "LoadReport", "Progress", "load_topics"]
@@ -105,69 +108,57 @@ async def load_topics(
         )
         if file_rows.ids:
             nonlocal renewed
-            renewed = await staging.ids.keep_free_ones(str(namespace))
+            renewed = await keep_free_ids(connection, str(namespace))
 
-    staging = StagingTable(connection)
-    file_rows = _FileRows(namespace, source, progress)
-    transaction = connection.transaction()
-    await transaction.start()
-    try:
-        await connection.execute("SET LOCAL statement_timeout = 0")
-        await connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
-        await connection.execute("SET LOCAL work_mem = '256MB'")
-        await staging.create()
-        await staging.copy(file_rows.blocks())
-        if file_rows.ids:
-            await staging.ids.copy(file_rows.ids.blocks())
-        if file_rows.configs:
-            await staging.configs.copy(file_rows.configs.blocks())
-        if not file_rows.names and not add and not allow_empty:
-            raise FillingFailed(
-                f"The file has no topics, and {namespace} would lose all of its own: --allow-empty if it is meant"
-            )
-        if file_rows.repeats:
-            await staging.keep_each_once()
-            await staging.ids.keep_each_once()
-            await staging.configs.keep_each_once()
-        await staging.analyze()
-        if progress is not None:
-            progress("write", file_rows.names)
-        if dry_run:
-            await settled()
-            counts: MergeCounts | MergeResult = await compare(connection, str(namespace), remove=not add)
-            version = await version_of(connection, str(namespace))
-        else:
-            merged = await merge(
-                connection, str(namespace), remove=not add, resolve_conflicts=settled, check=check, parts=True
-            )
-            counts, version = merged, merged.version
-        names = file_rows.names
-        if file_rows.repeats or (file_rows.properties_only and add):
-            names = await connection.fetchval(f"SELECT count(*) FROM {STAGED}")  # noqa: S608 - a constant
-        refusal = (
-            deletions.refusal({str(namespace): counts.loss}) if isinstance(counts, MergeCounts) else None
+    staging = StagingTables(connection)
+    with closing(_FileRows(namespace, source, progress)) as file_rows:
+        async with one_transaction(connection, dry_run=dry_run):
+            await connection.execute("SET LOCAL statement_timeout = 0")
+            await connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+            await connection.execute("SET LOCAL work_mem = '256MB'")
+            await staging.each(StagedTable.create)
+            await staging.names.copy(file_rows.blocks())
+            if file_rows.ids:
+                await staging.ids.copy(file_rows.ids.blocks())
+            if file_rows.configs:
+                await staging.configs.copy(file_rows.configs.blocks())
+            if not file_rows.names and not add and not allow_empty:
+                raise FillingFailed(
+                    f"The file has no topics, and {namespace} would lose all of its own: --allow-empty if it is meant"
+                )
+            if file_rows.repeats:
+                await staging.each(StagedTable.keep_each_once)
+            await staging.each(StagedTable.analyze)
+            if progress is not None:
+                progress("write", file_rows.names)
+            if dry_run:
+                await settled()
+                counts = await compare(connection, str(namespace), remove=not add)
+                refusal = deletions.refusal({str(namespace): counts.loss})
+                version = await version_of(connection, str(namespace))
+            else:
+                counts = await merge(
+                    connection,
+                    str(namespace),
+                    remove=not add,
+                    resolve_conflicts=settled,
+                    check=check,
+                    parts=True,
+                )
+                refusal, version = None, counts.version
+            names = file_rows.names
+            if file_rows.repeats or (file_rows.properties_only and add):
+                names = await connection.fetchval(f"SELECT count(*) FROM {STAGED}")  # noqa: S608 - a constant
+        return LoadReport(
+            file_rows.lines,
+            names,
+            counts.added,
+            counts.changed,
+            counts.removed,
+            version,
+            None if refusal is None else refusal.ahead,
+            renewed,
         )
-        ahead = None if refusal is None else refusal.ahead
-        report = LoadReport(
-            file_rows.lines, names, counts.added, counts.changed, counts.removed, version, ahead, renewed
-        )
-    except BaseException:
-        await _undo(transaction)
-        raise
-    finally:
-        file_rows.close()
-    if dry_run:
-        await transaction.rollback()
-    else:
-        await transaction.commit()
-    return report
-
-
-async def _undo(transaction: Any) -> None:
-    try:
-        await transaction.rollback()
-    except Exception:  # noqa: BLE001 - the connection is gone, and the transaction with it: the first error counts
-        return
 
 
 class _LaterRows:

@@ -17,7 +17,7 @@ import asyncpg
 from broker_core_postgres.fill.filling_failed import FillingFailed
 from broker_core_postgres.fill.trigram_part import begin_part, end_part
 
-__all__ = ["MergeCounts", "MergeResult", "compare", "merge", "namespaces_of_database", "version_of"]
+__all__ = ["MergeCounts", "compare", "merge", "namespaces_of_database", "version_of"]
 
 _TRIES: Final = 3
 #: The longest wait for another writer, more than the largest load takes.
@@ -136,33 +136,38 @@ class MergeCounts:
     """Differences in listed names: ``added``, ``removed``, and ``changed`` ones with other properties or configs.
 
     ``there`` is the number that the database lists before. ``created_anew`` are names of both sides whose topic has
-    another id in the source: nothing of the former topic stays.
+    another id in the source: nothing of the former topic stays. ``version`` is the namespace's after a merge.
     """
 
-    added: int
-    changed: int
-    removed: int
-    there: int
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+    there: int = 0
     created_anew: int = 0
+    version: int | None = None
 
     def __bool__(self) -> bool:
-        return bool(self.added or self.changed or self.removed or self.created_anew)
+        return bool(self.rows)
+
+    def __add__(self, other: MergeCounts) -> MergeCounts:
+        """The differences of several namespaces, which have no version together."""
+        return MergeCounts(
+            self.added + other.added,
+            self.changed + other.changed,
+            self.removed + other.removed,
+            self.there + other.there,
+            self.created_anew + other.created_anew,
+        )
+
+    @property
+    def rows(self) -> int:
+        """The rows that are written, or would be."""
+        return self.added + self.changed + self.removed + self.created_anew
 
     @property
     def loss(self) -> tuple[int, int]:
         """For the guard against mass deletions: the names in the database, and how many of them would go."""
         return self.there, self.removed
-
-
-@dataclass(frozen=True, slots=True)
-class MergeResult:
-    """The changes of a merge, in listed names, and the namespace's version afterwards."""
-
-    added: int
-    changed: int
-    removed: int
-    version: int
-    created_anew: int = 0
 
 
 async def namespaces_of_database(connection: Any) -> dict[str, int]:
@@ -207,7 +212,7 @@ async def merge(
     check: Callable[[MergeCounts], None] | None = None,
     parts: bool = False,
     all_configs: bool = False,
-) -> MergeResult:
+) -> MergeCounts:
     """Merge the staging table into a namespace, within the caller's transaction.
 
     With ``remove`` the namespace becomes equal to it. Without, properties of one name of a topic go to all its names.
@@ -252,7 +257,7 @@ async def _merge(
     check: Callable[[MergeCounts], None] | None,
     parts: bool,
     all_configs: bool,
-) -> MergeResult:
+) -> MergeCounts:
     await connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT}'")
     proposed = await connection.fetchval(_BEGIN, namespace)
     if resolve_conflicts is not None:
@@ -268,7 +273,7 @@ async def _merge(
         insert = _INSERT_FIRST.format(into=into, id=made, ids=ids, part=part, **configs)
         added = _count(await connection.execute(insert, namespace, proposed))
         await end_part(connection, part)
-        return MergeResult(added, 0, 0, await connection.fetchval(_VERSION, namespace))
+        return MergeCounts(added, version=await connection.fetchval(_VERSION, namespace))
     # Each statement below compares both sides in full. This comparison shows which of them are needed.
     expected = await compare(connection, namespace, remove=remove, all_configs=all_configs)
     if check is not None:
@@ -288,7 +293,7 @@ async def _merge(
     if expected.removed:
         removed += _count(await connection.execute(_DELETE, namespace))
     version = await connection.fetchval(_VERSION, namespace)
-    return MergeResult(added, changed, removed, version, anew)
+    return MergeCounts(added, changed, removed, expected.there, anew, version)
 
 
 def _count(status: str) -> int:

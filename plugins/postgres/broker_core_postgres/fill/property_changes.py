@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from broker_core import EncodedNames
-from broker_core.catalog import CatalogError
+from broker_core.catalog import PropertiesChange
 from broker_core.names import DOMAINS, NamespaceName, TopicName
 from broker_core.patterns import selecting_pattern
 from broker_core_postgres.fill.filling_failed import FillingFailed
+from broker_core_postgres.fill.one_transaction import one_transaction
 from broker_core_postgres.fill.storage_limits import storable_properties
 
-__all__ = ["TopicPropertiesChange", "TopicPropertiesReport", "set_properties", "set_properties_of_matching"]
+__all__ = ["TopicPropertiesReport", "set_properties", "set_properties_of_matching", "storable_change"]
 
 # `jsonb - text[]` removes keys.
 _UPDATE: Final = """UPDATE broker_core.topics SET properties =
@@ -28,29 +29,6 @@ _LISTED: Final = """SELECT min(local_name) FROM broker_core.topics
 
 
 @dataclass(frozen=True, slots=True)
-class TopicPropertiesChange:
-    """The change: keys of ``unset`` are removed (all keys with ``replace``), then ``given`` is set."""
-
-    given: Mapping[str, str] = field(default_factory=dict)
-    unset: Collection[str] = ()
-    replace: bool = False
-
-    def check(self) -> str:
-        """The JSON text of ``given``. Raises :exc:`FillingFailed` for a change that is not possible."""
-        if not self.given and not self.unset and not self.replace:
-            raise FillingFailed("No property is given: KEY=VALUE sets one, --unset KEY takes one away")
-        both = sorted(set(self.given) & set(self.unset))
-        if both:
-            raise FillingFailed(f"Property {both[0]!r} is both set and unset")
-        if any("\0" in key for key in self.unset):
-            raise FillingFailed("PostgreSQL holds no key with a NUL character")
-        try:
-            return storable_properties(self.given)
-        except CatalogError as error:
-            raise FillingFailed(str(error)) from None
-
-
-@dataclass(frozen=True, slots=True)
 class TopicPropertiesReport:
     """The number of ``topics``, of their listed ``names``, and of names that ``changed``."""
 
@@ -59,8 +37,20 @@ class TopicPropertiesReport:
     changed: int
 
 
+def storable_change(change: PropertiesChange) -> str:
+    """The JSON text of what a change sets.
+
+    Raises :exc:`~broker_core.catalog.CatalogError` for a change that is not possible, and :exc:`FillingFailed` for one
+    that PostgreSQL cannot hold.
+    """
+    change.check()
+    if any("\0" in key for key in change.unset):
+        raise FillingFailed("PostgreSQL holds no key with a NUL character")
+    return storable_properties(change.given)
+
+
 async def set_properties(
-    connection: Any, topic: TopicName, change: TopicPropertiesChange, *, dry_run: bool = False
+    connection: Any, topic: TopicName, change: PropertiesChange, *, dry_run: bool = False
 ) -> TopicPropertiesReport:
     """Change the properties of a topic, named by its own name or by a partition, for all of its names.
 
@@ -78,7 +68,7 @@ async def set_properties_of_matching(
     connection: Any,
     namespace: NamespaceName,
     pattern: str,
-    change: TopicPropertiesChange,
+    change: PropertiesChange,
     *,
     dry_run: bool = False,
 ) -> TopicPropertiesReport:
@@ -102,15 +92,13 @@ async def _change(
     connection: Any,
     namespace: NamespaceName,
     topics: Mapping[str, list[str]],
-    change: TopicPropertiesChange,
+    change: PropertiesChange,
     *,
     dry_run: bool,
 ) -> TopicPropertiesReport:
-    given = change.check()
+    given = storable_change(change)
     names = changed = 0
-    transaction = connection.transaction()
-    await transaction.start()
-    try:
+    async with one_transaction(connection, dry_run=dry_run):
         for domain, own in topics.items():
             if not own:
                 continue
@@ -119,11 +107,4 @@ async def _change(
                 _UPDATE, str(namespace), domain, own, change.replace, list(change.unset), given
             )
             changed += int(status.rpartition(" ")[2])
-    except BaseException:
-        await transaction.rollback()
-        raise
-    if dry_run:
-        await transaction.rollback()
-    else:
-        await transaction.commit()
     return TopicPropertiesReport(sum(map(len, topics.values())), names, changed)

@@ -10,7 +10,7 @@ from broker_core_postgres.fill.copy_text import escape_names
 from broker_core_postgres.fill.filling_failed import FillingFailed
 from broker_core_postgres.fill.staged_table import NAME, StagedTable
 
-__all__ = ["StagedConfigs", "copy_configs"]
+__all__ = ["copy_configs", "staged_configs"]
 
 _COLUMNS: Final = {
     "namespace": f"{NAME} NOT NULL",
@@ -30,15 +30,12 @@ _ONCE: Final = """WITH every AS (DELETE FROM pg_temp.broker_core_staged_configs 
 _NULL: Final = r"\N"
 
 
-class StagedConfigs(StagedTable):
-    """The table, of rows of :func:`copy_configs`. It has none if the source has no configs and replicas."""
+def staged_configs(connection: Any) -> StagedTable:
+    """The table, of rows of :func:`copy_configs`. It has none if the source has no configs and replicas.
 
-    def __init__(self, connection: Any) -> None:
-        super().__init__(connection, "broker_core_staged_configs", _COLUMNS)
-
-    async def keep_each_once(self) -> None:
-        """Merge the rows of several parts about the same topics."""
-        await self._connection.execute(_ONCE)
+    Of several rows about a topic the last configs are kept, and the last number.
+    """
+    return StagedTable(connection, "broker_core_staged_configs", _COLUMNS, _ONCE)
 
 
 def copy_configs(

@@ -8,7 +8,7 @@ from typing import Any, Final
 from broker_core_postgres.fill.copy_text import escape_names
 from broker_core_postgres.fill.staged_table import NAME, StagedTable
 
-__all__ = ["StagedIds", "copy_ids"]
+__all__ = ["copy_ids", "keep_free_ids", "staged_ids"]
 
 _COLUMNS: Final = {
     "namespace": f"{NAME} NOT NULL",
@@ -33,25 +33,20 @@ _ONLY_FREE: Final = """DELETE FROM pg_temp.broker_core_staged_ids s
             WHERE o.topic_id = s.topic_id AND (o.domain, o.topic) < (s.domain, s.topic))"""
 
 
-class StagedIds(StagedTable):
-    """The table, of rows of :func:`copy_ids`. It has none if the source has no ids."""
+def staged_ids(connection: Any) -> StagedTable:
+    """The table, of rows of :func:`copy_ids`. It has none if the source has no ids. The last id of a topic is kept."""
+    return StagedTable(connection, "broker_core_staged_ids", _COLUMNS, _ONCE)
 
-    def __init__(self, connection: Any) -> None:
-        super().__init__(connection, "broker_core_staged_ids", _COLUMNS)
 
-    async def keep_each_once(self) -> None:
-        """Keep the last id of each topic."""
-        await self._connection.execute(_ONCE)
+async def keep_free_ids(connection: Any, namespace: str) -> int:
+    """Keep the ids of new topics of a namespace, unless another topic has the id, or had it a while ago.
 
-    async def keep_free_ones(self, namespace: str) -> int:
-        """Keep the ids of new topics of a namespace, unless another topic has the id, or had it a while ago.
-
-        Returns how many new topics get another id than the given one. No other writer may change the namespace until
-        the end of the transaction.
-        """
-        await self._connection.execute(_ONLY_NEW, namespace)
-        status = await self._connection.execute(_ONLY_FREE)
-        return int(status.rpartition(" ")[2])
+    Returns how many new topics get another id than the given one. No other writer may change the namespace until the
+    end of the transaction.
+    """
+    await connection.execute(_ONLY_NEW, namespace)
+    status = await connection.execute(_ONLY_FREE)
+    return int(status.rpartition(" ")[2])
 
 
 def copy_ids(namespace: str, domain: str, ids: Mapping[str, bytes], *, part: int = 0) -> bytes:

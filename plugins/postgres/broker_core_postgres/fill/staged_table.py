@@ -12,12 +12,16 @@ NAME: Final = 'text COLLATE "C"'
 
 
 class StagedTable:
-    """The table ``name`` in the schema of temporary tables. ``columns``: the type of each column, in their order."""
+    """The table ``name`` in the schema of temporary tables.
 
-    def __init__(self, connection: Any, name: str, columns: Mapping[str, str]) -> None:
+    ``columns``: the type of each column, in their order. ``once``: the SQL that merges rows about the same topics.
+    """
+
+    def __init__(self, connection: Any, name: str, columns: Mapping[str, str], once: str) -> None:
         self._connection = connection
         self._name = name
         self._columns = columns
+        self._once = once
         self._drop = f"DROP TABLE IF EXISTS pg_temp.{name}"
 
     async def create(self, *, keep: bool = False) -> None:
@@ -41,3 +45,7 @@ class StagedTable:
     async def analyze(self) -> None:
         """Collect statistics for the planner; autovacuum does not see temporary tables."""
         await self._connection.execute(f"ANALYZE pg_temp.{self._name}")
+
+    async def keep_each_once(self) -> None:
+        """Merge the rows of several parts of a file about the same topics, within a transaction."""
+        await self._connection.execute(self._once)

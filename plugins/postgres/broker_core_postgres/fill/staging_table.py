@@ -7,15 +7,15 @@ that the topic has no partitions; for a partition, that a line says how many the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 from broker_core_postgres.fill.copy_text import escape_names
-from broker_core_postgres.fill.staged_configs import StagedConfigs
-from broker_core_postgres.fill.staged_ids import StagedIds
+from broker_core_postgres.fill.staged_configs import staged_configs
+from broker_core_postgres.fill.staged_ids import staged_ids
 from broker_core_postgres.fill.staged_table import NAME, StagedTable
 
-__all__ = ["STAGED", "StagingTable", "copy_rows"]
+__all__ = ["STAGED", "StagingTables", "copy_rows"]
 
 #: The table's name, with the schema of temporary tables.
 STAGED: Final = "pg_temp.broker_core_staged"
@@ -49,42 +49,23 @@ _ONCE: Final = """CREATE TEMPORARY TABLE broker_core_once ON COMMIT DROP AS
         WHERE properties IS NOT NULL
         ORDER BY namespace, domain, coalesce(topic, local_name), topic IS NULL, part DESC
     ) given ON given.namespace = s.namespace AND given.domain = s.domain
-        AND given.topic = coalesce(s.topic, s.local_name) AND given.own = (s.topic IS NULL)"""
+        AND given.topic = coalesce(s.topic, s.local_name) AND given.own = (s.topic IS NULL);
+    TRUNCATE pg_temp.broker_core_staged;
+    INSERT INTO pg_temp.broker_core_staged SELECT * FROM pg_temp.broker_core_once"""
 
 
-class StagingTable(StagedTable):
+class StagingTables:
     """The staging table of a connection, of rows of :func:`copy_rows`, and the tables of its ids and configs."""
 
     def __init__(self, connection: Any) -> None:
-        super().__init__(connection, "broker_core_staged", _COLUMNS)
-        self.ids = StagedIds(connection)
-        self.configs = StagedConfigs(connection)
+        self.names = StagedTable(connection, "broker_core_staged", _COLUMNS, _ONCE)
+        self.ids = staged_ids(connection)
+        self.configs = staged_configs(connection)
 
-    async def create(self, *, keep: bool = False) -> None:
-        """Create the empty tables, for the transaction or, with ``keep``, for the connection."""
-        await super().create(keep=keep)
-        await self.ids.create(keep=keep)
-        await self.configs.create(keep=keep)
-
-    async def drop(self) -> None:
-        """Drop the tables before the connection ends."""
-        await super().drop()
-        await self.ids.drop()
-        await self.configs.drop()
-
-    async def keep_each_once(self) -> None:
-        """Merge the rows of several parts about the same topics, within a transaction."""
-        await self._connection.execute(_ONCE)
-        await self._connection.execute("TRUNCATE pg_temp.broker_core_staged")
-        await self._connection.execute(
-            "INSERT INTO pg_temp.broker_core_staged SELECT * FROM pg_temp.broker_core_once"
-        )
-
-    async def analyze(self) -> None:
-        """Collect statistics of the tables."""
-        await super().analyze()
-        await self.ids.analyze()
-        await self.configs.analyze()
+    async def each(self, work: Callable[[StagedTable], Awaitable[None]]) -> None:
+        """Do the same with each table, such as :meth:`.StagedTable.analyze`."""
+        for table in (self.names, self.ids, self.configs):
+            await work(table)
 
 
 def copy_rows(

@@ -15,7 +15,7 @@ from broker_core.names import NamespaceName, TopicName
 from broker_core.plugin_cli import Deletions
 from broker_core_postgres.changes.change_log import read_changes
 from broker_core_postgres.fill.sync.catalog_source import CatalogSource
-from broker_core_postgres.fill.sync.differences import OtherId, as_json, as_line
+from broker_core_postgres.fill.sync.differences import Sides, as_json, as_line
 from broker_core_postgres.fill.sync.mirror import Mirror, MirrorReport
 from tests.postgres.schema.log_replay import check_everything
 
@@ -44,7 +44,8 @@ async def sync(connection: Any, catalog: SqliteCatalog) -> MirrorReport:
 
 
 def counts(report: MirrorReport) -> tuple[int, int, int, int]:
-    return report.added, report.changed, report.removed, report.created_anew
+    found = report.counts
+    return found.added, found.changed, found.removed, found.created_anew
 
 
 async def ids(connection: Any) -> dict[str, uuid.UUID]:
@@ -82,7 +83,7 @@ async def test_it_is_deleted_and_created_with_nothing_of_the_old_one(
         assert (count.added, count.changed, count.removed, count.created_anew) == (1, 0, 2, 1)
         told = {each.topic.rpartition("/")[2]: each async for each in mirror.differences()}
         assert told.keys() == {"x", "grown"}
-        other = OtherId(
+        other = Sides(
             topic_id_text(before["x-partition-0"]), topic_id_text((await expected(catalog))["x-partition-0"])
         )
         assert told["x"].topic_id == other

@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
-from broker_core_postgres.fill.staging_table import StagingTable, copy_rows
+from broker_core_postgres.fill.staged_table import StagedTable
+from broker_core_postgres.fill.staging_table import StagingTables, copy_rows
 from broker_core_postgres.fill.sync.differences import Difference, as_json, as_line, differences
 
 P = "persistent://a/b/"
@@ -20,15 +22,15 @@ async def put(connection: Any, **topics: str) -> None:
 
 
 async def found(connection: Any, **wanted: str | None) -> list[Difference]:
-    staging = StagingTable(connection)
-    await staging.create(keep=True)
+    staging = StagingTables(connection)
+    await staging.each(partial(StagedTable.create, keep=True))
     names = [name.replace("_", "-") for name in wanted]
 
     async def block() -> AsyncIterator[bytes]:
         owners = [name.partition("-partition-")[0] for name in names]
         yield copy_rows("a/b", "persistent", names, owners, list(wanted.values()))
 
-    await staging.copy(block())
+    await staging.names.copy(block())
     async with connection.transaction():
         return [difference async for difference in differences(connection, "a/b")]
 

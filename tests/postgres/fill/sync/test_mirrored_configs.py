@@ -62,7 +62,7 @@ async def test_they_are_those_of_the_catalogue(connection: Any, catalog: SqliteC
         assert as_line(told["x"], "catalog").endswith(
             'configs {"retention.ms": "1"} and 3 replicas in the database, {} and 3 replicas in the catalog'
         )
-        assert (await mirror.write(Deletions(most=0))).changed == 3
+        assert (await mirror.write(Deletions(most=0))).counts.changed == 3
     less, other = (None, 3), ('{"segment.ms": "5"}', None)
     assert await rows(connection) == {"x-partition-0": less, "x-partition-1": less, "plain": other}
     assert not (await sync(connection, catalog)).written

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Generic, Literal, TypeVar
 
 from broker_core.catalog import topic_id_text
 from broker_core.plugin_cli import printable
@@ -14,13 +14,14 @@ from broker_core.quantities import counted
 __all__ = [
     "Difference",
     "KafkaFacts",
-    "OtherConfigs",
-    "OtherId",
     "OtherProperties",
+    "Sides",
     "as_json",
     "as_line",
     "differences",
 ]
+
+T = TypeVar("T")
 
 _SHOWN_NAMES: Final = 10
 
@@ -66,14 +67,6 @@ class OtherProperties:
 
 
 @dataclass(frozen=True, slots=True)
-class OtherId:
-    """The ids of a topic that was created anew, as texts of base64: ``database`` has that of the former one."""
-
-    database: str
-    source: str
-
-
-@dataclass(frozen=True, slots=True)
 class KafkaFacts:
     """Kafka's configs of a topic, and the number of replicas that clients wanted."""
 
@@ -82,11 +75,11 @@ class KafkaFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class OtherConfigs:
-    """Kafka's data of a topic in the database and in the source."""
+class Sides(Generic[T]):
+    """A value that differs: in the database and in the source."""
 
-    database: KafkaFacts
-    source: KafkaFacts
+    database: T
+    source: T
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +96,9 @@ class Difference:
     missing: tuple[str, ...] = ()
     extra: tuple[str, ...] = ()
     properties: tuple[OtherProperties, ...] = ()
-    topic_id: OtherId | None = None
-    configs: OtherConfigs | None = None
+    #: Of a topic that was created anew, as texts of base64: the database has that of the former one.
+    topic_id: Sides[str] | None = None
+    configs: Sides[KafkaFacts] | None = None
 
 
 async def differences(connection: Any, namespace: str, *, configs: bool = False) -> AsyncIterator[Difference]:
@@ -126,17 +120,17 @@ def _difference(namespace: str, rows: list[Any]) -> Difference:
     prefix = f"{rows[0]['domain']}://{namespace}/"
     missing = tuple(prefix + row["local_name"] for row in rows if row["missing"])
     extra = tuple(prefix + row["local_name"] for row in rows if row["extra"])
-    topic_id: OtherId | None = None
-    configs: OtherConfigs | None = None
+    topic_id: Sides[str] | None = None
+    configs: Sides[KafkaFacts] | None = None
     alike: dict[tuple[str, str], list[str]] = {}
     for row in rows:
         if row["missing"] or row["extra"]:
             continue
         before, now = row["id_of_database"], row["id_of_source"]
         if now is not None and now != before:
-            topic_id = OtherId(topic_id_text(before), topic_id_text(now))
+            topic_id = Sides(topic_id_text(before), topic_id_text(now))
         if row["other_configs"]:
-            configs = OtherConfigs(*(_facts(row, side) for side in ("database", "source")))
+            configs = Sides(_facts(row, "database"), _facts(row, "source"))
         if row["of_source"] is not None and row["of_database"] != row["of_source"]:
             alike.setdefault((row["of_database"], row["of_source"]), []).append(prefix + row["local_name"])
     properties = tuple(
@@ -155,18 +149,7 @@ def _facts(row: Any, side: str) -> KafkaFacts:
 
 def as_json(difference: Difference) -> dict[str, Any]:
     """A difference as JSON, in full."""
-    return {
-        "kind": difference.kind,
-        "topic": difference.topic,
-        "missing": list(difference.missing),
-        "extra": list(difference.extra),
-        "properties": [
-            {"names": list(other.names), "database": dict(other.database), "source": dict(other.source)}
-            for other in difference.properties
-        ],
-        "topic_id": None if difference.topic_id is None else asdict(difference.topic_id),
-        "configs": None if difference.configs is None else asdict(difference.configs),
-    }
+    return asdict(difference)
 
 
 def as_line(difference: Difference, source: str) -> str:

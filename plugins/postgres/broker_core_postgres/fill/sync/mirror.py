@@ -14,8 +14,9 @@ from typing import Any, Final
 from broker_core.plugin_cli import Deletions
 from broker_core_postgres.connect import DRIVER_ERRORS
 from broker_core_postgres.fill.filling_failed import FillingFailed
-from broker_core_postgres.fill.merge import MergeCounts, MergeResult, compare, merge, namespaces_of_database
-from broker_core_postgres.fill.staging_table import StagingTable
+from broker_core_postgres.fill.merge import MergeCounts, compare, merge, namespaces_of_database
+from broker_core_postgres.fill.staged_table import StagedTable
+from broker_core_postgres.fill.staging_table import StagingTables
 from broker_core_postgres.fill.sync.differences import Difference, differences
 from broker_core_postgres.fill.sync.mirror_source import MirrorSource
 from broker_core_postgres.fill.sync.scope import EVERYTHING, Scope
@@ -30,9 +31,7 @@ _ONE_AT_A_TIME: Final = 0x62726F6B_73796E63  # "broksync" in ASCII, the key of t
 
 @dataclass(slots=True)
 class MirrorReport:
-    """The changes of a run, in listed names. ``written`` has the changed namespaces.
-
-    ``created_anew`` are names whose topic has another id in the source.
+    """The changes of a run: ``counts`` of all namespaces, ``written`` of each changed one.
 
     ``failed`` has the namespaces and tenants that could not be read, ``unread`` the topics whose properties could not
     be read, each with the reason. These were left as they are.
@@ -40,11 +39,8 @@ class MirrorReport:
 
     namespaces: int = 0
     names: int = 0
-    added: int = 0
-    changed: int = 0
-    removed: int = 0
-    created_anew: int = 0
-    written: dict[str, MergeResult] = field(default_factory=dict)
+    counts: MergeCounts = field(default_factory=MergeCounts)
+    written: dict[str, MergeCounts] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     unread: dict[str, str] = field(default_factory=dict)
 
@@ -126,10 +122,7 @@ class Mirror:
             async with self._connection.transaction():
                 merged = await merge(self._connection, namespace, all_configs=self._staged.has_configs)
             self.report.written[namespace] = merged
-            self.report.added += merged.added
-            self.report.changed += merged.changed
-            self.report.removed += merged.removed
-            self.report.created_anew += merged.created_anew
+            self.report.counts += merged
             if progress is not None:
                 progress(number, len(todo))
         if self.report.complete:
@@ -142,7 +135,7 @@ async def _leave(connection: Any, *, writing: bool) -> None:
     if connection.is_closed():
         return
     try:
-        await StagingTable(connection).drop()
+        await StagingTables(connection).each(StagedTable.drop)
         await connection.execute("RESET statement_timeout; RESET work_mem")
         if writing:
             await connection.execute(f"SELECT pg_advisory_unlock({_ONE_AT_A_TIME})")

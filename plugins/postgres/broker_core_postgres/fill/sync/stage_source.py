@@ -7,9 +7,11 @@ pgbouncer therefore has to pool sessions, not transactions.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
+from operator import attrgetter
 from typing import Any, Final
 
 from broker_core.errors import BrokerCoreError, InvalidName
@@ -18,10 +20,11 @@ from broker_core_postgres.fill.filling_failed import FillingFailed
 from broker_core_postgres.fill.merge import namespaces_of_database
 from broker_core_postgres.fill.staged_configs import copy_configs
 from broker_core_postgres.fill.staged_ids import copy_ids
-from broker_core_postgres.fill.staging_table import StagingTable, copy_rows
+from broker_core_postgres.fill.staged_table import StagedTable
+from broker_core_postgres.fill.staging_table import StagingTables, copy_rows
 from broker_core_postgres.fill.storage_limits import first_too_long, longest_local_name
 from broker_core_postgres.fill.sync.for_each import for_each
-from broker_core_postgres.fill.sync.mirror_source import MirrorSource, NamespaceTopics
+from broker_core_postgres.fill.sync.mirror_source import MirrorSource, NamesOfDomain, NamespaceTopics
 from broker_core_postgres.fill.sync.scope import Scope
 
 __all__ = ["StagedSource", "stage_source"]
@@ -58,8 +61,8 @@ async def stage_source(
     ``progress`` is called with (namespaces read, namespaces in all, listed names so far). A namespace that cannot be
     read is in ``failed``. Raises if not even the list of namespaces can be read.
     """
-    staging = StagingTable(connection)
-    await staging.create(keep=True)
+    staging = StagingTables(connection)
+    await staging.each(partial(StagedTable.create, keep=True))
     inventory = await source.inventory(scope)
     staged = StagedSource(failed=dict(inventory.failed), has_configs=source.has_configs)
     copying = asyncio.Lock()
@@ -74,9 +77,9 @@ async def stage_source(
             staged.failed[str(namespace)] = str(error)
         else:
             async with copying:
-                await staging.copy(_blocks(topics))
-                await staging.ids.copy(_ids(topics))
-                await staging.configs.copy(_configs(topics))
+                await staging.names.copy(_blocks(topics))
+                await staging.ids.copy(_of_topics(topics, attrgetter("ids"), copy_ids))
+                await staging.configs.copy(_of_topics(topics, attrgetter("configs"), copy_configs))
             staged.names += len(topics)
             staged.unread.update(topics.unread)
             staged.namespaces.append(str(namespace))
@@ -100,7 +103,7 @@ async def stage_source(
         ):
             staged.namespaces.append(name)
     staged.namespaces.sort()
-    await staging.analyze()
+    await staging.each(StagedTable.analyze)
     return staged
 
 
@@ -127,18 +130,16 @@ async def _blocks(topics: NamespaceTopics) -> AsyncIterator[bytes]:
             )
 
 
-async def _ids(topics: NamespaceTopics) -> AsyncIterator[bytes]:
+async def _of_topics(
+    topics: NamespaceTopics,
+    given: Callable[[NamesOfDomain], Mapping[str, Any]],
+    copy: Callable[[str, str, Mapping[str, Any]], bytes],
+) -> AsyncIterator[bytes]:
+    """Blocks of what is ``given`` for topics, by their local names."""
     for part in topics.parts:
-        ids = iter(part.ids.items())
-        while rows := dict(islice(ids, _ROWS_A_BLOCK)):
-            yield copy_ids(str(topics.namespace), part.domain, rows)
-
-
-async def _configs(topics: NamespaceTopics) -> AsyncIterator[bytes]:
-    for part in topics.parts:
-        configs = iter(part.configs.items())
-        while rows := dict(islice(configs, _ROWS_A_BLOCK)):
-            yield copy_configs(str(topics.namespace), part.domain, rows)
+        every = iter(given(part).items())
+        while rows := dict(islice(every, _ROWS_A_BLOCK)):
+            yield copy(str(topics.namespace), part.domain, rows)
 
 
 def _parsed(name: str) -> NamespaceName | None:
