@@ -5,8 +5,8 @@ Plain numbers are counted on the event loop; a scrape makes metrics of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -14,14 +14,40 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from broker_core_postgres.changes import TopicsListener, VersionHistory
-from broker_core_postgres.connect import ServerPools
-from broker_core_postgres.listing import QueryMetrics
+from broker_core_postgres.connect import PostgresPool, ServerPools
+from broker_core_postgres.listing import QueryMetrics, family
 from broker_core_postgres.mirror_success import MirrorWatch
 
 __all__ = ["PREFIX", "PostgresMetrics"]
 
 #: The prefix of metrics for a plugin named by its entry point.
 PREFIX: Final = "broker_core_postgres_"
+#: The kind, name, text and value of each metric of a pool.
+_OF_POOLS: Final[Sequence[tuple[Callable[..., Any], str, str, Callable[[PostgresPool], int]]]] = (
+    (GaugeMetricFamily, "pool_max_connections", "Connections at most.", lambda pool: pool.settings.pool_max),
+    (GaugeMetricFamily, "pool_waiting", "Listings that wait for a connection.", lambda pool: pool.waiting),
+    (
+        GaugeMetricFamily,
+        "pool_up",
+        "Whether there is a connection, or nothing is known to be in the way of one.",
+        lambda pool: int(not pool.down),
+    ),
+    (CounterMetricFamily, "pool_opened", "Connections that were opened.", lambda pool: pool.opened),
+    (CounterMetricFamily, "pool_dropped", "Connections that were closed.", lambda pool: pool.dropped),
+    (
+        CounterMetricFamily,
+        "pool_refused",
+        "Listings that got no connection: too many waited, or in vain.",
+        lambda pool: pool.refused,
+    ),
+)
+#: The counts of the listener, by their names.
+_OF_LISTENER: Final = {
+    "hints": "Hints that topics changed.",
+    "ignored": "Notifications that were no hints.",
+    "losses": "Connections lost that listened.",
+    "caught_up": "Namespaces that had changed while no connection listened.",
+}
 
 
 class PostgresMetrics(Collector):
@@ -76,73 +102,33 @@ class PostgresMetrics(Collector):
 
     def _of_pools(self, server_pools: ServerPools) -> Iterator[Metric]:
         pools = server_pools.pools
-        states = GaugeMetricFamily(
-            f"{self._prefix}pool_connections", "Connections to PostgreSQL.", labels=["pool", "state"]
+        yield self._family(
+            GaugeMetricFamily,
+            "pool_connections",
+            "Connections to PostgreSQL.",
+            ["pool", "state"],
+            (([pool.name, state], getattr(pool, state)) for pool in pools for state in ("idle", "in_use")),
         )
-        for pool in pools:
-            states.add_metric([pool.name, "idle"], pool.idle)
-            states.add_metric([pool.name, "in_use"], pool.in_use)
-        yield states
-        gauge, counter = GaugeMetricFamily, CounterMetricFamily
-        yield self._labelled(
-            gauge,
-            "pool_max_connections",
-            "Connections at most.",
-            "pool",
-            ((p.name, p.settings.pool_max) for p in pools),
-        )
-        yield self._labelled(
-            gauge,
-            "pool_waiting",
-            "Listings that wait for a connection.",
-            "pool",
-            ((p.name, p.waiting) for p in pools),
-        )
-        yield self._labelled(
-            gauge,
-            "pool_up",
-            "Whether there is a connection, or nothing is known to be in the way of one.",
-            "pool",
-            ((p.name, int(not p.down)) for p in pools),
-        )
-        yield self._labelled(
-            counter,
-            "pool_opened",
-            "Connections that were opened.",
-            "pool",
-            ((p.name, p.opened) for p in pools),
-        )
-        yield self._labelled(
-            counter,
-            "pool_dropped",
-            "Connections that were closed.",
-            "pool",
-            ((p.name, p.dropped) for p in pools),
-        )
-        yield self._labelled(
-            counter,
-            "pool_refused",
-            "Listings that got no connection: too many waited, or in vain.",
-            "pool",
-            ((p.name, p.refused) for p in pools),
-        )
+        for kind, name, text, value in _OF_POOLS:
+            values = [([pool.name], value(pool)) for pool in pools]
+            yield self._family(kind, name, text, ["pool"], values)
         yield self._count(
             "retries", "Listings that were asked once more, on a fresh connection.", server_pools.retries
         )
-        yield self._labelled(
-            counter,
+        yield self._family(
+            CounterMetricFamily,
             "server_choices",
             "Which server was chosen for a listing.",
-            "choice",
-            server_pools.chooser.choices.items(),
+            ["choice"],
+            (([choice], count) for choice, count in server_pools.chooser.choices.items()),
         )
         if server_pools.replicas:
-            yield self._labelled(
-                gauge,
+            yield self._family(
+                GaugeMetricFamily,
                 "replica_lag_versions",
                 "Versions of a namespace that a replica was behind, when it was last compared.",
-                "pool",
-                server_pools.chooser.lags.items(),
+                ["pool"],
+                (([pool], lag) for pool, lag in server_pools.chooser.lags.items()),
             )
 
     def _of_listener(self, listener: TopicsListener) -> Iterator[Metric]:
@@ -151,27 +137,11 @@ class PostgresMetrics(Collector):
             "Whether changes are listened for right now.",
             int(listener.connected),
         )
-        yield self._count("listen_hints", "Hints that topics changed.", listener.hints)
-        yield self._count("listen_ignored", "Notifications that were no hints.", listener.ignored)
-        yield self._count("listen_losses", "Connections lost that listened.", listener.losses)
-        yield self._count(
-            "listen_caught_up",
-            "Namespaces that had changed while no connection listened.",
-            listener.caught_up,
-        )
+        for name, text in _OF_LISTENER.items():
+            yield self._count(f"listen_{name}", text, getattr(listener, name))
 
     def _count(self, name: str, text: str, value: int) -> Metric:
         return CounterMetricFamily(f"{self._prefix}{name}", text, value)
 
-    def _labelled(
-        self,
-        kind: type[GaugeMetricFamily | CounterMetricFamily],
-        name: str,
-        text: str,
-        label: str,
-        values: Iterable[tuple[str, int]],
-    ) -> Metric:
-        family = kind(f"{self._prefix}{name}", text, labels=[label])
-        for key, value in values:
-            family.add_metric([key], value)
-        return family
+    def _family(self, kind: Callable[..., Any], name: str, *others: Any) -> Metric:
+        return family(kind, f"{self._prefix}{name}", *others)

@@ -1,5 +1,6 @@
 """Connecting to PostgreSQL: addresses and passwords, pools of connections, replicas, and the meaning of failures."""
 
+from broker_core_postgres.connect.connection_pool import PostgresPool
 from broker_core_postgres.connect.failures import (
     DRIVER_ERRORS,
     REASONS,
@@ -24,6 +25,7 @@ __all__ = [
     "REASONS",
     "CannotConnect",
     "ConnectionBroke",
+    "PostgresPool",
     "ServerPools",
     "close_connection",
     "connect",

@@ -145,54 +145,41 @@ _CLASSES: Final[dict[str, _Meaning]] = {
     "58": _Meaning("storage", "PostgreSQL cannot read or write its files: see its log"),
     "XX": _Meaning("corrupt", "PostgreSQL found its own data broken: see its log"),
 }
-_UNREACHABLE: Final = _Meaning(
-    "unreachable", "PostgreSQL cannot be reached: is it running, and is the address right?", _LATER
-)
-_SLOW: Final = _Meaning("timeout", "PostgreSQL did not answer in time", _LATER)
-_TLS: Final = _Meaning(
-    "tls", "TLS with PostgreSQL failed: check sslmode, sslrootcert and the server's certificate"
-)
-_NOT_PRIMARY: Final = _Meaning(
-    "no_primary",
-    "no host of the connection string is what target_session_attrs asks for: is a failover under way?",
-    _LATER,
-)
-_POOL_FULL: Final = _Meaning(
-    "pool_full",
-    "too many listings wait for a connection to PostgreSQL: raise pool_max, or ask again later",
-    Cause.QUEUE,
-)
-_POOL_WAIT: Final = _Meaning(
-    "pool_timeout",
-    "no connection to PostgreSQL became free in time: raise pool_max, or ask again later",
-    Cause.QUEUE,
-)
-_CLOSED: Final = _Meaning("closed", "the plugin is shutting down", _LATER)
-_SETTINGS: Final = _Meaning(
-    "settings", "the connection to PostgreSQL is not set up right: see the log of the broker"
-)
-_OTHER: Final = _Meaning("other", "a statement failed at PostgreSQL: see the log of the broker")
-
-_OF_POOL: Final = {
-    "pool_full": _POOL_FULL,
-    "pool_timeout": _POOL_WAIT,
-    "closed": _CLOSED,
-    "no_primary": _NOT_PRIMARY,
+#: Meanings of failures without a SQLSTATE, by their reasons.
+_OTHERS: Final = {
+    meaning.reason: meaning
+    for meaning in (
+        _Meaning(
+            "unreachable", "PostgreSQL cannot be reached: is it running, and is the address right?", _LATER
+        ),
+        _Meaning("timeout", "PostgreSQL did not answer in time", _LATER),
+        _Meaning(
+            "tls", "TLS with PostgreSQL failed: check sslmode, sslrootcert and the server's certificate"
+        ),
+        _Meaning(
+            "no_primary",
+            "no host of the connection string is what target_session_attrs asks for: is a failover under way?",
+            _LATER,
+        ),
+        _Meaning(
+            "pool_full",
+            "too many listings wait for a connection to PostgreSQL: raise pool_max, or ask again later",
+            Cause.QUEUE,
+        ),
+        _Meaning(
+            "pool_timeout",
+            "no connection to PostgreSQL became free in time: raise pool_max, or ask again later",
+            Cause.QUEUE,
+        ),
+        _Meaning("closed", "the plugin is shutting down", _LATER),
+        _Meaning("settings", "the connection to PostgreSQL is not set up right: see the log of the broker"),
+        _Meaning("other", "a statement failed at PostgreSQL: see the log of the broker"),
+    )
 }
 
 #: The values of a failure's ``reason``, for the metrics.
 REASONS: Final = frozenset(
-    meaning.reason
-    for meaning in (
-        *_STATES.values(),
-        *_CLASSES.values(),
-        *_OF_POOL.values(),
-        _UNREACHABLE,
-        _SLOW,
-        _TLS,
-        _SETTINGS,
-        _OTHER,
-    )
+    meaning.reason for meaning in (*_STATES.values(), *_CLASSES.values(), *_OTHERS.values())
 )
 
 
@@ -203,17 +190,16 @@ class DatabaseFailed(ListingFailed):
     """
 
     def __init__(self, meaning: _Meaning, *, state: str | None = None, lost: bool = False) -> None:
-        text = (
-            meaning.text if state is None or meaning is not _OTHER else f"{meaning.text} (SQLSTATE {state})"
-        )
+        is_shown = state is not None and meaning.reason == "other"
+        text = f"{meaning.text} (SQLSTATE {state})" if is_shown else meaning.text
         super().__init__(text, cause=meaning.cause, reason=meaning.reason, counts=meaning.counts)
         self.state = state
         self.lost = lost
 
     @classmethod
     def of(cls, reason: str) -> DatabaseFailed:
-        """A failure of the pool: ``pool_full``, ``pool_timeout``, ``closed`` or ``no_primary``."""
-        return cls(_OF_POOL[reason])
+        """A failure without a SQLSTATE, such as ``pool_full``, ``pool_timeout``, ``closed`` or ``no_primary``."""
+        return cls(_OTHERS[reason])
 
 
 class ConnectionBroke(ConnectionError):
@@ -226,21 +212,21 @@ def failure_of(error: BaseException) -> ListingFailed:
         return error
     if isinstance(error, asyncpg.PostgresError):
         state = error.sqlstate or ""
-        meaning = _STATES.get(state) or _CLASSES.get(state[:2]) or _OTHER
+        meaning = _STATES.get(state) or _CLASSES.get(state[:2]) or _OTHERS["other"]
         return DatabaseFailed(meaning, state=state or None, lost=is_connection_lost(error))
     if isinstance(error, DsnError):
-        return DatabaseFailed(_SETTINGS)
+        return DatabaseFailed.of("settings")
     if isinstance(error, asyncpg.TargetServerAttributeNotMatched):
-        return DatabaseFailed(_NOT_PRIMARY)
+        return DatabaseFailed.of("no_primary")
     if isinstance(error, ssl.SSLError) or "SSL" in str(error)[:200]:
-        return DatabaseFailed(_TLS)
+        return DatabaseFailed.of("tls")
     if isinstance(error, TimeoutError):
-        return DatabaseFailed(_SLOW)
-    if isinstance(error, OSError):
-        return DatabaseFailed(_CLASSES["08"] if _broke(error) else _UNREACHABLE, lost=_broke(error))
+        return DatabaseFailed.of("timeout")
     if is_connection_lost(error):
         return DatabaseFailed(_CLASSES["08"], lost=True)
-    return DatabaseFailed(_OTHER)
+    if isinstance(error, OSError):
+        return DatabaseFailed.of("unreachable")
+    return DatabaseFailed.of("other")
 
 
 def is_connection_lost(error: BaseException) -> bool:

@@ -9,7 +9,7 @@ from broker_core_postgres.listing.own_relation import (
     RelationRefused,
     check_relation,
 )
-from broker_core_postgres.listing.query_metrics import QueryMetrics
+from broker_core_postgres.listing.query_metrics import QueryMetrics, family
 from broker_core_postgres.listing.sql_conditions import RowConditions
 
 __all__ = [
@@ -23,5 +23,6 @@ __all__ = [
     "RowConditions",
     "RowSource",
     "check_relation",
+    "family",
     "first_page_statement",
 ]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, product
-from typing import Final
+from typing import Any, Final
 
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric
@@ -15,7 +15,7 @@ from prometheus_client.utils import floatToGoString
 from broker_core_postgres.connect import REASONS
 from broker_core_postgres.listing.sql_conditions import KINDS
 
-__all__ = ["OUTCOMES", "QueryMetrics"]
+__all__ = ["OUTCOMES", "QueryMetrics", "family"]
 
 #: Outcomes of a listing that asked the database.
 OUTCOMES: Final = ("listed", "unchanged", "not_loaded", "failed")
@@ -55,37 +55,48 @@ class QueryMetrics:
 
     def collect(self, prefix: str) -> Iterator[Metric]:
         """The metrics, with the plugin's prefix before their names."""
-        queries = CounterMetricFamily(
-            f"{prefix}queries", "Listings that asked the database.", labels=["plan", "outcome"]
+        yield family(
+            CounterMetricFamily,
+            f"{prefix}queries",
+            "Listings that asked the database.",
+            ["plan", "outcome"],
+            self._queries.items(),
         )
-        for labels, count in self._queries.items():
-            queries.add_metric(labels, count)
-        yield queries
-        seconds = HistogramMetricFamily(
+        yield family(
+            HistogramMetricFamily,
             f"{prefix}query_seconds",
             "Seconds of a listing at the database, waiting for a connection included.",
-            labels=["plan"],
+            ["plan"],
+            (([kind], buckets.cumulative(), buckets.sum) for kind, buckets in self._seconds.items()),
         )
-        for kind, buckets in self._seconds.items():
-            seconds.add_metric([kind], buckets.cumulative(), buckets.sum)
-        yield seconds
         yield HistogramMetricFamily(
             f"{prefix}query_rows",
             "Rows that the database sent for a listing.",
             buckets=self._rows.cumulative(),
             sum_value=self._rows.sum,
         )
-        failures = CounterMetricFamily(
-            f"{prefix}failures", "Listings that failed at the database.", labels=["reason"]
+        yield family(
+            CounterMetricFamily,
+            f"{prefix}failures",
+            "Listings that failed at the database.",
+            ["reason"],
+            (([reason], count) for reason, count in self._failures.items()),
         )
-        for reason, count in self._failures.items():
-            failures.add_metric([reason], count)
-        yield failures
         yield CounterMetricFamily(
             f"{prefix}ignored_properties",
             "Properties in requests that property_keys does not name.",
             self._ignored,
         )
+
+
+def family(
+    kind: Callable[..., Any], name: str, text: str, labels: Sequence[str], samples: Iterable[Sequence[Any]]
+) -> Metric:
+    """A family of metrics of a ``kind``; each of its ``samples`` has the values of the labels, and its own."""
+    made: Metric = kind(name, text, labels=labels)
+    for values, *sample in samples:
+        made.add_metric(values, *sample)  # type: ignore[attr-defined]
+    return made
 
 
 class PlainHistogram:
