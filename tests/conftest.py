@@ -7,6 +7,7 @@ import gc
 import logging
 import os
 import signal
+import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).parent.parent
+#: Imported by those tests alone that have a gateway in their process.
+_LIVE_SNAPSHOTS = "broker_core.upstream.snapshots.live_snapshots"
 
 os.environ["SPARK_SUBMIT_OPTS"] = quick_java_options()
 # Nothing here multiplies matrices, and each process that imports numpy would start threads for it.
@@ -85,9 +88,10 @@ def _freeze() -> None:
 
 @pytest.fixture(autouse=True, scope="module")
 def _as_the_file_needs(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Quick collections for tests that collect garbage many times, and turns of the event loop that have time.
+    """Quick collections for tests that collect garbage many times, turns of the event loop that have time, and gateways
+    that list a namespace again soon.
 
-    A turn has time however slow the machine is, except in a file that tests this time. Both are of a file, not of a
+    A turn has time however slow the machine is, except in a file that tests this time. All are of a file, not of a
     test: pytest takes a tenth of a millisecond for each fixture of each of thousands of tests.
     """
     if hasattr(request.module, "gc"):
@@ -95,6 +99,8 @@ def _as_the_file_needs(request: pytest.FixtureRequest) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         if not hasattr(request.module, "TURN_SECONDS"):
             patch.setattr(loop_turns, "TURN_SECONDS", 3600.0)
+        if _LIVE_SNAPSHOTS in sys.modules:
+            patch.setattr(sys.modules[_LIVE_SNAPSHOTS], "_PAUSE", 0.05)
         yield
 
 

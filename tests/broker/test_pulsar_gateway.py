@@ -26,7 +26,7 @@ from broker_core.names import Mode, NamespaceName
 from broker_core.reloads.sighup_reloads import Reloaded
 from broker_core.settings import Settings, ShrinkGuardSettings, load_settings
 from broker_core.snapshots.stored import stored_snapshots
-from broker_core.upstream.snapshots import stored_parts
+from broker_core.upstream.snapshots import live_snapshots, stored_parts
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
 from tests.support.admin_server import AdminServer
@@ -142,8 +142,9 @@ async def test_credentials_are_kept_where_they_are_passed_on(passes_on: bool) ->
 
 @pytest.mark.parametrize("mode", ["auto", "off"])
 async def test_another_address_is_in_force_with_the_answer_of_the_reload(
-    changing: Changing, mode: str
+    changing: Changing, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(live_snapshots, "_PAUSE", 1.0)  # as a server has it
     snapshots = f'[upstream.snapshots]\nmode = "{mode}"\n'
     async with FakeCluster(**WATCHES) as old, FakeCluster(**WATCHES) as new:
         old.topics["t/n"], new.topics["t/n"] = list(OLD), list(NEW)

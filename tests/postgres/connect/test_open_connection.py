@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from broker_core_postgres.connect import open_connection
 from broker_core_postgres.connect.libpq.connection_parameters import ConnectionParameters
 from broker_core_postgres.connect.libpq.dsn_error import DsnError
 from broker_core_postgres.connect.open_connection import (
@@ -258,7 +259,10 @@ async def test_what_is_missing_is_said_before_anything_is_tried() -> None:
         )
 
 
-async def test_a_connection_is_closed_though_its_server_hangs(postgres_server: PostgresServer) -> None:
+async def test_a_connection_is_closed_though_its_server_hangs(
+    postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(open_connection, "_CLOSING", 0.1)
     connection = await connect(postgres_server.dsn())
     postgres_server.pause()
     try:

@@ -10,6 +10,7 @@ import pytest
 
 from broker_core.access.sessions import ClientCredentials, Sessions
 from broker_core.errors import ServerError
+from broker_core.service import failure_pace
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand, FeatureFlags
 from tests.support.clock import AGES, time_passes
@@ -118,7 +119,8 @@ async def test_an_address_that_fails_often_waits_for_the_error(monkeypatch: pyte
         assert error.error.message == "Failed to authenticate"
 
 
-async def test_a_client_that_floods_while_its_error_waits_is_closed() -> None:
+async def test_a_client_that_floods_while_its_error_waits_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(failure_pace, "_LONGEST", 0.5)
     async with serving(authenticator=ScriptedAuthenticator()) as s:
         for _ in range(100):
             s.admission.pace.failed("127.0.0.1")

@@ -31,6 +31,8 @@ __all__ = [
 
 #: The name in ``pg_stat_activity``, if the connection string gives none.
 APPLICATION_NAME: Final = "broker-core"
+#: Seconds that a server has to answer at the end of a connection.
+_CLOSING: Final = 5.0
 
 
 class CannotConnect(BrokerCoreError):
@@ -83,7 +85,7 @@ async def connect(
 async def close_connection(connection: Any) -> None:
     """Close a connection, by force if its server does not answer within 5 seconds."""
     try:
-        await asyncio.wait_for(connection.close(), 5)
+        await asyncio.wait_for(connection.close(), _CLOSING)
     except DRIVER_ERRORS:
         connection.terminate()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,8 @@ PASSWORD = "hunter2-of-erin"
 
 
 @pytest.fixture
-async def supers(tmp_path: Path) -> AsyncIterator[Supers]:
+async def supers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Supers]:
+    monkeypatch.setattr(live_sessions, "_PERIOD", 0.1)
     async with supers_served(tmp_path) as served:
         yield served
 
@@ -62,7 +62,7 @@ async def test_a_user_is_added_has_another_password_and_is_removed(supers: Super
     assert not await logs_in(supers, "another password")
 
 
-async def test_a_removed_user_is_disconnected(supers: Supers, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_removed_user_is_disconnected(supers: Supers) -> None:
     broker = supers.served.broker
     assert broker.kafka_address is not None
     for name in ("erin", "frank"):
@@ -73,9 +73,7 @@ async def test_a_removed_user_is_disconnected(supers: Supers, monkeypatch: pytes
             token = f"\0{name}\0{PASSWORD}".encode()
             assert (await client.ask(SASL_AUTHENTICATE, 2, {"auth_bytes": token}))["error_code"] == 0
         assert (await supers.ask("users/erin", "DELETE")).status == 204
-        assert live_sessions._PERIOD <= 10
-        async with asyncio.timeout(60):
-            assert await erin.message() == b""
+        assert await erin.message() == b""
         assert (await frank.ask(METADATA, 12, {"topics": []}))["cluster_id"]
 
 
