@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Self
 
 from broker_core.errors import BrokerCoreError, ServerError
 
@@ -35,13 +35,10 @@ __all__ = [
     "TlsCutShort",
     "TlsFailed",
     "UnexpectedAnswer",
-    "again",
     "is_of_identity",
     "is_passing",
     "server_error",
 ]
-
-_E = TypeVar("_E", bound="ClientError")
 
 #: Refusals of an identity; any other refusal of a connection is due to the server's state.
 _OF_IDENTITY: Final = (ServerError.AuthenticationError, ServerError.AuthorizationError)
@@ -51,6 +48,10 @@ _PASSING: Final = (ServerError.ServiceNotReady, ServerError.TooManyRequests)
 
 class ClientError(BrokerCoreError):
     """Any failure of the lookup client."""
+
+    def copy(self) -> Self:
+        """This error for one more waiting caller: each gets a traceback of its own."""
+        return type(self)(str(self))
 
 
 class InvalidServiceUrl(ClientError, ValueError):
@@ -106,6 +107,9 @@ class ServerRefused(ClientError):
         self.message = message
         self.problem = problem
 
+    def copy(self) -> Self:
+        return type(self)(self.code, self.message, self.problem)
+
 
 class HandshakeRefused(ServerRefused):
     """The server refused the connection itself, as for missing credentials."""
@@ -135,10 +139,3 @@ def is_passing(failed: ClientError) -> bool:
     if isinstance(failed, TlsFailed):
         return isinstance(failed, TlsCutShort)
     return isinstance(failed, ConnectionLost) and not isinstance(failed, CredentialsFailed)
-
-
-def again(failed: _E) -> _E:
-    """A copy of an error for one more waiting caller: each gets a traceback of its own."""
-    if isinstance(failed, ServerRefused):
-        return type(failed)(failed.code, failed.message)
-    return type(failed)(str(failed))

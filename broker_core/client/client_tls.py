@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, Final, TypeAlias
 
 from broker_core.client.client_errors import TlsFailed
 
-__all__ = ["ClientTls"]
+__all__ = ["ClientTls", "tls_arguments"]
 
+_TLS_END: Final = 1.0  # seconds for the end of TLS when a connection is closed in an orderly way
 _StrPath: TypeAlias = str | os.PathLike[str]
 #: Modification time, size and inode of each file.
 _Stamp: TypeAlias = tuple[tuple[int, int, int] | None, ...]
@@ -78,6 +80,19 @@ class ClientTls:
                 files = f"{self.certificate}{f' and {self.key}' if self.key is not None else ''}"
                 raise TlsFailed(f"cannot use the client certificate in {files}: {_reason(error)}") from None
         return context
+
+
+async def tls_arguments(tls: ClientTls | None, host: str) -> dict[str, Any]:
+    """The arguments of asyncio for a connection to a host by TLS; none without it. Raises
+    :exc:`~broker_core.client.TlsFailed`.
+    """
+    if tls is None:
+        return {}
+    return {
+        "ssl": await asyncio.to_thread(tls.context),
+        "server_hostname": host.partition("%")[0].removesuffix("."),
+        "ssl_shutdown_timeout": _TLS_END,
+    }
 
 
 def _no_password() -> str:

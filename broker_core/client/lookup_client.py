@@ -14,7 +14,6 @@ from broker_core.client.client_errors import (
     ConnectionLost,
     InvalidServiceUrl,
     OperationTimeout,
-    again,
     is_passing,
 )
 from broker_core.client.client_tls import ClientTls
@@ -248,7 +247,7 @@ class LookupClient(LoopBound):
                 f"{self.service_url} did not answer within {seconds:g} s{f': {reason}' if reason else ''}"
             ) from None
         except ClientError as failed:
-            raise again(failed) from None
+            raise failed.copy() from None
 
     async def _until_answered(self, key: Hashable, ask: Callable[[], Awaitable[T]]) -> T:
         """The answer, asked for again while a failure may pass."""

@@ -62,13 +62,13 @@ class TopicSubscription:
         "_seeking",
         "_shared",
         "_size",
-        "_task",
         "_tried",
         "_unsettled",
         "_wake",
-        "_wanted",
         "error",
+        "task",
         "topic",
+        "wanted",
     )
 
     def __init__(self, topic: str, shared: SharedParts) -> None:
@@ -76,7 +76,7 @@ class TopicSubscription:
         #: The reason why it is not open; ``None`` if it is, or was not tried yet.
         self.error: Exception | None = None
         self._shared = shared
-        self._wanted = False
+        self.wanted = False
         self._reopen = False
         self._consumer: Any = None
         self._callback: Callable[..., None] | None = None
@@ -88,27 +88,19 @@ class TopicSubscription:
         self._held: Any = None
         self._unsettled = 0
         self._wake = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        #: The task that opens or closes it at the moment.
+        self.task: asyncio.Task[None] | None = None
         self._tried: asyncio.Future[Exception | None] | None = None
 
     @property
     def is_open(self) -> bool:
         return self._consumer is not None
 
-    @property
-    def wanted(self) -> bool:
-        return self._wanted
-
-    @property
-    def task(self) -> asyncio.Task[None] | None:
-        """The task that opens or closes it at the moment."""
-        return self._task
-
     def want(self, wanted: bool) -> asyncio.Future[Exception | None]:
         """Ask for it to be open, or closed. The result comes after the first attempt: its failure or ``None``."""
-        if wanted and not self._wanted:
+        if wanted and not self.wanted:
             self.error = None
-        self._wanted = wanted
+        self.wanted = wanted
         if self._tried is None or self._tried.done():
             self._tried = self._shared.loop.create_future()
         tried = self._tried
@@ -117,7 +109,7 @@ class TopicSubscription:
 
     def give_up(self) -> None:
         """Open it no more; its consumer is left to :meth:`end`."""
-        self._wanted = False
+        self.wanted = False
         self._wake.set()
 
     async def end(self) -> None:
@@ -243,7 +235,7 @@ class TopicSubscription:
             if not self._ended.done():
                 self._ended.set_result(None)
         elif result != _OK:
-            if self._wanted:
+            if self.wanted:
                 self._lose(PulsarException(result))
         elif self._seeking:
             self._held = message
@@ -265,31 +257,31 @@ class TopicSubscription:
 
     def _fail(self, error: Exception) -> None:
         self.error = error
-        if self._wanted:  # not if the client is closed, which fails all calls under way
+        if self.wanted:  # not if the client is closed, which fails all calls under way
             _log.warning("cannot consume from %s, which is tried again: %s", self.topic, error)
 
     def _start(self) -> None:
         self._wake.set()
-        if self._task is None:
-            self._task = self._shared.loop.create_task(self._converge())
+        if self.task is None:
+            self.task = self._shared.loop.create_task(self._converge())
 
     async def _converge(self) -> None:
         failures = 0 if self.error is None else 1
         try:
             while True:
                 self._wake.clear()
-                if failures and self._wanted:
+                if failures and self.wanted:
                     await ended_within(backoff(failures, _FIRST_PAUSE, _LONGEST_PAUSE), self._wake.wait())
-                if self._wanted and self._consumer is None:
+                if self.wanted and self._consumer is None:
                     failures = 0 if await self._open() else failures + 1
-                elif self._consumer is not None and (self._reopen or not self._wanted):
+                elif self._consumer is not None and (self._reopen or not self.wanted):
                     await self._close()
                 else:
                     break
         finally:
-            self._task = None
+            self.task = None
             self._settle_try()
-        if not self._wanted:
+        if not self.wanted:
             self._shared.forget(self)
 
     def _settle_try(self) -> None:
@@ -299,7 +291,7 @@ class TopicSubscription:
     async def _open(self) -> bool:
         shared = self._shared
         async with shared.places:
-            if not self._wanted:
+            if not self.wanted:
                 return True
             size = shared.budget.grant(shared.topics())
             try:

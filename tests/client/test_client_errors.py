@@ -13,7 +13,6 @@ from broker_core.client.client_errors import (
     TlsCutShort,
     TlsFailed,
     UnexpectedAnswer,
-    again,
     is_passing,
     server_error,
 )
@@ -54,5 +53,5 @@ def test_what_a_refusal_says() -> None:
 )
 def test_what_may_pass(failed: ClientError, *, passing: bool) -> None:
     assert is_passing(failed) is passing
-    copied = again(failed)
+    copied = failed.copy()
     assert (type(copied), str(copied), copied is failed) == (type(failed), str(failed), False)

@@ -19,8 +19,9 @@ class ConnectionPlaces:
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
+        #: Why a pool waits for a place.
+        self.reason = f"all {limit} connections to the brokers are in use by other clients"
         self.taken = 0
-        self.evicted = 0
         self.evictors: list[Callable[[], bool]] = []
         self._waiting: deque[asyncio.Future[None]] = deque()
 
@@ -35,11 +36,6 @@ class ConnectionPlaces:
             return False
         self.taken += 1
         return True
-
-    @property
-    def reason(self) -> str:
-        """The reason why a pool waits for a place."""
-        return f"all {self.limit} connections to the brokers are in use by other clients"
 
     async def take(self) -> None:
         """Wait for a place for the first connection of a pool."""
@@ -73,7 +69,6 @@ class ConnectionPlaces:
     def _evict(self) -> None:
         for evict in self.evictors:
             if evict():
-                self.evicted += 1
                 return
 
     def _hand_on(self) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from broker_core.client.client_errors import ClientError, ConnectionLost, again, is_of_identity
+from broker_core.client.client_errors import ClientError, ConnectionLost, is_of_identity
 from broker_core.client.failover.address_health import AddressHealth
 from broker_core.client.failover.connection_places import ConnectionPlaces
 from broker_core.concurrency import backoff
@@ -198,7 +198,7 @@ class ConnectionPool(Generic[C]):
         if self._stopped:
             raise ConnectionLost(f"no connection to {self._shown}: it is closed")
         if self._refused is not None and asyncio.get_running_loop().time() < self._refused_until:
-            raise again(self._refused)
+            raise self._refused.copy()
         self._waiting += 1
         try:
             async with asyncio.timeout(self._options.connection_wait):
@@ -214,7 +214,7 @@ class ConnectionPool(Generic[C]):
                         continue  # with the last one before that waited
                     failed = connecting.exception()
                     if failed is not None:
-                        raise again(failed) if isinstance(failed, ClientError) else failed
+                        raise failed.copy() if isinstance(failed, ClientError) else failed
         except TimeoutError:
             raise ConnectionLost(f"no connection to {self._shown}: {self._reason}") from None
         finally:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from broker_core.client.client_errors import ClientError
 from broker_core.client.kafka.configs import Config
-from broker_core.client.kafka.kafka_errors import KafkaException, again
+from broker_core.client.kafka.kafka_errors import KafkaException
 from broker_core.client.kafka.results import Results
 
 __all__ = ["CreateTopicsResult", "CreatedTopic"]
@@ -58,5 +58,5 @@ class CreateTopicsResult(Results[str, None]):
         self[name]
         made = self._created[name]
         if isinstance(made, KafkaException):
-            raise again(made)
+            raise made.copy()
         return made

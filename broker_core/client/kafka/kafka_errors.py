@@ -6,7 +6,7 @@ Failures of a connection have no code: they are errors of :mod:`broker_core.clie
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Self
 
 from broker_core.client.client_errors import ClientError, OperationTimeout, is_passing
 from broker_core.wire.kafka import ErrorCode, error_name
@@ -57,7 +57,6 @@ __all__ = [
     "UnsupportedForMessageFormatException",
     "UnsupportedSaslMechanismException",
     "UnsupportedVersionException",
-    "again",
     "kafka_error",
     "may_pass",
     "raise_for",
@@ -91,6 +90,9 @@ class KafkaException(ClientError):
         if code is not None:
             self.code = code
         super().__init__(f"{error_name(self.code)}: {self.message}")
+
+    def copy(self) -> Self:
+        return type(self)(self.message, code=self.code)
 
 
 class UnknownServerException(KafkaException):
@@ -461,11 +463,6 @@ def raise_for(code: int, message: str | None = None) -> None:
     failed = kafka_error(code, message)
     if failed is not None:
         raise failed
-
-
-def again(failed: KafkaException) -> KafkaException:
-    """A copy of an error for one more caller: each gets its own traceback."""
-    return type(failed)(failed.message, code=failed.code)
 
 
 def may_pass(failed: ClientError) -> bool:

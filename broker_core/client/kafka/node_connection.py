@@ -24,7 +24,7 @@ from broker_core.client.client_errors import (
     TlsFailed,
     UnexpectedAnswer,
 )
-from broker_core.client.client_tls import ClientTls
+from broker_core.client.client_tls import ClientTls, tls_arguments
 from broker_core.client.kafka.kafka_errors import UnsupportedVersionException, raise_for
 from broker_core.client.kafka.sasl import Sasl
 from broker_core.client.opening_errors import opening_errors, other_protocol, tls_failure
@@ -45,7 +45,6 @@ from broker_core.wire.kafka import (
 
 __all__ = ["LARGE_ANSWER", "ConnectionOptions", "Hold", "NodeConnection", "ReadAnswer"]
 
-_TLS_END: Final = 1.0  # seconds for the end of TLS when a connection is closed in an orderly way
 #: The advice about a port of another protocol.
 _OTHER: Final = {
     "tls": "give the client TLS (commands: --tls)",
@@ -72,7 +71,9 @@ def _software_version() -> str:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionOptions:
-    """The options that all connections of a client share. Times in seconds, ``max_answer`` in bytes."""
+    """The options that all connections of a client share. Times in seconds, ``max_answer`` in bytes; ``on_silence`` is
+    called with the address of a node that does not answer in time.
+    """
 
     client_id: str
     connect_timeout: float
@@ -81,6 +82,7 @@ class ConnectionOptions:
     tls: ClientTls | None = None
     sasl: Sasl | None = None
     software_version: str = field(default_factory=_software_version)
+    on_silence: Callable[[Address], None] = lambda _: None
 
 
 class NodeSilent(ConnectionLost):
@@ -96,10 +98,8 @@ class NodeConnection:
         options: ConnectionOptions,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
-        on_silence: Callable[[Address], None] = lambda _: None,
     ) -> None:
         self.address = address
-        self._on_silence = on_silence
         self._options = options
         self._reader = reader
         self._writer = writer
@@ -109,7 +109,7 @@ class NodeConnection:
         self._under_way: deque[tuple[int, asyncio.Future[bytes], Hold | None]] = deque()
         self._lost: ClientError | None = None
         #: Versions of APIs that the node has: from and to, by key.
-        self._versions: dict[int, tuple[int, int]] = {}
+        self.versions: Mapping[int, tuple[int, int]] = {}
         self._has_pages: bool | None = None
         self._probing = asyncio.Lock()
         self._quiet_until = 0.0
@@ -117,22 +117,15 @@ class NodeConnection:
         self._reading = asyncio.create_task(self._read())
 
     @classmethod
-    async def open(
-        cls,
-        address: Address,
-        options: ConnectionOptions,
-        on_silence: Callable[[Address], None] = lambda _: None,
-    ) -> NodeConnection:
+    async def open(cls, address: Address, options: ConnectionOptions) -> NodeConnection:
         """Connect, ask for the versions and authenticate, all within ``connect_timeout``.
-
-        ``on_silence`` is called if the node does not answer in time, now or later.
 
         Raises :exc:`~broker_core.client.ConnectionLost`, and :exc:`~.kafka_errors.KafkaException` if the node refuses.
         """
         connection: NodeConnection | None = None
         try:
             async with asyncio.timeout(options.connect_timeout):
-                connection = cls(address, options, *await _connected(address, options.tls), on_silence)
+                connection = cls(address, options, *await _connected(address, options.tls))
                 await connection._greet()
                 if options.sasl is not None:
                     await connection._authenticate(options.sasl)
@@ -140,7 +133,7 @@ class NodeConnection:
             failed = ConnectTimeout(
                 f"{shown_address(address)} did not answer within {options.connect_timeout:g} s"
             )
-            on_silence(address)
+            options.on_silence(address)
             if connection is not None:
                 connection.abort(failed)
             raise failed from None
@@ -154,11 +147,6 @@ class NodeConnection:
     def is_usable(self) -> bool:
         """Whether it may get new requests: it is open, and its session does not end soon."""
         return self._lost is None and self._loop.time() < self._session_end
-
-    @property
-    def versions(self) -> Mapping[int, tuple[int, int]]:
-        """The versions of APIs that the node has: from and to, by key."""
-        return self._versions
 
     @property
     def under_way(self) -> int:
@@ -189,7 +177,7 @@ class NodeConnection:
 
     def _common(self, api: Api, most: int | None = None) -> int:
         """The latest version that both sides understand; -1 for none."""
-        first, last = self._versions.get(api.key, (0, -1))
+        first, last = self.versions.get(api.key, (0, -1))
         common = min(last, api.versions.last if most is None else most)
         return common if common >= max(first, api.versions.first) else -1
 
@@ -236,7 +224,7 @@ class NodeConnection:
         while self._under_way:
             _, answer, _ = self._under_way.popleft()
             if not answer.done():
-                answer.set_exception(type(reason)(str(reason)))
+                answer.set_exception(reason.copy())
                 answer.exception()  # nobody may be waiting any more
         if asyncio.current_task() is not self._reading:
             self._reading.cancel()
@@ -267,7 +255,7 @@ class NodeConnection:
             message = await self._answered(API_VERSIONS, version, greeting)
         value = await self._decoded(API_VERSIONS, version, message)
         raise_for(value["error_code"])
-        self._versions = {
+        self.versions = {
             row["api_key"]: (row["min_version"], row["max_version"]) for row in value["api_keys"]
         }
 
@@ -312,7 +300,7 @@ class NodeConnection:
             async with asyncio.timeout(seconds):
                 return await answer
         except TimeoutError:
-            self._on_silence(self.address)
+            self._options.on_silence(self.address)
             # Later answers would come after it.
             failed = NodeSilent(f"{self._shown} did not answer {api.name} within {seconds:g} s")
             self.abort(failed)
@@ -364,7 +352,7 @@ class NodeConnection:
                     answer.set_result(message)
         except ssl.SSLError as failed:
             # With TLS 1.3 a client's certificate is refused after the handshake: the first answer is the alert.
-            lost = ConnectionLost if self._versions else TlsFailed
+            lost = ConnectionLost if self.versions else TlsFailed
             self.abort(lost(tls_failure(failed, self._shown)))
         except (asyncio.IncompleteReadError, OSError):
             self.abort(ConnectionLost(f"{self._shown} closed the connection"))
@@ -395,13 +383,4 @@ async def _connected(
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     host, port = address
     with opening_errors(shown_address(address), is_tls=tls is not None):
-        if tls is None:
-            return await asyncio.open_connection(host, port, limit=_READ_AHEAD)
-        return await asyncio.open_connection(
-            host,
-            port,
-            limit=_READ_AHEAD,
-            ssl=await asyncio.to_thread(tls.context),
-            server_hostname=host.partition("%")[0].removesuffix("."),
-            ssl_shutdown_timeout=_TLS_END,
-        )
+        return await asyncio.open_connection(host, port, limit=_READ_AHEAD, **await tls_arguments(tls, host))

@@ -6,8 +6,6 @@ from collections.abc import Hashable, ItemsView, Iterable, Iterator, Mapping
 from typing import Generic, Literal, TypeAlias, TypeVar
 
 from broker_core.client.client_errors import ClientError, UnexpectedAnswer
-from broker_core.client.client_errors import again as again_of_client
-from broker_core.client.kafka.kafka_errors import KafkaException, again
 
 __all__ = ["PagedBy", "Results", "complete"]
 
@@ -31,10 +29,8 @@ class Results(Mapping[K, V], Generic[K, V]):
 
     def __getitem__(self, item: K) -> V:
         row = self._rows[item]
-        if isinstance(row, KafkaException):
-            raise again(row)
         if isinstance(row, ClientError):
-            raise again_of_client(row)
+            raise row.copy()
         return row
 
     def rows(self) -> ItemsView[K, V | ClientError]:

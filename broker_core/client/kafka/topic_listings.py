@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import overload
 
 from broker_core.client.kafka.results import PagedBy
@@ -41,7 +42,6 @@ class ListTopicsResult(Sequence[TopicListing]):
         self._names = names
         self._internal = internal
         self._ids = ids
-        self._by_name: dict[str, uuid.UUID] | None = None
 
     def __len__(self) -> int:
         return len(self._names)
@@ -60,17 +60,16 @@ class ListTopicsResult(Sequence[TopicListing]):
         """The names."""
         return list(self._names)
 
+    @cached_property
+    def _by_name(self) -> dict[str, uuid.UUID]:
+        return dict(zip(self._names, self._ids or (), strict=False))
+
     def topic_ids(self) -> dict[str, uuid.UUID]:
         """The ids by name; empty if ids were not asked for."""
-        if self._by_name is None:
-            self._by_name = dict(zip(self._names, self._ids or (), strict=False))
         return dict(self._by_name)
 
     def topic_id(self, name: str) -> uuid.UUID:
         """The id of a topic; zero for one that is not in the listing, as in Kafka's ``Cluster.topicId``."""
-        if self._by_name is None:
-            self.topic_ids()
-        assert self._by_name is not None
         return self._by_name.get(name, ZERO_ID)
 
     def __repr__(self) -> str:

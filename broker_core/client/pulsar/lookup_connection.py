@@ -24,7 +24,7 @@ from broker_core.client.client_errors import (
     UnexpectedAnswer,
     server_error,
 )
-from broker_core.client.client_tls import ClientTls
+from broker_core.client.client_tls import ClientTls, tls_arguments
 from broker_core.client.opening_errors import opening_errors, other_protocol, tls_failure
 from broker_core.client.pulsar.credentials import Credentials, OriginalPrincipal
 from broker_core.client.pulsar.topics_answer import TopicsAnswer, peek_request_id
@@ -57,7 +57,6 @@ OnUpdate: TypeAlias = Callable[[CommandWatchTopicUpdate], None]
 _NO_FRAME_LIMIT: Final = MAX_COMMAND_SIZE + 8
 _TOPICS_RESPONSE: Final = b"\x08\x21"  # the type, as every encoder puts it first
 _STALLED: Final = 1.0  # seconds without a byte in the middle of a frame
-_TLS_END: Final = 1.0  # seconds for the end of TLS when a connection is closed in an orderly way
 _MAX_UNSENT: Final = 4 * 1024 * 1024  # bytes that a server may leave unread before it counts as dead
 
 
@@ -184,17 +183,7 @@ class LookupConnection(asyncio.BufferedProtocol):
         """Connect the socket, with TLS if asked for; from then on the server's bytes arrive."""
         host, port = self.address
         with opening_errors(self._shown, is_tls=tls is not None):
-            if tls is None:
-                await self._loop.create_connection(lambda: self, host, port)
-            else:
-                await self._loop.create_connection(
-                    lambda: self,
-                    host,
-                    port,
-                    ssl=await asyncio.to_thread(tls.context),
-                    server_hostname=host.partition("%")[0].removesuffix("."),
-                    ssl_shutdown_timeout=_TLS_END,
-                )
+            await self._loop.create_connection(lambda: self, host, port, **await tls_arguments(tls, host))
 
     @property
     def _shown(self) -> str:

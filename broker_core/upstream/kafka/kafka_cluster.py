@@ -400,6 +400,10 @@ class KafkaCluster:
 
     def _new(self, identity: ClientIdentity | None) -> ClusterConnections:
         options = self.options
+
+        def note_silent(address: Address) -> None:
+            self._silent[address] = asyncio.get_running_loop().time()
+
         of_connection = ConnectionOptions(
             client_id="broker-core-gateway",
             connect_timeout=options.connect_timeout,
@@ -407,13 +411,11 @@ class KafkaCluster:
             max_answer=options.max_answer,
             tls=options.tls,
             sasl=options.sasl if identity is None else identity.sasl,
+            on_silence=note_silent,
         )
 
-        def note_silent(address: Address) -> None:
-            self._silent[address] = asyncio.get_running_loop().time()
-
         async def open_one(address: Address) -> NodeConnection:
-            connection = await NodeConnection.open(address, of_connection, note_silent)
+            connection = await NodeConnection.open(address, of_connection)
             self._silent.pop(address, None)
             self.versions = connection.versions
             return connection

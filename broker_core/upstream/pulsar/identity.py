@@ -47,25 +47,17 @@ class Identities:
     ) -> None:
         self._sessions = sessions
         self._own = own
-        self._by_client = upstream.forward == "client"
-        self._sends_originals = upstream.original_auth_data
+        #: Whether the brokers get the client's credentials instead of the gateway's.
+        self.by_client: Final = upstream.forward == "client"
+        #: Whether the brokers get the client's credentials beside the gateway's.
+        self.sends_originals: Final = upstream.original_auth_data
         #: Whether the brokers' answers depend on the client.
-        self.forwards: Final = self._by_client or (identifies and upstream.has_own_credentials)
+        self.forwards: Final = self.by_client or (identifies and upstream.has_own_credentials)
         self._credentials = Credentials()
         if own is not None:
             self._credentials = Credentials("token", own.current)
         elif upstream.has_own_credentials:
             self._credentials = Credentials("tls")
-
-    @property
-    def by_client(self) -> bool:
-        """Whether the brokers get the client's credentials instead of the gateway's."""
-        return self._by_client
-
-    @property
-    def sends_originals(self) -> bool:
-        """Whether the brokers get the client's credentials beside the gateway's."""
-        return self._sends_originals
 
     async def stop(self) -> None:
         """End running work for the gateway's own token."""
@@ -76,7 +68,7 @@ class Identities:
         """The principal for which brokers are asked. Raises :exc:`CredentialsFailed` if no connected client of it has
         anything to pass on; a lookup for several clients may outlive the one that began it.
         """
-        if not self.forwards or (asker.role is None and not self._by_client):
+        if not self.forwards or (asker.role is None and not self.by_client):
             return None
         principal = asker.role, asker.original_principal
         if self.is_gone(principal):
@@ -88,12 +80,12 @@ class Identities:
         if principal is None:
             return self.of_gateway()
         role, original = principal
-        if self._by_client:
+        if self.by_client:
             return self._of_client(principal)
         name = original or role
         assert name is not None
         credentials = None
-        if self._sends_originals:
+        if self.sends_originals:
             # Of a certificate there is nothing to send on; brokers that verify original credentials refuse it.
             credentials = self._forwarded(principal, of_original=original is not None)
         return self.of_gateway(OriginalPrincipal(name, credentials))
@@ -116,7 +108,7 @@ class Identities:
         return latest is not None and _has_expired(latest.data)
 
     def _uses_sessions(self, principal: Principal) -> bool:
-        return principal is not None and (self._by_client or self._sends_originals)
+        return principal is not None and (self.by_client or self.sends_originals)
 
     def _any_of(self, principal: Principal) -> ClientCredentials | None:
         return None if principal is None or self._sessions is None else self._sessions.any_of(*principal)

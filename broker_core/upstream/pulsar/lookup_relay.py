@@ -129,11 +129,6 @@ class LookupRelay:
         self._last = False
 
     @property
-    def in_flight(self) -> int:
-        """Lookups of clients that wait for the brokers."""
-        return self.places.taken
-
-    @property
     def feature_flags(self) -> FeatureFlags:
         """The feature flags of lookups that this server and all connected brokers share; none before a broker sent its
         own.

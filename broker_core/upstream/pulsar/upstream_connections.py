@@ -66,21 +66,15 @@ class UpstreamConnections:
         self._busy = busy
         self._max_frame = max_frame
         self._service = ServiceUrl.parse(options.upstream.service_url)
+        #: Whether the brokers are asked by TLS.
+        self.is_tls: Final = self._service.is_tls
+        #: Whether the brokers' answers depend on the client's principal.
+        self.forwards: Final = identities.forwards
         #: The least recently used first.
         self._pools: OrderedDict[_Key, ConnectionPool[LookupSession]] = OrderedDict()
         self._stopped = False
         self.closed: Counter[str] = Counter(dict.fromkeys(CLOSED, 0))
         places.evictors.append(self._evict)
-
-    @property
-    def forwards(self) -> bool:
-        """Whether the brokers' answers depend on the client's principal."""
-        return self._identities.forwards
-
-    @property
-    def is_tls(self) -> bool:
-        """Whether the brokers are asked by TLS."""
-        return self._service.is_tls
 
     def is_of_client(self, refused: HandshakeRefused) -> bool:
         """Whether the brokers refused the client's identity, not this gateway's."""
@@ -151,7 +145,7 @@ class UpstreamConnections:
         url, health = self._service, self._health if principal is None else self._health.for_principal()
         if address is not None:
             url = ServiceUrl.parse(address)
-            if self._service.is_tls and not url.is_tls:
+            if self.is_tls and not url.is_tls:
                 raise TlsFailed(
                     f"the brokers name {address}, which has no TLS: credentials are not sent there"
                 )

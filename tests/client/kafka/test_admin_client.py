@@ -6,6 +6,7 @@ import pytest
 
 from broker_core.client import ConnectionLost, InvalidServiceUrl
 from broker_core.client.kafka import AdminClient, NewTopic, Plain, TimeoutException
+from broker_core.client.kafka.cluster_connections import ClusterConnections
 from broker_core.wire.kafka import CREATE_TOPICS, LIST_TOPICS, METADATA, Fields
 from tests.support.clock import AGES, time_passes
 from tests.support.eventually import eventually
@@ -73,9 +74,17 @@ async def test_a_controller_that_moves_is_followed() -> None:
 
 
 async def test_when_the_time_is_up_it_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    wait = ClusterConnections.wait
+
+    async def noted(cluster: ClusterConnections, seconds: float) -> None:
+        pauses.append(seconds)
+        await wait(cluster, seconds)
+
+    monkeypatch.setattr(ClusterConnections, "wait", noted)
     async with AdminClient(f"127.0.0.1:{free_port()}", api_timeout=AGES) as client:
         asked = asyncio.create_task(client.list_topics())
-        await eventually(lambda: client._cluster is not None and client._cluster._failed)
+        await eventually(lambda: pauses)
         time_passes(monkeypatch, AGES + 1)
         with pytest.raises(TimeoutException, match=r"no answer within 3600 s: cannot connect"):
             await asked

@@ -9,7 +9,6 @@ from broker_core.client.kafka.kafka_errors import (
     TimeoutException,
     TopicExistsException,
     UnknownServerException,
-    again,
     kafka_error,
     may_pass,
     raise_for,
@@ -86,6 +85,6 @@ def test_what_may_pass(failed: ClientError, *, passing: bool) -> None:
 def test_the_same_error_again_is_another_object() -> None:
     failed = kafka_error(4711, "odd")
     assert failed is not None
-    copied = again(failed)
+    copied = failed.copy()
     assert (type(copied), str(copied), copied.code) == (type(failed), str(failed), 4711)
     assert copied is not failed

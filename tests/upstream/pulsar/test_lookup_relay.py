@@ -97,7 +97,7 @@ async def test_partitions_of_a_topic() -> None:
         (sent,) = asked(server)
         assert sent.partitionMetadata.topic == TOPIC
         assert sent.partitionMetadata.request_id != CLIENTS_ID
-        assert relay.in_flight == 0
+        assert relay.places.taken == 0
 
 
 @pytest.mark.parametrize("value", [None, True, False])
@@ -348,14 +348,14 @@ async def test_no_more_at_a_time_than_the_limit() -> None:
         assert "too many lookups" in message
         other = asyncio.create_task(relay.answer(LOOKUP, replace(ASKER, remote_address="127.0.0.2:1")))
         await eventually(lambda: len(asked(server)) == 3)
-        assert relay.in_flight == 3
+        assert relay.places.taken == 3
         waiting[0].cancel()
         await eventually(waiting[0].done)
-        assert relay.in_flight == 2
+        assert relay.places.taken == 2
         await upstream.stop()
         refusal_of(only(await waiting[1]))
         refusal_of(only(await other))
-        assert relay.in_flight == 0
+        assert relay.places.taken == 0
 
 
 def lookup_of(name: str) -> BaseCommand:
@@ -411,7 +411,7 @@ async def test_equal_lookups_are_asked_once_for_each_principal_and_answered_by_t
             (number, 3) for number in ids
         ]
         assert len(asked(server)) == 2 * len(principals)
-        assert relay.in_flight == len(relay._shared) == 0
+        assert relay.places.taken == len(relay._shared) == 0
 
 
 @pytest.mark.parametrize(
@@ -485,7 +485,7 @@ async def test_no_trouble_is_told_by_a_code_that_closes_connections(
         upstream = UpstreamCluster(replace(options_for(server.port), connection_wait=0.1))
         code, _ = refusal_of(only(await upstream.relay.answer(question, ASKER)))
         assert code == ServerError.MetadataError
-        assert upstream.relay.in_flight == 0
+        assert upstream.relay.places.taken == 0
         await upstream.stop()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import AsyncIterator
-from typing import Any, Final
+from typing import Final
 
 from broker_core.client.client_errors import UnexpectedAnswer
 from broker_core.client.kafka.asking import Asking
@@ -13,7 +13,7 @@ from broker_core.client.kafka.kafka_errors import KafkaException, kafka_error, r
 from broker_core.client.kafka.pages import Page, Pager
 from broker_core.client.kafka.results import PagedBy
 from broker_core.client.kafka.topic_listings import ListTopicsResult, TopicListing
-from broker_core.wire.kafka import LIST_TOPICS, METADATA
+from broker_core.wire.kafka import LIST_TOPICS, METADATA, Fields
 
 __all__ = ["list_topics", "topic_pages"]
 
@@ -31,9 +31,10 @@ async def list_topics(pager: Pager, *, list_internal: bool, topic_ids: bool) -> 
     internal = bytearray()
     paged_by: PagedBy = None
     # Version 0 has no null, and does not mark internal topics.
-    async for rows, by in _metadata(pager, least=10 if topic_ids else 1):
+    least = 10 if topic_ids else 1
+    async for answer, by in pager.answers(METADATA, _EVERY, any_node, least=least, check=_check):
         paged_by = by
-        for row in rows:
+        for row in answer["topics"]:
             if names and names[-1] == row["name"]:  # it goes on, or another topic has its name by now
                 ids[-1] = row["topic_id"]
             elif list_internal or not row["is_internal"]:
@@ -61,24 +62,17 @@ async def _names_alone(asking: Asking, *, list_internal: bool) -> ListTopicsResu
 async def topic_pages(pager: Pager, *, list_internal: bool) -> AsyncIterator[Page[TopicListing]]:
     """Topics by Metadata, each on the first page with its partitions, and once more if it was recreated."""
     last: TopicListing | None = None
-    async for rows, paged_by in _metadata(pager, least=1):
+    async for answer, paged_by in pager.answers(METADATA, _EVERY, any_node, least=1, check=_check):
+        rows = answer["topics"]
         found = [TopicListing(row["name"], row["topic_id"], row["is_internal"]) for row in rows]
         fresh = found[1:] if found and found[0] == last else found
         last = found[-1] if found else last
         yield Page((each for each in fresh if list_internal or not each.is_internal), paged_by)
 
 
-async def _metadata(pager: Pager, *, least: int) -> AsyncIterator[tuple[list[dict[str, Any]], PagedBy]]:
-    answers = pager.answers(
-        METADATA, _EVERY, any_node, least=least, check=lambda value: _check(value["topics"])
-    )
-    async for value, paged_by in answers:
-        yield value["topics"], paged_by
-
-
-def _check(rows: list[dict[str, Any]]) -> None:
+def _check(answer: Fields) -> None:
     """Raise the error of a topic: a listing without the topic would not be whole."""
-    for row in rows:
+    for row in answer["topics"]:
         if row["name"] is None:
             raise UnexpectedAnswer("a listing has a topic without a name")
         if row["error_code"]:
