@@ -43,13 +43,14 @@ def frame_limit(max_message_size: int) -> int:
     return max_message_size + _ROOM_FOR_METADATA
 
 
-def frame(command: bytes) -> bytes:
-    """The whole frame of an encoded command."""
-    size = len(command)
+def frame(command: bytes, rest: int = 0, *, shown: str = "a command") -> bytes:
+    """The whole frame of an encoded command; or the beginning of one, if ``rest`` bytes of the command follow.
+
+    Raises :exc:`FrameError` if that would be more than the protocol can carry (2 GiB); ``shown`` names it in the text.
+    """
+    size = len(command) + rest
     if size > MAX_COMMAND_SIZE:
-        raise FrameError(
-            f"a command of {size} bytes is over the protocol's limit of {MAX_COMMAND_SIZE} bytes"
-        )
+        raise FrameError(f"{shown} of {size} bytes is over the protocol's limit of {MAX_COMMAND_SIZE} bytes")
     return _SIZES.pack(size + 4, size) + command
 
 

@@ -7,20 +7,18 @@ before it is sent.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
 from broker_core.listing import varint
-from broker_core.wire.pulsar.frames import MAX_COMMAND_SIZE, FrameError
+from broker_core.wire.pulsar.frames import frame
 
 __all__ = ["WARNING", "get_topics_response_head"]
 
 #: The number of a field with a warning about the request, for the clients of this project; Pulsar does not have it.
 WARNING: Final = 1032
 
-_SIZES: Final = struct.Struct(">II")
 # Keys of protobuf fields: number << 3 | wire type.
 _TYPE: Final = b"\x08\x21"  # BaseCommand.type = GET_TOPICS_OF_NAMESPACE_RESPONSE
 _BODY: Final = b"\x8a\x02"  # BaseCommand.getTopicsOfNamespaceResponse, a message of the length that follows
@@ -54,12 +52,7 @@ def get_topics_response_head(
     request = _REQUEST_ID + varint(request_id)
     body_size = len(request) + fields_size + len(tail)
     start = _TYPE + _BODY + varint(body_size) + request
-    command_size = len(start) + fields_size + len(tail)
-    if command_size > MAX_COMMAND_SIZE:
-        raise FrameError(
-            f"an answer of {command_size} bytes is over the protocol's limit of {MAX_COMMAND_SIZE} bytes"
-        )
-    return _SIZES.pack(command_size + 4, command_size) + start, tail
+    return frame(start, fields_size + len(tail), shown="an answer"), tail
 
 
 @lru_cache(maxsize=256)  # the listings that are requested repeatedly

@@ -7,18 +7,16 @@ SUCCESS and deleted topics have the tag :data:`OTHER_TAG`
 
 from __future__ import annotations
 
-import struct
 from functools import lru_cache
 from typing import Final
 
 from broker_core.listing import varint
-from broker_core.wire.pulsar.frames import MAX_COMMAND_SIZE, FrameError
+from broker_core.wire.pulsar.frames import frame
 
 __all__ = ["OTHER_TAG", "watch_success_head", "watch_unchanged", "watch_update", "watch_update_body"]
 
 #: Field 3, length-delimited: ``topic`` of SUCCESS, ``deleted_topics`` of UPDATE.
 OTHER_TAG: Final = 0x1A
-_SIZES: Final = struct.Struct(">II")
 # Keys of protobuf fields: number << 3 | wire type.
 _SUCCESS: Final = b"\x08\x41\x8a\x04"  # BaseCommand.type and the key of watchTopicListSuccess
 _UPDATE: Final = b"\x08\x42\x92\x04"  # of watchTopicUpdate
@@ -42,9 +40,7 @@ def watch_success_head(
 def watch_unchanged(request_id: int, watcher_id: int, topics_hash: str) -> bytes:
     """The frame of a SUCCESS without topics, for a client that has all of the hash."""
     body = _FIRST + varint(request_id) + _rest(watcher_id, topics_hash)
-    start = _SUCCESS + varint(len(body))
-    size = len(start) + len(body)
-    return _SIZES.pack(size + 4, size) + start + body
+    return frame(_SUCCESS + varint(len(body)) + body)
 
 
 def watch_update_body(added: bytes, removed: bytes, topics_hash: str) -> bytes:
@@ -69,10 +65,4 @@ def _hash(topics_hash: str) -> bytes:
 
 
 def _head(start: bytes, ids: bytes, size: int) -> bytes:
-    start += varint(len(ids) + size) + ids
-    command_size = len(start) + size
-    if command_size > MAX_COMMAND_SIZE:
-        raise FrameError(
-            f"a command of {command_size} bytes is over the protocol's limit of {MAX_COMMAND_SIZE} bytes"
-        )
-    return _SIZES.pack(command_size + 4, command_size) + start
+    return frame(start + varint(len(ids) + size) + ids, size)
