@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, Generic, TypeAlias, TypeVar
 
@@ -25,27 +26,23 @@ PATIENCE: Final = 1.0
 Ask: TypeAlias = Callable[[P, int], Awaitable[T]]
 
 
+@dataclass(slots=True, eq=False)
 class _Next(Generic[P, T]):
     """The run that has not begun, and its waiters in order."""
 
-    __slots__ = ("ask", "task", "timer", "waiting")
-
-    def __init__(self, ask: Ask[P, T], timer: asyncio.Handle) -> None:
-        self.ask = ask
-        self.timer = timer
-        self.waiting: dict[asyncio.Future[T], P] = {}
-        self.task: asyncio.Task[None] | None = None  # once it has begun
+    ask: Ask[P, T]
+    timer: asyncio.Handle
+    waiting: dict[asyncio.Future[T], P] = field(default_factory=dict)
+    task: asyncio.Task[None] | None = None  # once it has begun
 
 
+@dataclass(slots=True, eq=False)
 class _Question(Generic[P, T]):
     """The runs of one question."""
 
-    __slots__ = ("begun_at", "next", "running")
-
-    def __init__(self) -> None:
-        self.running = 0
-        self.begun_at = 0.0  # loop time of the newest run
-        self.next: _Next[P, T] | None = None
+    running: int = 0
+    begun_at: float = 0.0  # loop time of the newest run
+    next: _Next[P, T] | None = None
 
 
 class SharedQuestions(Generic[P, T]):

@@ -28,5 +28,5 @@ def backoff(failures: int, first: float, longest: float) -> float:
     further one, ``longest`` at the most; shorter by up to half, so that those that failed together do not come back
     together.
     """
-    pause = min(longest, first * 2 ** min(failures - 1, _DOUBLINGS))
+    pause: float = min(longest, first * 2 ** min(failures - 1, _DOUBLINGS))
     return pause * random.uniform(0.5, 1.0)  # noqa: S311  # only spreads attempts

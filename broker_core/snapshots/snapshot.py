@@ -22,7 +22,7 @@ from broker_core.listing import (
 )
 from broker_core.names import Mode, NamespaceName, hash_order_bytes
 
-__all__ = ["Snapshot", "SnapshotChanges", "SnapshotRest"]
+__all__ = ["Snapshot", "SnapshotChanges"]
 
 #: Further bytes of a moved snapshot that the one before did not have.
 _MOVED: Final = 16 * 1024
@@ -33,8 +33,6 @@ _LOOKED_UP: Final = 64
 #: A change takes as long as reading so many names.
 _CHANGED_PART: Final = 8
 _MANY: Final = 1000
-#: A snapshot without its listing: kept by parts that may not keep the listing itself.
-SnapshotRest = tuple[CatalogVersion, tuple[str, ...]]
 
 
 class SnapshotChanges(Protocol):
@@ -71,17 +69,6 @@ class Snapshot:
     ) -> Snapshot:
         """The snapshot of a namespace that never had a topic."""
         return cls(CatalogVersion(catalog_id, 0), listing_of(ListingData(namespace, mode, ())), property_keys)
-
-    @classmethod
-    def of_rest(cls, listing: Listing, rest: SnapshotRest) -> Snapshot:
-        """The snapshot of a listing and all the rest."""
-        version, property_keys = rest
-        return cls(version, listing, property_keys)
-
-    @property
-    def rest(self) -> SnapshotRest:
-        """All but the listing."""
-        return self.version, self.property_keys
 
     @property
     def nbytes(self) -> int:

@@ -20,11 +20,12 @@ from typing import Final, Generic, TypeAlias, TypeVar
 
 import structlog
 
+from broker_core.change_log import CatalogVersion
 from broker_core.listing import Listing, Selection, data_of
 from broker_core.memory import CacheState, Permit, Permits
 from broker_core.names import Mode
 from broker_core.plugin_api import TopicListingResult
-from broker_core.snapshots.snapshot import Snapshot, SnapshotRest
+from broker_core.snapshots.snapshot import Snapshot
 
 __all__ = ["CachedSnapshot", "SnapshotCache", "result_of"]
 
@@ -72,7 +73,8 @@ class SnapshotCache(Generic[P, R]):
         self._heap = permits.heap
         self._leases = permits.leases
         self._kept: OrderedDict[_Key[P], CachedSnapshot[R]] = OrderedDict()
-        self._alive: dict[_Key[P], tuple[weakref.ref[Listing], SnapshotRest]] = {}
+        #: Unkept snapshots, without their listings: of these there are only references.
+        self._alive: dict[_Key[P], tuple[weakref.ref[Listing], CatalogVersion, tuple[str, ...]]] = {}
         self._warned: OrderedDict[P, None] = OrderedDict()
         #: Listings that were let go, of which some may be in use yet.
         self._outdated: list[weakref.ref[Listing]] = []
@@ -135,9 +137,9 @@ class SnapshotCache(Generic[P, R]):
 
     def _living(self, key: _Key[P]) -> Snapshot | None:
         """An unkept snapshot, while its listing is still referenced."""
-        listing, rest = self._alive.get(key, (None, None))
-        found = None if listing is None else listing()
-        return None if found is None or rest is None else Snapshot.of_rest(found, rest)
+        if (alive := self._alive.get(key)) is None or (listing := alive[0]()) is None:
+            return None
+        return Snapshot(alive[1], listing, alive[2])
 
     # -- permits
 
@@ -293,10 +295,11 @@ class SnapshotCache(Generic[P, R]):
 
         def ended(reference: weakref.ref[Listing]) -> None:
             # In any thread: a newer one may have its place.
-            if alive.get(key, (None, None))[0] is reference:
+            if alive.get(key, (None,))[0] is reference:
                 alive.pop(key, None)
 
-        alive[key] = (weakref.ref(snapshot.listing, ended), snapshot.rest)
+        reference = weakref.ref(snapshot.listing, ended)
+        alive[key] = (reference, snapshot.version, snapshot.property_keys)
         if key[0] not in self._warned:
             self._warned[key[0]] = None
             if len(self._warned) > _MOST_WARNED:

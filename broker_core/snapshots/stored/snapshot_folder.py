@@ -22,7 +22,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from broker_core.quantities import format_size
 from broker_core.snapshots.stored.file_errors import FolderUnusable, RefusedFile
@@ -45,15 +45,12 @@ def folder_beside(catalog: Path) -> Path:
     return real.with_name(f"{real.name}.snapshots")
 
 
-class SnapshotFile:
+class SnapshotFile(NamedTuple):
     """One name in the folder: its bytes, and when it was written or used, in seconds since 1970."""
 
-    __slots__ = ("name", "size", "used")
-
-    def __init__(self, name: str, size: int, used: float) -> None:
-        self.name = name
-        self.size = size
-        self.used = used
+    name: str
+    size: int
+    used: float
 
 
 class SnapshotFolder:

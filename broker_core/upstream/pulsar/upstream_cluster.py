@@ -98,11 +98,11 @@ class UpstreamCluster:
         self.watch = AddressWatch(
             options, self.health, self.connector, self.identities, is_tls=service.is_tls
         )
-        parts = options, self.identities, self.health, self.connector, self.places
-        self.lookups = UpstreamConnections(
-            *parts, size=options.lookup_connections, busy=_LOOKUPS_IN_FLIGHT, max_frame=_MAX_LOOKUP_ANSWER
+        self._every: list[UpstreamConnections] = []
+        self.lookups = self._connections(
+            self.identities, options.lookup_connections, busy=_LOOKUPS_IN_FLIGHT, max_frame=_MAX_LOOKUP_ANSWER
         )
-        self.listings = UpstreamConnections(*parts, size=options.listing_connections, busy=1, max_frame=None)
+        self.listings = self._connections(self.identities, options.listing_connections, busy=1)
         self._sweeping: asyncio.Task[None] | None = None
         self.relay: LookupRelay = LookupRelay(
             self.lookups,
@@ -112,10 +112,6 @@ class UpstreamCluster:
             None if former is None else former.relay,
         )
         self.on_change: list[Callable[[NamespaceName], None]] = [] if former is None else former.on_change
-        #: Connections of the role that lists for all clients.
-        self.shared: UpstreamConnections | None = None
-        #: Connections over which the brokers report changes.
-        self.watches: UpstreamConnections | None = None
         self.snapshots: SnapshotLister | None = None
         self._namespaces = ClusterNamespaces(options, self.identities, self.listings)
         self.lister: DefaultLister = UpstreamLister(self.listings, options, self._guard)
@@ -137,8 +133,10 @@ class UpstreamCluster:
             mine.snapshots.counts, mine.watches.counts = theirs.snapshots.counts, theirs.watches.counts
             mine.verdicts = theirs.verdicts
 
-    def _connections(self, identities: Identities, size: int, *, busy: int) -> UpstreamConnections:
-        return UpstreamConnections(
+    def _connections(
+        self, identities: Identities, size: int, *, busy: int, max_frame: int | None = None
+    ) -> UpstreamConnections:
+        made = UpstreamConnections(
             self.options,
             identities,
             self.health,
@@ -146,8 +144,10 @@ class UpstreamCluster:
             self.places,
             size=size,
             busy=busy,
-            max_frame=None,
+            max_frame=max_frame,
         )
+        self._every.append(made)
+        return made
 
     def _changed(self, namespace: NamespaceName) -> None:
         for told in self.on_change:
@@ -159,10 +159,9 @@ class UpstreamCluster:
         identities = self.identities
         if self._role is not None:
             identities = self._role
-            self.shared = self._connections(identities, options.listing_connections, busy=1)
-            shared = self.shared, identities
-        self.watches = self._connections(identities, 1, busy=_WATCHES_ON_ONE)
-        store = ClusterStore(options, self.listings, self.identities, shared, watches=self.watches)
+            shared = self._connections(identities, options.listing_connections, busy=1), identities
+        watches = self._connections(identities, 1, busy=_WATCHES_ON_ONE)
+        store = ClusterStore(options, self.listings, self.identities, shared, watches=watches)
         return SnapshotLister(
             store,
             LiveSnapshots(
@@ -238,14 +237,11 @@ class UpstreamCluster:
         await self.watch.stop()
         if self.snapshots is not None:
             await self.snapshots.close()
-        for connections in (self.shared, self.watches):
-            if connections is not None:
-                await connections.stop()
+        await self._namespaces.stop()
+        for connections in self._every:
+            await connections.stop()
         if self._role is not None:
             await self._role.stop()
-        await self._namespaces.stop()
-        await self.lookups.stop()
-        await self.listings.stop()
         await self.identities.stop()
 
     @property
@@ -277,11 +273,8 @@ class UpstreamCluster:
     async def _sweep(self) -> None:
         while True:
             await asyncio.sleep(_SWEEP)
-            self.lookups.sweep()
-            self.listings.sweep()
-            for connections in (self.shared, self.watches):
-                if connections is not None:
-                    connections.sweep()
+            for connections in self._every:
+                connections.sweep()
 
     def _ended(self, server: CommandConnected) -> None:
         self.relay.ended(server)

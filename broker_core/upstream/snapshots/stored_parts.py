@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from broker_core.change_log import CatalogVersion
@@ -36,47 +37,33 @@ _DIGEST: Final = 16
 _NEVER: Final = float("-inf")
 
 
+@dataclass(slots=True)
 class ListingRun:
     """One listing of the cluster; ``began`` is its start on the loop's clock: infinite until then."""
 
-    __slots__ = ("began", "task")
-
-    def __init__(self) -> None:
-        self.began = float("inf")
-        self.task: asyncio.Task[Snapshot] | None = None
+    began: float = float("inf")
+    task: asyncio.Task[Snapshot] | None = None
 
 
+@dataclass(slots=True, eq=False)
 class DomainState:
     """The state of one domain of a place."""
 
-    __slots__ = (
-        "asked_at",
-        "compared",
-        "is_listed",
-        "known_hash",
-        "last_began",
-        "leapt",
-        "moving",
-        "passed",
-        "run",
-    )
-
-    def __init__(self) -> None:
-        #: Whether there was a listing, in memory or not.
-        self.is_listed = False
-        #: When the last listing began that this was compared with.
-        self.compared = _NEVER
-        #: The store's own hash of it.
-        self.known_hash: str | None = None
-        self.last_began = _NEVER
-        self.run: ListingRun | None = None
-        self.asked_at = _NEVER
-        #: Held while it is replaced or moved.
-        self.moving = asyncio.Lock()
-        #: The hashes that it had since the listing that is under way began.
-        self.passed: set[str | None] | None = None
-        #: Whether an update of several names was taken in since then: hashes in between are not known.
-        self.leapt = False
+    #: Whether there was a listing, in memory or not.
+    is_listed: bool = False
+    #: When the last listing began that this was compared with.
+    compared: float = _NEVER
+    #: The store's own hash of it.
+    known_hash: str | None = None
+    last_began: float = _NEVER
+    run: ListingRun | None = None
+    asked_at: float = _NEVER
+    #: Held while it is replaced or moved.
+    moving: asyncio.Lock = field(default_factory=asyncio.Lock)
+    #: The hashes that it had since the listing that is under way began.
+    passed: set[str | None] | None = None
+    #: Whether an update of several names was taken in since then: hashes in between are not known.
+    leapt: bool = False
 
 
 class StoredParts:
