@@ -46,43 +46,6 @@ async def test_questions_that_differ_are_asked_for_themselves() -> None:
         assert len(questions(server)) == 6
 
 
-async def test_no_answer_is_older_than_its_question() -> None:
-    go_on = asyncio.Event()
-    asked: list[None] = []
-
-    async def script(peer: Peer, command: BaseCommand) -> None:
-        asked.append(None)
-        name = f"persistent://t/n/{len(asked)}"
-        await go_on.wait()
-        peer.send(answer(command, [name]))
-
-    async with ScriptedServer(script) as server, LookupClient(server.url) as client:
-        first = asyncio.create_task(client.get_topics_under_namespace("t/n"))
-        await eventually(lambda: asked)
-        later = [asyncio.create_task(client.get_topics_under_namespace("t/n")) for _ in range(3)]
-        go_on.set()
-        assert await first == ["persistent://t/n/1"]
-        assert await asyncio.gather(*later) == [["persistent://t/n/2"]] * 3
-        assert len(questions(server)) == 2
-
-
-async def test_a_cancelled_caller_takes_nothing_from_the_others() -> None:
-    go_on = asyncio.Event()
-
-    async def script(peer: Peer, command: BaseCommand) -> None:
-        await go_on.wait()
-        peer.send(answer(command, [TOPIC]))
-
-    async with ScriptedServer(script) as server, LookupClient(server.url) as client:
-        asked = [asyncio.create_task(client.get_topics_under_namespace("t/n")) for _ in range(3)]
-        await eventually(lambda: questions(server))
-        asked[0].cancel()
-        await ended(asked[:1])
-        go_on.set()
-        assert await asyncio.gather(*asked[1:]) == [[TOPIC]] * 2
-        assert (len(questions(server)), len(server.peers)) == (1, 1)
-
-
 async def test_the_last_one_that_is_cancelled_gives_up_the_place_at_the_server() -> None:
     async with ScriptedServer() as server, LookupClient(server.url) as client:
         asked = [asyncio.create_task(client.get_topics_under_namespace("t/n")) for _ in range(3)]

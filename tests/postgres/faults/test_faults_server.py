@@ -79,37 +79,6 @@ async def test_the_first_listing_after_the_pool_is_connected_again_is_answered(
         assert broker.problems() == []
 
 
-async def test_the_next_plugin_or_the_last_answer_stands_in_where_that_is_asked_for(
-    fragile: Database,
-) -> None:
-    async with (
-        serving(fragile.dsn, on_failure="next") as following,
-        serving(fragile.dsn, on_failure="stale", max_stale="1h") as stale,
-    ):
-        for broker in (following, stale):
-            assert sorted(await broker.list()) == TOPICS
-        await following.server.create(f"persistent://{NAMESPACE}/of-the-catalogue")
-        await asyncio.to_thread(fragile.server.stop)
-        try:
-            assert await following.list() == [f"persistent://{NAMESPACE}/of-the-catalogue"]
-            assert sorted(await stale.list()) == TOPICS
-            with pytest.raises(ServerRefused, match="PostgreSQL"):  # this question has no last answer
-                await stale.list(f"{NAMESPACE}/topic-00.")
-        finally:
-            await asyncio.to_thread(fragile.server.start)
-        await is_listed(stale)
-
-
-async def test_an_answer_that_is_too_old_does_not_stand_in(fragile: Database) -> None:
-    async with serving(fragile.dsn, on_failure="stale", max_stale="1ms") as broker:
-        assert sorted(await broker.list()) == TOPICS
-        await asyncio.to_thread(fragile.server.stop)
-        try:
-            await refused(broker, "PostgreSQL")
-        finally:
-            await asyncio.to_thread(fragile.server.start)
-
-
 async def test_a_restart_under_load_gives_whole_listings_and_errors_only(fragile: Database) -> None:
     async with serving(fragile.dsn, pool_max=4) as broker:
         outcomes = {"listed": 0, "failed": 0}

@@ -88,18 +88,6 @@ def denials(told: dict[str, tuple[ServerError, str] | None]) -> set[str]:
     }
 
 
-async def test_each_command_needs_its_action(server: Server) -> None:
-    assert denials(await told(server, "admin", X)) == set()
-    assert denials(await told(server, "lister", X)) == {"lookup"}
-    assert denials(await told(server, "looker", X)) == {"list"}
-    assert denials(await told(server, "nobody", X)) == {"list", "describe", "lookup", "schema"}
-    assert denials(await told(server, None, X)) == {"list", "describe", "lookup", "schema"}
-    assert (await told(server, "nobody", X))["schema"] == (
-        ServerError.AuthorizationError,
-        "Role 'nobody' has no right to list or lookup in namespace acme/orders",
-    )
-
-
 def counted(metrics: MetricFamilies, by: str) -> dict[str, float]:
     """The denials by action, without those that are 0."""
     found = {action: metrics.value("broker_core_denials_total", action=action, by=by) for action in ACTIONS}
@@ -132,18 +120,6 @@ async def test_denials_of_the_brokers_are_counted_and_logged_as_such() -> None:
     said = [each for each in logs if each["event"] == "denied by the brokers"]
     assert {each["action"] for each in said} == everything
     assert all("has no right to" in each["message"] for each in said)
-
-
-async def test_a_denial_tells_nothing_of_what_exists(server: Server) -> None:
-    there = await told(server, "nobody", X)
-    for topic in (f"{X}-none", "persistent://acme/nothing/0", "persistent://none/nothing/x"):
-        namespace = topic.split("://")[1].rpartition("/")[0]
-        expected = {
-            command: (said[0], said[1].replace("acme/orders", namespace))
-            for command, said in there.items()
-            if said is not None
-        }
-        assert await told(server, "nobody", topic) == expected
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)

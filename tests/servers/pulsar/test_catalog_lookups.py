@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from broker_core import Cause, Refused
 from broker_core.access.asker import Asker
 from broker_core.catalog import CatalogUnusable
 from broker_core.errors import ListingFailed, ServerError
@@ -15,7 +14,6 @@ from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.frames import HEADER_SIZE
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
 from tests.support.finding import Finding, finding
-from tests.support.plugins import PluginOf
 
 
 @pytest.fixture
@@ -70,14 +68,6 @@ async def test_what_only_brokers_can_answer_is_a_clear_error(there: Finding) -> 
     assert "upstream.service_url" in found.message
     schema = (await answer(there, commands.get_schema(6, "persistent://t/n/x"))).getSchemaResponse
     assert (schema.request_id, schema.error_code) == (6, ServerError.NotAllowedError)
-
-
-async def test_rules_and_gates_are_asked_first() -> None:
-    gate = PluginOf(authorize=lambda: Refused("not for you", Cause.DENIED))
-    async with finding({"gate": gate}, ["plain"]) as there:
-        for frame in (commands.partitioned_metadata(7, "t/n/plain"), commands.lookup(7, "t/n/plain")):
-            with pytest.raises(ListingFailed, match="not for you"):
-                await answer(there, frame)
 
 
 def test_what_connected_promises(there: Finding) -> None:

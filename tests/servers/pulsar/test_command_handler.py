@@ -13,10 +13,9 @@ from broker_core.servers.pulsar import PulsarOptions
 from broker_core.servers.pulsar.command_handler import announced_message_size
 from broker_core.servers.pulsar.listing_job import ListingJob
 from broker_core.servers.pulsar.lookup_job import LookupJob
-from broker_core.settings import LimitsSettings, PulsarSettings
+from broker_core.settings import PulsarSettings
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.frames import FrameError
-from broker_core.wire.pulsar.large_commands import LARGE
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand, CommandConnect
 from tests.support.connection_questions import of_broker
 from tests.support.memory_lister import MemoryLister
@@ -107,16 +106,6 @@ def test_a_listing_is_not_begun_while_all_places_are_taken() -> None:
     assert job.small_answer() is None
 
 
-def test_a_bad_request_is_an_error_with_its_request_id() -> None:
-    t = talk()
-    t.connect()
-    error = t.answer(commands.get_topics(2**63, "no namespace")).error
-    assert (error.request_id, error.error) == (2**63, ServerError.InvalidTopicName)
-    assert t.metrics.registry.get_sample_value(
-        "broker_core_listing_errors_sent_total", {"reason": "bad_namespace"}
-    )
-
-
 @pytest.mark.parametrize(
     "frame",
     [
@@ -131,39 +120,12 @@ def test_lookups_are_jobs(frame: bytes) -> None:
     assert isinstance(t.say(frame), LookupJob)
 
 
-def test_what_belongs_to_a_broker_is_refused() -> None:
-    t = talk()
-    t.connect()
-    error = t.answer(commands.encode(of_broker("subscribe", 8))).error
-    assert (error.request_id, error.error) == (8, ServerError.NotAllowedError)
-    assert error.message.startswith("SUBSCRIBE belongs to a broker")
-    watch = BaseCommand(type=BaseCommand.WATCH_TOPIC_LIST)
-    watch.watchTopicList.request_id, watch.watchTopicList.watcher_id = 9, 1
-    watch.watchTopicList.namespace, watch.watchTopicList.topics_pattern = "t/n", "x"
-    assert "no watchers" in t.answer(commands.encode(watch)).error.message
-    close = BaseCommand(type=BaseCommand.WATCH_TOPIC_LIST_CLOSE)
-    close.watchTopicListClose.request_id, close.watchTopicListClose.watcher_id = 10, 1
-    assert t.answer(commands.encode(close)).success.request_id == 10
-    assert t.say(b"\0" * 8 + b"\x08\x0b\x5a\x00") is None, "FLOW has no request id to answer"
-
-
 def test_no_request_is_taken_while_the_server_stops() -> None:
     t = talk(MemoryLister(NAMES))
     t.connect()
     t.handler.draining = True
     for frame in (commands.get_topics(1, "t/n"), commands.lookup(2, "t/n/a"), commands.connect("v")):
         assert t.say(frame) is None
-
-
-def test_a_command_of_too_many_parts_is_not_decoded() -> None:
-    t = talk(options=PulsarOptions(limits=LimitsSettings(properties=2000)))
-    t.connect()
-    many = {f"key-{number}": "v" * 50 for number in range(2001)}
-    frame = commands.get_topics(5, "t/n", properties=many)
-    assert len(frame) > LARGE
-    error = t.answer(frame).error
-    assert (error.request_id, error.error) == (5, ServerError.NotAllowedError)
-    assert "at most 2000" in error.message
 
 
 def test_what_is_no_command_is_a_bad_frame() -> None:

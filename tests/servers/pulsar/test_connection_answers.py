@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from broker_core.access.asker import Asker
 from broker_core.errors import ServerError
 from broker_core.listing.hashes.topics_hash import topics_hash
 from broker_core.pipeline import PipelineOptions
 from broker_core.servers.pulsar import PulsarOptions
 from broker_core.settings import PatternsSettings, PulsarSettings
 from broker_core.wire.pulsar import commands
-from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand, CommandConnect
+from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
 from tests.support.connection_questions import (
     INVALID_AND_LONG,
     MATCHING,
@@ -132,40 +131,6 @@ async def test_before_connect_there_is_only_ping() -> None:
         assert sorted((await client.ask(NAMESPACE)).topics) == sorted(NAMES)
 
 
-async def test_connecting_twice_is_refused_and_changes_nothing() -> None:
-    async with serving(lister()) as s, await s.client(client_version="Pulsar-CPP-v4") as client:
-        error = await refused(client, commands.connect("Pulsar-Java-v4"))
-        assert (error.request_id, error.error) == (
-            commands.CONNECTION_REQUEST_ID,
-            ServerError.NotAllowedError,
-        )
-        assert sorted((await client.ask(NAMESPACE)).topics) == sorted(NAMES)
-
-
-async def test_it_is_no_proxy() -> None:
-    """Answered as if connected, a client would send its data here."""
-    async with serving(lister()) as s, await s.client(handshake=False) as client:
-        body = CommandConnect(client_version="v", protocol_version=21, proxy_to_broker_url="pulsar://b:6650")
-        error = await refused(client, commands.encode(BaseCommand(type=BaseCommand.CONNECT, connect=body)))
-        assert (error.request_id, error.error) == (
-            commands.CONNECTION_REQUEST_ID,
-            ServerError.NotAllowedError,
-        )
-        assert "no proxy" in error.message
-        error = await refused(client, commands.get_topics(1, NAMESPACE))
-        assert error.message == "Send CONNECT first"
-
-
-async def test_who_asks_is_part_of_the_request() -> None:
-    source = lister(at_once=False)
-    async with serving(source) as s, await s.client(client_version="Pulsar-Java-v4.2.4-mine") as client:
-        await client.ask(NAMESPACE)
-        host, port = client.address
-        assert source.asked[0].asker == Asker(
-            remote_address=f"{host}:{port}", client_version="Pulsar-Java-v4.2.4-mine", protocol_version=21
-        )
-
-
 # -- what closes a connection ------------------------------------------------------------------------------------
 
 
@@ -227,23 +192,6 @@ async def test_anything_that_is_heard_is_a_sign_of_life() -> None:
             assert (await client.receive()).type == BaseCommand.PING
             await client.send(commands.get_topics(number, NAMESPACE))
             assert (await client.receive()).type == BaseCommand.GET_TOPICS_OF_NAMESPACE_RESPONSE
-
-
-async def test_a_client_that_knows_no_ping_is_left_alone() -> None:
-    async with serving(lister()) as s, await s.client(handshake=False) as old:
-        await old.send(commands.connect("old", protocol_version=0))
-        assert (await old.receive()).connected.protocol_version == 0
-        for _ in range(3):
-            s.keep_alive()
-        assert (await old.ask(NAMESPACE)).topics
-
-
-async def test_whoever_does_not_connect_is_closed() -> None:
-    async with serving(lister()) as s, await s.client(handshake=False) as client:
-        await client.ping()
-        s.keep_alive()
-        assert await client.closed() == []
-        assert s.sample("connections_closed_total", reason="handshake") == 1
 
 
 async def test_a_ping_does_not_wait_behind_requests_that_wait() -> None:

@@ -54,17 +54,6 @@ async def test_a_lookup_is_answered_and_a_large_answer_takes_permits() -> None:
         await client.ping()
 
 
-async def test_a_lookup_that_fails_in_a_way_that_nobody_foresaw_is_answered() -> None:
-    lookups = Lookups()
-    lookups.error = KeyError("bug")
-    async with serving(lister(), lookups=lookups, internal_errors=True) as s, await s.client() as client:
-        await client.send(commands.lookup(4, "t"))
-        answer = (await client.receive()).lookupTopicResponse
-        assert (answer.request_id, answer.error) == (4, ServerError.MetadataError)
-        await client.ping()
-        assert [event["event"] for event in s.logs] == ["lookup failed"]
-
-
 async def test_a_lookup_whose_client_goes_is_given_up() -> None:
     lookups = Lookups()
     lookups.gate.clear()

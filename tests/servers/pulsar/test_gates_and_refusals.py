@@ -125,40 +125,6 @@ async def test_a_listing_is_refused_before_anything_else(pattern: str | None) ->
     assert all(access.action == "list" for access in gate.asked)
 
 
-@pytest.mark.parametrize("answer", [ValueError("secret"), True, False, "no", Refused])
-@pytest.mark.parametrize("on_failure", ["error", "next", "stale"])
-async def test_a_gate_that_fails_is_closed(answer: Any, on_failure: str) -> None:
-    gate = Gate(lambda _: answer) if not isinstance(answer, BaseException) else Gate(answer)
-    settings = {"plugins": {"gate": {"on_failure": on_failure}}}
-    async with serve({"gate": gate.plugin}, topics=TOPICS, settings=settings) as server:
-        for _ in range(3):  # its breaker opens on the way
-            for asking in all_commands(server):
-                failure = await refused(asking)
-                assert failure.code is ServerError.AuthorizationError
-                assert failure.message.startswith("plugin 'gate' ")
-                assert "secret" not in failure.message
-
-
-async def test_any_denial_wins_and_each_decision_is_new() -> None:
-    first, second = Gate(), Gate(Refused("second"))
-    async with serve({"a": first.plugin, "b": second.plugin}, topics=TOPICS) as server:
-        assert (await refused(server.list("acme/orders"))).message == "second"
-        second.answer = None
-        assert len(await server.list("acme/orders")) == len(TOPICS)
-        first.answer = Refused("first")
-        assert (await refused(server.list("acme/orders"))).message == "first"
-        first.answer = None
-        assert len(await server.list("acme/orders")) == len(TOPICS)
-
-
-async def test_a_gate_knows_who_asks() -> None:
-    gate = Gate(lambda access: None if access.asker.role == "alice" else Refused("alice only"))
-    async with serve({"gate": gate.plugin}, topics=TOPICS) as server:
-        assert len(await server.list("acme/orders", role="alice")) == len(TOPICS)
-        assert (await refused(server.list("acme/orders", role="bob"))).message == "alice only"
-        assert len(await server.list("acme/orders", role="alice")) == len(TOPICS)
-
-
 async def test_a_gate_of_some_namespaces_guards_these() -> None:
     gate = Gate(Refused("no"))
     settings = {"plugins": {"gate": {"namespaces": ["acme/*"]}}}
@@ -167,12 +133,6 @@ async def test_a_gate_of_some_namespaces_guards_these() -> None:
         await refused(server.list("acme/orders"))
         assert (await server.list("globex/orders")).topics == [other]
         assert await server.client.partitioned_metadata(other) == 0
-
-
-async def test_a_topic_of_no_namespace_passes_no_gate(topology: dict[str, Any]) -> None:
-    async with serve({"gate": Gate().plugin}, **topology) as server:
-        failure = await refused(server.client.partitioned_metadata("persistent://acme/x"))
-        assert failure.code is ServerError.InvalidTopicName
 
 
 async def test_observers_metrics_and_explain_tell_of_it() -> None:
@@ -270,49 +230,6 @@ async def test_the_cause_makes_the_code() -> None:
     answer = TopicListingResult.refused("who are you?", cause=Cause.UNAUTHENTICATED)
     async with serve({"p": lister(answer)}) as server:
         assert (await refused(server.list("acme/orders"))).code is ServerError.AuthenticationError
-
-
-async def test_no_former_answer_stands_in_for_a_refusal_nor_comes_back_after_it() -> None:
-    answers: list[Any] = []
-    settings = {"plugins": {"p": {"on_failure": "stale", "max_stale": "1h"}}}
-    async with serve({"p": lister(lambda _: answers.pop(0))}, settings=settings) as server:
-        answers += [TopicListingResult.success(TOPICS), OSError("down")]
-        assert len(await server.list("acme/orders")) == len(TOPICS)
-        assert len(await server.list("acme/orders")) == len(TOPICS)  # the last one
-        answers += [TopicListingResult.refused("no more"), OSError("down")]
-        assert (await refused(server.list("acme/orders"))).message == "no more"
-        failure = await refused(server.list("acme/orders"))  # what was seen before is not shown again
-        assert failure.message == "plugin 'p' failed: OSError"
-
-
-@pytest.mark.parametrize("on_failure", ["error", "next", "stale"])
-async def test_a_refusal_behind_another_plugin_is_final_unless_that_catches_it(on_failure: str) -> None:
-    catches = False
-
-    async def broker_core_list_topics(request: ListingRequest) -> Any:
-        try:
-            return TopicListingResult.success((await request.rest()).selection)
-        except ListingFailed as failure:
-            if catches and failure.cause is Cause.DENIED:
-                return TopicListingResult.success(TOPICS[:1])
-            raise
-
-    plugins = {
-        "cache": PluginOf(list_topics=broker_core_list_topics),
-        "office": lister(TopicListingResult.refused("not in the office")),
-    }
-    settings = {"plugins": {"cache": {"on_failure": on_failure}, "office": {"on_failure": on_failure}}}
-    async with serve(plugins, topics=TOPICS, settings=settings) as server:
-        for _ in range(8):
-            failure = await refused(server.list("acme/orders"))
-            assert (failure.code, failure.message) == (
-                ServerError.AuthorizationError,
-                "not in the office",
-            )
-        described = {each["name"]: each for each in server.broker.pipeline.dispatcher.describe()}
-        assert {each["calls"]["list_topics"]["breaker"] for each in described.values()} == {"closed"}
-        catches = True
-        assert (await server.list("acme/orders")).topics == TOPICS[:1]
 
 
 async def test_a_gate_is_asked_for_an_answer_that_is_kept_too() -> None:

@@ -5,12 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import pytest
-
 from broker_core.errors import Cause, ListingFailed, ServerError
-from broker_core.servers.pulsar import PulsarOptions
 from broker_core.servers.pulsar.listing_job import ListingJob, SmallListingJob
-from broker_core.settings import PulsarSettings
 from broker_core.wire.pulsar import commands
 from tests.support.memory_lister import MemoryLister
 from tests.support.pulsar_handlers import Talk, decoded, talk
@@ -82,19 +78,6 @@ async def test_unchanged_has_no_body() -> None:
     answer = decoded(whole(job)).getTopicsOfNamespaceResponse
     assert (answer.changed, list(answer.topics)) == (False, [])
     assert (await job.answer()).body == b""
-
-
-async def test_an_answer_that_the_client_cannot_read_is_an_error() -> None:
-    t = talk(MemoryLister(MANY), options=PulsarOptions(PulsarSettings(max_message_size=1024)))
-    job = job_of(t)
-    with pytest.raises(ListingFailed) as caught:
-        await job.answer()
-    refusal = job.refusal(caught.value)
-    assert refusal is not None
-    error = decoded(refusal).error
-    assert (error.request_id, error.error) == (7, ServerError.NotAllowedError)
-    assert "over this client's limit of 11264" in error.message
-    job.release()
 
 
 async def test_each_error_is_counted_and_a_bug_is_told_to_nobody() -> None:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
 from structlog.testing import capture_logs
 
-from broker_core import Cause, Refused
-from broker_core.errors import ListingFailed, ServerError
+from broker_core.errors import ServerError
 from broker_core.servers.pulsar.lookup_job import LookupJob
 from broker_core.wire.pulsar import commands
-from tests.support.plugins import PluginOf
 from tests.support.pulsar_handlers import Talk, decoded, talk
 
 
@@ -30,21 +27,6 @@ async def test_the_answer_is_one_frame() -> None:
     assert begun + 28 <= answer.deadline <= asyncio.get_running_loop().time() + 28
     assert isinstance(answer.body, bytes)
     assert decoded(answer.body).partitionMetadataResponse.request_id == 7
-
-
-async def test_a_gate_is_asked_first() -> None:
-    t = talk(plugins={"gate": PluginOf(authorize=lambda: Refused("not for you", Cause.DENIED))})
-    await t.pipeline.dispatcher.startup()
-    job = job_of(t, commands.lookup(7, "t/n/x"))
-    with pytest.raises(ListingFailed, match="not for you") as caught:
-        await job.answer()
-    answer = decoded(job.refusal(caught.value)).lookupTopicResponse
-    assert (answer.request_id, answer.error, answer.message) == (
-        7,
-        ServerError.AuthorizationError,
-        "not for you",
-    )
-    await t.pipeline.dispatcher.shutdown()
 
 
 def test_a_bug_is_logged_and_the_client_is_told_its_kind_alone() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from broker_core import ListingRequest, TopicListingResult
+from broker_core import ListingRequest
 from broker_core.errors import ServerError, TooManyRequests
 from broker_core.listing.hashes.topics_hash import topics_hash
 from broker_core.listing.listing import Listing
@@ -31,37 +31,6 @@ from tests.support.pulsar_serving import serving
 from tests.support.raw_client import Refused
 
 # -- the chain ---------------------------------------------------------------------------------------------------
-
-
-async def test_the_first_success_answers_and_nobody_after_it_is_asked() -> None:
-    called: list[str] = []
-
-    def plugin(name: str, answer: Any) -> PluginOf:
-        def note(_: ListingRequest) -> Any:
-            called.append(name)
-            return answer
-
-        return answering(note)
-
-    plugins = {
-        "none": plugin("none", None),
-        "passes": plugin("passes", TopicListingResult.pass_through()),
-        "answers": plugin("answers", success([A])),
-        "late": plugin("late", success([B])),
-    }
-    assert topics(await asked(plugins)) == [A]
-    assert called == ["none", "passes", "answers"]
-
-
-async def test_with_nobody_answering_the_default_lister_does() -> None:
-    plugins = {"none": answering(None), "passes": answering(TopicListingResult.pass_through())}
-    answer = await asked(plugins, pattern="t/n/stored-[01]")
-    assert (topics(answer), answer.filtered) == (STORED[:2], True)
-
-
-async def test_an_empty_success_is_an_answer() -> None:
-    answer = await asked({"none": answering(success([])), "late": answering(success([A]))})
-    assert (topics(answer), answer.topics_hash, answer.changed) == ([], "00000000", True)
 
 
 async def test_a_plugin_is_not_asked_about_the_namespaces_of_others() -> None:
@@ -169,41 +138,6 @@ async def test_bad_topics_are_an_error_that_names_the_plugin(given: Any, message
     assert raised.value.code is ServerError.MetadataError
     assert raised.value.message.startswith("plugin 'bad-one' ")
     assert message in raised.value.message
-
-
-@pytest.mark.parametrize(
-    ("given", "message"), BAD_TOPICS[:8:3], ids=[message for _, message in BAD_TOPICS[:8:3]]
-)
-async def test_after_bad_topics_the_next_is_asked_by_setting(given: Any, message: str) -> None:
-    plugins = {"bad-one": answering(success(given)), "next": answering(success([B]))}
-    tables = {"bad-one": {"on_failure": "next"}}
-    assert topics(await asked(plugins, tables=tables)) == [B]
-
-
-GARBAGE: list[Any] = ["a", b"a", 7, [], {A: 1}, object(), True, (True, [A]), NotImplemented]
-
-
-@pytest.mark.parametrize("garbage", GARBAGE, ids=lambda value: type(value).__name__)
-@pytest.mark.parametrize("sync", [True, False])
-async def test_what_is_no_answer_is_an_error(garbage: Any, sync: bool) -> None:
-    plugin = PluginOf(list_topics=lambda: garbage) if sync else answering(garbage)
-    with pytest.raises(Refused, match=r"MetadataError: plugin 'p' gave a wrong answer: it returned a "):
-        await asked({"p": plugin})
-
-
-@pytest.mark.parametrize("arguments", [(None,), ("a string",), (b"bytes",), ({A},), (iter([A]),), (7,)])
-async def test_a_success_that_cannot_be_is_an_error_of_the_plugin(arguments: tuple[Any, ...]) -> None:
-    with pytest.raises(Refused, match=r"MetadataError: plugin 'p' failed: (TypeError|ValueError)"):
-        await asked({"p": answering(lambda _: success(*arguments))})
-
-
-async def test_a_sequence_that_fails_fails_in_its_plugins_time() -> None:
-    class Failing(list[str]):
-        def __iter__(self) -> Any:
-            raise RuntimeError("the database is gone")
-
-    with pytest.raises(Refused, match=r"plugin 'p' failed: RuntimeError"):
-        await asked({"p": answering(lambda _: success(Failing([A])))})
 
 
 # -- the rest ----------------------------------------------------------------------------------------------------

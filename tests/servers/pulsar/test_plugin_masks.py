@@ -6,12 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
 from broker_core import ListingRequest, TopicListingResult
-from broker_core.errors import ServerError
 from broker_core.listing.hashes.topics_hash import topics_hash
 from tests.support.memory_lister import MemoryLister
 from tests.support.plugin_answers import (
@@ -22,7 +20,6 @@ from tests.support.plugin_answers import (
     answering,
     asked,
     masking,
-    raising,
     success,
     topics,
 )
@@ -73,11 +70,6 @@ async def test_a_mask_over_scattered_rows_of_thousands() -> None:
         assert answer.topics_hash == topics_hash(names[7::10])
 
 
-async def test_a_mask_that_shows_all_changes_nothing() -> None:
-    answer = await asked({"m": masking(pc.is_valid)})
-    assert (topics(answer), answer.topics_hash) == (STORED, topics_hash(STORED))
-
-
 async def test_the_clients_hash_is_of_what_is_visible() -> None:
     """A lister must not compare the client's hash with the whole, of which the client knows nothing."""
     hashes: list[Any] = []
@@ -98,28 +90,3 @@ async def test_unchanged_is_illegal_under_a_mask() -> None:
     plugins = {"l": answering(TopicListingResult.unchanged("0123abcd")), "m": masking(lambda _: None)}
     with pytest.raises(Refused, match=r"plugin 'l' gave a wrong answer: it returned unchanged\(\), but"):
         await asked(plugins, topics_hash="0123abcd")
-
-
-@pytest.mark.parametrize(
-    ("mask", "message"),
-    [
-        (raising(RuntimeError()), "failed: RuntimeError"),
-        (lambda topics: topics, "gave a wrong answer"),
-        (lambda topics: pa.array([True]), "gave a wrong answer: the mask has 1 value for 4 topics"),
-        (lambda topics: pa.array([True, None, True, True]), "gave a wrong answer: the mask has 1 null"),
-        (lambda topics: [True] * len(topics), "gave a wrong answer"),
-        (lambda topics: np.arange(len(topics)), "gave a wrong answer"),
-        (lambda topics: True, "gave a wrong answer"),
-    ],
-)
-async def test_a_mask_that_fails_is_an_error_whatever_the_setting(mask: Any, message: str) -> None:
-    """A filter that fails must not open the gate."""
-    with pytest.raises(Refused) as raised:
-        await asked({"m": masking(mask)}, tables={"m": {"on_failure": "next"}})
-    assert raised.value.code is ServerError.MetadataError
-    assert message in raised.value.message
-
-
-async def test_masks_apply_to_their_namespaces_only() -> None:
-    tables = {"m": {"namespaces": ["other/*"]}}
-    assert topics(await asked({"m": masking(pc.is_null)}, tables=tables)) == STORED

@@ -83,19 +83,6 @@ async def test_a_proxy_without_a_preamble_is_closed(sent: bytes) -> None:
         assert s.server.connections == 0
 
 
-async def test_a_preamble_of_anybody_else_is_no_command() -> None:
-    async with serving() as s:
-        client = s.closed_at_end(await proxied(s.address, LINE, commands.connect("Pulsar-Java")))
-        with pytest.raises(Closed):
-            await client.receive()
-        assert s.sample("connections_closed_total", reason="bad_frame") == 1
-
-
-async def test_a_server_that_stops_waits_for_no_preamble() -> None:
-    async with serving(options=options()) as s:
-        s.closed_at_end(await RawClient.open(s.address, handshake=False))
-
-
 async def test_the_preamble_comes_before_tls(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     issued = authority.issue("server")

@@ -25,23 +25,6 @@ SMALL = 16 * 1024
 ALL = "broker-core-test"  # a client version without a frame limit
 
 
-async def test_an_address_that_is_taken() -> None:
-    async with serving() as s, serving() as other:
-        await other.server.stop(0)
-        with pytest.raises(OSError, match="Address already in use"):
-            await other.server.start(*s.address)
-
-
-async def test_connections_are_counted() -> None:
-    async with serving() as s:
-        clients = [await s.client() for _ in range(3)]
-        assert s.server.connections == s.sample("connections") == 3
-        clients[0].close()
-        await eventually(lambda: s.server.connections == 2)
-        for client in clients:
-            client.close()
-
-
 async def test_requests_under_way_are_counted() -> None:
     async with serving() as s:
         assert s.sample("lookups_in_flight") == 0

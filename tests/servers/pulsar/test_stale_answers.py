@@ -163,46 +163,6 @@ async def test_a_former_answer_passes_the_masks_of_now() -> None:
         assert not held.changed
 
 
-async def test_a_mask_that_fails_is_an_error_whatever_it_says() -> None:
-    async def broker_core_visible(topics: Any) -> Any:
-        raise OSError("no database")
-
-    plugins = {"p": PluginOf(visible=broker_core_visible)}
-    async with serving(MemoryLister(STORED), plugins, tables=STALE) as s, await s.client() as client:
-        for _ in range(2):
-            with pytest.raises(Refused, match="plugin 'p' failed"):
-                await client.ask(NAMESPACE)
-
-
-async def test_pass_through_is_an_answer_too_and_the_others_are_asked_as_always() -> None:
-    source = Source(TopicListingResult.pass_through())
-    lister = MemoryLister(STORED)
-    async with serving(lister, {"p": source.plugin()}, tables=STALE) as s, await s.client() as client:
-        source.down = True
-        with pytest.raises(Refused):
-            await client.ask(NAMESPACE)
-        source.down = False
-        assert (await client.ask(NAMESPACE)).topics == STORED
-        source.down = True
-        assert (await client.ask(NAMESPACE)).topics == STORED
-        assert stale_answers(s) == 1
-
-
-async def test_unchanged_is_remembered_for_who_holds_the_hash() -> None:
-    same = topics_hash(NAMES)
-    source = Source(lambda request: TopicListingResult.unchanged(same))
-    async with (
-        serving(MemoryLister(STORED), {"p": source.plugin()}, tables=STALE) as s,
-        await s.client() as client,
-    ):
-        assert not (await client.ask(NAMESPACE, topics_hash=same)).changed
-        source.down = True
-        assert not (await client.ask(NAMESPACE, topics_hash=same)).changed
-        for other in (None, "01234567"):
-            with pytest.raises(Refused):
-                await client.ask(NAMESPACE, topics_hash=other)
-
-
 async def test_a_change_that_the_plugin_told_of_is_no_reason_to_fail() -> None:
     """What was true until then is what ``stale`` is for; but no version is taken for the present any more."""
     source = Source(success(NAMES, version=1))

@@ -9,7 +9,6 @@ import pytest
 from broker_core.servers.arrival import ServerCertificate
 from broker_core.servers.pulsar import PulsarOptions
 from broker_core.wire.pulsar import commands
-from tests.support.certificates import Authority
 from tests.support.eventually import eventually
 from tests.support.memory_lister import MemoryLister
 from tests.support.pulsar_serving import serving
@@ -51,23 +50,6 @@ async def test_slow_readers_hold_no_more_than_their_permits(
             await reader.ping()
 
 
-async def test_the_verified_name_is_that_of_the_peer(
-    certificate: ServerCertificate, authority: Authority, trusting: ssl.SSLContext
-) -> None:
-    issued = authority.issue("team-a")
-    trusting.load_cert_chain(issued.certificate, issued.key)
-    async with serving(tls=certificate) as s:
-        client = await s.tls_client(trusting)
-        await client.ping()
-        (connection,) = s.server._connections
-        peer = connection._handler._peer  # type: ignore[attr-defined]
-        assert (peer.is_tls, peer.common_name, peer.transport) == (True, "team-a", "pulsar")
-        plain = await s.client()
-        await plain.ping()
-        (other,) = set(s.server._connections) - {connection}
-        assert (other._handler._peer.is_tls, other._handler._peer.common_name) == (False, None)  # type: ignore[attr-defined]
-
-
 async def test_who_gets_no_place_is_told_so_over_tls(
     certificate: ServerCertificate, trusting: ssl.SSLContext
 ) -> None:
@@ -90,11 +72,3 @@ async def test_a_failed_handshake_gives_its_place_back(certificate: ServerCertif
                 await client.receive()
         assert s.server._arrivals.places.taken == 0
         assert s.sample("tls_handshakes_total", listener="pulsar", outcome="not_tls") == 3
-
-
-async def test_a_server_that_stops_waits_for_no_handshake(certificate: ServerCertificate) -> None:
-    async with serving(tls=certificate) as s:
-        assert s.tls_address is not None
-        for _ in range(5):
-            s.closed_at_end(await RawClient.open(s.tls_address, handshake=False))
-        await eventually(lambda: s.server._arrivals.waiting == 5)

@@ -15,7 +15,7 @@ from broker_core.listing.listing import data_of
 from broker_core.memory.permits import Permits
 from broker_core.names import Mode, NamespaceName
 from broker_core.settings import LimitsSettings, ShrinkGuardSettings
-from broker_core.upstream.snapshots import LiveSnapshots, TopicUpdate
+from broker_core.upstream.snapshots import LiveSnapshots, TopicUpdate, live_snapshots
 from broker_core.upstream.snapshots.snapshot_log import ViewOfNamespace
 from tests.support.chunks import tiny_chunks
 from tests.support.clock import time_passes
@@ -138,6 +138,7 @@ async def test_a_failed_listing_that_began_before_fails_nobody_who_came_later(
 
 
 async def test_no_two_listings_begin_within_a_second(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_snapshots, "_PAUSE", 1.0)
     await scene.names()
     waiting = asyncio.create_task(scene.names(age=0))
     await asyncio.sleep(0)

@@ -62,13 +62,6 @@ async def test_a_failing_gate_is_no_shorter_list(tmp_path: Path) -> None:
         assert "RuntimeError" in said.json["reason"]
 
 
-async def test_rules_hide_namespaces(tmp_path: Path) -> None:
-    async with api_served(tmp_path, topics=_TOPICS, authorization={"super_roles": ["root"]}) as served:
-        assert (await served.ask("/admin/v2/tenants")).json == []
-        assert (await served.ask("/admin/v2/namespaces/acme")).status == 404
-        assert (await served.ask("/admin/v2/namespaces/acme/orders")).status == 403
-
-
 async def test_namespaces_come_and_go_with_their_topics(tmp_path: Path) -> None:
     async with api_served(tmp_path, topics=_TOPICS) as served:
         for method in ("PUT", "DELETE"):

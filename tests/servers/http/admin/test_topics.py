@@ -27,14 +27,6 @@ _WRITES = [
 
 
 @pytest.mark.parametrize(("method", "path"), _WRITES)
-async def test_a_write_needs_the_right_admin(tmp_path: Path, method: str, path: str) -> None:
-    async with api_served(tmp_path, authorization={"super_roles": ["root"]}) as served:
-        said = await served.ask(f"{_HERE}{path}", method)
-        assert said.status == 403
-        assert "has no right to admin" in said.json["reason"]
-
-
-@pytest.mark.parametrize(("method", "path"), _WRITES)
 async def test_a_gateway_sends_writers_to_the_brokers(tmp_path: Path, method: str, path: str) -> None:
     upstream = {"service_url": "pulsar://127.0.0.1:1"}
     async with api_served(tmp_path, upstream=upstream) as served:

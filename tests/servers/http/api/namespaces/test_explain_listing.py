@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.support.api_serving import NAMESPACE, ApiServed, api_served
 from tests.support.chain_plugins import fails
-from tests.support.tokens import data_url, der, rsa_key, token
 
 PATH = f"{NAMESPACE}/explain"
 
@@ -73,19 +71,3 @@ async def test_a_listing_that_fails_is_explained_without_the_plugins_text(tmp_pa
         assert (said.json["plugin"], said.json["cause"]) == ("broken", "plugin")
         assert set(said.json) <= await members(served)
         assert b"secret" not in said.body
-
-
-async def test_it_needs_the_right_admin(tmp_path: Path) -> None:
-    tables: dict[str, Any] = {
-        "authentication": {"methods": ["token"], "token": {"key": data_url(der(rsa_key()))}},
-        "authorization": {
-            "rules": [
-                {"roles": ["reader"], "namespaces": ["public/*"], "actions": ["list", "lookup"]},
-                {"roles": ["chief"], "namespaces": ["public/*"], "actions": ["*"]},
-            ]
-        },
-    }
-    async with api_served(tmp_path, **tables) as served:
-        for role, status in (("reader", 403), ("chief", 200)):
-            headers = {"Authorization": f"Bearer {token({'sub': role}).decode()}"}
-            assert (await served.ask(PATH, "POST", json={}, headers=headers)).status == status

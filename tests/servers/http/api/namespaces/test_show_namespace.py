@@ -7,7 +7,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from broker_core import Access, Refused
 from tests.support.api_serving import NAMESPACE, api_served
 from tests.support.chain_plugins import lists
 from tests.support.plugins import PluginOf
@@ -41,12 +40,3 @@ async def test_what_a_plugin_lists_is_counted(tmp_path: Path) -> None:
     async with api_served(tmp_path, plugins={"lister": plugin}) as served:
         said = await served.ask(NAMESPACE)
         assert said.json["counts"] == {"persistent": 1, "non_persistent": 1, "all": 2}
-
-
-async def test_a_gate_may_refuse(tmp_path: Path) -> None:
-    def broker_core_authorize(access: Access) -> Refused:
-        return Refused(f"no {access.action}")
-
-    async with api_served(tmp_path, plugins={"gate": PluginOf(authorize=broker_core_authorize)}) as served:
-        said = await served.ask(NAMESPACE)
-        assert (said.status, said.json["detail"]) == (403, "no list")

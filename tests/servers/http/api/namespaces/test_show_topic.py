@@ -139,9 +139,3 @@ async def test_one_topic_of_the_catalogue_is_not_looked_for_in_a_listing(
         assert (await served.ask(f"/v1/topics/by-id/{said.json['topic_id']}")).json == said.json
         assert (await served.ask(f"{TOPICS}/absent")).status == 404
         assert (await served.ask(f"{TOPICS}/__change_events")).status == 404
-
-
-async def test_a_topic_is_shown_to_those_who_may_list(tmp_path: Path) -> None:
-    async with api_served(tmp_path, authorization={"super_roles": ["root"]}) as served:
-        said = await served.ask(f"{TOPICS}/bills")
-        assert (said.status, said.json["cause"]) == (403, "DENIED")
