@@ -8,7 +8,7 @@ from typing import Annotated, Final
 
 import typer
 
-from broker_core.cli.deferred_commands import deferred_commands
+from broker_core.cli.deferred_commands import DeferredTable, deferred_commands
 from broker_core.cli.exit_codes import exit_code_of
 from broker_core.cli.plugin_commands import PluginCommandsGroup
 from broker_core.cli.version import print_version
@@ -19,6 +19,111 @@ _HELP: Final = (
     "A listing service for clients of Pulsar and Kafka: it answers which topics of a namespace match, and which of "
     "them a client may see."
 )
+
+
+_KAFKA: Final[DeferredTable] = {
+    "topics": (
+        {
+            "list": ("kafka.topics_list:list_topics", "List the topics that the user may see."),
+            "create": ("kafka.topics_create:create_topics", "Create topics."),
+            "describe": ("kafka.topics_describe:describe_topics", "Show topics with their partitions."),
+            "delete": ("kafka.topics_delete:delete_topics", "Delete topics, by name or by id."),
+            "alter": ("kafka.topics_alter:alter_topics", "Let topics have more partitions."),
+        },
+        "List, create, describe, delete and extend topics of a Kafka server, which may be this one.",
+    ),
+    "configs": (
+        {
+            "describe": (
+                "kafka.configs_describe:describe_configs",
+                "Show the configs of topics, or of a node.",
+            ),
+            "alter": (
+                "kafka.configs_alter:alter_configs",
+                "Change some configs of topics, or of a node, and leave the others.",
+            ),
+        },
+        "Show and change configs of topics and nodes of a Kafka server.",
+    ),
+    "acls": (
+        {
+            "add": ("kafka.acls:add_acls", "Allow or deny operations to principals in a namespace."),
+            "list": ("kafka.acls:list_acls", "List the access control lists of a namespace."),
+            "remove": ("kafka.acls:remove_acls", "Remove access control lists of a namespace."),
+        },
+        "Add, list and remove access control lists of Kafka clients, in the catalogue or at a server.",
+    ),
+    "groups": (
+        {
+            "list": ("kafka.groups_list:list_groups", "List the groups of all nodes that the user may see."),
+            "describe": ("kafka.groups_describe:describe_groups", "Show groups with their members."),
+        },
+        "List and show groups of consumers of a Kafka server.",
+    ),
+    "users": (
+        {
+            "add": ("kafka.users:add_user", "Add a user, or give it a new password."),
+            "list": ("kafka.users:list_users", "List users with their mechanisms."),
+            "remove": ("kafka.users:remove_user", "Remove a user."),
+        },
+        "Add, list and remove users of Kafka clients, in the catalogue.",
+    ),
+    "cluster": (
+        {
+            "describe": (
+                "kafka.cluster_describe:describe_cluster",
+                "Show the id of the cluster, its nodes and its controller.",
+            )
+        },
+        "Show the nodes of a Kafka server.",
+    ),
+}
+_TOKENS: Final[DeferredTable] = {
+    "create-secret-key": (
+        "tokens.make:create_secret_key",
+        "Make a secret that signs and verifies tokens.",
+    ),
+    "create-key-pair": (
+        "tokens.make:create_key_pair",
+        "Make a private key, which signs tokens, and its public key, which verifies them.",
+    ),
+    "create": ("tokens.make:create_token", "Print a new token of a role, signed by a key."),
+    "show": ("tokens.read:show_token", "Print the header and the claims of a token, unverified."),
+    "validate": ("tokens.read:validate_token", "Verify a token by a key, and print its claims."),
+}
+_TOPICS: Final[DeferredTable] = {
+    "import": (
+        "topics.import_file:import_file",
+        "Add the topics of a file to a namespace: all of them, or none if a line is wrong.",
+    ),
+    "delete": (
+        "topics.delete:delete_topics",
+        "Remove topics with all their partitions, or partitions by their own names; all of them or none.",
+    ),
+    "set-properties": (
+        "topics.set_properties:set_topic_properties",
+        (
+            "Set or take away properties of a topic with all its partitions, or of all topics that match a "
+            "pattern."
+        ),
+    ),
+    "export": (
+        "topics.export:export_namespace",
+        "Write the topics of a namespace as a file that `topics import` takes.",
+    ),
+    "create": ("topics.create:create_topics", "Add topics to the catalogue, each with a new id."),
+    "describe": (
+        "topics.describe:describe_topics",
+        (
+            "Show all that the catalogue has of topics, by their names or ids: properties, Kafka's configs, "
+            "replicas."
+        ),
+    ),
+    "show": (
+        "topics.show:show_topics",
+        "Show topics with their ids, partitions and properties; or namespaces with their versions.",
+    ),
+}
 
 
 class _RootCommands(PluginCommandsGroup):
@@ -50,7 +155,7 @@ class _RootCommands(PluginCommandsGroup):
                 "Let the running server read its settings again, as SIGHUP does, or show what that would change.",
             ),
             "kafka": (
-                "kafka:app",
+                _KAFKA,
                 "Topics, configs and nodes of a Kafka server; users and access control lists of Kafka clients.",
             ),
             "demo": (
@@ -83,11 +188,11 @@ class _RootCommands(PluginCommandsGroup):
                 "Show which listings lost many topics at once and are held; let them pass.",
             ),
             "tokens": (
-                "tokens:app",
+                _TOKENS,
                 "Make keys and tokens for clients, as `pulsar tokens` does; show and validate tokens.",
             ),
             "topics": (
-                "topics:app",
+                _TOPICS,
                 "Import, export, create, change, delete and show topics of the catalogue.",
             ),
         },

@@ -6,15 +6,19 @@ So a list of commands, and the completion of a shell, import nothing that the co
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import import_module
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, TypeAlias
 
 import typer
 
 from broker_core.cli.common_options import command
 from broker_core.cli.help_format import HelpCommand, HelpGroup
 
-__all__ = ["DeferredCommand", "DeferredGroup", "deferred_commands"]
+__all__ = ["DeferredCommand", "DeferredGroup", "DeferredTable", "deferred_commands"]
+
+#: Commands by name: their place, or the table of a group, and the first paragraph of their help.
+DeferredTable: TypeAlias = Mapping[str, tuple["str | DeferredTable", str]]
 
 
 class DeferredCommand:
@@ -46,19 +50,37 @@ class DeferredCommand:
         return getattr(self._loaded, name)
 
 
-def deferred_commands(package: str, commands: Mapping[str, tuple[str, str]]) -> dict[str, DeferredCommand]:
-    """Commands by name, each given as ``module:attribute`` of ``package``, and its help.
+def deferred_commands(package: str, commands: DeferredTable) -> dict[str, DeferredCommand]:
+    """Commands by name, each given as ``module:attribute`` of ``package``, or as the table of a group; and its help.
 
     The attribute is the command's function, the examples of its help are ``EXAMPLES`` of the module; or it is a typer
     app: a group.
     """
     return {
-        name: DeferredCommand(name, help, lambda name=name, place=place: _loaded(package, name, place))  # type: ignore[misc]
+        name: DeferredCommand(name, help, partial(_loaded, package, name, help, place))
         for name, (place, help) in commands.items()  # noqa: A001
     }
 
 
-def _loaded(package: str, name: str, place: str) -> Any:
+def _group(package: str, name: str, text: str, table: DeferredTable) -> Any:
+    class Commands(DeferredGroup):
+        deferred = deferred_commands(package, table)
+
+    group = typer.Typer(
+        name=name, cls=Commands, help=text, no_args_is_help=True, pretty_exceptions_enable=False
+    )
+
+    @group.callback(help=text)
+    @command
+    def _of_group() -> None:
+        """The options ``--config`` and ``--debug`` of the group."""
+
+    return typer.main.get_group(group)
+
+
+def _loaded(package: str, name: str, text: str, place: str | DeferredTable) -> Any:
+    if not isinstance(place, str):
+        return _group(package, name, text, place)
     module_name, _, attribute = place.partition(":")
     module = import_module(f"{package}.{module_name}")
     found = getattr(module, attribute)
