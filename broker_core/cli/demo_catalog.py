@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import shlex
 import shutil
-import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import entry_points
@@ -21,7 +20,7 @@ from broker_core.names import NamespaceName
 from broker_core.plugin_api import PROJECT
 from broker_core.settings import load_settings
 
-__all__ = ["DEMO_FOLDER", "NAMESPACE", "Demo", "demo_topics", "free_or_any", "prepare_demo", "program"]
+__all__ = ["DEMO_FOLDER", "NAMESPACE", "Demo", "demo_topics", "prepare_demo", "program"]
 
 #: The folder of the demo, in the working directory.
 DEMO_FOLDER: Final = Path("broker-core-demo")
@@ -107,18 +106,6 @@ def demo_topics() -> Iterator[dict[str, Any]]:
     for number in range(1, 21):
         yield {"name": f"sensor-{number:04}", "properties": {"region": "us", "team": "devices"}}
     yield {"name": f"non-persistent://{NAMESPACE}/heartbeat"}
-
-
-def free_or_any(host: str, port: int) -> int:
-    """``port`` if it is free, else 0 for any free one."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError:
-            return 0
-    return port
 
 
 def program(argument: str) -> str:

@@ -79,13 +79,13 @@ class NewCatalog:
         for name, problem in taken_addresses(settings):
             raise StartWouldFail(f"{name}: {problem}")
         for name, check in (
-            ("tls", partial(certificate_checks, settings)),
-            ("authentication", partial(authentication_checks, settings.authentication)),
-            ("authorization", partial(authorization_checks, settings)),
-            ("kafka.configs", partial(kafka_configs_checks, settings)),
-            ("kafka.sasl", partial(kafka_sasl_checks, settings)),
+            ("tls", certificate_checks),
+            ("authentication", authentication_checks),
+            ("authorization", authorization_checks),
+            ("kafka.configs", kafka_configs_checks),
+            ("kafka.sasl", kafka_sasl_checks),
         ):
-            for found in bounded(name, check):
+            for found in bounded(name, partial(check, settings)):
                 if found.level == "error":
                     raise StartWouldFail(f"{found.name}: {found.text}")
 

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from broker_core.compact_json import compact_json
 from broker_core.redaction import printable
 
-__all__ = ["print_json", "print_lines", "print_pieces", "print_table", "printable", "table_text"]
+__all__ = [
+    "print_json",
+    "print_lines",
+    "print_pieces",
+    "print_rows",
+    "print_table",
+    "printable",
+    "table_text",
+]
 
 #: Spaces between the columns of a table.
 _BETWEEN: Final = 3
@@ -39,6 +47,21 @@ def print_pieces(pieces: Iterable[bytes | memoryview]) -> None:
 def print_json(value: Any) -> None:
     """Print one JSON document, as one line."""
     print_lines([compact_json(value)])
+
+
+def print_rows(
+    columns: Sequence[str],
+    rows: Sequence[Mapping[str, object]],
+    form: Literal["table", "json"],
+    *,
+    alone: bool = False,
+    caption: str | None = None,
+) -> None:
+    """Print rows as a table, or as JSON: a single row that is ``alone`` becomes an object instead of a list."""
+    if form == "json":
+        print_json(rows[0] if len(rows) == 1 and alone else rows)
+    else:
+        print_table(columns, ([row.get(column) for column in columns] for row in rows), caption=caption)
 
 
 def print_table(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TypeVar
 
 import typer
@@ -18,14 +19,15 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
+@contextmanager
 def succeeded(
     results: Mapping[K, V],
     shown: Callable[[K], str] = str,
     passed: tuple[type[BrokerCoreError], ...] = (),
-) -> tuple[dict[K, V], bool]:
-    """The items with a value, and whether these are all; each error is printed on standard error.
+) -> Iterator[dict[K, V]]:
+    """The items with a value, for a block that prints them; the error of each other item is printed before it.
 
-    Items whose error is of a type in ``passed`` are ignored.
+    The command fails after the block if there was one. Items whose error is of a type in ``passed`` are ignored.
     """
     values: dict[K, V] = {}
     is_whole = True
@@ -38,7 +40,9 @@ def succeeded(
             name = shown(item)
             say(f"{name or repr(name)}: {failed}")
             is_whole = False
-    return values, is_whole
+    yield values
+    if not is_whole:
+        raise typer.Exit(EXIT_FAILED)
 
 
 def print_results(
@@ -48,7 +52,5 @@ def print_results(
     passed: tuple[type[BrokerCoreError], ...] = (),
 ) -> None:
     """Print the line of ``done`` for each item that succeeded. The command fails if one did not."""
-    values, is_whole = succeeded(results, shown, passed)
-    print_lines(done(item) for item in values)
-    if not is_whole:
-        raise typer.Exit(EXIT_FAILED)
+    with succeeded(results, shown, passed) as values:
+        print_lines(done(item) for item in values)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, ClassVar
 
 from pydantic import Field, field_validator
 
 from broker_core.redaction import is_secret_name
 from broker_core.settings.table import ALL, Table
+from broker_core.settings.tls_models import NamedFile
 
 __all__ = ["AccessLogSettings"]
 
@@ -18,7 +18,7 @@ class AccessLogSettings(Table):
 
     live: ClassVar = ALL
 
-    path: Path = Field(
+    path: NamedFile = Field(
         description="The file that lines are appended to; SIGHUP opens it anew. A relative path is taken as that of "
         "the catalogue."
     )
@@ -28,13 +28,6 @@ class AccessLogSettings(Table):
     properties: tuple[str, ...] = Field(
         default=(), description="The request properties whose values are in the lines; none: no property is."
     )
-
-    @field_validator("path")
-    @classmethod
-    def _names_a_file(cls, path: Path) -> Path:
-        if path == Path():
-            raise ValueError("it names no file")
-        return path
 
     @field_validator("properties")
     @classmethod

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
-from pydantic import BeforeValidator, Field, PlainSerializer, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, field_validator, model_validator
 
 from broker_core.quantities import Duration
 from broker_core.settings.key_source import OptionalKey
-from broker_core.settings.table import ALL, SettingConflict, Table
+from broker_core.settings.table import ALL, SettingConflict, Table, each_once
 
 __all__ = ["Algorithm", "AuthenticationSettings", "BasicSettings", "Method", "OptionalFile", "TokenSettings"]
 
@@ -73,7 +73,7 @@ class AuthenticationSettings(Table):
 
     live: ClassVar = ALL
 
-    methods: tuple[Method, ...] = Field(
+    methods: Annotated[tuple[Method, ...], AfterValidator(each_once)] = Field(
         default=(), description="The methods that clients may use; none: all are let in."
     )
     anonymous_role: str = Field(
@@ -84,14 +84,6 @@ class AuthenticationSettings(Table):
     )
     token: TokenSettings | None = None
     basic: BasicSettings | None = None
-
-    @field_validator("methods")
-    @classmethod
-    def _each_once(cls, methods: tuple[Method, ...]) -> tuple[Method, ...]:
-        for method in methods:
-            if methods.count(method) > 1:
-                raise ValueError(f"{method!r} is named twice")
-        return methods
 
     @field_validator("anonymous_role", "proxy_roles")
     @classmethod

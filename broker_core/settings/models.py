@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
 from broker_core.bounds import MAX_PATTERN
 from broker_core.quantities import Count, Duration, ListenAddress, PositiveDuration, Size, format_size
@@ -22,7 +22,7 @@ from broker_core.settings.authorization_model import AuthorizationSettings
 from broker_core.settings.kafka_model import KafkaSettings
 from broker_core.settings.quota_model import QuotaSettings, check_quota_names
 from broker_core.settings.shrink_guard_model import ShrinkGuardSettings
-from broker_core.settings.table import ALL, SettingConflict, Table
+from broker_core.settings.table import ALL, SettingConflict, Table, each_once
 from broker_core.settings.tls_models import HttpTlsSettings, Network, PulsarTlsSettings
 from broker_core.settings.tracing_model import TracingSettings
 from broker_core.settings.upstream_model import UpstreamSettings, check_forwarding
@@ -299,18 +299,10 @@ class PluginsSettings(Table):
     model_config = ConfigDict(extra="allow", frozen=True, validate_default=True)
     __pydantic_extra__: dict[str, dict[str, Any]] = Field(init=False)
 
-    enabled: tuple[str, ...] = Field(
+    enabled: Annotated[tuple[str, ...], AfterValidator(each_once)] = Field(
         default=(),
         description="Names of the plugins, the first is asked first. An installed plugin that is not named is off.",
     )
-
-    @field_validator("enabled")
-    @classmethod
-    def _each_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        for name in names:
-            if names.count(name) > 1:
-                raise ValueError(f"{name!r} is named twice")
-        return names
 
     @property
     def tables(self) -> Mapping[str, Mapping[str, Any]]:

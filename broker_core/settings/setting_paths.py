@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeAlias, get_args
 
@@ -57,12 +57,7 @@ def known_keys(model: type[BaseModel]) -> Mapping[SettingPath, type[BaseModel] |
 
 def row_keys(path: SettingPath) -> tuple[str, ...]:
     """The keys of each table in the list at ``path``; none if it is no list of tables."""
-    model: type[BaseModel] | None = Settings
-    for key in path[:-1]:
-        model = None if model is None or key not in model.model_fields else table_model(model, key)
-    if model is None or not path or path[-1] not in model.model_fields:
-        return ()
-    rows = [kind for kind in get_args(model.model_fields[path[-1]].annotation) if isinstance(kind, type)]
+    rows = [kind for kind in get_args(_KINDS.get(path)) if isinstance(kind, type)]
     return tuple(key for row in rows if issubclass(row, BaseModel) for key in row.model_fields)
 
 
@@ -84,28 +79,23 @@ def nearest(path: SettingPath, model: type[BaseModel], *, leaves: bool = False) 
     return spelled[difflib.get_close_matches(dotted(path), spelled, n=1, cutoff=0.0)[0]]
 
 
-def _annotation(path: SettingPath) -> Any:
-    model: type[BaseModel] | None = Settings
-    for key in path[:-1]:
-        assert model is not None
-        model = table_model(model, key)
-    assert model is not None
-    return model.model_fields[path[-1]].annotation
+def _kinds(model: type[BaseModel], above: SettingPath = ()) -> Iterator[tuple[SettingPath, Any]]:
+    """The annotation of each setting, by its path."""
+    for key, field in model.model_fields.items():
+        table = table_model(model, key)
+        if table is None:
+            yield (*above, key), field.annotation
+        else:
+            yield from _kinds(table, (*above, key))
 
 
-_ANNOTATIONS: Final = {
-    path: _annotation(path) for path, table in known_keys(Settings).items() if table is None
-}
+_KINDS: Final = dict(_kinds(Settings))
 
 #: The settings that are lists: a variable of theirs is split.
-LISTS: Final = frozenset(
-    path for path, kind in _ANNOTATIONS.items() if getattr(kind, "__origin__", None) is tuple
-)
+LISTS: Final = frozenset(path for path, kind in _KINDS.items() if getattr(kind, "__origin__", None) is tuple)
 
 #: The settings that name a file: a relative path has a folder that it is taken from.
-FILES: Final = frozenset(path for path, kind in _ANNOTATIONS.items() if Path in (kind, *get_args(kind)))
+FILES: Final = frozenset(path for path, kind in _KINDS.items() if Path in (kind, *get_args(kind)))
 
 #: The settings with the place of a key: a relative path in ``file:PATH`` has such a folder too.
-KEY_SOURCES: Final = frozenset(
-    path for path, kind in _ANNOTATIONS.items() if KeySource in (kind, *get_args(kind))
-)
+KEY_SOURCES: Final = frozenset(path for path, kind in _KINDS.items() if KeySource in (kind, *get_args(kind)))

@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 
 from pydantic import BaseModel, ConfigDict
 
-__all__ = ["ALL", "SettingConflict", "Table"]
+__all__ = ["ALL", "SettingConflict", "Table", "each_once"]
 
 #: Each field of a table, for :attr:`Table.live`.
 ALL: Final = frozenset({"*"})
@@ -34,3 +34,11 @@ class SettingConflict(ValueError):
         super().__init__(message)
         self.path = path
         self.rests_on = (path[:-1], *rests_on)
+
+
+def each_once(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of which none is there twice; raises :exc:`ValueError`."""
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{name!r} is named twice")
+    return names

@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 
 import pytest
 
 from broker_core.catalog import SqliteCatalog
-from broker_core.cli.demo_catalog import NAMESPACE, demo_topics, free_or_any, prepare_demo, program
+from broker_core.cli.demo_catalog import NAMESPACE, demo_topics, prepare_demo, program
 from broker_core.names import TopicName
 from broker_core.settings import load_settings
 
@@ -54,15 +53,6 @@ def test_the_page_is_served_if_it_is_installed(tmp_path: Path, monkeypatch: pyte
         monkeypatch.setattr("broker_core.cli.demo_catalog.entry_points", lambda found=found, **_which: found)
         settings = load_settings(prepare_demo(tmp_path / str(len(found))).config, environment={}).settings
         assert list(settings.plugins.enabled) == enabled
-
-
-def test_a_taken_port_is_found_out() -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        assert free_or_any("127.0.0.1", port) == 0
-    assert free_or_any("127.0.0.1", port) == port
 
 
 def test_how_the_command_is_typed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,11 +20,16 @@ def test_what_succeeded_is_printed_and_the_rest_is_an_error(capsys: pytest.Captu
 
 
 def test_an_empty_name_is_quoted(capsys: pytest.CaptureFixture[str]) -> None:
-    succeeded(Results({"": TopicExistsException("there")}))
+    with (
+        pytest.raises(typer.Exit),
+        succeeded(Results({"": TopicExistsException("there")})) as values,
+    ):
+        assert values == {}
     assert capsys.readouterr().err == "broker-core: '': TOPIC_ALREADY_EXISTS: there\n"
 
 
 def test_all_of_them(capsys: pytest.CaptureFixture[str]) -> None:
-    assert succeeded({"a": 1}) == ({"a": 1}, True)
+    with succeeded({"a": 1}) as values:
+        assert values == {"a": 1}
     print_results({"a": 1}, str)
     assert capsys.readouterr().out == "a\n"

@@ -11,16 +11,15 @@ from broker_core.counted import counted
 from broker_core.plugin_api import Check
 
 if TYPE_CHECKING:
-    from broker_core.settings import AuthenticationSettings, BasicSettings, TokenSettings
+    from broker_core.settings import BasicSettings, Settings, TokenSettings
 
 __all__ = ["authentication_checks"]
 
 
-def authentication_checks(
-    settings: AuthenticationSettings, *, kafka_has_sasl: bool = False
-) -> Iterator[Check]:
+def authentication_checks(every: Settings) -> Iterator[Check]:
     """Findings about the methods of authentication, and the files that each needs."""
-    if not settings.is_on and kafka_has_sasl:
+    settings, kafka = every.authentication, every.kafka
+    if not settings.is_on and kafka is not None and kafka.sasl.mechanisms:
         yield Check.ok(
             "authentication", "off, except for Kafka clients: every other client is let in, and has no role"
         )

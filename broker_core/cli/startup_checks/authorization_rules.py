@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from broker_core.cli.startup_checks.enabled_plugins import loaded_plugins
+from broker_core.cli.startup_checks.enabled_plugins import loaded_each
 from broker_core.counted import counted
 from broker_core.plugin_api import Check
 
@@ -97,9 +97,9 @@ def names_lost_checks(settings: Settings) -> Iterator[Check]:
 
 def _listers(settings: Settings) -> Iterator[str]:
     """The plugins that list topics, by name, without those that cannot be loaded: they have an error of their own."""
-    for plugin in loaded_plugins(settings.plugins):
-        if plugin is not None and plugin.lists:
-            yield plugin.name
+    for name, found in loaded_each(settings.plugins):
+        if not isinstance(found, Exception) and found[name].lists:
+            yield name
     if settings.kafka is not None and settings.kafka.upstream is not None:
         from broker_core.upstream.kafka import CLUSTER_PLUGIN
 

@@ -18,7 +18,7 @@ from broker_core.plugin_api import Check
 if TYPE_CHECKING:
     from broker_core.settings import Settings
 
-__all__ = ["catalog_checks"]
+__all__ = ["catalog_checks", "opened_to_read"]
 
 _LITTLE_SPACE: Final = 256 * 1024 * 1024
 
@@ -56,10 +56,8 @@ def catalog_checks(settings: Settings) -> Iterator[Check]:
     if not os.access(path, os.R_OK):
         yield Check.error("catalog.path", f"{path} cannot be read by this user")
         return
-    # Without a log beside it no process has it open, and SQLite need not make a log to read it.
-    alone = "" if path.with_name(path.name + "-wal").exists() else "&immutable=1"
     try:
-        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro{alone}", uri=True, timeout=2)) as connection:
+        with opened_to_read(path) as connection:
             ahead = migration_ahead(connection, path)
             (topics,) = connection.execute("SELECT count(*) FROM topics").fetchone()
             if is_alone(path) or not os.access(path, os.W_OK):
@@ -79,6 +77,13 @@ def catalog_checks(settings: Settings) -> Iterator[Check]:
         yield Check.error("catalog.path", str(error))
     except sqlite3.Error as error:
         yield Check.error("catalog.path", f"{path} is no catalogue, or damaged: {error}")
+
+
+def opened_to_read(path: Path) -> closing[sqlite3.Connection]:
+    """The file, for a block that reads it as it is. ``path`` is absolute. Raises :exc:`sqlite3.Error`."""
+    # Without a log beside it no process has it open, and SQLite need not make a log to read it.
+    alone = "" if path.with_name(path.name + "-wal").exists() else "&immutable=1"
+    return closing(sqlite3.connect(f"{path.as_uri()}?mode=ro{alone}", uri=True, timeout=2))
 
 
 def _rights(path: Path, meant: int) -> Iterator[Check]:

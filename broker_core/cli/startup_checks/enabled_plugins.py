@@ -13,38 +13,36 @@ from broker_core.cli.startup_checks.limits import CLIENTS_WAIT
 from broker_core.plugin_api import Check
 
 if TYPE_CHECKING:
-    from broker_core.plugins import LoadedPlugin, PluginSite
+    from broker_core.plugins import LoadedPlugin, PluginLoadError, PluginRegistry, PluginSite
     from broker_core.settings import PluginsSettings, Settings
 
-__all__ = ["loaded_plugins", "plugin_checks", "property_checks"]
+__all__ = ["loaded_each", "plugin_checks", "property_checks"]
 
 #: The hooks whose answers decide which topics are listed.
 _SHAPES: Final = frozenset({"broker_core_list_topics", "broker_core_visible"})
 
 
-def loaded_plugins(plugins: PluginsSettings) -> Iterator[LoadedPlugin | None]:
-    """Each enabled plugin, ``None`` for one that cannot be loaded: :func:`plugin_checks` says why."""
+def loaded_each(plugins: PluginsSettings) -> Iterator[tuple[str, PluginRegistry | PluginLoadError]]:
+    """Each enabled plugin by its name: a registry of it alone, or the reason why it cannot be loaded."""
     from broker_core.plugins import PluginLoadError, PluginRegistry
 
     for name in plugins.enabled:
         tables = {name: plugins.table(name)} if name in plugins.tables else {}
         try:
-            yield PluginRegistry.load([name], tables)[name]
-        except PluginLoadError:
-            yield None
+            yield name, PluginRegistry.load([name], tables)
+        except PluginLoadError as error:
+            yield name, error
 
 
 def property_checks(settings: Settings) -> Iterator[Check]:
     """A finding if no property of a request selects topics."""
-    from broker_core.plugin_api import is_of_properties
-
     upstream = settings.upstream
     if settings.catalog.property_keys if upstream is None else "properties" in upstream.listing_depends_on:
         return
-    for plugin in loaded_plugins(settings.plugins):
-        if plugin is None:
+    for name, found in loaded_each(settings.plugins):
+        if isinstance(found, Exception):
             return  # nobody knows
-        if _SHAPES & set(plugin.implementations) and any(map(is_of_properties, plugin.depends_on)):
+        if _selects(found[name]):
             return
     setting = (
         "catalog.property_keys is empty" if upstream is None else "upstream.listing_depends_on names none"
@@ -59,16 +57,13 @@ def plugin_checks(plugins: PluginsSettings, *, serves_http: bool = False) -> Ite
 
     If the server ``serves_http``, also whether the site of each can be served, beside those before it.
     """
-    from broker_core.plugins import PluginLoadError, PluginRegistry, did_you_mean, installed_plugins
+    from broker_core.plugins import did_you_mean, installed_plugins
 
     sites: list[PluginSite] = []
-    for name in plugins.enabled:
+    for name, registry in loaded_each(plugins):
         label = f"plugins.{name}"
-        table = {name: plugins.table(name)} if name in plugins.tables else {}
-        try:
-            registry = PluginRegistry.load([name], table)
-        except PluginLoadError as error:
-            yield Check.error(label, str(error))
+        if isinstance(registry, Exception):
+            yield Check.error(label, str(registry))
             continue
         plugin = registry[name]
         yield Check.ok(label, f"loaded{f' from {plugin.origin}' if plugin.origin else ''}")
@@ -96,11 +91,16 @@ def plugin_checks(plugins: PluginsSettings, *, serves_http: bool = False) -> Ite
                 yield Check.error(f"plugins.{name}", f"has a table of settings, and is not installed{near}")
 
 
-def _unwatchable(plugin: LoadedPlugin) -> str | None:
-    """The reason why namespaces of a plugin cannot be watched, if there is one."""
+def _selects(plugin: LoadedPlugin) -> bool:
+    """Whether properties of requests decide which topics a plugin lists or shows."""
     from broker_core.plugin_api import is_of_properties
 
-    if not _SHAPES & set(plugin.implementations) or not any(map(is_of_properties, plugin.depends_on)):
+    return bool(_SHAPES & set(plugin.implementations)) and any(map(is_of_properties, plugin.depends_on))
+
+
+def _unwatchable(plugin: LoadedPlugin) -> str | None:
+    """The reason why namespaces of a plugin cannot be watched, if there is one."""
+    if not _selects(plugin):
         return None
     if "broker_core_depends_on" in plugin.implementations:
         return "answers depend on properties, which a watch does not have: clients poll in its namespaces"

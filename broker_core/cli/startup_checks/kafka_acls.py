@@ -7,10 +7,10 @@ import os
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from broker_core.cli.startup_checks.catalog_file import opened_to_read
 from broker_core.plugin_api import Check
 
 if TYPE_CHECKING:
@@ -118,10 +118,8 @@ _Row = tuple[str, str, str]
 
 def _stored(path: Path) -> list[_Row]:
     """All ACLs; none if there is no catalogue, or one of an earlier format."""
-    path = Path(os.path.abspath(path))  # noqa: PTH100 - without its ".."
-    alone = "" if path.with_name(path.name + "-wal").exists() else "&immutable=1"
     try:
-        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro{alone}", uri=True, timeout=2)) as connection:
+        with opened_to_read(Path(os.path.abspath(path))) as connection:  # noqa: PTH100 - without its ".."
             return connection.execute("SELECT namespace, principal, host FROM kafka_acls").fetchall()
     except sqlite3.Error:
         return []

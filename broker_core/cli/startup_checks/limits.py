@@ -16,19 +16,20 @@ __all__ = ["CLIENTS_WAIT", "limit_checks"]
 CLIENTS_WAIT: Final = 30.0
 
 
-def limit_checks(settings: Settings) -> Iterator[Check]:
+def limit_checks(settings: Settings) -> list[Check]:
     """Findings about settings that are valid alone, and not together."""
+    return list(_unfit(settings)) or [Check.ok("limits", "they fit together")]
+
+
+def _unfit(settings: Settings) -> Iterator[Check]:
     limits, pulsar = settings.limits, settings.pulsar
-    found = False
     if limits.permit_timeout > CLIENTS_WAIT:
-        found = True
         yield Check.warning(
             "limits.permit_timeout",
             f"{limits.permit_timeout:g} s is longer than the {CLIENTS_WAIT:g} s that clients wait for an answer: "
             "they ask again, and what they waited for is made for nobody",
         )
     if pulsar.write_timeout > limits.permit_timeout:
-        found = True
         yield Check.warning(
             "pulsar.write_timeout",
             f"{pulsar.write_timeout:g} s is longer than limits.permit_timeout ({limits.permit_timeout:g} s): answers "
@@ -36,11 +37,9 @@ def limit_checks(settings: Settings) -> Iterator[Check]:
         )
     unused = pulsar.unused_max_listing
     if unused is not None:
-        found = True
         yield Check.warning("pulsar.max_listing", unused)
     for quota in settings.quotas:
         if quota.max_wait > CLIENTS_WAIT:
-            found = True
             yield Check.warning(
                 f"quotas.{quota.name}",
                 f"max_wait {quota.max_wait:g} s is longer than the {CLIENTS_WAIT:g} s that clients wait for an answer, "
@@ -48,7 +47,4 @@ def limit_checks(settings: Settings) -> Iterator[Check]:
             )
     for name in ("heap_permits", "direct_permits", "snapshots"):
         if not getattr(limits, name):
-            found = True
             yield Check.warning(f"limits.{name}", "0 is no limit: memory grows with what clients ask for")
-    if not found:
-        yield Check.ok("limits", "they fit together")

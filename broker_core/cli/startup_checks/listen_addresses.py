@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from broker_core.quantities import ListenAddress
     from broker_core.settings import Settings
 
-__all__ = ["listen_checks", "taken_addresses"]
+__all__ = ["listen_checks", "taken_addresses", "why_not_free"]
 
 _IN_USE: Final = "is in use: another process listens there"
 
@@ -90,7 +90,7 @@ def _tried(settings: Settings) -> Iterator[tuple[str, ListenAddress, str | None]
         yield (
             name,
             address,
-            f"is that of {taken[address]} too" if address in taken else _why_not_free(address),
+            f"is that of {taken[address]} too" if address in taken else why_not_free(address),
         )
         if address.port:
             taken[address] = name
@@ -122,7 +122,8 @@ def _is_ours(name: str, settings: Settings, found: dict[str, bool | None]) -> bo
     return None
 
 
-def _why_not_free(address: ListenAddress) -> str | None:
+def why_not_free(address: ListenAddress) -> str | None:
+    """The reason why an address cannot be listened on, ``None`` if it can."""
     try:
         found = socket.getaddrinfo(
             address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

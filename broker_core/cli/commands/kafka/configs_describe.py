@@ -34,31 +34,24 @@ async def describe_configs(
     server: GivenKafka,
 ) -> None:
     """Show the configs of topics, or of a node."""
-    from broker_core.cli.exit_codes import EXIT_FAILED
-    from broker_core.cli.printed_output import print_json, print_table
+    from broker_core.cli.printed_output import print_rows
     from broker_core.cli.printed_results import succeeded
 
     resources = config_resources(topics, node)
     async with server.connected(invocation) as client:
         result = await client.describe_configs(resources)
-    found, is_whole = succeeded(result, shown_resource)
-    rows: list[dict[str, Any]] = [
-        {
-            "resource": shown_resource(resource),
-            "name": entry.name,
-            "value": entry.value,
-            "source": entry.source.name,
-            "read_only": entry.is_read_only,
-            "sensitive": entry.is_sensitive,
-        }
-        for resource, config in found.items()
-        for entry in config.values()
-        if not (changed and entry.is_default)
-    ]
-    if form == "json":
-        print_json(rows)
-    else:
-        columns = ["resource", "name", "value", "source"]
-        print_table(columns, ([row[column] for column in columns] for row in rows))
-    if not is_whole:
-        raise typer.Exit(EXIT_FAILED)
+    with succeeded(result, shown_resource) as found:
+        rows: list[dict[str, Any]] = [
+            {
+                "resource": shown_resource(resource),
+                "name": entry.name,
+                "value": entry.value,
+                "source": entry.source.name,
+                "read_only": entry.is_read_only,
+                "sensitive": entry.is_sensitive,
+            }
+            for resource, config in found.items()
+            for entry in config.values()
+            if not (changed and entry.is_default)
+        ]
+        print_rows(["resource", "name", "value", "source"], rows, form)

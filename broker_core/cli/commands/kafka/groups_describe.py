@@ -33,37 +33,34 @@ async def describe_groups(
     server: GivenKafka,
 ) -> None:
     """Show groups with their members."""
-    from broker_core.cli.exit_codes import EXIT_FAILED
     from broker_core.cli.printed_output import print_json, print_table
     from broker_core.cli.printed_results import succeeded
 
     async with server.connected(invocation) as client:
-        found, is_whole = succeeded(await _described(client, groups))
-        rows = [_row(group) for group in found.values()]
-        if offsets and found:
-            committed, has_all = succeeded(await client.list_group_offsets(dict.fromkeys(found)))
-            is_whole = is_whole and has_all
-            for row in rows:
-                row["offsets"] = [
-                    {
-                        "topic": each.partition.topic,
-                        "partition": each.partition.partition,
-                        "offset": each.offset,
-                    }
-                    for each in committed.get(row["group"], ())
-                ]
-    if form == "json":
-        print_json(rows)
-    elif rows:
-        columns = ["group", "state", "protocol", "member", "client", "host"]
-        print_table(columns, (cells for row in rows for cells in _cells(row)))
-        if offsets:
-            print_table(
-                ["group", "topic", "partition", "offset"],
-                ([row["group"], *each.values()] for row in rows for each in row["offsets"]),
-            )
-    if not is_whole:
-        raise typer.Exit(EXIT_FAILED)
+        described = await _described(client, groups)
+        with succeeded(described) as found:
+            wanted = dict.fromkeys(found) if offsets else {}
+            with succeeded(await client.list_group_offsets(wanted) if wanted else {}) as committed:
+                rows = [_row(group) for group in found.values()]
+                for row in rows if offsets else ():
+                    row["offsets"] = [
+                        {
+                            "topic": each.partition.topic,
+                            "partition": each.partition.partition,
+                            "offset": each.offset,
+                        }
+                        for each in committed.get(row["group"], ())
+                    ]
+                if form == "json":
+                    print_json(rows)
+                elif rows:
+                    columns = ["group", "state", "protocol", "member", "client", "host"]
+                    print_table(columns, (cells for row in rows for cells in _cells(row)))
+                    if offsets:
+                        print_table(
+                            ["group", "topic", "partition", "offset"],
+                            ([row["group"], *each.values()] for row in rows for each in row["offsets"]),
+                        )
 
 
 async def _described(client: AdminClient, groups: list[str]) -> Results[str, GroupDescription]:

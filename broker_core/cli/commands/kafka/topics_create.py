@@ -55,7 +55,6 @@ async def create_topics(
     server: GivenKafka,
 ) -> None:
     """Create topics."""
-    from broker_core.cli.exit_codes import EXIT_FAILED
     from broker_core.cli.printed_output import print_json, print_lines
     from broker_core.cli.printed_results import succeeded
     from broker_core.client.kafka import NewTopic, TopicExistsException
@@ -64,14 +63,12 @@ async def create_topics(
     wanted = [NewTopic(name, partitions, replication_factor, given) for name in dict.fromkeys(topics)]
     async with server.connected(invocation) as client:
         result = await client.create_topics(wanted, validate_only=validate_only)
-    made, is_whole = succeeded(result, passed=(TopicExistsException,) if if_not_exists else ())
-    if form == "json":
-        print_json([_described(result, name) for name in made])
-    else:
-        said = "would create" if validate_only else "created"
-        print_lines(f"{said} {name}{_facts(result, name)}" for name in made)
-    if not is_whole:
-        raise typer.Exit(EXIT_FAILED)
+    with succeeded(result, passed=(TopicExistsException,) if if_not_exists else ()) as made:
+        if form == "json":
+            print_json([_described(result, name) for name in made])
+        else:
+            said = "would create" if validate_only else "created"
+            print_lines(f"{said} {name}{_facts(result, name)}" for name in made)
 
 
 def _described(result: CreateTopicsResult, name: str) -> dict[str, Any]:

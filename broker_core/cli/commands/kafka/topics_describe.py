@@ -46,7 +46,6 @@ async def describe_topics(
 
     All of them, or those named.
     """
-    from broker_core.cli.exit_codes import EXIT_FAILED
     from broker_core.cli.options.kafka_topics import shown_topic
     from broker_core.cli.printed_output import print_json, print_table
     from broker_core.cli.printed_results import succeeded
@@ -60,17 +59,17 @@ async def describe_topics(
         result: Mapping[Any, TopicDescription] = await client.describe_topics(
             wanted, include_authorized_operations=operations
         )
-    found, is_whole = succeeded(result, shown_topic, missing_topics(if_exists))
-    rows = [_described(topic) for topic in found.values()]
-    if form == "json":
-        print_json(rows)
-    elif rows:
-        columns = ["topic", "topic_id", "partition", "leader", "replicas", "isr"]
-        print_table(columns, (cells for row in rows for cells in _cells(row)))
-        if operations:
-            print_table(["topic", "operations"], ([row["name"], " ".join(row["operations"])] for row in rows))
-    if not is_whole:
-        raise typer.Exit(EXIT_FAILED)
+    with succeeded(result, shown_topic, missing_topics(if_exists)) as found:
+        rows = [_described(topic) for topic in found.values()]
+        if form == "json":
+            print_json(rows)
+        elif rows:
+            columns = ["topic", "topic_id", "partition", "leader", "replicas", "isr"]
+            print_table(columns, (cells for row in rows for cells in _cells(row)))
+            if operations:
+                print_table(
+                    ["topic", "operations"], ([row["name"], " ".join(row["operations"])] for row in rows)
+                )
 
 
 def _described(topic: TopicDescription) -> dict[str, Any]:

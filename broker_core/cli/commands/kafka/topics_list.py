@@ -67,7 +67,7 @@ async def list_topics(
     """
     from broker_core.cli.error_line import say
     from broker_core.cli.options.question import UnusableQuestion
-    from broker_core.cli.printed_output import print_json, print_lines, print_table
+    from broker_core.cli.printed_output import print_lines, print_rows
     from broker_core.names import topic_id_text
 
     if ids and form == "names":
@@ -101,14 +101,8 @@ async def list_topics(
         }
         for topic in {each.name: each for each in topics}.values()
     ]
-    if form == "json":
-        print_json(rows)
-    else:
-        print_table(
-            ["name", *(["topic_id"] if ids else []), "internal"],
-            ([*row.values()] for row in rows),
-            caption=counted(len(rows), "topic"),
-        )
+    columns = ["name", *(["topic_id"] if ids else []), "internal"]
+    print_rows(columns, rows, form, caption=counted(len(rows), "topic"))
 
 
 def _matched(compiled: TopicsPattern | None, topics: Sequence[TopicListing]) -> Sequence[TopicListing]:

@@ -82,9 +82,7 @@ def show_clients(
     if form == "json":
         print_json(items)
     elif not items:
-        print_lines(
-            ["no client is connected" if _given(role, address, namespace) == {} else "no such client"]
-        )
+        print_lines(["no client is connected" if role is address is namespace is None else "no such client"])
     else:
         left = said.get("total", 0) - len(items)
         caption = f"and {left} more: --limit" if left > 0 else None
@@ -110,7 +108,7 @@ def disconnect_clients(
     """Close the connections of the clients that the options select, at least one. Clients may connect again."""
     from broker_core.cli.printed_output import print_lines
 
-    if not _given(role, address, namespace):
+    if role is None and address is None and namespace is None:
         raise typer.BadParameter("say which clients: --role, --address or --namespace")
     path = clients_path("/disconnect", role=role, address=address, namespace=namespace)
     count = broker.json(path, post=True).get("disconnected", 0)
@@ -145,8 +143,3 @@ def _first(lines: Sequence[str], count: int) -> str:
     """The first lines, and the number of further ones."""
     more = count - min(len(lines), _SHOWN)
     return "\n".join([*lines[:_SHOWN], *([f"and {more} more"] if more > 0 else [])])
-
-
-def _given(role: str | None, address: str | None, namespace: str | None) -> dict[str, str]:
-    texts = {"role": role, "address": address, "namespace": namespace}
-    return {name: text for name, text in texts.items() if text is not None}

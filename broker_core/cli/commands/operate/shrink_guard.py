@@ -45,16 +45,13 @@ def list_held(
     broker: RunningBroker,
 ) -> None:
     """Show what a running server holds: since when, how many topics are missing, and whose question it is."""
-    from broker_core.cli.printed_output import print_json, print_lines, print_table
+    from broker_core.cli.printed_output import print_lines, print_rows
 
     held = broker.items("/v1/held-listings")
-    if form == "json":
-        print_json(held)
-    elif not held:
+    if not held and form == "table":
         print_lines(["nothing is held"])
-    else:
-        columns = ["namespace", "question", "since", "until", "before", "now", "missing"]
-        print_table(columns, ([each.get(name, "") for name in columns] for each in held))
+        return
+    print_rows(["namespace", "question", "since", "until", "before", "now", "missing"], held, form)
 
 
 @app.command(

@@ -80,11 +80,7 @@ def serve_demo(
 
 def _taken(settings: Settings) -> dict[str, ListenAddress]:
     """The addresses on which another program listens."""
-    from broker_core.cli.demo_catalog import free_or_any
+    from broker_core.cli.startup_checks.listen_addresses import why_not_free
 
     tables = {"pulsar": settings.pulsar.listen, **({"http": settings.http.listen} if settings.http else {})}
-    return {
-        name: listen
-        for name, listen in tables.items()
-        if free_or_any(listen.host, listen.port) != listen.port
-    }
+    return {name: listen for name, listen in tables.items() if why_not_free(listen) is not None}

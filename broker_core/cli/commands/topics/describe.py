@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal
 import typer
 
 from broker_core.cli.common_options import Invocation
-from broker_core.cli.described_topics import described, named_topic, print_rows
+from broker_core.cli.described_topics import described, named_topic
 from broker_core.cli.help_examples import examples
 from broker_core.cli.open_catalog import opened_catalog
 from broker_core.cli.options.question import UnusableQuestion
@@ -37,6 +37,8 @@ def describe_topics(
     catalog: CatalogOption = None,
 ) -> None:
     """Show all that the catalogue has of topics, by their names or ids: properties, Kafka's configs, replicas."""
+    from broker_core.cli.printed_output import print_rows
+
     if not topics and not ids:
         raise UnusableQuestion("name the topics, or give their ids by --id")
     names = topic_names(topics) if topics else []

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import typer
 
 from broker_core.cli.common_options import Invocation
-from broker_core.cli.described_topics import described, named_topic, print_rows
+from broker_core.cli.described_topics import described, named_topic
 from broker_core.cli.help_examples import examples
 from broker_core.cli.open_catalog import opened_catalog
 from broker_core.cli.options.question import parse_namespace
@@ -39,6 +39,8 @@ def show_topics(
     catalog: CatalogOption = None,
 ) -> None:
     """Show topics with their ids, partitions and properties; or namespaces with their versions."""
+    from broker_core.cli.printed_output import print_rows
+
     words = topics or []
     with opened_catalog(invocation, catalog) as opened:
         if not words or (len(words) == 1 and is_namespace(words[0])):
