@@ -16,57 +16,59 @@ from pathlib import Path
 from typing import Any, Final
 
 from broker_core.compact_json import read_json
-from broker_core.settings.layer import resolve_paths
+from broker_core.settings.layer import Layer, resolve_paths
 from broker_core.settings.models import Settings
 from broker_core.settings.problems import SettingsError
 from broker_core.settings.setting_paths import LISTS, SettingPath, dotted, known_keys, nearest
 
-__all__ = ["CONFIG_VARIABLE", "PREFIX", "EnvironmentLayer", "variable_name"]
+__all__ = ["CONFIG_VARIABLE", "PREFIX", "environment_layer", "variable_name"]
 
 PREFIX: Final = "BROKER_CORE_"
 #: Not a setting: names the settings file if the option ``--config`` is not given.
 CONFIG_VARIABLE: Final = "BROKER_CORE_CONFIG"
 
 
-class EnvironmentLayer:
-    """The variables ``BROKER_CORE_...`` of the environment."""
+def environment_layer(environment: Mapping[str, str], plugins: Iterable[str] = ()) -> Layer:
+    """The variables ``BROKER_CORE_...`` of the environment. Raises :exc:`SettingsError`.
 
-    kind = "env"
+    ``plugins`` are the names of plugins that the file knows, which a variable spells with ``_``.
+    """
+    values: dict[str, Any] = {}
+    variables: dict[SettingPath, str] = {}
+    given = _settings_among(environment)
+    plugins = list(plugins)
+    if ("plugins", "enabled") in given:
+        variable = given["plugins", "enabled"]
+        plugins += map(str, _list(environment[variable], variable))
+    for path, variable in given.items():
+        text = environment[variable]
+        if path[0] == "plugins" and len(path) > 2:
+            named = ("plugins", _plugin_name(path[1], plugins), *path[2:])
+            _set(values, named, variable, _plugin_value(text, variable))
+            variables[named] = variable
+        else:
+            _set(values, path, variable, _list(text, variable) if path in LISTS else text)
+            variables[path] = variable
+    resolve_paths(values, Path.cwd())
 
-    def __init__(self, environment: Mapping[str, str], plugins: Iterable[str] = ()) -> None:
-        """``plugins`` are the names of plugins that the file knows, which a variable spells with ``_``."""
-        self.values: dict[str, Any] = {}
-        self._variables: dict[SettingPath, str] = {}
-        given = _settings_among(environment)
-        plugins = list(plugins)
-        if ("plugins", "enabled") in given:
-            variable = given["plugins", "enabled"]
-            plugins += map(str, _list(environment[variable], variable))
-        for path, variable in given.items():
-            text = environment[variable]
-            if path[0] == "plugins" and len(path) > 2:
-                named = ("plugins", _plugin_name(path[1], plugins), *path[2:])
-                self._set(named, variable, _plugin_value(text, variable))
-            else:
-                self._set(path, variable, _list(text, variable) if path in LISTS else text)
-        resolve_paths(self.values, Path.cwd())
+    def label(path: SettingPath) -> str:
+        return variables.get(path) or variable_name(path)
 
-    def _set(self, path: SettingPath, variable: str, value: object) -> None:
-        self._variables[path] = variable
-        table = self.values
-        for part in path[:-1]:
-            table = table.setdefault(part, {})
-            if not isinstance(table, dict):
-                raise SettingsError(f"{variable}: {part!r} is a setting, not a table of settings")
-        table[path[-1]] = value
-
-    def label(self, path: SettingPath) -> str:
-        return self._variables.get(path) or variable_name(path)
-
-    def unknown(self, path: SettingPath) -> str:
-        whole = next((known for known in self._variables if known[: len(path)] == path), path)
+    def unknown(path: SettingPath) -> str:
+        whole = next((known for known in variables if known[: len(path)] == path), path)
         meant = variable_name(nearest(whole, Settings, leaves=True))
-        return f"{self.label(whole)}: unknown setting {dotted(whole)!r}, did you mean {meant}?"
+        return f"{label(whole)}: unknown setting {dotted(whole)!r}, did you mean {meant}?"
+
+    return Layer("env", values, label, unknown)
+
+
+def _set(values: dict[str, Any], path: SettingPath, variable: str, value: object) -> None:
+    table = values
+    for part in path[:-1]:
+        table = table.setdefault(part, {})
+        if not isinstance(table, dict):
+            raise SettingsError(f"{variable}: {part!r} is a setting, not a table of settings")
+    table[path[-1]] = value
 
 
 def variable_name(path: SettingPath) -> str:

@@ -7,12 +7,12 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-from broker_core.settings.layer import resolve_paths
+from broker_core.settings.layer import Layer, resolve_paths
 from broker_core.settings.models import Settings
 from broker_core.settings.problems import SettingsError
 from broker_core.settings.setting_paths import SettingPath, dotted, nearest
 
-__all__ = ["FileLayer", "table_of_broken"]
+__all__ = ["file_layer", "table_of_broken"]
 
 #: Bytes of a settings file, some ten thousand rules: reading it must not hold a server that runs up for long.
 _MOST: Final = 2 * 1024 * 1024
@@ -21,44 +21,36 @@ _WRITTEN_WITHIN: Final = 0.1
 _LOOKS: Final = 30
 
 
-class FileLayer:
-    """The TOML file of the operator.
+def file_layer(file: Path, *, again: bool = False) -> Layer:
+    """The TOML file of the operator. Raises :exc:`SettingsError`.
 
     ``again``: a server runs by it. A file that was just written is read when the writing has stopped, and one without
     any setting is refused: half of a file may be valid, and an empty one would let everybody in.
     """
+    import tomllib  # not for a command without a file
 
-    kind = "file"
-
-    def __init__(self, file: Path, *, again: bool = False) -> None:
-        import tomllib  # not for a command without a file
-
-        self.file = file
-        if again and file.exists() and not file.is_file():
-            raise SettingsError(f"{file}: it is no file that can be read again")
-        try:
+    if again and file.exists() and not file.is_file():
+        raise SettingsError(f"{file}: it is no file that can be read again")
+    try:
+        text = _read(file)
+        for _ in range(_LOOKS if again else 0):
+            if time.time() - file.stat().st_mtime > _WRITTEN_WITHIN:
+                break
+            time.sleep(_WRITTEN_WITHIN)
             text = _read(file)
-            for _ in range(_LOOKS if again else 0):
-                if time.time() - file.stat().st_mtime > _WRITTEN_WITHIN:
-                    break
-                time.sleep(_WRITTEN_WITHIN)
-                text = _read(file)
-            self.values: dict[str, Any] = tomllib.loads(text.decode())
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise SettingsError(f"{file}: not valid TOML: {error}") from error
-        except OSError as error:
-            raise SettingsError(
-                f"{file}: cannot read the settings file: {error.strerror or error}"
-            ) from error
-        if again and not self.values:
-            raise SettingsError(f"{file}: it has no setting, and a server runs by it")
-        resolve_paths(self.values, file.absolute().parent)
+        values: dict[str, Any] = tomllib.loads(text.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise SettingsError(f"{file}: not valid TOML: {error}") from error
+    except OSError as error:
+        raise SettingsError(f"{file}: cannot read the settings file: {error.strerror or error}") from error
+    if again and not values:
+        raise SettingsError(f"{file}: it has no setting, and a server runs by it")
+    resolve_paths(values, file.absolute().parent)
 
-    def label(self, path: SettingPath) -> str:
-        return f"{self.file}: {dotted(path)}"
+    def unknown(path: SettingPath) -> str:
+        return f"{file}: unknown key {dotted(path)!r}, did you mean {dotted(nearest(path, Settings))!r}?"
 
-    def unknown(self, path: SettingPath) -> str:
-        return f"{self.file}: unknown key {dotted(path)!r}, did you mean {dotted(nearest(path, Settings))!r}?"
+    return Layer("file", values, lambda path: f"{file}: {dotted(path)}", unknown)
 
 
 def _read(file: Path) -> bytes:

@@ -1,10 +1,12 @@
-"""A layer of settings: the common interface of the file, the environment and the options."""
+"""A layer of settings: the values of the file, the environment or the options, with their names there."""
 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from broker_core.settings.key_source import KeySource
 from broker_core.settings.setting_paths import FILES, KEY_SOURCES, SettingPath
@@ -12,17 +14,18 @@ from broker_core.settings.setting_paths import FILES, KEY_SOURCES, SettingPath
 __all__ = ["Layer", "resolve_paths"]
 
 
-class Layer(Protocol):
-    """One source of settings, which knows the name of each value there."""
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One source of settings: the file (``kind`` is ``"file"``), the environment (``"env"``) or options (``"option"``).
+
+    ``label`` gives the name of a value's place for errors, such as the file and the key, or the variable; ``unknown``
+    the error for a value that is no setting: one line, with the nearest setting.
+    """
 
     kind: str
     values: dict[str, Any]
-
-    def label(self, path: SettingPath) -> str:
-        """The name of this value's place for errors, such as the file and the key, or the variable."""
-
-    def unknown(self, path: SettingPath) -> str:
-        """The error for a value that is no setting: one line, with the nearest setting."""
+    label: Callable[[SettingPath], str]
+    unknown: Callable[[SettingPath], str]
 
 
 def resolve_paths(values: dict[str, Any], folder: Path) -> None:

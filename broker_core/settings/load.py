@@ -10,11 +10,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from broker_core.settings.environment_layer import CONFIG_VARIABLE, EnvironmentLayer
-from broker_core.settings.file_layer import FileLayer, table_of_broken
+from broker_core.settings.environment_layer import CONFIG_VARIABLE, environment_layer
+from broker_core.settings.file_layer import file_layer, table_of_broken
 from broker_core.settings.layer import Layer
 from broker_core.settings.models import AdminSettings, Settings
-from broker_core.settings.options_layer import OptionsLayer
+from broker_core.settings.options_layer import options_layer
 from broker_core.settings.problems import Finding, SettingsError, findings, what_is_wrong
 from broker_core.settings.setting_paths import SettingPath, dotted, known_keys
 
@@ -85,7 +85,7 @@ def load_settings(
 
     ``file`` is the option ``--config``; without it the variable ``BROKER_CORE_CONFIG`` may name the file, and without
     both there is none. ``options`` maps an option to the path of its setting and its value. ``again``: a server runs by
-    the file (:class:`~broker_core.settings.file_layer.FileLayer`).
+    the file (:func:`~broker_core.settings.file_layer.file_layer`).
     """
     file, layers = _layers(file, options, environment, again=again)
     for layer in layers:
@@ -152,7 +152,7 @@ def find_admin_socket(
     file = settings_file(file, environment)
     of_file = {} if file is None else table_of_broken(file, "admin")
     try:
-        of_environment = EnvironmentLayer(environment).values.get("admin", {})
+        of_environment = environment_layer(environment).values.get("admin", {})
         return AdminSettings.model_validate(of_file | of_environment).socket
     except (SettingsError, ValueError, TypeError):
         return None
@@ -167,9 +167,9 @@ def _layers(
 ) -> tuple[Path | None, tuple[Layer, ...]]:
     environment = os.environ if environment is None else environment
     file = settings_file(file, environment)
-    from_file = None if file is None else FileLayer(file, again=again)
-    from_environment = EnvironmentLayer(environment, _plugins_named(from_file))
-    from_options = OptionsLayer(options or {})
+    from_file = None if file is None else file_layer(file, again=again)
+    from_environment = environment_layer(environment, _plugins_named(from_file))
+    from_options = options_layer(options or {})
     return file, tuple(layer for layer in (from_options, from_environment, from_file) if layer is not None)
 
 

@@ -6,29 +6,26 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from broker_core.settings.layer import resolve_paths
+from broker_core.settings.layer import Layer, resolve_paths
 from broker_core.settings.setting_paths import SettingPath, dotted
 
-__all__ = ["OptionsLayer"]
+__all__ = ["options_layer"]
 
 
-class OptionsLayer:
-    """Options of the command line that override a setting."""
+def options_layer(options: Mapping[str, tuple[SettingPath, object]]) -> Layer:
+    """The options of the command line that override a setting.
 
-    kind = "option"
+    ``options``: option (``--pulsar``) to the path of its setting and its value; ``None`` is not given.
+    """
+    values: dict[str, Any] = {}
+    names: dict[SettingPath, str] = {}
+    for option, (path, value) in options.items():
+        if value is not None:
+            names[path] = option
+            values.setdefault(path[0], {})[path[1]] = value
+    resolve_paths(values, Path.cwd())
 
-    def __init__(self, options: Mapping[str, tuple[SettingPath, object]]) -> None:
-        """``options``: option (``--pulsar``) to the path of its setting and its value; ``None`` is not given."""
-        self.values: dict[str, Any] = {}
-        self._options: dict[SettingPath, str] = {}
-        for option, (path, value) in options.items():
-            if value is not None:
-                self._options[path] = option
-                self.values.setdefault(path[0], {})[path[1]] = value
-        resolve_paths(self.values, Path.cwd())
+    def label(path: SettingPath) -> str:
+        return names.get(path, dotted(path))
 
-    def label(self, path: SettingPath) -> str:
-        return self._options.get(path, dotted(path))
-
-    def unknown(self, path: SettingPath) -> str:
-        return f"{self.label(path)}: unknown setting {dotted(path)!r}"
+    return Layer("option", values, label, lambda path: f"{label(path)}: unknown setting {dotted(path)!r}")

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
-from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import AsyncExitStack
+from functools import wraps
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from broker_core.client import TopicsAnswer
-from broker_core.listing import Page
-from broker_core.names import Mode
-from broker_core.testing.invoke_command import Invoked
-from broker_core.testing.metric_families import MetricFamilies
-from broker_core.testing.pipeline_question import PipelineAnswer
 from broker_core.testing.server import Server, serve
 
 __all__ = ["BlockingServer"]
 
+P = ParamSpec("P")
 T = TypeVar("T")
+
+
+def _blocking(
+    method: Callable[Concatenate[Server, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[BlockingServer, P], T]:
+    """A method of :class:`Server`, without ``await``."""
+
+    @wraps(method)
+    def run(server: BlockingServer, /, *arguments: P.args, **options: P.kwargs) -> T:
+        return server.run(method(server.get(), *arguments, **options))
+
+    return run
 
 
 class BlockingServer:
@@ -77,114 +84,33 @@ class BlockingServer:
     @property
     def url(self) -> str:
         """The service URL for clients."""
-        return self._get().url
+        return self.get().url
 
     @property
     def http_url(self) -> str:
         """The URL of ``/metrics``, ``/plugins`` and their like."""
-        return self._get().http_url
+        return self.get().http_url
 
     @property
     def kafka_address(self) -> str:
         """``HOST:PORT`` for clients of Kafka. Raises :exc:`RuntimeError` unless the settings have ``[kafka]``."""
-        return self._get().kafka_address
+        return self.get().kafka_address
 
-    def list(
-        self,
-        namespace: str,
-        *,
-        pattern: str | None = None,
-        mode: Mode | str = Mode.PERSISTENT,
-        properties: Mapping[str, str] | None = None,
-        topics_hash: str | None = None,
-        client_version: str | None = None,
-        role: str | None = None,
-        address: str | None = None,
-    ) -> TopicsAnswer:
-        """Ask over the protocol; see :meth:`Server.list`."""
-        return self._run(
-            self._get().list(
-                namespace,
-                pattern=pattern,
-                mode=mode,
-                properties=properties,
-                topics_hash=topics_hash,
-                client_version=client_version,
-                role=role,
-                address=address,
-            )
-        )
-
-    def ask(
-        self,
-        namespace: str,
-        *,
-        pattern: str | None = None,
-        mode: Mode | str = Mode.PERSISTENT,
-        properties: Mapping[str, str] | None = None,
-        topics_hash: str | None = None,
-        page: Page | None = None,
-        wants: Collection[str] = (),
-        client_version: str | None = None,
-        role: str | None = None,
-        address: str | None = None,
-    ) -> PipelineAnswer:
-        """Ask the pipeline itself; see :meth:`Server.ask`."""
-        return self._run(
-            self._get().ask(
-                namespace,
-                pattern=pattern,
-                mode=mode,
-                properties=properties,
-                topics_hash=topics_hash,
-                page=page,
-                wants=wants,
-                client_version=client_version,
-                role=role,
-                address=address,
-            )
-        )
-
-    def partitions(
-        self,
-        topic: str,
-        *,
-        auto_create: bool = True,
-        client_version: str | None = None,
-        role: str | None = None,
-        address: str | None = None,
-    ) -> int:
-        """The number of partitions that a client gets; see :meth:`Server.partitions`."""
-        return self._run(
-            self._get().partitions(
-                topic, auto_create=auto_create, client_version=client_version, role=role, address=address
-            )
-        )
-
-    def metrics(self) -> MetricFamilies:
-        """The metrics of now; see :meth:`Server.metrics`."""
-        return self._run(self._get().metrics())
-
-    def invoke(
-        self, name: str, arguments: Sequence[str | os.PathLike[str]] = (), *, stdin: str = ""
-    ) -> Invoked:
-        """Run a command of a plugin; see :meth:`Server.invoke`."""
-        return self._run(self._get().invoke(name, arguments, stdin=stdin))
+    list = _blocking(Server.list)
+    ask = _blocking(Server.ask)
+    partitions = _blocking(Server.partitions)
+    metrics = _blocking(Server.metrics)
+    invoke = _blocking(Server.invoke)
+    create = _blocking(Server.create)
+    delete = _blocking(Server.delete)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """The result of a coroutine that runs on the server's event loop: ``server.run(plugin.read_again())``."""
-        self._get()
+        self.get()
         return self._run(work)
 
-    def create(self, topic: str, *, partitions: int = 0, properties: Mapping[str, str] | None = None) -> None:
-        """Add a topic to the catalogue; see :meth:`Server.create`."""
-        self._run(self._get().create(topic, partitions=partitions, properties=properties))
-
-    def delete(self, topic: str) -> None:
-        """Remove a topic from the catalogue; see :meth:`Server.delete`."""
-        self._run(self._get().delete(topic))
-
-    def _get(self) -> Server:
+    def get(self) -> Server:
+        """The server, on its event loop. Raises :exc:`RuntimeError` unless it runs."""
         if self._server is None or self._loop.is_closed():
             raise RuntimeError("the server is not running: use it as a context manager")
         return self._server

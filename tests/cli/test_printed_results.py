@@ -20,10 +20,8 @@ def test_what_succeeded_is_printed_and_the_rest_is_an_error(capsys: pytest.Captu
 
 
 def test_an_empty_name_is_quoted(capsys: pytest.CaptureFixture[str]) -> None:
-    with (
-        pytest.raises(typer.Exit),
-        succeeded(Results({"": TopicExistsException("there")})) as values,
-    ):
+    nothing: Results[str, int] = Results({"": TopicExistsException("there")})
+    with pytest.raises(typer.Exit), succeeded(nothing) as values:
         assert values == {}
     assert capsys.readouterr().err == "broker-core: '': TOPIC_ALREADY_EXISTS: there\n"
 

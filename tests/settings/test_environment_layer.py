@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from broker_core.settings.environment_layer import EnvironmentLayer, variable_name
+from broker_core.settings.environment_layer import environment_layer, variable_name
 from broker_core.settings.problems import SettingsError
 
 
 def test_variables_are_table_and_key() -> None:
-    layer = EnvironmentLayer(
+    layer = environment_layer(
         {
             "BROKER_CORE_PULSAR__LISTEN": "[::1]:0",
             "BROKER_CORE_LIMITS_PERMIT_QUEUE": "7",
@@ -30,7 +30,7 @@ def test_variables_are_table_and_key() -> None:
 
 def test_variables_of_others_are_left_alone() -> None:
     """As a Kubernetes service named broker-core puts them into every pod."""
-    layer = EnvironmentLayer(
+    layer = environment_layer(
         {
             "BROKER_CORE_SERVICE_HOST": "10.0.0.1",
             "BROKER_CORE_PORT_6650_TCP_ADDR": "10.0.0.1",
@@ -42,15 +42,15 @@ def test_variables_of_others_are_left_alone() -> None:
 
 
 def test_lists_are_json_or_separated_by_commas() -> None:
-    layer = EnvironmentLayer(
+    layer = environment_layer(
         {"BROKER_CORE_PLUGINS__ENABLED": "a, b,", "BROKER_CORE_CATALOG__PROPERTY_KEYS": '["x,y", "z"]'}
     )
     assert layer.values == {"plugins": {"enabled": ["a", "b"]}, "catalog": {"property_keys": ["x,y", "z"]}}
-    assert EnvironmentLayer({"BROKER_CORE_PLUGINS__ENABLED": ""}).values == {"plugins": {"enabled": []}}
+    assert environment_layer({"BROKER_CORE_PLUGINS__ENABLED": ""}).values == {"plugins": {"enabled": []}}
     with pytest.raises(SettingsError, match=r"BROKER_CORE_PLUGINS__ENABLED: .* is not a JSON list"):
-        EnvironmentLayer({"BROKER_CORE_PLUGINS__ENABLED": "[a"})
+        environment_layer({"BROKER_CORE_PLUGINS__ENABLED": "[a"})
     with pytest.raises(SettingsError, match="BROKER_CORE_PLUGINS__P__T: the key 'a' is there twice"):
-        EnvironmentLayer({"BROKER_CORE_PLUGINS__P__T": '{"a": 1, "a": 2}'})
+        environment_layer({"BROKER_CORE_PLUGINS__P__T": '{"a": 1, "a": 2}'})
 
 
 def test_the_name_of_a_plugin_is_found_again() -> None:
@@ -62,7 +62,7 @@ def test_the_name_of_a_plugin_is_found_again() -> None:
         "BROKER_CORE_PLUGINS__NOBODY_KNOWS__X": "1",
         "BROKER_CORE_PLUGINS__ENABLED": "tenant-filter",
     }
-    assert EnvironmentLayer(variables, ["my_SQL"]).values["plugins"] == {
+    assert environment_layer(variables, ["my_SQL"]).values["plugins"] == {
         "enabled": ["tenant-filter"],
         "tenant-filter": {"deadline": "2s"},
         "my_SQL": {"hosts": ["a", "b"], "pool": {"size": "3"}, "note": "[not json"},
@@ -72,7 +72,7 @@ def test_the_name_of_a_plugin_is_found_again() -> None:
 
 def test_a_value_is_no_table() -> None:
     with pytest.raises(SettingsError, match="BROKER_CORE_PULSAR__LISTEN__HOST"):
-        EnvironmentLayer({"BROKER_CORE_PULSAR__LISTEN": "x", "BROKER_CORE_PULSAR__LISTEN__HOST": "y"})
+        environment_layer({"BROKER_CORE_PULSAR__LISTEN": "x", "BROKER_CORE_PULSAR__LISTEN__HOST": "y"})
 
 
 def test_the_variable_of_a_setting() -> None:
@@ -83,7 +83,7 @@ def test_the_variable_of_a_setting() -> None:
 
 
 def test_an_unknown_variable_gets_the_nearest() -> None:
-    variable = EnvironmentLayer({"BROKER_CORE_PULSR__LISTEN": "x"})
+    variable = environment_layer({"BROKER_CORE_PULSR__LISTEN": "x"})
     assert variable.unknown(("pulsr",)) == (
         "BROKER_CORE_PULSR__LISTEN: unknown setting 'pulsr.listen', did you mean BROKER_CORE_PULSAR__LISTEN?"
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from broker_core.settings.file_layer import FileLayer, table_of_broken
+from broker_core.settings.file_layer import file_layer, table_of_broken
 from broker_core.settings.problems import SettingsError
 
 
@@ -18,7 +18,7 @@ def _file(folder: Path, text: str) -> Path:
 
 
 def test_a_file_is_toml(tmp_path: Path) -> None:
-    layer = FileLayer(_file(tmp_path, '[pulsar]\nlisten = "127.0.0.1:0"\n'))
+    layer = file_layer(_file(tmp_path, '[pulsar]\nlisten = "127.0.0.1:0"\n'))
     assert layer.values == {"pulsar": {"listen": "127.0.0.1:0"}}
     assert layer.label(("pulsar", "listen")) == f"{tmp_path / 'broker-core.toml'}: pulsar.listen"
 
@@ -31,37 +31,37 @@ def test_a_file_that_is_no_toml_is_named(tmp_path: Path, content: bytes, said: s
     file = tmp_path / "broken.toml"
     file.write_bytes(content)
     with pytest.raises(SettingsError) as caught:
-        FileLayer(file)
+        file_layer(file)
     assert str(caught.value).startswith(f"{file}: {said}")
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"absent\.toml: cannot read the settings file: No such file"):
-        FileLayer(tmp_path / "absent.toml")
+        file_layer(tmp_path / "absent.toml")
     with pytest.raises(SettingsError, match="Is a directory"):
-        FileLayer(tmp_path)
+        file_layer(tmp_path)
 
 
 def test_the_catalogue_of_a_file_is_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "etc").mkdir()
     file = _file(tmp_path / "etc", '[catalog]\npath = "topics.sqlite"\n')
     monkeypatch.chdir(tmp_path)
-    assert FileLayer(file).values["catalog"]["path"] == tmp_path / "etc" / "topics.sqlite"
-    assert FileLayer(Path("etc") / file.name).values["catalog"]["path"] == tmp_path / "etc" / "topics.sqlite"
-    absolute = FileLayer(_file(tmp_path, '[catalog]\npath = "/var/lib/t.sqlite"\n'))
+    assert file_layer(file).values["catalog"]["path"] == tmp_path / "etc" / "topics.sqlite"
+    assert file_layer(Path("etc") / file.name).values["catalog"]["path"] == tmp_path / "etc" / "topics.sqlite"
+    absolute = file_layer(_file(tmp_path, '[catalog]\npath = "/var/lib/t.sqlite"\n'))
     assert absolute.values["catalog"]["path"] == Path("/var/lib/t.sqlite")
 
 
 def test_the_log_of_a_file_is_beside_it(tmp_path: Path) -> None:
     (tmp_path / "etc").mkdir()
-    assert FileLayer(_file(tmp_path / "etc", '[log]\nfile = "a.log"\n')).values["log"]["file"] == (
+    assert file_layer(_file(tmp_path / "etc", '[log]\nfile = "a.log"\n')).values["log"]["file"] == (
         tmp_path / "etc" / "a.log"
     )
-    assert FileLayer(_file(tmp_path, '[log]\nfile = ""\n')).values["log"]["file"] == ""
+    assert file_layer(_file(tmp_path, '[log]\nfile = ""\n')).values["log"]["file"] == ""
 
 
 def test_an_unknown_key_gets_the_nearest(tmp_path: Path) -> None:
-    file = FileLayer(_file(tmp_path, ""))
+    file = file_layer(_file(tmp_path, ""))
     assert file.unknown(("pulsar", "lisen")).endswith(
         "broker-core.toml: unknown key 'pulsar.lisen', did you mean 'pulsar.listen'?"
     )
@@ -69,15 +69,15 @@ def test_an_unknown_key_gets_the_nearest(tmp_path: Path) -> None:
 
 def test_what_a_server_runs_by_is_a_whole_file_with_settings(tmp_path: Path) -> None:
     file = _file(tmp_path, "")
-    assert FileLayer(file).values == {}
+    assert file_layer(file).values == {}
     with pytest.raises(SettingsError, match="it has no setting, and a server runs by it"):
-        FileLayer(file, again=True)
+        file_layer(file, again=True)
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     with pytest.raises(SettingsError, match="it is no file that can be read again"):
-        FileLayer(pipe, again=True)
+        file_layer(pipe, again=True)
     with pytest.raises(SettingsError, match="larger than a settings file may be"):
-        FileLayer(_file(tmp_path, "#" * 10_000_000))
+        file_layer(_file(tmp_path, "#" * 10_000_000))
 
 
 def test_half_of_a_file_that_is_written_now_is_not_read(
@@ -96,9 +96,9 @@ def test_half_of_a_file_that_is_written_now_is_not_read(
             os.utime(file, (0, 0))
 
     monkeypatch.setattr("broker_core.settings.file_layer.time.sleep", write)
-    assert FileLayer(file, again=True).values["authentication"] == {"anonymous_role": "guest"}
+    assert file_layer(file, again=True).values["authentication"] == {"anonymous_role": "guest"}
     assert len(written) == 2
-    assert "authentication" in FileLayer(file, again=True).values
+    assert "authentication" in file_layer(file, again=True).values
     assert len(written) == 2
 
 

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from broker_core.settings.environment_layer import EnvironmentLayer
+from broker_core.settings.environment_layer import environment_layer
 from broker_core.settings.layer import resolve_paths
-from broker_core.settings.options_layer import OptionsLayer
+from broker_core.settings.options_layer import options_layer
 
 
 def test_the_catalogue_of_a_variable_or_an_option_is_in_the_working_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    variable = EnvironmentLayer({"BROKER_CORE_CATALOG__PATH": "t.sqlite"})
-    option = OptionsLayer({"--catalog": (("catalog", "path"), Path("t.sqlite"))})
+    variable = environment_layer({"BROKER_CORE_CATALOG__PATH": "t.sqlite"})
+    option = options_layer({"--catalog": (("catalog", "path"), Path("t.sqlite"))})
     assert variable.values["catalog"]["path"] == option.values["catalog"]["path"] == tmp_path / "t.sqlite"
 
 
