@@ -8,7 +8,7 @@ from broker_core.servers.http.admin_socket import (
     AdminSocketInUse,
     check_place,
 )
-from broker_core.servers.http.allowed_questions import AllowedQuestions
+from broker_core.servers.http.allowed_questions import allowed_questions
 from broker_core.servers.http.api import ApiAdmission, ApiServices, CheckResult, HttpMetrics
 from broker_core.servers.http.endpoints import Endpoints, Readiness
 from broker_core.servers.http.http_access import HttpAccess, ProtectedFromAll
@@ -20,7 +20,6 @@ __all__ = [
     "AdminSocket",
     "AdminSocketError",
     "AdminSocketInUse",
-    "AllowedQuestions",
     "ApiAdmission",
     "ApiServices",
     "CheckResult",
@@ -31,6 +30,7 @@ __all__ = [
     "HttpServers",
     "ProtectedFromAll",
     "Readiness",
+    "allowed_questions",
     "check_files",
     "check_place",
 ]

@@ -1,9 +1,9 @@
-"""The filter of shown questions: only questions about namespaces that the HTTP client may monitor and list."""
+"""The namespaces that an HTTP client may list by the gates, and the filter of shown questions by them."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol, TypeVar
 
 from broker_core.access import Access, Asker
@@ -12,7 +12,7 @@ from broker_core.names import NamespaceName
 from broker_core.pipeline import Pipeline
 from broker_core.plugins import RefusedByPlugin
 
-__all__ = ["AllowedQuestions"]
+__all__ = ["allowed_questions", "let_in"]
 
 #: Namespaces that gates are asked about at a time: half of a plugin's threads, so that clients have the others.
 _AT_A_TIME: Final = 4
@@ -26,46 +26,56 @@ class _OfNamespace(Protocol):
 _Question = TypeVar("_Question", bound=_OfNamespace)
 
 
-class AllowedQuestions:
-    """Asks the rules and the gates of a pipeline."""
+async def allowed_questions(
+    pipeline: Pipeline, questions: Sequence[_Question], asker: Asker
+) -> list[_Question]:
+    """The questions, in their order, without questions about namespaces in which the rules do not allow ``monitor``, or
+    which a gate refuses to list.
 
-    def __init__(self, pipeline: Pipeline) -> None:
-        self._pipeline = pipeline
+    Each namespace is asked for once. Raises :exc:`~broker_core.errors.ListingFailed` as :func:`let_in` does.
+    """
+    if not pipeline.has_guards:
+        return list(questions)
+    deadline = asyncio.get_running_loop().time() + pipeline.options.time_budget
+    rules = pipeline.authorization
+    monitored = [
+        NamespaceName.parse(name)
+        for name in dict.fromkeys(question.namespace for question in questions)
+        if all(decision.allowed for decision in rules.decisions(asker, "monitor", name))
+    ]
+    allowed = set(map(str, await let_in(pipeline, asker, monitored, deadline)))
+    return [question for question in questions if question.namespace in allowed]
 
-    async def __call__(self, questions: Sequence[_Question], asker: Asker) -> list[_Question]:
-        """The questions, in their order, without questions about namespaces in which the rules do not allow
-        ``monitor``, or which a gate refuses to list.
 
-        Each namespace is asked for once. A gate that fails is an error, as everywhere: raises
-        :exc:`~broker_core.errors.ListingFailed`.
-        """
-        if not self._pipeline.has_guards:
-            return list(questions)
-        deadline = asyncio.get_running_loop().time() + self._pipeline.options.time_budget
-        namespaces = list(dict.fromkeys(question.namespace for question in questions))
-        places = asyncio.Semaphore(_AT_A_TIME)
+async def let_in(
+    pipeline: Pipeline,
+    asker: Asker,
+    namespaces: Sequence[NamespaceName],
+    deadline: float,
+    *,
+    failed: Callable[[NamespaceName, ListingFailed], object] = lambda _namespace, _failure: None,
+) -> list[NamespaceName]:
+    """The namespaces that all gates let the asker list, asked about a few at a time.
 
-        async def may_list(namespace: str) -> bool:
-            async with places:
-                return await self._may_list(namespace, asker, deadline)
+    A gate that fails is an error, as everywhere: raises its :exc:`~broker_core.errors.ListingFailed` after ``failed``
+    was called with it. It ends the other questions: no gate is asked for an answer that is not sent.
+    """
+    places = asyncio.Semaphore(_AT_A_TIME)
 
-        # The first failure ends the others: no gate is asked for an answer that is not sent.
-        try:
-            async with asyncio.TaskGroup() as group:
-                checks = [group.create_task(may_list(namespace)) for namespace in namespaces]
-        except* ListingFailed as failures:
-            raise failures.exceptions[0] from None
-        allowed = {name: task.result() for name, task in zip(namespaces, checks, strict=True)}
-        return [question for question in questions if allowed[question.namespace]]
+    async def is_let_in(namespace: NamespaceName) -> bool:
+        async with places:
+            try:
+                await pipeline.ask_gates(Access("list", namespace, None, asker), deadline)
+            except RefusedByPlugin:
+                return False
+            except ListingFailed as failure:
+                failed(namespace, failure)
+                raise
+            return True
 
-    async def _may_list(self, namespace: str, asker: Asker, deadline: float) -> bool:
-        rules = self._pipeline.authorization
-        if not all(decision.allowed for decision in rules.decisions(asker, "monitor", namespace)):
-            return False
-        try:
-            await self._pipeline.ask_gates(
-                Access("list", NamespaceName.parse(namespace), None, asker), deadline
-            )
-        except RefusedByPlugin:
-            return False
-        return True
+    try:
+        async with asyncio.TaskGroup() as group:
+            checks = [group.create_task(is_let_in(namespace)) for namespace in namespaces]
+    except* ListingFailed as failures:
+        raise failures.exceptions[0] from None
+    return [namespace for namespace, task in zip(namespaces, checks, strict=True) if task.result()]

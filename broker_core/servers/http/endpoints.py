@@ -19,9 +19,9 @@ from broker_core.access import Asker, names_elsewhere
 from broker_core.metrics import QuestionCount, question_lines
 from broker_core.reloads import Reloads, SettingsDifference
 from broker_core.servers.http.api import WebPages
-from broker_core.servers.http.http_access import HttpAccess, Needs
-from broker_core.servers.http.http_asker import asker_of
+from broker_core.servers.http.http_access import HttpAccess, Right
 from broker_core.servers.http.json_responses import json_response
+from broker_core.servers.http.served_connection import asker_of
 from broker_core.settings import SettingsError
 
 __all__ = ["Endpoints", "Readiness"]
@@ -76,15 +76,15 @@ class Endpoints:
             own = [web.get("/-/reload", reloading.show), web.post("/-/reload", reloading.reload)]
         return [
             *own,
-            self._page("/metrics", Needs.MONITOR_IF_PROTECTED, self._metrics),
-            self._page("/questions", Needs.MONITOR_SOMEWHERE, self._question_page),
-            self._page("/plugins", Needs.MONITOR_EVERYWHERE, self._described),
-            self._page("/-/live", Needs.CREDENTIALS_IF_PROTECTED, self._live),
-            self._page("/-/ready", Needs.CREDENTIALS_IF_PROTECTED, self._ready),
+            self._page("/metrics", Right.MONITOR_IF_PROTECTED, self._metrics),
+            self._page("/questions", Right.MONITOR_SOMEWHERE, self._question_page),
+            self._page("/plugins", Right.MONITOR_EVERYWHERE, self._described),
+            self._page("/-/live", Right.NOTHING, self._live),
+            self._page("/-/ready", Right.NOTHING, self._ready),
         ]
 
     def _page(
-        self, path: str, needs: Needs, answer: Callable[[web.Request, Asker], Awaitable[web.Response]]
+        self, path: str, needs: Right, answer: Callable[[web.Request, Asker], Awaitable[web.Response]]
     ) -> web.RouteDef:
         async def admitted(request: web.Request) -> web.Response:
             access = self._access

@@ -9,13 +9,14 @@ from __future__ import annotations
 import base64
 import binascii
 import enum
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Final
 
 from aiohttp import hdrs, web
 
 from broker_core.access import (
+    ACTIONS,
     FAILED,
     Asker,
     AuthenticationFailed,
@@ -24,11 +25,10 @@ from broker_core.access import (
     InvalidRoles,
 )
 from broker_core.errors import BrokerCoreError, ListingFailed
-from broker_core.servers.http.http_asker import asker_of
-from broker_core.servers.http.served_connection import peer_of
+from broker_core.servers.http.served_connection import asker_of, peer_of
 from broker_core.service import Admission, LoginAttempt
 
-__all__ = ["CREDENTIALS_END", "PROVEN", "HttpAccess", "Needs", "ProtectedFromAll"]
+__all__ = ["CREDENTIALS_END", "PROVEN", "HttpAccess", "ProtectedFromAll", "Right"]
 
 #: The methods of the two schemes that every HTTP client knows, as Pulsar's clients name them.
 _METHODS: Final = {"bearer": "token", "basic": "basic"}
@@ -44,22 +44,42 @@ class ProtectedFromAll(BrokerCoreError):
     """``[http] protect`` is on, but nobody is authenticated: no scrape and no probe would have an answer."""
 
 
-class Needs(enum.Enum):
-    """The right that a page needs, if clients are authenticated or there are rules."""
+class Right(enum.Enum):
+    """The right that a page or an operation needs, if clients are authenticated or there are rules or gates.
 
+    Rights to all namespaces are for the rules alone: they are of the whole server, and gates are about namespaces. The
+    values of the last ones are actions of gates (:data:`~broker_core.access.access.ACTIONS`): rules and gates are asked
+    before the handler, about the namespace of the path.
+    """
+
+    NOTHING = "nothing, or credentials with [http] protect"
+    MONITOR_IF_PROTECTED = "nothing, or monitor in all namespaces with [http] protect"
+    #: The handler asks for more itself, as :meth:`~broker_core.pipeline.Pipeline.answer` does.
+    CREDENTIALS = "credentials"
+    MONITOR_SOMEWHERE = "monitor in some namespace: the page shows no other"
     MONITOR_EVERYWHERE = "monitor in all namespaces"
     ADMIN_EVERYWHERE = "admin in all namespaces"
-    SUPER = "a super role; nothing where clients are not authenticated, as nothing is there"
-    MONITOR_SOMEWHERE = "monitor in some namespace: the page shows no other"
-    MONITOR_IF_PROTECTED = "monitor in all namespaces, with [http] protect"
-    CREDENTIALS_IF_PROTECTED = "the credentials of anybody, with [http] protect"
-    CREDENTIALS = "the credentials of anybody: more is asked where it is known what the client wants"
+    #: Nothing if clients are not authenticated, as nothing is there.
+    SUPER = "a super role"
+    LIST = "list"
+    ADMIN = "admin"
+
+    @property
+    def action(self) -> str | None:
+        """The action for rules and gates."""
+        return self.value if self.value in ACTIONS else None
 
 
-#: The needs of pages that are open unless ``[http] protect`` is on.
-_IF_PROTECTED: Final = frozenset({Needs.MONITOR_IF_PROTECTED, Needs.CREDENTIALS_IF_PROTECTED})
-#: The needs of pages that need credentials, but no right.
-_CREDENTIALS: Final = frozenset({Needs.CREDENTIALS_IF_PROTECTED, Needs.CREDENTIALS})
+#: The rights to pages that are open unless ``[http] protect`` is on.
+_IF_PROTECTED: Final = frozenset({Right.MONITOR_IF_PROTECTED, Right.NOTHING})
+#: The actions of the rules that a client needs before more is known of what it wants.
+_OF_RULES: Final[Mapping[Right, str]] = {
+    Right.MONITOR_IF_PROTECTED: "monitor",
+    Right.MONITOR_SOMEWHERE: "monitor",
+    Right.MONITOR_EVERYWHERE: "monitor",
+    Right.ADMIN_EVERYWHERE: "admin",
+    Right.SUPER: "admin",
+}
 
 
 class HttpAccess:
@@ -88,7 +108,7 @@ class HttpAccess:
         self._protect = protect
         self._denied = denied
 
-    async def admit(self, request: web.Request, needs: Needs) -> Asker:
+    async def admit(self, request: web.Request, needs: Right) -> Asker:
         """The asker of a page that needs this.
 
         Raises :exc:`aiohttp.web.HTTPUnauthorized` and :exc:`aiohttp.web.HTTPForbidden`, and
@@ -106,16 +126,18 @@ class HttpAccess:
                 raise web.HTTPForbidden(reason=error.message) from None
         if self._identify is not None:
             asker = self._identify(asker)
+        action, rules = _OF_RULES.get(needs), self._authorization()
+        if action is None:
+            return asker
         try:
-            if needs is Needs.MONITOR_SOMEWHERE:
-                self._authorization().check_somewhere(asker, "monitor")
-            elif needs is Needs.SUPER:
-                if self._admission.authenticator.enabled:
-                    self._authorization().check_super(asker)
-            elif needs not in _CREDENTIALS:
-                self._authorization().check_action(asker, _action(needs), None)
+            if needs is Right.MONITOR_SOMEWHERE:
+                rules.check_somewhere(asker, action)
+            elif needs is not Right.SUPER:
+                rules.check_action(asker, action, None)
+            elif self._admission.authenticator.enabled:
+                rules.check_super(asker)
         except ListingFailed:
-            self._denied(_action(needs))
+            self._denied(action)
             raise
         return asker
 
@@ -150,11 +172,6 @@ class HttpAccess:
             (hdrs.WWW_AUTHENTICATE, text) for text in _challenges(self._admission.authenticator.methods)
         ]
         return web.HTTPUnauthorized(reason=said, headers=headers)
-
-
-def _action(needs: Needs) -> str:
-    """The action of the rules that a page needs."""
-    return "admin" if needs in (Needs.ADMIN_EVERYWHERE, Needs.SUPER) else "monitor"
 
 
 def _credentials(request: web.Request, common_name: str | None) -> tuple[str | None, bytes]:

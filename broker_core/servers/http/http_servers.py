@@ -6,19 +6,20 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from aiohttp import web
 
-from broker_core.access import Asker
+from broker_core.access import OPERATOR, Asker
 from broker_core.metrics import History
 from broker_core.reloads import Reloads
 from broker_core.servers.admission import FileBudget
 from broker_core.servers.arrival import TlsEntrance, TrustedProxies
 from broker_core.servers.http.admin import admin_apis
 from broker_core.servers.http.admin_socket import AdminSocket
-from broker_core.servers.http.allowed_questions import AllowedQuestions
+from broker_core.servers.http.allowed_questions import allowed_questions
 from broker_core.servers.http.api import (
     Admit,
     ApiAdmission,
@@ -29,9 +30,9 @@ from broker_core.servers.http.api import (
     v1_api,
 )
 from broker_core.servers.http.endpoints import Endpoints, Readiness
-from broker_core.servers.http.http_access import HttpAccess, Needs
-from broker_core.servers.http.http_asker import operator_of
+from broker_core.servers.http.http_access import HttpAccess, Right
 from broker_core.servers.http.plugin_routes import routes_of_plugin
+from broker_core.servers.http.served_connection import asker_of
 from broker_core.servers.http.server import HttpServer
 from broker_core.servers.http.site_files import read_sites
 from broker_core.service import Admission
@@ -62,14 +63,17 @@ class HttpServers:
         history = History.of(services.metrics, services.permits, services.clients)
         stack.callback(asyncio.create_task(history.watch(), name="history").cancel)
         self._services = replace(services, history=history)
+        #: Of the clients' server, and of the operator's.
+        self._admissions = services.admission, ApiAdmission(_OPERATORS_REQUESTS)
         self._version = version
         self._readiness = readiness
         self._problem = problem
         services.permits.on_pressure(services.answers.make_room)
         services.metrics.gauge(
-            "http_streams", "Streams of topics over HTTP that are open.", services.streams.total
+            "http_streams",
+            "Streams of topics over HTTP that are open.",
+            lambda: sum(each.streams for each in self._admissions),
         )
-        stack.push_async_callback(services.streams.stop)
 
     async def for_clients(
         self,
@@ -103,7 +107,7 @@ class HttpServers:
             metrics.registry,
             self._readiness,
             questions=pipeline.questions.most_frequent if settings.questions else None,
-            allowed=AllowedQuestions(pipeline),
+            allowed=partial(allowed_questions, pipeline),
             plugins=pipeline.dispatcher.describe_without_errors,
             access=access,
             problem=self._problem,
@@ -123,7 +127,7 @@ class HttpServers:
             tls=tls,
             metrics=metrics,
             clients=services.clients,
-            draining=services.admission.draining,
+            drain=services.admission.drain,
         )
         metrics.gauge("http_connections", "Open connections of HTTP.", lambda: server.connections)
         self._stack.push_async_callback(server.close)
@@ -141,7 +145,7 @@ class HttpServers:
         )
         listening = await asyncio.to_thread(AdminSocket, path)
         self._stack.callback(listening.close)
-        services = replace(self._services, admission=ApiAdmission(_OPERATORS_REQUESTS), authenticator=None)
+        services = replace(self._services, admission=self._admissions[1], authenticator=None)
         server = HttpServer(
             endpoints,
             apis=self._apis(_operator, services),
@@ -158,5 +162,6 @@ class HttpServers:
         return [v1_api(services, admit, self._version, screens), *admin_apis(services, admit)]
 
 
-async def _operator(request: web.Request, _needs: Needs) -> Asker:
-    return operator_of(request)
+async def _operator(request: web.Request, _needs: Right) -> Asker:
+    """The operator, asking by the socket of the server's own user."""
+    return asker_of(request, OPERATOR)

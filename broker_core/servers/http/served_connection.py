@@ -19,10 +19,10 @@ import structlog
 from aiohttp import hdrs, web
 from aiohttp.http_exceptions import HttpProcessingError
 
-from broker_core.access import Client, Clients, Peer
+from broker_core.access import Asker, Client, Clients, Peer
 from broker_core.servers.admission import ConnectionPlace
 
-__all__ = ["MakeConnection", "ServedConnection", "client_of", "connections_of", "peer_of"]
+__all__ = ["MakeConnection", "ServedConnection", "asker_of", "client_of", "connections_of", "peer_of"]
 
 _log = structlog.get_logger(__name__)
 
@@ -70,7 +70,7 @@ class ServedConnection(web.RequestHandler):
         self.place = place
         #: Whether a request is being answered.
         self.busy = False
-        self.client: Client | None = None
+        self.client: Client
         self._clients = clients
         self._closed = closed
         self._not_http = not_http
@@ -105,8 +105,7 @@ class ServedConnection(web.RequestHandler):
         self._end_head()
         super().connection_lost(exc)
         self.place.give_back()
-        if self.client is not None:
-            self._clients.closed(self.client)
+        self._clients.closed(self.client)
 
     def handle_error(
         self,
@@ -125,7 +124,7 @@ class ServedConnection(web.RequestHandler):
 
     def _idle(self) -> float | None:
         """Seconds since its last request, or since it was opened; ``None`` while it is answered."""
-        if self.busy or self.client is None or self.client.buffered():
+        if self.busy or self.client.buffered():
             return None
         return self.client.idle
 
@@ -194,7 +193,17 @@ def peer_of(request: web.BaseRequest) -> Peer:
     return connection.peer if isinstance(connection, ServedConnection) else _NOBODY
 
 
-def client_of(request: web.BaseRequest) -> Client | None:
-    """The client whose connection a request came by, if a server has accepted it."""
+def client_of(request: web.BaseRequest) -> Client:
+    """The client whose connection a request came by."""
     connection = request.protocol
-    return connection.client if isinstance(connection, ServedConnection) else None
+    return connection.client if isinstance(connection, ServedConnection) else Client("http", "")
+
+
+def asker_of(request: web.Request, transport: str = "http") -> Asker:
+    """The asker of a request before any authentication: a client without a role."""
+    return Asker(
+        remote_address=peer_of(request).remote_address,
+        client_version=request.headers.get(hdrs.USER_AGENT, "")[:256],
+        transport=transport,
+        connection=client_of(request),
+    )

@@ -49,7 +49,7 @@ class HttpServer:
     """Serves the endpoints from :meth:`start` to :meth:`close`. ``connections`` is how many there may be in all.
 
     ``of_plugins`` are the routes of plugins' sites. ``tls`` is for :meth:`start_tls`. ``proxies`` are those in front,
-    which give the addresses of clients. ``clients`` are the clients of all servers of the broker. ``draining`` is set
+    which give the addresses of clients. ``clients`` are the clients of all servers of the broker. ``drain`` is called
     when requests of an API are to be taken no more.
     """
 
@@ -65,7 +65,7 @@ class HttpServer:
         tls: TlsEntrance | None = None,
         metrics: Metrics | None = None,
         clients: Clients | None = None,
-        draining: asyncio.Event | None = None,
+        drain: Callable[[], None] = lambda: None,
     ) -> None:
         self._endpoints = endpoints
         self._apis = apis
@@ -73,7 +73,7 @@ class HttpServer:
         self._tls = tls
         self._metrics = Metrics() if metrics is None else metrics
         self._clients = Clients() if clients is None else clients
-        self._draining = draining
+        self._drain = drain
         self._arrivals = Arrivals(
             "http",
             # A client of HTTP opens another connection by itself, and asks again: each that is idle gives way.
@@ -144,8 +144,7 @@ class HttpServer:
 
         Health is answered until :meth:`close`.
         """
-        if self._draining is not None:
-            self._draining.set()
+        self._drain()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(drain):
                 await self._nothing_busy.wait()

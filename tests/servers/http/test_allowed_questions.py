@@ -12,7 +12,7 @@ from broker_core.access.authorization import Authorization
 from broker_core.errors import Cause, ListingFailed
 from broker_core.metrics.frequent_questions import QuestionCount
 from broker_core.names import Mode
-from broker_core.servers.http import AllowedQuestions
+from broker_core.servers.http import allowed_questions
 from broker_core.settings import AuthorizationSettings
 from tests.support.pipelines import made
 from tests.support.plugins import PluginOf
@@ -25,7 +25,7 @@ QUESTIONS = [
 
 async def test_without_a_gate_all_are_there() -> None:
     async with made() as m:
-        assert await AllowedQuestions(m.pipeline)(QUESTIONS, Asker()) == QUESTIONS
+        assert await allowed_questions(m.pipeline, QUESTIONS, Asker()) == QUESTIONS
 
 
 async def test_a_namespace_is_asked_for_once_as_whoever_asks() -> None:
@@ -36,7 +36,7 @@ async def test_a_namespace_is_asked_for_once_as_whoever_asks() -> None:
         return Refused("no") if str(access.namespace) == "acme/b" else None
 
     async with made(plugins={"gate": PluginOf(authorize=gate)}) as m:
-        found = await AllowedQuestions(m.pipeline)(QUESTIONS, Asker("alice", transport="http"))
+        found = await allowed_questions(m.pipeline, QUESTIONS, Asker("alice", transport="http"))
         assert [question.namespace for question in found] == ["acme/a", "acme/a", "acme/c"]
         assert [(access.action, str(access.namespace), access.asker.role) for access in asked] == [
             ("list", "acme/a", "alice"),
@@ -56,7 +56,7 @@ async def test_namespaces_do_not_wait_for_one_another() -> None:
         QuestionCount(f"acme/{number}", Mode.PERSISTENT, None, (), 1, 0, 0.0, 0.0) for number in range(12)
     ]
     async with made(plugins={"gate": PluginOf(authorize=gate)}) as m:
-        assert await AllowedQuestions(m.pipeline)(questions, Asker()) == questions
+        assert await allowed_questions(m.pipeline, questions, Asker()) == questions
 
 
 async def test_a_gate_that_fails_is_an_error() -> None:
@@ -65,7 +65,7 @@ async def test_a_gate_that_fails_is_an_error() -> None:
 
     async with made(plugins={"gate": PluginOf(authorize=gate)}) as m:
         with pytest.raises(ListingFailed) as caught:
-            await AllowedQuestions(m.pipeline)(QUESTIONS, Asker())
+            await allowed_questions(m.pipeline, QUESTIONS, Asker())
         assert caught.value.cause is Cause.PLUGIN
 
 
@@ -80,7 +80,7 @@ async def test_a_question_is_shown_to_those_who_monitor_its_namespace() -> None:
         m.pipeline.authorization = Authorization(settings)
         shown = {}
         for asker in (Asker("alice"), Asker("root"), Asker("bob"), Asker("root", "alice"), Asker()):
-            found = await AllowedQuestions(m.pipeline)(QUESTIONS, asker)
+            found = await allowed_questions(m.pipeline, QUESTIONS, asker)
             shown[asker.role, asker.original_principal] = {question.namespace for question in found}
         assert shown == {
             ("alice", None): {"acme/a"},

@@ -11,7 +11,7 @@ async def test_the_operators_server_has_places_of_its_own(tmp_path: Path) -> Non
     socket = tmp_path / "admin.sock"
     async with api_served(tmp_path, admin={"socket": str(socket)}) as served:
         assert served.broker._http_servers is not None
-        served.broker._http_servers._services.admission.draining.set()
+        served.broker._http_servers._services.admission.drain()
         assert (await served.ask(f"{NAMESPACE}/topics")).status == 503
         connector = aiohttp.UnixConnector(str(socket))
         async with (

@@ -8,6 +8,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 from aiohttp import web
+from aiohttp.test_utils import make_mocked_request
 from structlog.testing import capture_logs
 
 import broker_core.servers.http
@@ -17,6 +18,13 @@ from tests.support.http_serving import Served
 HTTP = Path(broker_core.servers.http.__file__).parent
 
 ASK = b"GET /-/live HTTP/1.1\r\nHost: x\r\n"
+
+
+def test_a_request_has_no_role_until_it_is_authenticated() -> None:
+    request = make_mocked_request("GET", "/questions", headers={"User-Agent": "x" * 300})
+    asker = served_connection.asker_of(request)
+    assert (asker.role, asker.original_principal, asker.transport) == (None, None, "http")
+    assert asker.client_version == "x" * 256
 
 
 async def test_a_head_that_comes_slowly_is_given_up(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:

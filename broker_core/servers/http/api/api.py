@@ -14,28 +14,22 @@ from broker_core.access import Asker
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.bounded_answer import written_under_permits
 from broker_core.servers.http.api.listing_outcome import report_refusal
-from broker_core.servers.http.api.operation import HttpOperation, Right
+from broker_core.servers.http.api.operation import HttpOperation
 from broker_core.servers.http.api.parameters import read_parameters
 from broker_core.servers.http.api.problem_details import Problem, problem_of, problem_response
 from broker_core.servers.http.api.request_body import awaits_leave, check_body, check_expectation
 from broker_core.servers.http.api.services import ApiServices
-from broker_core.servers.http.http_access import Needs
+from broker_core.servers.http.http_access import Right
 from broker_core.servers.http.served_connection import client_of
 from broker_core.service import Attempt, AuditRow, Outcome, QuotaTurn
 
 __all__ = ["Admit", "HttpApi"]
 
 #: Returns the asker, or raises the error 401 or 403: called with a request and the needed right.
-Admit = Callable[[web.Request, Needs], Awaitable[Asker]]
+Admit = Callable[[web.Request, Right], Awaitable[Asker]]
 
 #: The key of a request's turn of the quotas.
 _TURN: Final = web.RequestKey("quota turn", QuotaTurn)
-_NEEDS: Final = {
-    Right.NOTHING: Needs.CREDENTIALS_IF_PROTECTED,
-    Right.MONITOR_EVERYWHERE: Needs.MONITOR_EVERYWHERE,
-    Right.ADMIN_EVERYWHERE: Needs.ADMIN_EVERYWHERE,
-    Right.SUPER: Needs.SUPER,
-}
 
 
 class HttpApi:
@@ -91,7 +85,7 @@ class HttpApi:
                 try:
                     response = await self._answer(operation, request, attempt)
                 except Exception as error:  # noqa: BLE001 - whatever it is, the client gets an error
-                    if request.writer.output_size > 0 or isinstance(error, ConnectionError):
+                    if _is_cut(error, request):
                         return _cut(error, request)
                     problem = problem_of(error, request)
                     response = self._refused(problem, request)
@@ -101,8 +95,7 @@ class HttpApi:
                 metrics.under_way -= 1
                 size += request.writer.output_size
                 metrics.answered(operation.operation_id, status, time.perf_counter() - started, size)
-                if (client := client_of(request)) is not None:
-                    client.sent(size)
+                client_of(request).sent(size)
                 if (turn := request.get(_TURN)) is not None:
                     turn.spent(size)
                 attempt.ended(_rows(attempt, status, problem))
@@ -112,31 +105,22 @@ class HttpApi:
     async def _answer(
         self, operation: HttpOperation, request: web.Request, attempt: Attempt
     ) -> web.StreamResponse:
+        """Let the client in, and answer; the refusal of a listing is reported."""
         tracing = self._services.pipeline.sinks.tracing
-        if tracing is None:
-            return await self._operate(operation, request, attempt)
-        with tracing.under(request.headers):
-            return await self._operate(operation, request, attempt)
+        with nullcontext() if tracing is None else tracing.under(request.headers):
+            admit = partial(self._admit, request, operation.needs)
+            asker = await admit()
+            self._services.pages.check(request, changes=operation.changes is not None)
+            attempt.asker = asker
+            client_of(request).identified(asker)
+            try:
+                return await self._answer_to(asker, operation, request, admit, attempt)
+            except Exception as error:
+                if operation.question is not None and not _is_cut(error, request):
+                    report_refusal(self._services, operation.question(request), asker, error)
+                raise
 
-    async def _operate(
-        self, operation: HttpOperation, request: web.Request, attempt: Attempt
-    ) -> web.StreamResponse:
-        admit = partial(self._admit, request, _NEEDS.get(operation.needs, Needs.CREDENTIALS))
-        asker = await admit()
-        self._services.pages.check(request, changes=operation.changes is not None)
-        attempt.asker = asker
-        if (client := client_of(request)) is not None:
-            client.identified(asker)
-        if operation.question is None:
-            return await self._operate_for(asker, operation, request, admit, attempt)
-        try:
-            return await self._operate_for(asker, operation, request, admit, attempt)
-        except Exception as error:
-            if request.writer.output_size == 0 and not isinstance(error, ConnectionError):
-                report_refusal(self._services, operation.question(request), asker, error)
-            raise
-
-    async def _operate_for(
+    async def _answer_to(
         self,
         asker: Asker,
         operation: HttpOperation,
@@ -147,9 +131,7 @@ class HttpApi:
         values = self._read(request, operation)
         api_request = ApiRequest(request, self._services, asker, values, operation.body, admit, attempt)
         namespace = str(api_request.namespace()) if operation.has_namespace else ""
-        client = client_of(request)
-        asking = nullcontext() if client is None else client.asking(operation.operation_id, namespace)
-        with asking:
+        with client_of(request).asking(operation.operation_id, namespace):
             await self._wait_for_quotas(request, asker, namespace)
             with self._services.admission.place(asker):
                 if operation.needs.action is not None:
@@ -174,9 +156,14 @@ class HttpApi:
 
     def _refused(self, problem: Problem, request: web.Request) -> web.Response:
         response = self._form(problem)
-        if self._services.admission.draining.is_set() or awaits_leave(request):
+        if self._services.admission.draining or awaits_leave(request):
             response.force_close()
         return response
+
+
+def _is_cut(error: Exception, request: web.Request) -> bool:
+    """Whether an error ends the connection: the client is gone, or has a part of its answer."""
+    return request.writer.output_size > 0 or isinstance(error, ConnectionError)
 
 
 def _cut(error: Exception, request: web.Request) -> web.Response:

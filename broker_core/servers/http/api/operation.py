@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -10,11 +9,11 @@ from typing import Any, Final, Literal, TypeAlias
 
 from aiohttp import web
 
-from broker_core.access import ACTIONS
 from broker_core.pipeline import QuestionText
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import JsonObject
 from broker_core.servers.http.api.request_body import Body, Schema
+from broker_core.servers.http.http_access import Right
 from broker_core.service import Action
 
 __all__ = ["CHANGE_PROBLEMS", "Body", "Handler", "HttpOperation", "Parameter", "Reply", "Right", "Schema"]
@@ -25,31 +24,6 @@ _TEXT: Final[Schema] = {"type": "string"}
 _PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
 #: The router's pattern of a placeholder: a part of any text. Without it, aiohttp takes none with braces.
 _ANY_PART: Final = r"{\1:[^/]+}"
-
-
-class Right(enum.Enum):
-    """The right that a client needs for an operation, if clients are authenticated or there are rules or gates.
-
-    Rights to all namespaces are for the rules alone: they are of the whole server, and gates are about namespaces. The
-    values of the last ones are actions of gates (:data:`~broker_core.access.access.ACTIONS`): rules and gates are asked
-    before the handler, about the namespace of the path.
-    """
-
-    NOTHING = "nothing, or credentials with [http] protect"
-    #: The handler asks for more itself, as :meth:`~broker_core.pipeline.Pipeline.answer` does.
-    CREDENTIALS = "credentials"
-    MONITOR_EVERYWHERE = "monitor in all namespaces"
-    ADMIN_EVERYWHERE = "admin in all namespaces"
-    SUPER = "a super role"
-    LIST = "list"
-    DESCRIBE = "describe"
-    LOOKUP = "lookup"
-    ADMIN = "admin"
-
-    @property
-    def action(self) -> str | None:
-        """The action for rules and gates."""
-        return self.value if self.value in ACTIONS else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from pydantic import ConfigDict, Field
 from broker_core.errors import Cause, ListingFailed
 from broker_core.memory import CacheState, PermitBudget
 from broker_core.metrics import INTERVAL, QuestionCount, question_record
-from broker_core.servers.http.allowed_questions import AllowedQuestions
+from broker_core.servers.http.allowed_questions import allowed_questions
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.bounded_answer import shown_first
 from broker_core.servers.http.api.json_object import JsonObject, time_text
@@ -344,7 +344,7 @@ async def _questions(request: ApiRequest) -> web.StreamResponse:
     services = request.services
     _check_shown(services)
     known = services.pipeline.questions.most_frequent()
-    found = await AllowedQuestions(services.pipeline)(known, request.asker)
+    found = await allowed_questions(services.pipeline, known, request.asker)
     order = _ORDERS[request.values["order"]]
     first = sorted(found, key=order, reverse=True)[: request.values["limit"]]
     items = (
@@ -357,7 +357,7 @@ async def _watchers(request: ApiRequest) -> web.StreamResponse:
     services = request.services
     _check_shown(services)
     known = [] if services.feeds is None else await services.feeds.followed()
-    found = await AllowedQuestions(services.pipeline)(known, request.asker)
+    found = await allowed_questions(services.pipeline, known, request.asker)
     first = sorted(found, key=lambda each: each.followers.total(), reverse=True)[: request.values["limit"]]
     settings = services.settings.watchers
     content = _FollowedQuestions(

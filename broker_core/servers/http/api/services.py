@@ -19,7 +19,6 @@ from broker_core.servers.connection import LargeAnswers
 from broker_core.servers.http.api.admission import ApiAdmission
 from broker_core.servers.http.api.http_metrics import HttpMetrics
 from broker_core.servers.http.api.problem_details import RequestRefused, refused
-from broker_core.servers.http.api.stream_places import StreamPlaces
 from broker_core.servers.http.api.web_pages import WebPages
 from broker_core.service import Find, ListingFeeds, LookupQuestions, Quotas, TopicEditor
 from broker_core.settings import HttpSettings, Settings
@@ -69,7 +68,6 @@ class ApiServices:
     cluster: ClusterDetails | None = None
     #: The questions that streams follow, if any are served.
     feeds: ListingFeeds | None = None
-    streams: StreamPlaces = field(default_factory=StreamPlaces)
     #: The clients of all servers.
     clients: Clients = field(default_factory=Clients)
     quotas: Quotas = field(default_factory=Quotas)

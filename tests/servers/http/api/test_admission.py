@@ -37,7 +37,7 @@ def test_nobody_has_more_than_half_where_others_ask() -> None:
         assert sum(taken(admission, held, asker) for asker in roles) == 10
         assert admission.taken == 60
     assert admission.taken == 0
-    assert not admission._of
+    assert not admission._requests._of
 
 
 def test_there_are_no_more_than_there_are() -> None:
@@ -48,17 +48,45 @@ def test_there_are_no_more_than_there_are() -> None:
         with pytest.raises(TooManyRequests) as refused:
             held.enter_context(admission.place(ONE))
     assert refused.value.cause is Cause.QUEUE
-    assert ApiAdmission(8).streams.take()
-    assert ApiAdmission(1).streams.take()
 
 
 def test_a_server_that_stops_takes_none() -> None:
     admission = ApiAdmission()
     with admission.place(ONE):
-        admission.draining.set()
+        admission.drain()
         with pytest.raises(ListingFailed) as refused, admission.place(OTHER):
             pass
     assert refused.value.cause is Cause.UNAVAILABLE
+
+
+def test_nobody_has_all_streams_and_they_end_with_the_server() -> None:
+    admission, closed = ApiAdmission(64), list[str]()  # 16 streams
+    with ExitStack() as held:
+
+        def opened(client: str, held: ExitStack = held) -> None:
+            held.enter_context(admission.stream(client, lambda: closed.append(client)))
+
+        for _ in range(8):
+            opened("a")
+        with pytest.raises(TooManyRequests) as refused:
+            opened("a")
+        assert refused.value.cause is Cause.QUEUE
+        with ExitStack() as others:
+            for number in range(8):
+                opened(f"b{number // 2}", others)
+            with pytest.raises(TooManyRequests):
+                opened("c")
+        opened("c")
+        assert admission.streams == 9
+        admission.drain()
+    assert closed == [*"aaaaaaaa", "c"]
+    assert admission.streams == 0
+
+
+def test_a_small_server_has_a_place_for_a_stream() -> None:
+    for limit in (1, 8):
+        with ApiAdmission(limit).stream("a", lambda: None):
+            pass
 
 
 class Waiting:
@@ -113,7 +141,7 @@ async def test_what_is_under_way_ends_before_the_server_does(tmp_path: Path) -> 
         await eventually(lambda: gate.waiting == 1)
         stopping = asyncio.create_task(served.broker.stop(60))
         admission = served.broker._http_servers._services.admission  # type: ignore[union-attr]
-        await eventually(admission.draining.is_set)
+        await eventually(lambda: admission.draining)
         refused = await served.ask(f"{NAMESPACE}/topics")
         assert (refused.status, refused.json["cause"]) == (503, "UNAVAILABLE")
         assert (await served.ask("/-/ready")).json == {"status": "draining"}

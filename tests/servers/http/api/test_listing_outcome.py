@@ -51,7 +51,7 @@ def test_what_http_refuses_and_what_nobody_foresaw_have_a_reason() -> None:
 async def test_a_request_without_a_place_is_a_listing_that_was_refused(served: ApiServed) -> None:
     servers = served.broker._http_servers
     assert servers is not None
-    servers._services.admission.draining.set()
+    servers._services.admission.drain()
     assert (await served.ask(f"{NAMESPACE}/topics")).status == 503
     assert served.sample("listing_rejected_total", reason="failed") == 1
     assert served.sample("listing_errors_sent_total", reason="failed") == 1

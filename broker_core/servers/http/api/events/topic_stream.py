@@ -66,7 +66,7 @@ async def stream_topics(
     assert feeds is not None
     last_id = request.http.headers.get(LAST_EVENT_ID)
     subscriber = Subscriber(request.asker, lags=last_id is None)
-    with services.streams.place(services.admission, _client(request.asker), subscriber):
+    with services.admission.stream(_client(request.asker), subscriber.close):
         permit = await _permit(request, _HELD)
         try:
             feed = await feeds.join(question, subscriber, last_id)

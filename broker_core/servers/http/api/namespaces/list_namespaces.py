@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from bisect import bisect_right
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from functools import partial
@@ -13,13 +12,12 @@ import structlog
 from aiohttp import hdrs, web
 from pydantic import Field
 
-from broker_core.access import Access
 from broker_core.catalog import NamespaceCount, NamespaceFilter, NamespaceState, reading_catalog
 from broker_core.compact_json import ascii_json, ascii_text
 from broker_core.concurrency import loop_turn
 from broker_core.errors import ListingFailed
 from broker_core.names import MAX_NAMESPACE, NamespaceName
-from broker_core.plugins import RefusedByPlugin
+from broker_core.servers.http.allowed_questions import let_in
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import JsonObject
 from broker_core.servers.http.api.namespaces.plugin_views import plain_ones, sources_of
@@ -41,9 +39,7 @@ __all__ = [
 #: Names that are read at a time, and how many of them rules decide about in a row.
 _READ: Final = 2000
 _DECIDED: Final = 100
-#: Namespaces that gates are asked about at a time: half of a plugin's threads, so that clients have the others; and how
-#: many are asked about before a look whether the page is full.
-_AT_A_TIME: Final = 4
+#: Namespaces that gates are asked about before a look whether the page is full.
 _ASKED: Final = 16
 
 _log = structlog.get_logger(__name__)
@@ -337,39 +333,21 @@ async def _allowed(request: ApiRequest, names: Sequence[str], most: int) -> list
         await loop_turn().time()
         allowed = (name for name in names[first : first + few] if listed(asker, name) is not False)
         some = [*map(NamespaceName.parse, allowed)]
-        found += await _let_in(request, some) if has_gates else some
+        found += (
+            await let_in(pipeline, asker, some, request.deadline, failed=_gate_failed) if has_gates else some
+        )
         if len(found) >= most:
             break
     return found[:most]
 
 
-async def _let_in(request: ApiRequest, namespaces: Sequence[NamespaceName]) -> list[NamespaceName]:
-    """The namespaces that all gates let the client list. A gate that fails is an error, as everywhere."""
-    places = asyncio.Semaphore(_AT_A_TIME)
-
-    async def is_let_in(namespace: NamespaceName) -> bool:
-        async with places:
-            try:
-                access = Access("list", namespace, None, request.asker)
-                await request.services.pipeline.ask_gates(access, request.deadline)
-            except RefusedByPlugin:
-                return False
-            except ListingFailed as failure:
-                # For the operator alone: to a client it may be the name of a namespace that the gate hides.
-                _log.warning(
-                    "a gate failed about a namespace, and with it a list of namespaces",
-                    namespace=str(namespace),
-                    error=failure.message,
-                )
-                raise
-            return True
-
-    try:
-        async with asyncio.TaskGroup() as group:
-            checks = [group.create_task(is_let_in(namespace)) for namespace in namespaces]
-    except* ListingFailed as failures:
-        raise failures.exceptions[0] from None
-    return [namespace for namespace, task in zip(namespaces, checks, strict=True) if task.result()]
+def _gate_failed(namespace: NamespaceName, failure: ListingFailed) -> None:
+    # For the operator alone: to a client it may be the name of a namespace that the gate hides.
+    _log.warning(
+        "a gate failed about a namespace, and with it a list of namespaces",
+        namespace=str(namespace),
+        error=failure.message,
+    )
 
 
 def _rendered(

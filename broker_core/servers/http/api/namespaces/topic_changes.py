@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from functools import partial
 from itertools import chain
 from typing import Annotated, Final, Literal, NamedTuple
@@ -174,28 +175,22 @@ async def _answer(request: ApiRequest, watch: ChangeWatch) -> web.StreamResponse
             return await _write(held, None, _Found(Changes(since, since), more=False))
         woken = asyncio.Event()
         leave = watch.watch(namespace, woken.set) if request.values["wait"] else None
-        draining = request.services.admission.draining
-        ending = asyncio.create_task(
-            draining.wait()
-        )  # else the server would not end before the client's wait
-        ending.add_done_callback(lambda _: woken.set())
+        admission = request.services.admission
         end = asyncio.get_running_loop().time() + request.values["wait"]
         try:
-            while True:
-                woken.clear()
-                found = await _find(request, held, log, since)
-                left = end - asyncio.get_running_loop().time()
-                moved = found.changes.version.number != since.number
-                if moved or draining.is_set() or left <= 0:
-                    return await _write(held, since, found)
-                try:
-                    async with asyncio.timeout(left if log.name == "catalog" else min(left, _AGAIN)):
-                        await woken.wait()
-                except TimeoutError:
-                    pass
-                await request.authorize("list")
+            with admission.ended_by(woken.set):  # else the server would not end before the client's wait
+                while True:
+                    woken.clear()
+                    found = await _find(request, held, log, since)
+                    left = end - asyncio.get_running_loop().time()
+                    moved = found.changes.version.number != since.number
+                    if moved or admission.draining or left <= 0:
+                        return await _write(held, since, found)
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(left if log.name == "catalog" else min(left, _AGAIN)):
+                            await woken.wait()
+                    await request.authorize("list")
         finally:
-            ending.cancel()
             if leave is not None:
                 leave()
 
