@@ -16,11 +16,17 @@ Identities that hold at every scrape (``tests/metrics/test_metrics.py`` checks t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final, TypeVar
 
 from prometheus_client import CollectorRegistry, ProcessCollector
-from prometheus_client.core import InfoMetricFamily
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+)
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
@@ -31,9 +37,6 @@ from broker_core.metrics.instruments import (
     Instrument,
     LoopCounter,
     LoopHistogram,
-    ReadCounter,
-    ReadGauge,
-    ReadHistogram,
 )
 from broker_core.metrics.labels import AUTHENTICATIONS, CLOSURES, DENIALS, LISTINGS, NO_PLACE, REFUSALS
 from broker_core.metrics.plugin_metrics import PluginMetrics
@@ -177,28 +180,28 @@ class Metrics:
         text: str,
         bounds: tuple[float, ...],
         *labels: str,
-        more_at_zero: Callable[[], int] | None = None,
+        more_at_zero: Callable[[], int] = lambda: 0,
     ) -> LoopHistogram:
         """A histogram of observations; ``more_at_zero`` is read at the scrape and counts observations of 0 besides."""
-        return self._declare(LoopHistogram(name, text, bounds, labels, more_at_zero))
+        return self._declare(LoopHistogram(name, text, labels, partial(Buckets, bounds, more_at_zero)))
 
     def gauge(
         self, name: str, text: str, read: Callable[[], float | Mapping[Any, float]], *labels: str
     ) -> None:
         """A gauge that is read at each scrape: one value, or values by labels."""
-        self._declare(ReadGauge(name, text, read, labels))
+        self._declare(Instrument(GaugeMetricFamily, name, text, labels, read))
 
     def read_counter(
         self, name: str, text: str, read: Callable[[], float | Mapping[Any, float]], *labels: str
     ) -> None:
         """A counter that is read at each scrape: one value, or values by labels."""
-        self._declare(ReadCounter(name, text, read, labels))
+        self._declare(Instrument(CounterMetricFamily, name, text, labels, read))
 
     def read_histogram(
         self, name: str, text: str, read: Callable[[], Mapping[Any, Buckets]], *labels: str
     ) -> None:
         """A histogram that is read at each scrape, whose buckets another part fills."""
-        self._declare(ReadHistogram(name, text, read, labels))
+        self._declare(Instrument(HistogramMetricFamily, name, text, labels, read))
 
     def find(self, name: str) -> Instrument | None:
         """The metric of this name, if it is declared."""

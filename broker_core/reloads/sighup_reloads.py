@@ -7,7 +7,7 @@ A part whose reload fails stays as it was; the others are reloaded all the same.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -38,10 +38,13 @@ class Reloaded:
 
 
 class Reloads:
-    """The parts by name, in the order in which they were added; before them the settings, if they can be read again."""
+    """The parts by name, in the order in which they were added; before them the settings, if they can be read again.
+
+    Without ``settings`` they are the defaults, which cannot.
+    """
 
     def __init__(self, settings: LiveSettings | None = None) -> None:
-        self._settings = settings
+        self.settings = settings or LiveSettings(Settings())
         self._parts: dict[str, Callable[[], object]] = {}
         self._files: dict[str, Callable[[], Iterable[Path]]] = {}
         self._one_at_a_time = asyncio.Lock()
@@ -79,38 +82,12 @@ class Reloads:
         async with self._one_at_a_time:
             await self._reload(name)
 
-    @property
-    def settings_are_given(self) -> bool:
-        """Whether a program gave the settings, so that nothing is wrong if they cannot be read again."""
-        return self._settings is None or self._settings.are_given
-
-    @property
-    def in_force(self) -> Settings:
-        """The settings in force; the defaults if they are not known."""
-        return Settings() if self._settings is None else self._settings.current
-
-    @property
-    def file(self) -> str | None:
-        """The file of the settings, empty if there is none, and ``None`` if that is not known."""
-        return None if self._settings is None else self._settings.file
-
-    def has_roles(self, settings: Settings) -> bool:
-        """Whether clients have roles that are proven, with these settings and the plugins of the server."""
-        plugins = None if self._settings is None else self._settings.plugins
-        return settings.authentication.is_on or (plugins is not None and plugins.authenticates)
-
-    @property
-    def listers(self) -> Sequence[str]:
-        """The names of the plugins of the server that list topics."""
-        plugins = None if self._settings is None else self._settings.plugins
-        return () if plugins is None else plugins.listers
-
     async def difference(self) -> SettingsDifference:
         """The settings that :meth:`reload_all` would change. Raises :exc:`~broker_core.settings.SettingsError`."""
         async with self._one_at_a_time:
-            if self._settings is None or not self._settings.can_reload:
-                raise SettingsError(_NO_FILE if self.settings_are_given else _STARTING)
-            return await self._settings.reload(dry_run=True)
+            if not self.settings.can_reload:
+                raise SettingsError(_NO_FILE if self.settings.are_given else _STARTING)
+            return await self.settings.reload(dry_run=True)
 
     async def reload_all(self) -> Reloaded:
         """Read the settings again, then reload all parts, whether or not the settings could be used. One line is
@@ -119,9 +96,9 @@ class Reloads:
             done: list[str] = []
             failed: dict[str, str] = {}
             difference: SettingsDifference | None = None
-            if self._settings is not None and self._settings.can_reload:
+            if self.settings.can_reload:
                 try:
-                    difference = await self._settings.reload()
+                    difference = await self.settings.reload()
                     done.append(_SETTINGS)
                     self._ended(_SETTINGS)
                 except SettingsError as error:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -85,9 +86,14 @@ class Tracing:
         """A child span of the one that is under way."""
         return _Stage(self._tracer, name, values)
 
-    def under(self, headers: Mapping[str, str]) -> _Under:
+    @contextmanager
+    def under(self, headers: Mapping[str, str]) -> Iterator[None]:
         """``with tracing.under(headers):`` listings in the block are children of the client's span (`traceparent`)."""
-        return _Under(self._propagator.extract(headers))
+        token = contexts.attach(self._propagator.extract(headers))
+        try:
+            yield
+        finally:
+            contexts.detach(token)
 
     def close(self, timeout: float) -> None:
         """Send the remaining spans, in at most ``timeout`` seconds."""
@@ -97,23 +103,6 @@ class Tracing:
         closing.join(timeout)
         if closing.is_alive() and self._exporter is not None:
             self._exporter.shutdown()  # ends the wait for the next attempt, and with it both threads
-
-
-class _Under:
-    """A block in the context of a client."""
-
-    __slots__ = ("_context", "_token")
-
-    def __init__(self, context: contexts.Context) -> None:
-        self._context = context
-
-    def __enter__(self) -> None:
-        self._token = contexts.attach(self._context)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        contexts.detach(self._token)
 
 
 class _Stage:

@@ -6,8 +6,8 @@ does. The tracer of a listing goes with its context (:mod:`contextvars`), and so
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
@@ -63,18 +63,11 @@ def stage(name: str, **values: Any) -> Span:
     return NO_SPAN if tracer is None else tracer.stage(name, values)
 
 
-class traced_by(AbstractContextManager[None]):  # noqa: N801 - a block, as contextlib's
+@contextmanager
+def traced_by(tracer: StageTracer | None) -> Iterator[None]:
     """``with traced_by(tracer):`` the stages in this block, and in the tasks that it starts, are its spans."""
-
-    __slots__ = ("_before", "_tracer")
-
-    def __init__(self, tracer: StageTracer | None) -> None:
-        self._tracer = tracer
-
-    def __enter__(self) -> None:
-        self._before = _tracer.set(self._tracer)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        _tracer.reset(self._before)
+    before = _tracer.set(tracer)
+    try:
+        yield
+    finally:
+        _tracer.reset(before)

@@ -12,7 +12,6 @@ def test_buckets_are_cumulative_and_closed_above() -> None:
     for value in (0, 1, 2, 10, 11):
         buckets.observe(value)
     assert buckets.cumulative() == [("1.0", 2), ("10.0", 4), ("+Inf", 5)]
-    assert buckets.cumulative(more_at_zero=2) == [("1.0", 4), ("10.0", 6), ("+Inf", 7)]
     assert (buckets.count, buckets.sum) == (5, 24)
 
 

@@ -156,21 +156,23 @@ class Reloading:
                 difference = await self._reloads.difference()
         except SettingsError as error:
             failed["settings"] = str(error)
-        before = self._reloads.in_force
+        live = self._reloads.settings
+        before, plugins = live.current, live.plugins
         after = before if difference is None else difference.settings
         content = {
             "another_file": another,
             "problems": self._reloads.problems,
-            "given": self._reloads.settings_are_given,
+            "given": live.are_given,
             "rules": [
                 {
                     "authorization": each.authorization.model_dump(mode="json"),
-                    "authentication": self._reloads.has_roles(each),
+                    "authentication": each.authentication.is_on
+                    or (plugins is not None and plugins.authenticates),
                 }
                 for each in (before, after)
             ],
             "catalog": None if before.upstream is not None else str(before.catalog.path.absolute()),
-            "elsewhere": names_elsewhere(before, self._reloads.listers),
+            "elsewhere": names_elsewhere(before, () if plugins is None else plugins.listers),
         }
         return json_response(200, _reload_report([], failed, difference) | content)
 
@@ -182,7 +184,7 @@ class Reloading:
 
     def _of_another_file(self, request: web.Request) -> str:
         """The error if the request is about another file than the server's, else empty."""
-        own, named = self._reloads.file, request.query.get("file")
+        own, named = self._reloads.settings.file, request.query.get("file")
         if own is None or not named:
             return ""
         try:

@@ -20,11 +20,11 @@ from broker_core.access import (
     FAILED,
     Asker,
     AuthenticationFailed,
-    Authorization,
     ClientCredentials,
     InvalidRoles,
 )
 from broker_core.errors import BrokerCoreError, ListingFailed
+from broker_core.pipeline import Pipeline
 from broker_core.servers.http.served_connection import asker_of, peer_of
 from broker_core.service import Admission, LoginAttempt
 
@@ -85,28 +85,26 @@ _OF_RULES: Final[Mapping[Right, str]] = {
 class HttpAccess:
     """The access to the pages of one server.
 
-    ``authorization`` gives the rules in force. ``denied`` is called with the action when the rules deny a page.
-    ``identify`` changes the identity of a client. Raises :exc:`ProtectedFromAll`.
+    ``pipeline`` has the rules in force. ``identify`` changes the identity of a client. Raises
+    :exc:`ProtectedFromAll`.
     """
 
     def __init__(
         self,
         admission: Admission,
-        authorization: Callable[[], Authorization],
+        pipeline: Pipeline,
         *,
         protect: bool = False,
         identify: Callable[[Asker], Asker] | None = None,
-        denied: Callable[[str], object] = lambda _action: None,
     ) -> None:
         if protect and not admission.authenticator.enabled:
             raise ProtectedFromAll(
                 "http.protect needs authentication, or no client could ask: set authentication.methods"
             )
         self._admission = admission
-        self._authorization = authorization
+        self._pipeline = pipeline
         self._identify = identify
         self._protect = protect
-        self._denied = denied
 
     async def admit(self, request: web.Request, needs: Right) -> Asker:
         """The asker of a page that needs this.
@@ -126,7 +124,7 @@ class HttpAccess:
                 raise web.HTTPForbidden(reason=error.message) from None
         if self._identify is not None:
             asker = self._identify(asker)
-        action, rules = _OF_RULES.get(needs), self._authorization()
+        action, rules = _OF_RULES.get(needs), self._pipeline.authorization
         if action is None:
             return asker
         try:
@@ -137,7 +135,7 @@ class HttpAccess:
             elif self._admission.authenticator.enabled:
                 rules.check_super(asker)
         except ListingFailed:
-            self._denied(action)
+            self._pipeline.metrics.denied(action, "rules")
             raise
         return asker
 

@@ -98,10 +98,9 @@ class HttpServers:
         sites = await asyncio.to_thread(read_sites, of_plugins, pages)
         access = HttpAccess(
             admission,
-            lambda: pipeline.authorization,
+            pipeline,
             protect=settings.protect,
             identify=identify,
-            denied=lambda action: metrics.denied(action, "rules"),
         )
         endpoints = Endpoints(
             metrics.registry,

@@ -30,6 +30,7 @@ from broker_core.servers.http import (
 from broker_core.servers.http.http_access import _challenges, _credentials
 from broker_core.service import Admission
 from broker_core.settings import AuthenticationSettings, AuthorizationSettings
+from tests.support.pipelines import made
 
 PAGES = ("/metrics", "/questions", "/plugins", "/-/live", "/-/ready")
 RULES = {
@@ -108,26 +109,23 @@ async def site(
 
     metrics = Metrics()
     admission = Admission(authenticator, metrics)
-    access = HttpAccess(
-        admission,
-        lambda: authorization,
-        protect=protect,
-        identify=identify,
-    )
-    endpoints = Endpoints(
-        CollectorRegistry(),
-        lambda: Readiness.READY,
-        questions=lambda _: [],
-        allowed=allowed,
-        access=access,
-    )
-    server = HttpServer(endpoints)
-    host, port = await server.start("127.0.0.1", 0)
-    try:
-        async with aiohttp.ClientSession() as session:
-            yield Site(f"http://{host}:{port}", session, admission, metrics)
-    finally:
-        await server.close()
+    async with made() as m:
+        m.pipeline.authorization = authorization
+        access = HttpAccess(admission, m.pipeline, protect=protect, identify=identify)
+        endpoints = Endpoints(
+            CollectorRegistry(),
+            lambda: Readiness.READY,
+            questions=lambda _: [],
+            allowed=allowed,
+            access=access,
+        )
+        server = HttpServer(endpoints)
+        host, port = await server.start("127.0.0.1", 0)
+        try:
+            async with aiohttp.ClientSession() as session:
+                yield Site(f"http://{host}:{port}", session, admission, metrics)
+        finally:
+            await server.close()
 
 
 OPEN = [200, 200, 200, 200, 200]
@@ -253,9 +251,12 @@ async def test_what_fails_counts_against_its_address() -> None:
         assert round(failures["127.0.0.1"][0]) == 2
 
 
-def test_what_is_protected_from_all_is_refused() -> None:
-    with pytest.raises(ProtectedFromAll, match=r"http\.protect needs authentication"):
-        HttpAccess(Admission(Authenticator(AuthenticationSettings()), Metrics()), Authorization, protect=True)
+async def test_what_is_protected_from_all_is_refused() -> None:
+    async with made() as m:
+        with pytest.raises(ProtectedFromAll, match=r"http\.protect needs authentication"):
+            HttpAccess(
+                Admission(Authenticator(AuthenticationSettings()), Metrics()), m.pipeline, protect=True
+            )
 
 
 @pytest.mark.parametrize(("name", "status"), [("root", 200), ("reader", 403), (None, 401)])
