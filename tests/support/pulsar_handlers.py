@@ -15,7 +15,7 @@ from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline import Pipeline
 from broker_core.plugins import Dispatcher, PluginRegistry
 from broker_core.servers.admission import RequestSlots
-from broker_core.servers.connection import Closing, Unasked
+from broker_core.servers.connection import Closing, FrameSender
 from broker_core.servers.pulsar.catalog_lookups import CatalogLookups
 from broker_core.servers.pulsar.command_handler import PulsarCommandHandler, PulsarServices, Reply
 from broker_core.servers.pulsar.pulsar_options import PulsarOptions
@@ -57,7 +57,7 @@ class Talk:
             peer,
             _now,
             Client("pulsar", ""),
-            Unasked(self.unasked.append, _taken, lambda: False),
+            FrameSender(self.unasked.append, _taken, lambda: False),
         )
         return replace(self, handler=handler)
 
@@ -97,7 +97,7 @@ def talk(
         Peer("192.0.2.1:4711", "pulsar"),
         _now,
         Client("pulsar", "192.0.2.1:4711"),
-        Unasked(unasked.append, _taken, lambda: False),
+        FrameSender(unasked.append, _taken, lambda: False),
     )
     return Talk(handler, pipeline, metrics, slots, unasked)
 

@@ -66,7 +66,7 @@ class Serving:
 
     def keep_alive(self) -> None:
         """What happens on all connections each time that the interval of the keep-alive is over."""
-        for connection in list(self.server._connections):
+        for connection in list(self.server.load.connections):
             connection._tick()
 
     def sample(self, name: str, **labels: str) -> float:

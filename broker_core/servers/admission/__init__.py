@@ -6,7 +6,6 @@ from broker_core.servers.admission.acceptor import Acceptor
 from broker_core.servers.admission.connection_limits import ConnectionLimits, ConnectionPlace
 from broker_core.servers.admission.file_budget import FileBudget, raise_file_limit
 from broker_core.servers.admission.request_slots import RequestSlots
-from broker_core.servers.admission.server_load import ServerLoad
 
 __all__ = [
     "Acceptor",
@@ -14,6 +13,5 @@ __all__ = [
     "ConnectionPlace",
     "FileBudget",
     "RequestSlots",
-    "ServerLoad",
     "raise_file_limit",
 ]

@@ -14,7 +14,6 @@ from broker_core.servers.arrival.server_certificate import (
 from broker_core.servers.arrival.tls_entrance import TlsEntrance, common_name
 from broker_core.servers.arrival.tls_metrics import TlsMetrics
 from broker_core.servers.arrival.tls_transport import TlsTransport
-from broker_core.servers.arrival.trusted_proxies import TrustedProxies
 
 __all__ = [
     "Arrivals",
@@ -25,7 +24,6 @@ __all__ = [
     "TlsEntrance",
     "TlsMetrics",
     "TlsTransport",
-    "TrustedProxies",
     "certificate_names",
     "common_name",
     "is_trusted",

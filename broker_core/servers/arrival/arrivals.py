@@ -7,21 +7,22 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
+from ipaddress import IPv4Network, IPv6Network
 from typing import Any, Final, Protocol, TypeAlias
 
 import structlog
 
-from broker_core.access import Peer
+from broker_core.access import Peer, is_within
 from broker_core.metrics import Metrics
 from broker_core.quantities import ListenAddress
 from broker_core.servers.admission import Acceptor, ConnectionLimits, ConnectionPlace
+from broker_core.servers.arrival.proxied_client import client_of_proxy
 from broker_core.servers.arrival.refused_arrival import RefusedArrival
 from broker_core.servers.arrival.server_certificate import is_trusted
 from broker_core.servers.arrival.tls_entrance import TlsEntrance, common_name
 from broker_core.servers.arrival.tls_transport import TlsTransport
-from broker_core.servers.arrival.trusted_proxies import TrustedProxies
 
 __all__ = ["Arrivals", "MakeProtocol", "Refusals"]
 
@@ -53,7 +54,8 @@ class Refusals(Protocol):
 
 
 class Arrivals:
-    """``transport`` is the protocol's name, ``file_ceiling`` the descriptor from which on clients get no place
+    """``transport`` is the protocol's name. Proxies in the networks ``haproxy_from`` must give the addresses of their
+    clients, and are trusted with it. ``file_ceiling`` is the descriptor from which on clients get no place
     (``None``: nothing bounds them). Without ``refusals``, a client that gets no place is just closed. ``at_once`` is
     how many connections are accepted in one turn of the event loop.
     """
@@ -64,7 +66,7 @@ class Arrivals:
         places: ConnectionLimits,
         metrics: Metrics,
         *,
-        proxies: TrustedProxies,
+        haproxy_from: Iterable[IPv4Network | IPv6Network] = (),
         file_ceiling: int | None = None,
         refusals: Refusals | None = None,
         at_once: int = _AT_ONCE,
@@ -72,7 +74,7 @@ class Arrivals:
         self.places = places
         self._transport = transport
         self._metrics = metrics
-        self._proxies = proxies
+        self._proxies = tuple(haproxy_from)
         self._file_ceiling = file_ceiling
         self._refusals = refusals
         self._at_once = at_once
@@ -133,7 +135,8 @@ class Arrivals:
     ) -> None:
         """A connection was accepted; a proxy names its client."""
         address = ListenAddress(str(peer[0]), int(peer[1])) if isinstance(peer, tuple) else _UNIX
-        if self._proxies.has(address.host) and not self._is_near_file_limit(sock):
+        is_proxy = bool(self._proxies) and is_within(address.host, self._proxies)
+        if is_proxy and not self._is_near_file_limit(sock):
             _start(self._waiting, self._read_preamble(protocol, tls, sock, address))
         else:
             self._admit(protocol, tls, sock, address)
@@ -143,7 +146,7 @@ class Arrivals:
     ) -> None:
         count = self._metrics.haproxy_preamble
         try:
-            client = await self._proxies.client(sock)
+            client = await client_of_proxy(sock)
         except RefusedArrival as refused:
             sock.close()
             count("refused")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
-from functools import partial
-from pathlib import Path
 
 from broker_core.metrics import Metrics
 from broker_core.reloads import Reloads
@@ -37,7 +35,7 @@ async def tls_entrances(
             # kafka-python 2 closes a connection that is readable before its first request.
             tickets = name != "kafka"
             certificate = await asyncio.to_thread(ServerCertificate, f"{name}.tls", *files, tickets=tickets)
-            reloads.add(f"{name}.tls", certificate.reload, partial(_files_of, certificate))
+            reloads.add(f"{name}.tls", certificate.reload, certificate.files)
             certificates[name] = certificate
     pace, shown = FailurePace(), TlsMetrics(metrics, tuple(certificates))
     if not certificates:
@@ -45,7 +43,3 @@ async def tls_entrances(
     warning = asyncio.create_task(warn_daily(list(certificates.values())), name="certificates")
     stack.callback(warning.cancel)
     return {name: TlsEntrance(name, each, shown, pace) for name, each in certificates.items()}
-
-
-def _files_of(certificate: ServerCertificate) -> tuple[Path, ...]:
-    return certificate.files

@@ -68,7 +68,6 @@ class ServerCertificate:
         self.context, self.expires_at = self._read()
         self._authorities: tuple[ssl.SSLContext, frozenset[bytes]] | None = None
 
-    @property
     def files(self) -> tuple[Path, ...]:
         """The files that are read."""
         return tuple(file for file in (self._certificate, self._key, self._client_ca) if file is not None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Callable
 
 __all__ = ["readable", "writable"]
 
@@ -11,23 +12,24 @@ __all__ = ["readable", "writable"]
 async def readable(sock: socket.socket) -> None:
     """Return once something can be read from the socket, or its peer is gone."""
     loop = asyncio.get_running_loop()
-    ready = loop.create_future()
-    loop.add_reader(sock, _set, ready)
-    try:
-        await ready
-    finally:
-        loop.remove_reader(sock)
+    await _ready(sock, loop.add_reader, loop.remove_reader)
 
 
 async def writable(sock: socket.socket) -> None:
     """Return once something can be written to the socket, or its peer is gone."""
     loop = asyncio.get_running_loop()
-    ready = loop.create_future()
-    loop.add_writer(sock, _set, ready)
+    await _ready(sock, loop.add_writer, loop.remove_writer)
+
+
+async def _ready(
+    sock: socket.socket, add: Callable[..., object], remove: Callable[[socket.socket], object]
+) -> None:
+    ready = asyncio.get_running_loop().create_future()
+    add(sock, _set, ready)
     try:
         await ready
     finally:
-        loop.remove_writer(sock)
+        remove(sock)
 
 
 def _set(ready: asyncio.Future[None]) -> None:

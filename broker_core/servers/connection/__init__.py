@@ -6,8 +6,8 @@ from broker_core.servers.connection.client_connection import ClientConnection
 from broker_core.servers.connection.command_handler import (
     Awaited,
     Closing,
+    FrameSender,
     OutgoingAnswer,
-    Unasked,
 )
 from broker_core.servers.connection.connection_server import ConnectionServer
 from broker_core.servers.connection.large_answers import LargeAnswer, LargeAnswers
@@ -20,10 +20,10 @@ __all__ = [
     "ClientConnection",
     "Closing",
     "ConnectionServer",
+    "FrameSender",
     "LargeAnswer",
     "LargeAnswers",
     "OutgoingAnswer",
     "QuotaJob",
     "ReaderPace",
-    "Unasked",
 ]

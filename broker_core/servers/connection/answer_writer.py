@@ -23,7 +23,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from typing import Final
 
 from broker_core.errors import Cause, TooManyRequests
@@ -222,11 +223,8 @@ class AnswerWriter:
             return
         reader = body if isinstance(body, FieldsReader) else FieldsReader.of(body)
         turn = self._small if is_small else self._large  # waiting callers hold no permits
-        try:
-            async with asyncio.timeout_at(deadline):
-                await turn.acquire()
-        except TimeoutError:
-            raise _too_late() from None
+        async with _in_time(deadline):
+            await turn.acquire()
         try:
             if is_small:
                 frame = b"".join((head, *_pieces(reader), tail))
@@ -237,12 +235,9 @@ class AnswerWriter:
             turn.release()
 
     async def _send_small(self, frame: bytes, deadline: float) -> None:
-        try:
-            async with asyncio.timeout_at(deadline):
-                while self.is_crowded and not self._transport.is_closing():
-                    await self._change()
-        except TimeoutError:
-            raise _too_late() from None
+        async with _in_time(deadline):
+            while self.is_crowded and not self._transport.is_closing():
+                await self._change()
         left = deadline - self._loop.time()
         self.send(frame, await self._permits.of_answer(self._permits.reserve, len(frame), left))
 
@@ -254,11 +249,8 @@ class AnswerWriter:
         deadline: float,
         holds: Callable[[PermitBudget], bool],
     ) -> None:
-        try:
-            async with asyncio.timeout_at(deadline):
-                await self._nothing_before()
-        except TimeoutError:
-            raise _too_late() from None
+        async with _in_time(deadline):
+            await self._nothing_before()
         left = deadline - self._loop.time()
         permit = await self._permits.of_answer(self._permits.direct, LEAST_PIECE, left)
         try:
@@ -291,10 +283,7 @@ class AnswerWriter:
         transport = self._transport
         self._transport.write(head)
         while body.left and not transport.is_closing():
-            size = min(answer.pace.piece(self._loop.time()), body.left)
-            larger = answer.permit_for(size)
-            if larger is None:
-                size = min(size, LEAST_PIECE)
+            size, larger = answer.piece(min(answer.pace.piece(self._loop.time()), body.left))
             try:
                 piece = body.read(size)
                 transport.write(piece)
@@ -421,5 +410,13 @@ def _pieces(body: FieldsReader) -> Iterator[memoryview]:
         yield body.read(body.left)
 
 
-def _too_late() -> TooManyRequests:
-    return TooManyRequests("The answer could not be sent in time", reason="time", cause=Cause.TIME)
+@asynccontextmanager
+async def _in_time(deadline: float) -> AsyncIterator[None]:
+    """A block that ends by ``deadline``, or with the error of an answer that could not be sent in time."""
+    try:
+        async with asyncio.timeout_at(deadline):
+            yield
+    except TimeoutError:
+        raise TooManyRequests(
+            "The answer could not be sent in time", reason="time", cause=Cause.TIME
+        ) from None

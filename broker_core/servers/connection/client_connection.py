@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from functools import partial
+from typing import Final, Protocol
 
 import structlog
 
@@ -18,18 +19,20 @@ from broker_core.access import Client, Clients, RunningRequest
 from broker_core.memory import Permits
 from broker_core.metrics import Metrics
 from broker_core.quantities import ListenAddress
-from broker_core.servers.admission import ConnectionPlace, ServerLoad
+from broker_core.servers.admission import ConnectionPlace
 from broker_core.servers.connection.answer_writer import AnswerWriter
-from broker_core.servers.connection.awaited_replies import AwaitedReplies
-from broker_core.servers.connection.command_handler import Awaited, Closing, CommandHandler, Job, Unasked
+from broker_core.servers.connection.command_handler import Awaited, Closing, CommandHandler, FrameSender, Job
 from broker_core.servers.connection.command_queue import CommandQueue
 from broker_core.servers.connection.large_answers import LargeAnswers
 from broker_core.servers.connection.last_frame import LastFrame
-from broker_core.servers.connection.requests_under_way import RequestsUnderWay
+from broker_core.servers.connection.server_load import ConnectionTasks, ServerLoad
 
 __all__ = ["ClientConnection", "ConnectionContext", "ConnectionSettings"]
 
 _log = structlog.get_logger(__name__)
+
+#: Requests of one connection that may be under way at a time; more are refused one by one.
+_MOST_REQUESTS: Final = 1000
 
 
 class ConnectionSettings(Protocol):
@@ -60,34 +63,30 @@ class ConnectionContext:
 class ClientConnection(asyncio.Protocol):
     """The protocol of one connection, on the server's event loop.
 
-    ``handler`` makes the handler of a client, from the client and the writer of unasked frames. ``place`` is given back
-    when the connection is over. ``opened`` is called when there is a connection, ``closed`` when it is over.
-    ``address`` is the client's, if that is not the other end of the socket: a proxy may be in between. ``in_order``: no
-    command is handled while a request is under way, so that answers are in the order of the commands.
+    ``handler`` makes the handler of a client, from the client and the sender of frames that answer no command.
+    ``place`` is given back when the connection is over. ``address`` is the client's, if that is not the other end of
+    the socket: a proxy may be in between. ``in_order``: no command is handled while a request is under way, so that
+    answers are in the order of the commands.
     """
 
     def __init__(
         self,
         context: ConnectionContext,
-        handler: Callable[[Client, Unasked], CommandHandler],
+        handler: Callable[[Client, FrameSender], CommandHandler],
         place: ConnectionPlace,
         *,
         address: str = "",
-        opened: Callable[[ClientConnection], None],
-        closed: Callable[[ClientConnection], None],
         in_order: bool = False,
     ) -> None:
         self._context = context
         self._in_order = in_order
         self._make_handler = handler
         self._place = place
-        self._opened = opened
-        self._closed = closed
         self._loop = asyncio.get_running_loop()
-        self._requests = RequestsUnderWay(
-            context.load, failed=self._request_failed, ended=self._request_ended
-        )
-        self._awaited: AwaitedReplies | None = None  # made with the first of them
+        self._requests = ConnectionTasks(context.load)
+        #: Replies that are known later, without a place among the requests; made with the first of them.
+        self._awaited: ConnectionTasks | None = None
+        self._holding = 0  # how many of these the commands that follow wait for
         self._last: LastFrame | None = None  # of a connection that ends
         self._handler: CommandHandler
         self._client: Client
@@ -121,8 +120,8 @@ class ClientConnection(asyncio.Protocol):
             on_stalled=self._stalled,
             on_room=self._room,
         )
-        unasked = Unasked(self._unasked, self._push, self._writer.has_unread)
-        self._handler = self._make_handler(self._client, unasked)
+        sender = FrameSender(self._send, self._push, self._writer.has_unread)
+        self._handler = self._make_handler(self._client, sender)
         self._queue = CommandQueue(
             transport,
             self._handler.splitter(),
@@ -135,10 +134,10 @@ class ClientConnection(asyncio.Protocol):
         )
         self._keep_alive = self._loop.call_later(settings.keep_alive, self._tick)
         self._place.idle, self._place.end = self._idle, self._make_place
-        self._opened(self)
+        context.load.opened(self)
 
     def connection_lost(self, _error: Exception | None) -> None:
-        self._closed(self)
+        self._context.load.closed(self)
         self._place.give_back()
         self._context.clients.closed(self._client)
         self._keep_alive.cancel()
@@ -300,26 +299,35 @@ class ClientConnection(asyncio.Protocol):
     def _is_crowded(self) -> bool:
         return (
             self._writer.is_crowded
-            or (self._awaited is not None and self._awaited.holds)
+            or self._holding > 0
             or self._resting is not None
             or (self._in_order and len(self._requests) > 0)
         )
 
     def _wait_for(self, awaited: Awaited, size: int) -> None:
-        if self._awaited is None:
-            load = self._context.load
-            self._awaited = AwaitedReplies(load, replied=self._replied, failed=self._request_failed)
-        if not self._awaited.start(awaited, size):
+        load = self._context.load
+        if not load.has_room_for(size):
             self._close_for("buffers", "too much memory in commands under way")
+            return
+        if self._awaited is None:
+            self._awaited = ConnectionTasks(load)
+        self._holding += awaited.holds
+        self._awaited.start(awaited.reply(), size, partial(self._replied, awaited))
 
-    def _replied(self, reply: bytes | Closing | None) -> None:
-        """A reply that was awaited is known."""
-        if reply is not None:
-            self._unasked(reply)
+    def _replied(self, awaited: Awaited, task: asyncio.Task[bytes | Closing | None]) -> None:
+        """A reply that was awaited is known, unless the client is gone."""
+        self._holding -= awaited.holds
+        if task.cancelled():
+            return
+        if (error := task.exception()) is not None:
+            self._failed_under_way(error)
+            return
+        if (reply := task.result()) is not None:
+            self._send(reply)
         if not self._transport.is_closing() and self._last is None:
             self._queue.go_on()
 
-    def _unasked(self, reply: bytes | Closing) -> None:
+    def _send(self, reply: bytes | Closing) -> None:
         if self._transport.is_closing() or self._last is not None:
             return
         if isinstance(reply, Closing):
@@ -339,8 +347,10 @@ class ClientConnection(asyncio.Protocol):
                 self._client.sent(len(small))
                 job.release()
                 return
-            if self._requests.take_place(size):
-                self._requests.start(self._answer(job, self._client.last), size, job.release)
+            load = self._context.load
+            if len(self._requests) < _MOST_REQUESTS and load.has_room_for(size) and load.slots.take():
+                ended = partial(self._request_ended, job)
+                self._requests.start(self._answer(job, self._client.last), size, ended)
                 return
             refusal = job.no_place()
         except Exception as error:
@@ -350,7 +360,7 @@ class ClientConnection(asyncio.Protocol):
                 raise
             refusal = told
         job.release()
-        self._unasked(refusal)
+        self._send(refusal)
 
     async def _answer(self, job: Job, entry: RunningRequest | None) -> None:
         client = self._client
@@ -366,7 +376,7 @@ class ClientConnection(asyncio.Protocol):
             refusal = job.refusal(error)
             if refusal is None:
                 raise
-            self._unasked(refusal)
+            self._send(refusal)
         finally:
             job.release()
             client.answered(job)
@@ -376,11 +386,15 @@ class ClientConnection(asyncio.Protocol):
         if not self._transport.is_closing():
             self._queue.go_on()
 
-    def _request_ended(self) -> None:
+    def _request_ended(self, job: Job, task: asyncio.Task[None]) -> None:
+        self._context.load.slots.give_back()
+        job.release()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._failed_under_way(error)
         if self._in_order and not self._transport.is_closing() and self._last is None:
             self._queue.go_on()
         self._close_if_drained()
 
-    def _request_failed(self, error: BaseException) -> None:
+    def _failed_under_way(self, error: BaseException) -> None:
         """The client waits for an answer that can no longer be given."""
         self._close_for("internal", "request failed", exc_info=error)

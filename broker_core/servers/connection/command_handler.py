@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from broker_core.listing import FieldsReader
 from broker_core.memory import PermitBudget
 
-__all__ = ["Awaited", "Closing", "CommandHandler", "CommandSplitter", "Job", "OutgoingAnswer", "Unasked"]
+__all__ = ["Awaited", "Closing", "CommandHandler", "CommandSplitter", "FrameSender", "Job", "OutgoingAnswer"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,27 +42,15 @@ class Awaited:
     holds: bool = True
 
 
-class Unasked:
-    """Actions of a handler without a command; no effect if the connection is ending already.
+class FrameSender(NamedTuple):
+    """Actions of a handler without a command; no effect if the connection is ending already."""
 
-    ``push`` sends a small frame; false: there is no room for it now. ``has_unread`` says whether that is because the
-    client has not read earlier frames.
-    """
-
-    __slots__ = ("_do", "has_unread", "push")
-
-    def __init__(
-        self,
-        do: Callable[[bytes | Closing], None],
-        push: Callable[[bytes], bool],
-        has_unread: Callable[[], bool],
-    ) -> None:
-        self._do = do
-        self.push = push
-        self.has_unread = has_unread
-
-    def __call__(self, reply: bytes | Closing) -> None:
-        self._do(reply)
+    #: Sends a small frame, or closes the connection.
+    send: Callable[[bytes | Closing], None]
+    #: Sends a small frame; false: there is no room for it now.
+    push: Callable[[bytes], bool]
+    #: Whether that is because the client has not read earlier frames.
+    has_unread: Callable[[], bool]
 
 
 @dataclass(frozen=True, slots=True)

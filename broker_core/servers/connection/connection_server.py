@@ -8,15 +8,15 @@ from ipaddress import IPv4Network, IPv6Network
 from broker_core.access import Client, Clients
 from broker_core.memory import Permits
 from broker_core.metrics import Metrics
-from broker_core.servers.admission import ConnectionLimits, ConnectionPlace, ServerLoad
-from broker_core.servers.arrival import Arrivals, Refusals, TrustedProxies
+from broker_core.servers.admission import ConnectionLimits, ConnectionPlace
+from broker_core.servers.arrival import Arrivals, Refusals
 from broker_core.servers.connection.client_connection import (
     ClientConnection,
     ConnectionContext,
     ConnectionSettings,
 )
-from broker_core.servers.connection.command_handler import CommandHandler, Unasked
-from broker_core.servers.connection.open_connections import OpenConnections
+from broker_core.servers.connection.command_handler import CommandHandler, FrameSender
+from broker_core.servers.connection.server_load import ServerLoad
 from broker_core.settings import LimitsSettings
 
 __all__ = ["ConnectionServer"]
@@ -49,12 +49,11 @@ class ConnectionServer:
             settings, permits, metrics, self.load, transport, Clients() if clients is None else clients
         )
         permits.on_pressure(self._context.answers.make_room)
-        self._connections = OpenConnections(self.load)
         self._arrivals = Arrivals(
             transport,
             ConnectionLimits(connections, limits.connections_per_address),
             metrics,
-            proxies=TrustedProxies(haproxy_from),
+            haproxy_from=haproxy_from,
             file_ceiling=file_ceiling,
             refusals=refusals,
         )
@@ -62,7 +61,7 @@ class ConnectionServer:
     @property
     def connections(self) -> int:
         """The number of connected clients."""
-        return len(self._connections)
+        return len(self.load.connections)
 
     def limit(self, limits: LimitsSettings, connections: int | None) -> None:
         """Replace the limits; ``connections`` are the most at once. Clients that are connected stay."""
@@ -74,11 +73,11 @@ class ConnectionServer:
         """Stop accepting, let requests end for up to ``drain`` seconds, then close all connections."""
         if self._arrivals.sockets:
             await self._arrivals.close()
-            await self._connections.close(drain)
+            await self.load.close(drain)
 
     def _connected(
         self,
-        handler: Callable[[Client, Unasked], CommandHandler],
+        handler: Callable[[Client, FrameSender], CommandHandler],
         place: ConnectionPlace,
         address: str,
         *,
@@ -90,7 +89,5 @@ class ConnectionServer:
             handler,
             place,
             address=address,
-            opened=self._connections.opened,
-            closed=self._connections.closed,
             in_order=in_order,
         )

@@ -48,15 +48,18 @@ class LargeAnswer:
         self._larger: deque[Permit] = deque(maxlen=2)  # of the piece that is written, and of the one after it
         self._in_turn = 0  # bytes since others had a turn
 
-    def permit_for(self, size: int) -> Permit | None:
-        """Permits for the bytes of a piece beyond the least, while half of the budget is free; ``None``: not now."""
+    def piece(self, size: int) -> tuple[int, Permit | None]:
+        """The size of the next piece, ``size`` at the most, and permits for its bytes beyond the least.
+
+        There are some while half of the budget is free; without any the piece has the least size.
+        """
         more, direct = size - self._least, self._direct
-        if more <= 0 or (direct.maximum and direct.acquired + more > direct.maximum // 2):
-            return None
-        permit = direct.try_acquire(more)
-        if permit is not None:
-            self._larger.append(permit)
-        return permit
+        if more > 0 and not (direct.maximum and direct.acquired + more > direct.maximum // 2):
+            permit = direct.try_acquire(more)
+            if permit is not None:
+                self._larger.append(permit)
+                return size, permit
+        return min(size, self._least), None
 
     def wrote(self, size: int) -> None:
         """Count written bytes."""

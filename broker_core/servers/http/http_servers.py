@@ -16,7 +16,7 @@ from broker_core.access import OPERATOR, Asker
 from broker_core.metrics import History
 from broker_core.reloads import Reloads
 from broker_core.servers.admission import FileBudget
-from broker_core.servers.arrival import TlsEntrance, TrustedProxies
+from broker_core.servers.arrival import TlsEntrance
 from broker_core.servers.http.admin import admin_apis
 from broker_core.servers.http.admin_socket import AdminSocket
 from broker_core.servers.http.allowed_questions import allowed_questions
@@ -122,7 +122,7 @@ class HttpServers:
             ],
             connections=files.http + files.api,
             per_address=services.settings.limits.connections_per_address,
-            proxies=TrustedProxies(settings.haproxy_from),
+            haproxy_from=settings.haproxy_from,
             tls=tls,
             metrics=metrics,
             clients=services.clients,

@@ -11,7 +11,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from ipaddress import IPv4Network, IPv6Network
 from typing import Final
 
 from aiohttp import web
@@ -20,7 +21,7 @@ from broker_core.access import Clients
 from broker_core.errors import Cause
 from broker_core.metrics import Metrics
 from broker_core.servers.admission import ConnectionLimits
-from broker_core.servers.arrival import Arrivals, TlsEntrance, TrustedProxies
+from broker_core.servers.arrival import Arrivals, TlsEntrance
 from broker_core.servers.http.api import HttpApi
 from broker_core.servers.http.api.problem_details import Problem, problem_of, problem_response, with_headers
 from broker_core.servers.http.endpoints import Endpoints
@@ -48,9 +49,9 @@ _STOP_TIMEOUT: Final = 2.0
 class HttpServer:
     """Serves the endpoints from :meth:`start` to :meth:`close`. ``connections`` is how many there may be in all.
 
-    ``of_plugins`` are the routes of plugins' sites. ``tls`` is for :meth:`start_tls`. ``proxies`` are those in front,
-    which give the addresses of clients. ``clients`` are the clients of all servers of the broker. ``drain`` is called
-    when requests of an API are to be taken no more.
+    ``of_plugins`` are the routes of plugins' sites. ``tls`` is for :meth:`start_tls`. Proxies in the networks
+    ``haproxy_from`` give the addresses of clients. ``clients`` are the clients of all servers of the broker. ``drain``
+    is called when requests of an API are to be taken no more.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class HttpServer:
         of_plugins: Sequence[web.RouteDef] = (),
         connections: int = _CONNECTIONS,
         per_address: int = 0,
-        proxies: TrustedProxies | None = None,
+        haproxy_from: Iterable[IPv4Network | IPv6Network] = (),
         tls: TlsEntrance | None = None,
         metrics: Metrics | None = None,
         clients: Clients | None = None,
@@ -79,7 +80,7 @@ class HttpServer:
             # A client of HTTP opens another connection by itself, and asks again: each that is idle gives way.
             ConnectionLimits(connections, per_address, idle=0.0, full="http"),
             self._metrics,
-            proxies=TrustedProxies(()) if proxies is None else proxies,
+            haproxy_from=haproxy_from,
             # A new connection must be heard before so many others have come that its turn is over.
             at_once=1,
         )

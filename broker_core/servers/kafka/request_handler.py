@@ -67,10 +67,10 @@ class KafkaRequestHandler:
         "_node",
         "_peer",
         "_sasl",
+        "_send",
         "_services",
         "_software",
         "_splitter",
-        "_unasked",
         "client",
         "draining",
         "heard",
@@ -87,7 +87,7 @@ class KafkaRequestHandler:
         node: ShownNode,
         clock: Callable[[], float],
         client: Client,
-        unasked: Callable[[bytes | Closing], None],
+        send: Callable[[bytes | Closing], None],
     ) -> None:
         self._services = services
         self._client = client
@@ -102,7 +102,7 @@ class KafkaRequestHandler:
         admitted = identities.of_connection(peer)
         #: That of its certificate, or of clients without credentials, until it proves another identity.
         self._live = identities.begin(admitted, self._ended)
-        self._unasked = unasked
+        self._send = send
         self._sasl: SaslSession | None = None
         #: Known once the client is authenticated, or if nobody has to be.
         self._asker: Asker | None = None
@@ -114,7 +114,7 @@ class KafkaRequestHandler:
                 lambda: identities.mechanisms,
                 peer,
                 admit=self._admit,
-                unasked=unasked,
+                send=send,
                 known=known,
             )
         self._namespace = identities.namespace(None)
@@ -251,7 +251,7 @@ class KafkaRequestHandler:
         return self._let_in(principal.role)
 
     def _ended(self, why: Ended) -> None:
-        self._unasked(Closing(*why))
+        self._send(Closing(*why))
 
     def _let_in(self, role: str | None) -> Asker:
         identities = self._services.identities

@@ -11,7 +11,7 @@ from broker_core.errors import BrokerCoreError
 from broker_core.quantities import ListenAddress
 from broker_core.servers.admission import ConnectionPlace
 from broker_core.servers.arrival import TlsEntrance
-from broker_core.servers.connection import ClientConnection, ConnectionServer, Unasked
+from broker_core.servers.connection import ClientConnection, ConnectionServer, FrameSender
 from broker_core.servers.kafka.apis import HANDLERS
 from broker_core.servers.kafka.gateway import GATEWAY_HANDLERS
 from broker_core.servers.kafka.request_handler import KafkaRequestHandler
@@ -123,7 +123,7 @@ class KafkaServer(ConnectionServer):
         handlers = HANDLERS if self._services.front is None else GATEWAY_HANDLERS
         clock = asyncio.get_running_loop().time
 
-        def handler(client: Client, unasked: Unasked) -> KafkaRequestHandler:
-            return KafkaRequestHandler(self._services, handlers, peer, node, clock, client, unasked)
+        def handler(client: Client, sender: FrameSender) -> KafkaRequestHandler:
+            return KafkaRequestHandler(self._services, handlers, peer, node, clock, client, sender.send)
 
         return self._connected(handler, place, peer.remote_address, in_order=True)

@@ -14,7 +14,7 @@ from broker_core.memory import SMALL_ANSWER
 from broker_core.metrics import Metrics
 from broker_core.names import NamespaceName
 from broker_core.plugin_api import ListingRequest
-from broker_core.servers.connection import Closing, Unasked
+from broker_core.servers.connection import Closing, FrameSender
 from broker_core.servers.pulsar.listing_command import read_listing_request
 from broker_core.servers.pulsar.listing_job import ListingClient
 from broker_core.servers.pulsar.watch_job import WatchJob, bad_pattern, check_length
@@ -120,13 +120,13 @@ class Watching:
 class ClientWatchers:
     """The watchers of one connection; the :class:`~broker_core.service.Outlet` of each."""
 
-    __slots__ = ("_client", "_room", "_unasked", "_watchers", "_watching", "asker")
+    __slots__ = ("_client", "_room", "_sender", "_watchers", "_watching", "asker")
 
-    def __init__(self, watching: Watching, client: ListingClient, asker: Asker, unasked: Unasked) -> None:
+    def __init__(self, watching: Watching, client: ListingClient, asker: Asker, sender: FrameSender) -> None:
         self._watching = watching
         self._client = client
         self.asker = asker
-        self._unasked = unasked
+        self._sender = sender
         self._watchers: dict[int, Watcher] = {}
         self._room: asyncio.Event | None = None
 
@@ -226,17 +226,17 @@ class ClientWatchers:
         self._watching.refusals.report(self.asker, str(namespace), failure)
 
     def write(self, watcher_id: int, update: bytes) -> bool:
-        watching, unasked = self._watching, self._unasked
+        watching, sender = self._watching, self._sender
         frame = watching.frame_of(watcher_id, update)
         limit = self._client.frame_limit
         if limit is not None and len(frame) > limit:
             self.close("frame_limit", "an update is larger than its client takes")
             return True
         if len(frame) > SMALL_ANSWER:
-            unasked(frame)
+            sender.send(frame)
         else:
-            is_sent = unasked.push(frame)
-            if not is_sent or unasked.has_unread():
+            is_sent = sender.push(frame)
+            if not is_sent or sender.has_unread():
                 self._note_waiting(len(frame))
             if not is_sent:
                 return False
@@ -253,7 +253,7 @@ class ClientWatchers:
 
     @property
     def has_unread(self) -> bool:
-        return self._unasked.has_unread()
+        return self._sender.has_unread()
 
     async def room(self) -> None:
         if self._room is None:
@@ -272,4 +272,4 @@ class ClientWatchers:
             self._room.set()
 
     def close(self, reason: str, event: str) -> None:
-        self._unasked(Closing(reason, event))
+        self._sender.send(Closing(reason, event))

@@ -25,7 +25,7 @@ from broker_core.errors import Cause, ListingFailed, ServerError, lookup_code
 from broker_core.metrics import Metrics
 from broker_core.pipeline import Pipeline, QuestionText
 from broker_core.servers.admission import RequestSlots
-from broker_core.servers.connection import Awaited, Closing, QuotaJob, Unasked
+from broker_core.servers.connection import Awaited, Closing, FrameSender, QuotaJob
 from broker_core.servers.pulsar.client_watchers import ClientWatchers, Watching
 from broker_core.servers.pulsar.handshake import Handshake
 from broker_core.servers.pulsar.listing_command import question_text, read_listing_request
@@ -101,7 +101,7 @@ class PulsarServices:
 
 
 class PulsarCommandHandler:
-    """The state of one client. ``clock`` is the event loop's; ``unasked`` sends frames without a command."""
+    """The state of one client. ``clock`` is the event loop's; ``sender`` sends frames without a command."""
 
     __slots__ = (
         "_asker",
@@ -112,8 +112,8 @@ class PulsarCommandHandler:
         "_listing_client",
         "_live",
         "_peer",
+        "_sender",
         "_services",
-        "_unasked",
         "_watchers",
         "draining",
         "heard",
@@ -125,7 +125,7 @@ class PulsarCommandHandler:
         peer: Peer,
         clock: Callable[[], float],
         client: Client,
-        unasked: Unasked,
+        sender: FrameSender,
     ) -> None:
         self._services = services
         self._client = client
@@ -133,11 +133,11 @@ class PulsarCommandHandler:
         self._clock = clock
         self._handshake: Handshake | None = None
         self._live: LiveSession | None = None  # of a server that authenticates nobody
-        self._unasked = unasked
+        self._sender = sender
         admission = services.admission
         if admission is not None and admission.authenticator.enabled:
             version = services.options.server_version
-            self._handshake = Handshake(admission, peer, version, admit=self._admit, unasked=unasked)
+            self._handshake = Handshake(admission, peer, version, admit=self._admit, sender=sender)
         elif admission is not None:
             self._live = admission.live.begin(None, self._ended)
         self._watchers: ClientWatchers | None = None  # made with the first of them
@@ -166,7 +166,7 @@ class PulsarCommandHandler:
 
     def _ended(self, why: Ended) -> None:
         """Clients are authenticated from now on."""
-        self._unasked(Closing(*why))
+        self._sender.send(Closing(*why))
 
     def has_room(self) -> None:
         if self._watchers is not None:
@@ -357,7 +357,7 @@ class PulsarCommandHandler:
                 command, "Unable to create topic list watcher: this server has no watchers, ask again instead"
             )
         if self._watchers is None:
-            self._watchers = ClientWatchers(watching, self._listing_client, asker, self._unasked)
+            self._watchers = ClientWatchers(watching, self._listing_client, asker, self._sender)
         if not self._services.quotas.on:
             return self._watchers.watch(watch, self._clock())
 

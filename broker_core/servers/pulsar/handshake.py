@@ -20,7 +20,7 @@ from broker_core.access import (
     Principal,
 )
 from broker_core.errors import ServerError
-from broker_core.servers.connection import Awaited, Closing, Unasked
+from broker_core.servers.connection import Awaited, Closing, FrameSender
 from broker_core.service import Admission, Admitted, Ended, LiveSession, LoginAttempt, OtherPrincipal
 from broker_core.wire.pulsar import BaseCommand, CommandConnect, commands
 
@@ -36,7 +36,7 @@ class Handshake:
     """The state of one client's authentication.
 
     ``admit`` lets the client in, with its role and original principal: it gives the asker and the frame of CONNECTED.
-    ``unasked`` sends a challenge, or closes the connection.
+    ``sender`` sends a challenge, or closes the connection.
     """
 
     __slots__ = (
@@ -52,9 +52,9 @@ class Handshake:
         "_peer",
         "_principal",
         "_proxy_version",
+        "_sender",
         "_server_version",
         "_timer",
-        "_unasked",
         "has_begun",
     )
 
@@ -65,13 +65,13 @@ class Handshake:
         server_version: str,
         *,
         admit: Callable[[CommandConnect, str, str | None], tuple[Asker, bytes]],
-        unasked: Unasked,
+        sender: FrameSender,
     ) -> None:
         self._admission = admission
         self._peer = peer
         self._server_version = server_version
         self._admit = admit
-        self._unasked = unasked
+        self._sender = sender
         self._client = ""
         self.has_begun = False  # CONNECT is here
         self._has_refresh = False
@@ -175,11 +175,11 @@ class Handshake:
         """The credentials have ended, or are good no more."""
         assert self._asker is not None
         if not self._has_refresh:
-            self._unasked(Closing(*why))
+            self._sender.send(Closing(*why))
             return
         self._timer = asyncio.get_running_loop().call_later(_ANSWER, self._unanswered, why)
         self._is_checking = False
-        self._unasked(
+        self._sender.send(
             commands.auth_challenge(
                 self._server_version,
                 self._method,
@@ -189,7 +189,9 @@ class Handshake:
         )
 
     def _unanswered(self, why: Ended) -> None:
-        self._unasked(Closing(why.reason, f"{why.event}, and it did not renew them", {"seconds": _ANSWER}))
+        self._sender.send(
+            Closing(why.reason, f"{why.event}, and it did not renew them", {"seconds": _ANSWER})
+        )
 
     def _stop_waiting(self) -> None:
         if self._timer is not None:

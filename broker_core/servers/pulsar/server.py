@@ -11,7 +11,7 @@ from broker_core.metrics import Metrics
 from broker_core.pipeline import Pipeline
 from broker_core.servers.admission import ConnectionPlace
 from broker_core.servers.arrival import TlsEntrance
-from broker_core.servers.connection import ClientConnection, ConnectionServer, Unasked
+from broker_core.servers.connection import ClientConnection, ConnectionServer, FrameSender
 from broker_core.servers.pulsar.client_watchers import Watching
 from broker_core.servers.pulsar.command_handler import PulsarCommandHandler, PulsarServices
 from broker_core.servers.pulsar.pattern_lookups import ClientPatterns
@@ -101,8 +101,8 @@ class PulsarServer(ConnectionServer):
     def _connection(self, peer: Peer, place: ConnectionPlace) -> ClientConnection:
         clock = asyncio.get_running_loop().time
 
-        def handler(client: Client, unasked: Unasked) -> PulsarCommandHandler:
-            return PulsarCommandHandler(self._services, peer, clock, client, unasked)
+        def handler(client: Client, sender: FrameSender) -> PulsarCommandHandler:
+            return PulsarCommandHandler(self._services, peer, clock, client, sender)
 
         return self._connected(handler, place, peer.remote_address)
 

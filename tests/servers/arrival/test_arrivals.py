@@ -13,7 +13,6 @@ from structlog.testing import capture_logs
 from broker_core.access.peer import Peer
 from broker_core.metrics.metrics import Metrics
 from broker_core.servers.admission import ConnectionLimits, ConnectionPlace
-from broker_core.servers.arrival import TrustedProxies
 from broker_core.servers.arrival.arrivals import Arrivals
 from tests.support.eventually import eventually
 
@@ -75,8 +74,7 @@ class Words:
 
 async def _arrivals(*, places: int | None = None, **more: Any) -> tuple[Arrivals, tuple[str, int], Metrics]:
     metrics = Metrics()
-    proxies = TrustedProxies(more.pop("networks", ()))
-    arrivals = Arrivals("any", ConnectionLimits(places), metrics, proxies=proxies, **more)
+    arrivals = Arrivals("any", ConnectionLimits(places), metrics, **more)
     return arrivals, await arrivals.listen("127.0.0.1", 0, Known), metrics
 
 
@@ -162,7 +160,7 @@ async def test_who_gets_no_place_is_told_so() -> None:
     ],
 )
 async def test_proxies_tell_the_address_of_the_client(preamble: bytes, said: bytes, outcome: str) -> None:
-    arrivals, address, metrics = await _arrivals(networks=HERE)
+    arrivals, address, metrics = await _arrivals(haproxy_from=HERE)
     with capture_logs():
         answer, writer = await _said(address, preamble)
     assert answer == said
@@ -172,7 +170,7 @@ async def test_proxies_tell_the_address_of_the_client(preamble: bytes, said: byt
 
 
 async def test_the_end_waits_for_no_preamble() -> None:
-    arrivals, address, _ = await _arrivals(networks=HERE)
+    arrivals, address, _ = await _arrivals(haproxy_from=HERE)
     reader, writer = await asyncio.open_connection(*address)
     await eventually(lambda: arrivals.waiting == 1)
     await arrivals.close()

@@ -43,7 +43,7 @@ def test_what_is_read(issued: Issued, authority: Authority) -> None:
     certificate = read(issued, authority.ca)
     assert certificate.context.minimum_version == ssl.TLSVersion.TLSv1_2
     assert certificate.context.verify_mode == ssl.CERT_OPTIONAL
-    assert certificate.files == (issued.certificate, issued.key, authority.ca)
+    assert certificate.files() == (issued.certificate, issued.key, authority.ca)
     assert read(issued).context.verify_mode == ssl.CERT_NONE
     assert certificate_names(issued.certificate, "") == ["localhost", "127.0.0.1"]
 

@@ -16,9 +16,10 @@ from broker_core.access.clients import Client
 from broker_core.memory.permit_budget import PermitBudget
 from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
-from broker_core.servers.admission import ConnectionLimits, ConnectionPlace, ServerLoad
+from broker_core.servers.admission import ConnectionLimits, ConnectionPlace
 from broker_core.servers.connection.client_connection import ClientConnection, ConnectionContext
-from broker_core.servers.connection.command_handler import Awaited, Closing, OutgoingAnswer, Unasked
+from broker_core.servers.connection.command_handler import Awaited, Closing, FrameSender, OutgoingAnswer
+from broker_core.servers.connection.server_load import ServerLoad
 from broker_core.settings import PulsarSettings
 from tests.support.clock import time_passes
 from tests.support.eventually import eventually
@@ -74,9 +75,9 @@ class LineHandler:
     client = "lines"
     watches = False
 
-    def __init__(self, client: Client, unasked: Unasked) -> None:
+    def __init__(self, client: Client, sender: FrameSender) -> None:
         self.known = client
-        self.unasked = unasked
+        self.sender = sender
         self.is_closed = False
         self.rooms = 0
         self.reply: bytes | Closing | None = b"reply\n"
@@ -134,21 +135,23 @@ class Peer:
         self.load = context.load
         self.places = ConnectionLimits(1)
         self.handlers: list[LineHandler] = []
-        self.opened: list[ClientConnection] = []
-        self.closed: list[ClientConnection] = []
+        self.made: ClientConnection
         self.sock: socket.socket
         self._received = b""
 
-    def handler(self, client: Client, unasked: Unasked) -> LineHandler:
-        self.handlers.append(LineHandler(client, unasked))
+    def handler(self, client: Client, sender: FrameSender) -> LineHandler:
+        self.handlers.append(LineHandler(client, sender))
         return self.handlers[-1]
 
     def connection(self) -> ClientConnection:
         place = self.places.take("")
         assert isinstance(place, ConnectionPlace)
-        return ClientConnection(
-            self.context, self.handler, place, opened=self.opened.append, closed=self.closed.append
-        )
+        self.made = ClientConnection(self.context, self.handler, place)
+        return self.made
+
+    @property
+    def closed(self) -> bool:
+        return not self.load.connections
 
     async def send(self, data: bytes) -> None:
         await asyncio.get_running_loop().sock_sendall(self.sock, data)
@@ -181,8 +184,8 @@ async def connected(places: int = 0, **settings: Any) -> AsyncIterator[Peer]:
         try:
             yield peer
         finally:
-            peer.opened[0].abort()
-            await eventually(lambda: len(peer.closed) == 1)
+            peer.made.abort()
+            await eventually(lambda: peer.closed)
             await eventually(lambda: not peer.load.request_tasks)
             peer.sock.close()
     assert (peer.load.slots.taken, peer.load.buffered_bytes, permits.direct.acquired) == (0, 0, 0)
@@ -212,6 +215,16 @@ async def test_a_request_without_a_place_is_refused() -> None:
         assert await peer.line() == b"<small>\n", "what is known takes no place"
         peer.handlers[0].gate.set()
         assert await peer.line() == b"<first>\n"
+
+
+async def test_a_connection_has_a_thousand_requests_at_the_most() -> None:
+    async with connected() as peer:
+        peer.handlers[0].gate.clear()
+        await peer.send(b"later\n" * 1001)
+        assert await peer.line() == b"no place\n"
+        assert peer.load.slots.taken == len(peer.load.request_tasks) == 1000
+        peer.handlers[0].gate.set()
+        assert [await peer.line() for _ in range(1000)] == [b"<later>\n"] * 1000
 
 
 @pytest.mark.parametrize(("sent", "reason"), [(b"bad frame\n", "bad_frame"), (b"bug\n", "internal")])
@@ -281,7 +294,7 @@ async def test_a_connection_that_is_drained_closes_when_its_last_answer_has_left
         peer.handlers[0].gate.clear()
         await peer.send(b"last\n")
         await eventually(lambda: peer.load.slots.taken == 1)
-        peer.opened[0].drain()
+        peer.made.drain()
         await peer.send(b"hello\n")
         peer.handlers[0].gate.set()
         assert await peer.line() == b"<last>\n"
@@ -370,16 +383,16 @@ async def test_a_reply_may_be_the_last_frame_and_requests_under_way_end_with_it(
         await eventually(lambda: not peer.load.request_tasks)
 
 
-async def test_what_a_handler_does_unasked() -> None:
+async def test_what_a_handler_does_without_a_command() -> None:
     async with connected() as peer:
         handler = peer.handlers[0]
-        handler.unasked(b"news\n")
+        handler.sender.send(b"news\n")
         assert await peer.line() == b"news\n"
         handler.gate.clear()
         await peer.send(b"request\n")
         await eventually(lambda: peer.load.request_tasks)
-        handler.unasked(Closing("expired", "credentials have expired"))
-        handler.unasked(b"news\n")
+        handler.sender.send(Closing("expired", "credentials have expired"))
+        handler.sender.send(b"news\n")
         assert await peer.line() == b"(closed)"
         assert peer.closings("expired") == 1
 
@@ -407,7 +420,7 @@ async def test_a_flood_after_the_last_frame_ends_it() -> None:
 
 async def test_a_frame_that_is_not_ended_can_be_dropped() -> None:
     async with connected() as peer:
-        connection = peer.opened[0]
+        connection = peer.made
         await peer.send(b"x" * 1000)
         await eventually(lambda: connection.unfinished == 1000)
         assert peer.load.buffered_bytes == 1000

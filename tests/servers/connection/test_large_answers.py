@@ -53,9 +53,11 @@ async def test_larger_pieces_leave_half_of_the_permits_and_others_have_turns() -
         return bool(turns)
 
     answer, least = made()
-    assert answer.permit_for(100) is None
-    assert answer.permit_for(502) is None
-    larger = answer.permit_for(500)
+    assert answer.piece(60) == (60, None)
+    assert answer.piece(100) == (100, None)
+    assert answer.piece(502) == (100, None)
+    size, larger = answer.piece(500)
+    assert (size, larger is None) == (500, False)
     assert larger is not None
     assert (larger.count, direct.acquired) == (400, 500)
     answer.wrote(500)

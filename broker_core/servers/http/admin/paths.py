@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
-from urllib.parse import parse_qsl
 
 from aiohttp import web
 
@@ -15,7 +14,8 @@ from broker_core.errors import Cause, InvalidName
 from broker_core.names import NamespaceName
 from broker_core.pipeline import QuestionText
 from broker_core.servers.http.api.operation import Body, Handler, HttpOperation, Parameter, Right
-from broker_core.servers.http.api.problem_details import refused
+from broker_core.servers.http.api.parameters import read_query
+from broker_core.servers.http.api.problem_details import RequestRefused, refused
 from broker_core.service import Action
 
 __all__ = ["ADMIN", "LOOKUP", "declared", "first_values"]
@@ -63,12 +63,7 @@ def first_values(request: web.Request, operation: HttpOperation) -> Mapping[str,
             NamespaceName(request.match_info["tenant"], request.match_info["namespace"])
         except InvalidName:
             raise refused(412, "Namespace name is not valid", Cause.NAME) from None
-    found: dict[str, str] = {}
     try:
-        for name, text in parse_qsl(
-            request.rel_url.raw_query_string, keep_blank_values=True, errors="strict"
-        ):
-            found.setdefault(name, text)
-    except (UnicodeDecodeError, ValueError):
+        return {name: texts[0] for name, texts in read_query(request).items()}
+    except RequestRefused:
         raise refused(400, "The query is not in UTF-8", Cause.BAD_REQUEST) from None
-    return found

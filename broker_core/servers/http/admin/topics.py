@@ -237,10 +237,7 @@ async def _partitions_in(request: ApiRequest) -> tuple[int, dict[str, str]]:
 
 
 async def _json_of(request: ApiRequest) -> Any:
-    body = bytearray()
-    if request.http.body_exists:
-        async for piece in request.pieces():
-            body += piece
+    body = await request.content() if request.http.body_exists else b""
     if not body.strip():
         return None
     try:

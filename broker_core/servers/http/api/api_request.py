@@ -100,12 +100,14 @@ class ApiRequest:
         assert self.body is not None, "the operation declares no body"
         return read_pieces(self.http, self.body)
 
+    async def content(self) -> bytes:
+        """The whole body. Raises the errors 408 and 413."""
+        return b"".join([piece async for piece in self.pieces()])
+
     async def json(self) -> Any:
         """The body as JSON. Raises the errors 400, 408 and 413."""
-        body = bytearray()
-        async for piece in self.pieces():
-            body += piece
+        content = await self.content()
         try:
-            return read_json(body)
+            return read_json(content)
         except (ValueError, RecursionError) as error:
             raise refused(400, f"the body is no JSON in UTF-8: {error}"[:300]) from None

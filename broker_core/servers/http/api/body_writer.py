@@ -242,8 +242,7 @@ class _LargeBody:
         now = self._loop.time()
         rate = self._source.made / max(now - self._started, 0.001)
         size = max(_LEAST_BLOCK, min(BLOCK, int(rate * _BLOCK_SECONDS)))
-        permit = self.answer.permit_for(size)
-        self._source.block.bytes = size if permit is not None else _LEAST_BLOCK
+        self._source.block.bytes, permit = self.answer.piece(size)
         try:
             workers = self._request.services.pipeline.workers
             making = workers.call(self._request.asker, self._source.next, self._source.microseconds)

@@ -53,7 +53,7 @@ class _State(Enum):
 
 class SaslSession:
     """``mechanisms`` gives the mechanisms of the settings, in their order. ``admit`` lets the client in as a principal,
-    and gives its asker. ``unasked`` closes the connection.
+    and gives its asker. ``send`` closes the connection.
 
     With ``known``, the client has an identity already, by its certificate, and may prove another one first of all.
     """
@@ -72,8 +72,8 @@ class SaslSession:
         "_peer",
         "_principal",
         "_refusal",
+        "_send",
         "_state",
-        "_unasked",
     )
 
     def __init__(
@@ -83,7 +83,7 @@ class SaslSession:
         peer: Peer,
         *,
         admit: Callable[[Principal], Asker],
-        unasked: Callable[[bytes | Closing], None],
+        send: Callable[[bytes | Closing], None],
         known: bool = False,
     ) -> None:
         self._logins = logins
@@ -91,7 +91,7 @@ class SaslSession:
         self._mechanisms = mechanisms
         self._peer = peer
         self._admit = admit
-        self._unasked = unasked
+        self._send = send
         self._is_known = known
         self._state = _State.BEGIN
         self._attempt = LoginAttempt(peer, "")
@@ -232,7 +232,7 @@ class SaslSession:
         return self._mechanism in self._mechanisms()
 
     def _ended(self, why: Ended) -> None:
-        self._unasked(Closing(*why))
+        self._send(Closing(*why))
 
     def _out_of_order(self, api: Api, header: RequestHeader) -> Closing:
         """Kafka's answer to a request that is out of order, if the API has an error for it; then the end.

@@ -254,10 +254,16 @@ async def every_namespace(request: ApiRequest, prefix: str) -> AsyncIterator[lis
     order, thousands at a time.
     """
     source = _sources(request.services, needs_catalog(request.services).counts)
-    wanted, after, read = NamespaceFilter(prefix), "", True
+    async for names in _names(request, source, NamespaceFilter(prefix)):
+        yield await _allowed(request, names, len(names))
+
+
+async def _names(request: ApiRequest, source: _Source, wanted: NamespaceFilter) -> AsyncIterator[list[str]]:
+    """All names of a source in order, thousands at a time."""
+    after, read = "", True
     while read:
         names = [*await _reading(request, partial(source.states, after, _READ, wanted))]
-        yield await _allowed(request, names, len(names))
+        yield names
         read = len(names) == _READ
         after = names[-1] if read else ""
 
@@ -302,16 +308,13 @@ async def _total(request: ApiRequest, counts: _Source, wanted: NamespaceFilter) 
         return None
     if pipeline.authorization.listed_everywhere(asker):
         return int(await _reading(request, partial(counts.total, wanted)))
-    total, after = 0, ""
-    while True:
-        names = [*await _reading(request, partial(counts.states, after, _READ, wanted))]
+    total = 0
+    async for names in _names(request, counts, wanted):
         for place, name in enumerate(names):
             if not place % _DECIDED:
                 await loop_turn().time()
             total += pipeline.authorization.listed(asker, name) is not False
-        if len(names) < _READ:
-            return total
-        after = names[-1]
+    return total
 
 
 async def _reading(request: ApiRequest, read: Any) -> Any:
