@@ -60,7 +60,7 @@ class Instrument:
 
     def __init__(
         self,
-        kind: Callable[..., Any],
+        kind: type[Metric],
         name: str,
         text: str,
         labels: tuple[str, ...],
@@ -74,12 +74,12 @@ class Instrument:
 
     def family(self) -> Metric:
         """The metric as a scrape sees it now."""
-        family: Metric = self._kind(PREFIX + self.name, self.text, labels=self.labels)
+        family: Any = self._kind(PREFIX + self.name, self.text, labels=self.labels)
         found = self._read()
         for values, value in (found if isinstance(found, Mapping) else {(): found}).items():
             sample = (value.cumulative(), value.sum) if isinstance(value, Buckets) else (value,)
             family.add_metric((values,) if isinstance(values, str) else values, *sample)
-        return family
+        return family  # type: ignore[no-any-return]  # each kind adds samples by a signature of its own
 
 
 class LoopCounter(Instrument):

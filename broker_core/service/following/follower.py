@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from broker_core.access import Asker
 from broker_core.concurrency import loop_turn
 from broker_core.errors import ListingFailed
 from broker_core.listing import Selection, selection_difference
 
-__all__ = ["AnswerChange", "ChangeEvent", "ChangeRenderer", "Follower", "call_in_turns", "rendered_change"]
+__all__ = [
+    "AnswerChange",
+    "ChangeEvent",
+    "ChangeRenderer",
+    "Follower",
+    "Shortage",
+    "call_in_turns",
+    "rendered_change",
+]
+
+#: Seconds without memory for what is newer after which followers are ended: what they have may be what is in the way,
+#: and clients that come back get the newest answer, or hear that there is no room.
+_MOST_SHORT: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +59,25 @@ class ChangeEvent:
         self.after = after
         self.rendered = rendered
         self.size = sum(len(text) for texts in rendered.values() for text in texts)
+
+
+class Shortage:
+    """How long memory has been short for one thing that is tried again and again."""
+
+    __slots__ = ("_since",)
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+
+    def is_over(self) -> None:
+        """Note that there was memory, or that it was not what is missing."""
+        self._since = None
+
+    def goes_on(self) -> bool:
+        """Note that memory is short; returns whether it has been for so long that followers are to be ended."""
+        now = asyncio.get_running_loop().time()
+        self._since = self._since or now
+        return now - self._since >= _MOST_SHORT
 
 
 class Follower(Protocol):

@@ -28,13 +28,14 @@ from broker_core.service.following.follower import (
     ChangeEvent,
     ChangeRenderer,
     Follower,
+    Shortage,
     call_in_turns,
     rendered_change,
 )
 from broker_core.service.following.follower_rights import end_refused
 from broker_core.service.following.recreated_topics import RecreatedTopics, names_in
 
-__all__ = ["MOST_SHORT", "PLACE", "ListingFeed"]
+__all__ = ["PLACE", "ListingFeed"]
 
 _log = structlog.get_logger(__name__)
 
@@ -44,9 +45,6 @@ _SHARE: Final = 4
 #: The first and the longest pause after a failure.
 _PAUSE: Final = 1.0
 _LONGEST_PAUSE: Final = 60.0
-#: Seconds without memory for a newer answer after which followers are ended: the old answer may be what is in the way,
-#: and clients that come back get the newest one, or hear that there is no room.
-MOST_SHORT: Final = 10.0
 #: Changes that are kept for followers that come back, and their bytes.
 _KEPT: Final = 64
 _KEPT_BYTES: Final = 1024 * 1024
@@ -124,7 +122,7 @@ class ListingFeed:
         self._next = 0.0
         self._pause = 0.0
         self._failing: tuple[Cause, str] | None = None
-        self._short_since: float | None = None
+        self._shortage = Shortage()
         #: What wakes this feed.
         self.waker: Waker | None = None
 
@@ -327,18 +325,19 @@ class ListingFeed:
             self._retry.cancel()
         if self._failing is not None and self.waker is not None:
             self.waker.report(self, None)
-        self._pause, self._failing, self._short_since, self._retry = 0.0, None, None, None
+        self._pause, self._failing, self._retry = 0.0, None, None
+        self._shortage.is_over()
 
     def _failed(self, failure: ListingFailed) -> None:
-        now = asyncio.get_running_loop().time()
-        is_short = isinstance(failure, TooManyRequests) and failure.reason == "snapshot_memory"
-        if is_short:  # what is kept for clients that come back may be in the way
+        if isinstance(failure, TooManyRequests) and failure.reason == "snapshot_memory":
+            # What is kept for clients that come back may be in the way.
             self._keep(None)
             self._joined = []
-        self._short_since = None if not is_short else self._short_since or now
-        if self._short_since is not None and now - self._short_since >= MOST_SHORT:
-            self.close()
-            return
+            if self._shortage.goes_on():
+                self.close()
+                return
+        else:
+            self._shortage.is_over()
         self._pause = min(2 * self._pause or _PAUSE, _LONGEST_PAUSE)
         if self._retry is not None:
             self._retry.cancel()

@@ -18,8 +18,8 @@ from broker_core.listing import Selection
 from broker_core.names import NamespaceName
 from broker_core.pipeline import Ended
 from broker_core.plugin_api import ListingRequest
-from broker_core.service.following.follower import ChangeEvent, ChangeRenderer
-from broker_core.service.following.listing_feed import MOST_SHORT, ListingFeed
+from broker_core.service.following.follower import ChangeEvent, ChangeRenderer, Shortage
+from broker_core.service.following.listing_feed import ListingFeed
 from broker_core.service.following.listing_feeds import ListingFeeds
 
 __all__ = ["Outlet", "Watcher"]
@@ -227,8 +227,7 @@ class Watcher:
     async def _send_difference(self) -> None:
         feed, outlet = self._feed, self._outlet
         assert feed is not None
-        loop = asyncio.get_running_loop()
-        short_since: float | None = None
+        shortage = Shortage()
         try:
             while (base := self._base) is not None and not self._is_suspended:
                 if self._has_to_wait:
@@ -241,13 +240,12 @@ class Watcher:
                 try:
                     joined = await feed.joined(base, self)
                 except ListingFailed as failure:  # no memory
-                    short_since = short_since or loop.time()
-                    if loop.time() - short_since >= MOST_SHORT:
+                    if shortage.goes_on():
                         outlet.close("watch_ended", f"a watcher's update finds no room: {failure.message}")
                         return
                     await asyncio.sleep(_PAUSE)
                     continue
-                short_since = None
+                shortage.is_over()
                 for update, has in joined.updates:
                     if update and not outlet.write(self.watcher_id, update):
                         self._has_to_wait = True  # and then it is the difference to the answer of that moment

@@ -237,7 +237,7 @@ async def test_a_question_that_there_is_no_room_for_says_so_and_ends(
                 (shown,) = await feeds.followed()
                 assert (shown.behind, feeds.failing) == (1, 1)
                 assert "memory" in (shown.problem or "")
-                monkeypatch.setattr("broker_core.service.following.listing_feed.MOST_SHORT", 0.0)
+                monkeypatch.setattr("broker_core.service.following.follower._MOST_SHORT", 0.0)
                 await eventually(lambda: follower.is_closed)
             said = [entry for entry in logs if "no answer" in entry["event"]]
             assert [(entry["log_level"], entry["namespace"]) for entry in said] == [("warning", "a/b")]

@@ -19,7 +19,7 @@ from broker_core.names import NamespaceName, TopicName
 from broker_core.pipeline import Pipeline
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.service import AnswerChange, ListingFeeds, Watcher
-from broker_core.service.following import difference_pieces, listing_feed, watcher
+from broker_core.service.following import difference_pieces, follower, listing_feed, watcher
 from broker_core.settings import Settings
 from tests.support.eventually import eventually
 
@@ -196,7 +196,7 @@ async def test_a_full_cache_of_snapshots_keeps_no_client_at_an_old_set(
     scene.create("a", "b")
     await scene.refresh()
     monkeypatch.setattr(type(permits.snapshots), "try_acquire", no_snapshots(permits, heap=not full))
-    monkeypatch.setattr(watcher, "MOST_SHORT", 0.0)
+    monkeypatch.setattr(follower, "_MOST_SHORT", 0.0)
     scene.client.reads()
     if full:
         await eventually(lambda: scene.client.closed == ["watch_ended"])

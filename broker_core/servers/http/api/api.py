@@ -13,7 +13,7 @@ from aiohttp import web
 from broker_core.access import Asker
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.bounded_answer import written_under_permits
-from broker_core.servers.http.api.listing_outcome import report_refusal
+from broker_core.servers.http.api.listing_problems import report_refusal
 from broker_core.servers.http.api.operation import HttpOperation
 from broker_core.servers.http.api.parameters import read_parameters
 from broker_core.servers.http.api.problem_details import Problem, problem_of, problem_response

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from broker_core.metrics.metrics import Metrics
-from broker_core.servers.http.api.http_metrics import HttpMetrics
+from broker_core.servers.http.api.services import HttpMetrics
 from tests.support.api_serving import NAMESPACE, ApiServed
 
 

@@ -6,7 +6,7 @@ import pytest
 from yarl import URL
 
 from broker_core.names import NamespaceName, TopicName
-from broker_core.servers.http.api.topic_path import path_of
+from broker_core.servers.http.api.topic_object import path_of
 from tests.support.api_serving import ApiServed
 
 

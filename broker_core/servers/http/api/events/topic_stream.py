@@ -26,7 +26,7 @@ from broker_core.servers.http.api.events.event_text import (
     watching_text,
 )
 from broker_core.servers.http.api.events.subscriber import Subscriber
-from broker_core.servers.http.api.listing_warnings import require_filtered, warning_headers, warning_members
+from broker_core.servers.http.api.listing_problems import require_filtered, warning_headers, warning_members
 from broker_core.servers.http.api.negotiation import VARY
 from broker_core.service import ListingFeed
 

@@ -11,13 +11,13 @@ from broker_core.pipeline import explain
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.bounded_answer import shown_first
 from broker_core.servers.http.api.json_object import JsonObject, whole
+from broker_core.servers.http.api.listing_problems import refused_parts_shown
 from broker_core.servers.http.api.namespaces.question_as_client import (
     QuestionAsClient,
     body_of,
     read_question,
 )
 from broker_core.servers.http.api.operation import HttpOperation, Reply, Right
-from broker_core.servers.http.api.pattern_problems import refused_parts_shown
 from broker_core.servers.http.api.services import ApiServices
 
 __all__ = ["operations"]

@@ -19,8 +19,14 @@ from broker_core.servers.http.api.json_object import time_text
 from broker_core.servers.http.api.operation import HttpOperation, Reply, Right
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import ApiServices
-from broker_core.servers.http.api.topic_object import TOPIC_EXAMPLE, ShownTopic, TopicObject
-from broker_core.servers.http.api.topic_path import TOPIC, TOPIC_PATH, topic_of
+from broker_core.servers.http.api.topic_object import (
+    TOPIC,
+    TOPIC_EXAMPLE,
+    TOPIC_PATH,
+    ShownTopic,
+    TopicObject,
+    topic_of,
+)
 from broker_core.service import Found, TopicAsker
 
 __all__ = ["SHOWN_REPLIES", "found_topic", "operations", "shown", "topic_asker"]

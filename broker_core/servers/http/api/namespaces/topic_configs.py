@@ -23,7 +23,7 @@ from broker_core.servers.http.api.namespaces.show_topic import found_topic
 from broker_core.servers.http.api.operation import HttpOperation, Parameter, Reply, Right
 from broker_core.servers.http.api.parameters import flag
 from broker_core.servers.http.api.services import ApiServices
-from broker_core.servers.http.api.topic_path import TOPIC, TOPIC_PATH
+from broker_core.servers.http.api.topic_object import TOPIC, TOPIC_PATH
 
 __all__ = ["operations"]
 

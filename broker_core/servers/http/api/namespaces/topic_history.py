@@ -21,7 +21,7 @@ from broker_core.servers.http.api.operation import HttpOperation, Reply, Right
 from broker_core.servers.http.api.parameters import limit_parameter
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import ApiServices, needs_catalog
-from broker_core.servers.http.api.topic_path import TOPIC, TOPIC_PATH, topic_of
+from broker_core.servers.http.api.topic_object import TOPIC, TOPIC_PATH, topic_of
 
 __all__ = ["operations"]
 

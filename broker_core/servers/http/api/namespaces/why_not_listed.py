@@ -12,15 +12,15 @@ from broker_core.errors import ListingFailed
 from broker_core.names import TopicName
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import JsonObject
+from broker_core.servers.http.api.listing_problems import refused_parts_shown
 from broker_core.servers.http.api.namespaces.question_as_client import (
     QuestionAsClient,
     body_of,
     read_question,
 )
 from broker_core.servers.http.api.operation import HttpOperation, Reply, Right
-from broker_core.servers.http.api.pattern_problems import refused_parts_shown
 from broker_core.servers.http.api.services import ApiServices, takes_changes
-from broker_core.servers.http.api.topic_path import TOPIC, TOPIC_PATH, path_of, topic_of
+from broker_core.servers.http.api.topic_object import TOPIC, TOPIC_PATH, path_of, topic_of
 from broker_core.service import NeededChange, right_to, why_listed
 
 __all__ = ["operations"]

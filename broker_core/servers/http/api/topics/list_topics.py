@@ -14,15 +14,17 @@ from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.etag import KNOWN
 from broker_core.servers.http.api.events import EVENT_STREAM, LAST_EVENT_ID, stream_topics
 from broker_core.servers.http.api.json_object import JsonObject, schema_of
-from broker_core.servers.http.api.listing_outcome import namespace_of
-from broker_core.servers.http.api.listing_warnings import UNFILTERED, WARNINGS
+from broker_core.servers.http.api.listing_problems import (
+    UNFILTERED,
+    WARNINGS,
+    namespace_of,
+    refused_parts_shown,
+)
 from broker_core.servers.http.api.negotiation import VARY, chosen_type
 from broker_core.servers.http.api.operation import HttpOperation, Parameter, Reply, Right, Schema
 from broker_core.servers.http.api.parameters import MODE, PATTERN, PROPERTY
-from broker_core.servers.http.api.pattern_problems import refused_parts_shown
 from broker_core.servers.http.api.services import ApiServices
 from broker_core.servers.http.api.topics.forms import ARROW, DETAILS, JSON, NAMES, NDJSON, TEXT, ListingEnd
-from broker_core.servers.http.api.topics.paged_listing import paged_listing
 from broker_core.servers.http.api.topics.pages import (
     COUNT,
     CURSOR,
@@ -31,6 +33,7 @@ from broker_core.servers.http.api.topics.pages import (
     OFFSET,
     PLAN,
     page_question,
+    paged_listing,
 )
 from broker_core.servers.http.api.topics.whole_listing import FILTERED, whole_listing
 

@@ -16,10 +16,9 @@ from broker_core.listing import Details, Selection, count_texts, count_values, v
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.bounded_answer import MAKING, HeldAnswer, filled, within_bytes
 from broker_core.servers.http.api.json_object import JsonObject
-from broker_core.servers.http.api.listing_warnings import UNFILTERED
+from broker_core.servers.http.api.listing_problems import UNFILTERED, refused_parts_shown
 from broker_core.servers.http.api.operation import HttpOperation, Parameter, Reply, Right
 from broker_core.servers.http.api.parameters import MODE, PATTERN, PROPERTY, limit_parameter
-from broker_core.servers.http.api.pattern_problems import refused_parts_shown
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import ApiServices
 from broker_core.servers.http.api.topics.whole_listing import answer_to

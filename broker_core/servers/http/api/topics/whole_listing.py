@@ -13,8 +13,12 @@ from broker_core.plugin_api import ListingRequest
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.body_writer import RenderedBody, write_body
 from broker_core.servers.http.api.etag import KNOWN, EntityTags, listing_etag
-from broker_core.servers.http.api.listing_outcome import sending
-from broker_core.servers.http.api.listing_warnings import require_filtered, warning_headers, warning_members
+from broker_core.servers.http.api.listing_problems import (
+    require_filtered,
+    sending,
+    warning_headers,
+    warning_members,
+)
 from broker_core.servers.http.api.negotiation import VARY
 from broker_core.servers.http.api.problem_details import RequestRefused, refused
 from broker_core.servers.http.api.topics.forms import ListingEnd, names_body

@@ -27,8 +27,15 @@ from broker_core.servers.http.api.namespaces.show_topic import topic_asker
 from broker_core.servers.http.api.operation import CHANGE_PROBLEMS, Body, HttpOperation, Reply, Right
 from broker_core.servers.http.api.request_body import RequestObject
 from broker_core.servers.http.api.services import ApiServices, needs_changes
-from broker_core.servers.http.api.topic_object import TOPIC_EXAMPLE, TopicObject, WrittenTopic
-from broker_core.servers.http.api.topic_path import TOPIC, TOPIC_PATH, path_of, topic_of
+from broker_core.servers.http.api.topic_object import (
+    TOPIC,
+    TOPIC_EXAMPLE,
+    TOPIC_PATH,
+    TopicObject,
+    WrittenTopic,
+    path_of,
+    topic_of,
+)
 from broker_core.service import TopicEditor, version_text
 
 __all__ = ["NAMESPACE_VERSION", "operations"]

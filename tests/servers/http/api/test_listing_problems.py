@@ -6,7 +6,7 @@ import pytest
 
 from broker_core.errors import ListingFailed, TooManyRequests
 from broker_core.pipeline import Answer
-from broker_core.servers.http.api.listing_outcome import sending
+from broker_core.servers.http.api.listing_problems import sending
 from broker_core.servers.http.api.problem_details import RequestRefused, refused
 from tests.support.api_serving import NAMESPACE, ApiServed
 
