@@ -50,7 +50,7 @@ _AGE_BOUNDS: Final = (1.0, 5.0, 15.0, 30.0, 60.0, 300.0, 900.0, 3600.0, 21600.0,
 _NAMES_BOUNDS: Final = (0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 
 
-class Metrics:
+class Metrics(Collector):
     """The metrics of one broker; ``registry`` is what HTTP serves. All methods are for the event loop's thread.
 
     A counter is called to count: ``metrics.connection_closed("stalled")``.
@@ -59,7 +59,7 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self._instruments: dict[str, Instrument] = {}
-        self.registry.register(_Collected(self._instruments))
+        self.registry.register(self)
         ProcessCollector(registry=self.registry)
         #: Metrics that plugins register.
         self.of_plugins = PluginMetrics()
@@ -165,6 +165,12 @@ class Metrics:
             "reason",
         )
 
+    def collect(self) -> Iterator[Metric]:
+        """The metrics at the moment of the scrape."""
+        yield InfoMetricFamily(f"{PREFIX}build", "The version that runs.", {"version": _version()})
+        for instrument in self._instruments.values():
+            yield instrument.family()
+
     # -- declaring a metric -----------------------------------------------------------------------------------
 
     def counter(
@@ -249,18 +255,6 @@ class Metrics:
                 self._calls.add(0, plugin, hook, word)
         if "list_topics" in outcomes:
             self._stale_ages.of(plugin)
-
-
-class _Collected(Collector):
-    """The metrics of a broker at the moment of the scrape."""
-
-    def __init__(self, instruments: Mapping[str, Instrument]) -> None:
-        self._instruments = instruments
-
-    def collect(self) -> Iterator[Metric]:
-        yield InfoMetricFamily(f"{PREFIX}build", "The version that runs.", {"version": _version()})
-        for instrument in self._instruments.values():
-            yield instrument.family()
 
 
 def _version() -> str:

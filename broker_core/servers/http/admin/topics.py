@@ -104,7 +104,6 @@ async def _written(
 ) -> web.StreamResponse:
     topic = topic_of_path(request, domain, 5)
     request.attempt.target = str(topic)
-    needs_changes(request.services, topic.namespace)
     changes = needs_changes(request.services, topic.namespace)
     await changes.allow(request.attempt, topic, request.deadline)  # before the body is read
     try:

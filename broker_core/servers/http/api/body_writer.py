@@ -97,20 +97,14 @@ async def write_body(
 class _Source:
     """The pieces of a body from its begin to its end, compressed if need be; each is made by a call of :meth:`next`."""
 
-    __slots__ = ("_begin", "_body", "_compress", "_ended", "_seconds", "made", "size")
+    __slots__ = ("_made", "_seconds", "block", "made", "size")
 
     def __init__(self, body: RenderedBody, compress: zlib._Compress | None) -> None:
         self.size = body.size
+        self.block = body.block
         self.made = 0  # bytes so far, before they are compressed
-        self._body = body
-        self._begin = body.begin
-        self._compress = compress
-        self._ended = False
+        self._made = self._make(body, compress)
         self._seconds = 0.0 if body.quick else math.inf  # of the processor that a byte of the last piece took
-
-    @property
-    def block(self) -> BlockSize:
-        return self._body.block
 
     @property
     def microseconds(self) -> float:
@@ -120,41 +114,31 @@ class _Source:
     def next(self) -> list[Piece] | None:
         """The next piece, in parts; ``None`` after the last one."""
         begun, made = time.thread_time(), self.made
-        parts = self._some()
+        parts = next(self._made, None)
         self._seconds = (time.thread_time() - begun) / max(1, self.made - made)
         return parts
 
-    def _some(self) -> list[Piece] | None:
-        compress = self._compress
-        while not self._ended:
-            parts = self._next()
-            self.made += sum(map(len, parts))
-            if compress is not None:
-                parts = [compress.compress(part) for part in parts]
-                if self._ended:
-                    parts.append(compress.flush())
-            if parts := [part for part in parts if len(part)]:
-                return parts
-        return None
+    def _make(self, body: RenderedBody, compress: zlib._Compress | None) -> Iterator[list[Piece]]:
+        first: list[Piece] = [body.begin]  # with the first piece: nothing is known to be sent before
+        for piece in body.pieces:
+            yield from self._packed([*first, piece], compress)
+            first = []
+        yield from self._packed([*first, body.end], compress, is_last=True)
 
-    def _next(self) -> list[Piece]:
-        piece = next(self._body.pieces, None)  # before anything of it is known to be sent
-        parts: list[Piece] = [self._begin] if self._begin else []
-        self._begin = b""
-        if piece is not None:
-            parts.append(piece)
-        else:
-            self._ended = True
-            if self._body.end:
-                parts.append(self._body.end)
-        return parts
+    def _packed(
+        self, parts: list[Piece], compress: zlib._Compress | None, *, is_last: bool = False
+    ) -> Iterator[list[Piece]]:
+        self.made += sum(map(len, parts))
+        if compress is not None:
+            parts = [compress.compress(part) for part in parts]
+            if is_last:
+                parts.append(compress.flush())
+        if parts := [part for part in parts if len(part)]:
+            yield parts
 
     def all(self) -> bytes:
         """The rest of the body."""
-        pieces: list[Piece] = []
-        while (parts := self.next()) is not None:
-            pieces += parts
-        return b"".join(pieces)
+        return b"".join(part for parts in iter(self.next, None) for part in parts)
 
 
 async def _write_small(

@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from aiohttp import web
 
@@ -18,7 +18,7 @@ from broker_core.catalog import reading_catalog
 from broker_core.errors import Cause
 from broker_core.listing import SHOWN_DETAILS, Page, PageWalk, Position
 from broker_core.names import DOMAINS, MAX_PARTITION_INDEX, NamespaceName
-from broker_core.pipeline import Answer, QuestionWarning, pattern_facts
+from broker_core.pipeline import Answer, pattern_facts
 from broker_core.plugin_api import ListingRequest
 from broker_core.redaction import quoted
 from broker_core.servers.http.api.api_request import ApiRequest
@@ -154,36 +154,26 @@ def _position(cursor: str, namespace: NamespaceName) -> Position:
         raise refused(400, f"parameter cursor {error}", Cause.BAD_REQUEST) from None
 
 
-@dataclass(frozen=True, slots=True)
-class ListingTotal:
+class _Total(NamedTuple):
     """The whole listing that an answer is a page of: how many names, and their hash."""
 
-    total: int
+    topics: int
     topics_hash: str
-    filtered: bool = False
-    warnings: tuple[QuestionWarning, ...] = ()
     #: The position of the name at the offset, or the end if that is before it; ``None``: no name, or not asked for.
     start: Position | None = None
 
-    @classmethod
-    def of(cls, answer: Answer, start: Position | None = None) -> ListingTotal:
-        """The fields of an answer that is the whole listing."""
-        return cls(answer.topics, answer.topics_hash, answer.filtered, answer.warnings, start)
 
-
-async def counted(
-    request: ApiRequest, question: ListingRequest, uncompiled: str | None, offset: int | None = None
-) -> ListingTotal:
+async def _counted(
+    request: ApiRequest, question: ListingRequest, uncompiled: str | None, offset: int | None
+) -> _Total:
     """Count the whole listing for the client that asks. Raises :exc:`~broker_core.errors.ListingFailed`."""
     answer = await answer_to(request, question, uncompiled)
     try:
         start = None
         if offset is not None and answer.selection is not None:
-            walk = PageWalk(answer.selection)
-            start = await request.services.pipeline.workers.call(
-                request.asker, partial(_place, walk, offset, answer.topics)
-            )
-        return ListingTotal.of(answer, start)
+            work = partial(_place, PageWalk(answer.selection), offset, answer.topics)
+            start = await request.services.pipeline.workers.call(request.asker, work)
+        return _Total(answer.topics, answer.topics_hash, start)
     finally:
         answer.release()
 
@@ -222,12 +212,12 @@ async def paged_listing(
     version = await _known_version(services, question.asker, question.namespace)
     total = None
     if paged.page is not None and (paged.count or paged.offset is not None):
-        total = await counted(request, question, uncompiled, paged.offset)
+        total = await _counted(request, question, uncompiled, paged.offset)
         if paged.offset is not None:
             paged = replace(paged, page=Page(total.start, paged.page.limit))
     answer = await answer_to(request, paged.of(question), uncompiled)
     if paged.page is None and answer.topics > paged.most:
-        total = ListingTotal.of(answer)
+        total = _Total(answer.topics, answer.topics_hash)
         answer.release()
         paged = paged.first
         answer = await answer_to(request, paged.of(question), uncompiled)
@@ -242,16 +232,12 @@ async def paged_listing(
                 return web.Response(status=304, headers=headers)
         more: dict[str, Any] = {}
         if paged.count:
-            total = ListingTotal.of(answer) if total is None else total
-            more = _counts(total, version)
+            total = total or _Total(answer.topics, answer.topics_hash)
+            more = {"total": total.topics, "topics_hash": total.topics_hash, "version": version}
         if paged.plan:
             more["plan"] = await _plan(request, question, answer.plan, began)
         end = ListingEnd(filtered=answer.filtered, next=following, **more, **warning_members(answer.warnings))
         return await write_listing(request, _body(media_type, answer, paged, end), headers, answer)
-
-
-def _counts(total: ListingTotal, version: str | None) -> dict[str, Any]:
-    return {"total": total.total, "topics_hash": total.topics_hash, "version": version}
 
 
 async def _plan(request: ApiRequest, question: ListingRequest, how: str, began: float) -> PlanObject:

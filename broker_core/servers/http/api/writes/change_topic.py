@@ -189,8 +189,8 @@ def operations(_services: ApiServices) -> list[HttpOperation]:
 
 
 async def _put(request: ApiRequest) -> web.StreamResponse:
-    topic = _topic_of_path(request)
-    await _changes_of(request, topic).allow(request.attempt, topic, request.deadline)
+    topic, changes = _topic_of_path(request)
+    await changes.allow(request.attempt, topic, request.deadline)
     content = _Content.read(await request.json())
     if_match, if_none_match = request.values[IF_MATCH.name], request.values[IF_NONE_MATCH.name]
     decide = replacement(
@@ -200,51 +200,44 @@ async def _put(request: ApiRequest) -> web.StreamResponse:
         may_replace=if_match is not None,
         configs=content.configs,
     )
-    write = await _changed(
-        request, Edit(topic, decide, lambda there: check_conditions(there, if_match, if_none_match))
-    )
+    edit = Edit(topic, decide, lambda there: check_conditions(there, if_match, if_none_match))
+    write = await changes.change_one(request.attempt, edit, request.deadline)
     if write.before is not None and has_name(write.before, topic):
         return await _said(request, write)
     return await _said(request, write, 201, {str(hdrs.LOCATION): path_of(topic)})
 
 
 async def _patch(request: ApiRequest) -> web.StreamResponse:
-    topic = _topic_of_path(request)
-    await _changes_of(request, topic).allow(request.attempt, topic, request.deadline)
-    changes = _Merge.read(await request.json())
-    decide = merge(topic, changes.properties, changes.partitions, changes.configs)
-    return await _said(request, await _changed_if_there(request, topic, decide))
+    topic, changes = _topic_of_path(request)
+    await changes.allow(request.attempt, topic, request.deadline)
+    wanted = _Merge.read(await request.json())
+    decide = merge(topic, wanted.properties, wanted.partitions, wanted.configs)
+    return await _said(request, await _changed_if_there(request, changes, topic, decide))
 
 
 async def _delete(request: ApiRequest) -> web.StreamResponse:
-    topic = _topic_of_path(request)
-    write = await _changed_if_there(request, topic, deletion(topic))
+    topic, changes = _topic_of_path(request)
+    write = await _changed_if_there(request, changes, topic, deletion(topic))
     return web.Response(status=204, headers={NAMESPACE_VERSION: version_text(write.version)})
 
 
-def _topic_of_path(request: ApiRequest) -> TopicName:
+def _topic_of_path(request: ApiRequest) -> tuple[TopicName, TopicEditor]:
     topic = topic_of(request)
-    _changes_of(request, topic)
+    changes = needs_changes(request.services, topic.namespace)
     request.attempt.target = str(topic)
-    return topic
+    return topic, changes
 
 
-def _changes_of(request: ApiRequest, topic: TopicName) -> TopicEditor:
-    return needs_changes(request.services, topic.namespace)
-
-
-async def _changed(request: ApiRequest, edit: Edit) -> TopicWrite:
-    return await _changes_of(request, edit.topic).change_one(request.attempt, edit, request.deadline)
-
-
-async def _changed_if_there(request: ApiRequest, topic: TopicName, decide: Decide) -> TopicWrite:
+async def _changed_if_there(
+    request: ApiRequest, changes: TopicEditor, topic: TopicName, decide: Decide
+) -> TopicWrite:
     """A topic that is not there is a 404, whatever the conditions."""
 
     def require(there: TopicRecord | None) -> None:
         if there is not None:
             check_conditions(there, request.values[IF_MATCH.name], request.values[IF_NONE_MATCH.name])
 
-    return await _changed(request, Edit(topic, decide, require))
+    return await changes.change_one(request.attempt, Edit(topic, decide, require), request.deadline)
 
 
 async def _said(
