@@ -60,7 +60,7 @@ class Instrument:
 
     def __init__(
         self,
-        kind: type[Metric],
+        kind: Callable[..., Any],
         name: str,
         text: str,
         labels: tuple[str, ...],

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final, TypeAlias
+from typing import Final, Protocol
 
 import structlog
 
@@ -26,7 +26,6 @@ from broker_core.servers.connection.command_queue import CommandQueue
 from broker_core.servers.connection.large_answers import LargeAnswers
 from broker_core.servers.connection.last_frame import LastFrame
 from broker_core.servers.connection.server_load import ConnectionTasks, ServerLoad
-from broker_core.settings import KafkaSettings, PulsarSettings
 
 __all__ = ["ClientConnection", "ConnectionContext", "ConnectionSettings"]
 
@@ -36,8 +35,15 @@ _log = structlog.get_logger(__name__)
 _MOST_REQUESTS: Final = 1000
 
 
-#: The table of a protocol, of which every connection needs seconds, and bytes a second.
-ConnectionSettings: TypeAlias = PulsarSettings | KafkaSettings
+class ConnectionSettings(Protocol):
+    """The settings of a protocol's table that every connection needs: seconds, and bytes a second."""
+
+    @property
+    def keep_alive(self) -> float: ...
+    @property
+    def write_timeout(self) -> float: ...
+    @property
+    def min_write_rate(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)

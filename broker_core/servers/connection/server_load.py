@@ -8,6 +8,7 @@ from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
+from broker_core.concurrency import ended_within
 from broker_core.memory import let_go_of_cancelled
 from broker_core.servers.admission import RequestSlots
 
@@ -86,11 +87,7 @@ class ServerLoad:
         for connection in list(self.connections):
             connection.drain()
         if self.connections and drain > 0:
-            try:
-                async with asyncio.timeout(drain):
-                    await self._all_closed.wait()
-            except TimeoutError:
-                pass
+            await ended_within(drain, self._all_closed.wait())
         while self.connections:
             for connection in list(self.connections):
                 connection.abort()

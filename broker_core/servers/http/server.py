@@ -9,7 +9,6 @@ requests run, and however many clients just stay.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from ipaddress import IPv4Network, IPv6Network
@@ -18,6 +17,7 @@ from typing import Final
 from aiohttp import web
 
 from broker_core.access import Clients
+from broker_core.concurrency import ended_within
 from broker_core.errors import Cause
 from broker_core.metrics import Metrics
 from broker_core.servers.admission import ConnectionLimits
@@ -146,9 +146,7 @@ class HttpServer:
         Health is answered until :meth:`close`.
         """
         self._drain()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(drain):
-                await self._nothing_busy.wait()
+        await ended_within(drain, self._nothing_busy.wait())
 
     async def close(self) -> None:
         """Close the port and all connections; requests under way have two seconds. May be called again."""

@@ -24,7 +24,7 @@ from typing import Final
 import structlog
 from aiohttp import HttpVersion11, hdrs, web
 
-from broker_core.concurrency import ON_LOOP
+from broker_core.concurrency import ON_LOOP, ended_within
 from broker_core.listing import BLOCK, BlockSize
 from broker_core.memory import SMALL_ANSWER, Permit, PermitBudget
 from broker_core.servers.connection import LEAST_PIECE, LargeAnswer, ReaderPace
@@ -286,10 +286,7 @@ async def _drain(request: ApiRequest, seconds: float) -> None:
     """Wait until all that was written is with the kernel; cut a peer off that takes none of it in this time."""
     if not request.http.protocol.writing_paused:
         return
-    try:
-        async with asyncio.timeout(seconds):
-            await request.http.writer.drain()
-    except TimeoutError:
+    if not await ended_within(seconds, request.http.writer.drain()):
         request.services.metrics.connection_closed("stalled")
         _log.info(
             "an HTTP client has stopped reading",
@@ -299,4 +296,4 @@ async def _drain(request: ApiRequest, seconds: float) -> None:
         )
         if request.http.transport is not None:
             request.http.transport.abort()
-        raise ConnectionResetError("the client does not read") from None
+        raise ConnectionResetError("the client does not read")

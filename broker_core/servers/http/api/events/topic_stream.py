@@ -12,7 +12,7 @@ from typing import Any, Final
 from aiohttp import HttpVersion11, hdrs, web
 
 from broker_core.access import Access, Asker, note_held
-from broker_core.concurrency import EACH_EVENT
+from broker_core.concurrency import EACH_EVENT, ended_within
 from broker_core.memory import Permit, PermitError, permits_refused
 from broker_core.plugin_api import ListingRequest
 from broker_core.servers.http.api.api_request import ApiRequest
@@ -147,10 +147,7 @@ class _TopicStream:
         """Until there is something to write, or time for a sign of life."""
         woken = self._subscriber.woken
         woken.clear()
-        try:
-            async with asyncio.timeout(_HEARTBEAT):
-                await woken.wait()
-        except TimeoutError:
+        if not await ended_within(_HEARTBEAT, woken.wait()):
             await self._write(HEARTBEAT)
 
     async def _say_whether_it_watches(self) -> None:
@@ -221,14 +218,11 @@ class _TopicStream:
 
     async def _drain(self) -> None:
         http = self._request.http
-        try:
-            async with asyncio.timeout(self._timeout):
-                await http.writer.drain()
-        except TimeoutError:
+        if not await ended_within(self._timeout, http.writer.drain()):
             self._request.services.metrics.connection_closed("stalled")
             if http.transport is not None:
                 http.transport.abort()
-            raise ConnectionResetError("the client does not read") from None
+            raise ConnectionResetError("the client does not read")
         await self._check_slow_reader()
 
     async def _check_slow_reader(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from functools import partial
 from itertools import chain
 from typing import Annotated, Final, Literal, NamedTuple
@@ -14,7 +13,7 @@ from pydantic import Field
 from broker_core.catalog import CatalogLogReader, SpanBound, topic_id_text
 from broker_core.change_log import CatalogVersion, Change, ChangeLog, Changes, Gap
 from broker_core.compact_json import ascii_text
-from broker_core.concurrency import EACH_CHANGE
+from broker_core.concurrency import EACH_CHANGE, ended_within
 from broker_core.errors import InvalidName
 from broker_core.names import ListedNames
 from broker_core.servers.http.api.api_request import ApiRequest
@@ -186,9 +185,7 @@ async def _answer(request: ApiRequest, watch: ChangeWatch) -> web.StreamResponse
                     moved = found.changes.version.number != since.number
                     if moved or admission.draining or left <= 0:
                         return await _write(held, since, found)
-                    with contextlib.suppress(TimeoutError):
-                        async with asyncio.timeout(left if log.name == "catalog" else min(left, _AGAIN)):
-                            await woken.wait()
+                    await ended_within(left if log.name == "catalog" else min(left, _AGAIN), woken.wait())
                     await request.authorize("list")
         finally:
             if leave is not None:
