@@ -6,26 +6,17 @@ __all__ = ["RequestSlots"]
 
 
 class RequestSlots:
-    """Places for requests under way (``maxConcurrentLookupRequest``); 0 or less is no limit."""
+    """Places for requests under way (``maxConcurrentLookupRequest``); a ``limit`` of 0 or less is none."""
 
-    __slots__ = ("_limit", "taken")
+    __slots__ = ("limit", "taken")
 
     def __init__(self, limit: int) -> None:
-        self._limit = limit
+        self.limit = limit
         self.taken = 0
 
     @property
-    def limit(self) -> int:
-        """The number of places; 0: any number."""
-        return max(self._limit, 0)
-
-    @limit.setter
-    def limit(self, limit: int) -> None:
-        self._limit = limit
-
-    @property
     def are_taken(self) -> bool:
-        return 0 < self._limit <= self.taken
+        return 0 < self.limit <= self.taken
 
     def take(self) -> bool:
         if self.are_taken:

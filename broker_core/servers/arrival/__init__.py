@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from broker_core.servers.arrival.arrivals import Arrivals, Refusals
-from broker_core.servers.arrival.listener_tls import tls_entrances as tls_entrances
 from broker_core.servers.arrival.refused_arrival import RefusedArrival
 from broker_core.servers.arrival.server_certificate import (
     CertificateUnusable,
@@ -11,8 +10,7 @@ from broker_core.servers.arrival.server_certificate import (
     certificate_names,
     is_trusted,
 )
-from broker_core.servers.arrival.tls_entrance import TlsEntrance, common_name
-from broker_core.servers.arrival.tls_metrics import TlsMetrics
+from broker_core.servers.arrival.tls_entrance import TlsEntrance, TlsMetrics, common_name, tls_entrances
 from broker_core.servers.arrival.tls_transport import TlsTransport
 
 __all__ = [

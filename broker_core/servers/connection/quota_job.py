@@ -22,7 +22,7 @@ class QuotaJob:
     error.
     """
 
-    __slots__ = ("_handle", "_job", "_refuse", "_reply", "_turn")
+    __slots__ = ("_handle", "_handled", "_refuse", "_turn")
 
     def __init__(
         self, turn: QuotaTurn, handle: Callable[[], Job | bytes], refuse: Callable[[ListingFailed], bytes]
@@ -30,28 +30,24 @@ class QuotaJob:
         self._turn = turn
         self._handle = handle
         self._refuse = refuse
-        self._job: Job | None = None
-        self._reply: bytes | None = None
-        if turn.wait <= 0:
-            self._begin()
+        self._handled = handle() if turn.wait <= 0 else None
 
-    def _begin(self) -> None:
-        done = self._handle()
-        if isinstance(done, bytes):
-            self._reply = done
-        else:
-            self._job = done
+    @property
+    def _job(self) -> Job | None:
+        return None if isinstance(self._handled, bytes) else self._handled
 
     def small_answer(self) -> bytes | None:
-        small = self._reply if self._job is None else self._job.small_answer()
+        small = self._handled if isinstance(self._handled, bytes) else None
+        if self._job is not None:
+            small = self._job.small_answer()
         if small is not None:
             self._turn.spent(len(small))
         return small
 
     async def answer(self) -> OutgoingAnswer:
-        if self._job is None and self._reply is None:
+        if self._handled is None:
             await self._turn.begin()
-            self._begin()
+            self._handled = self._handle()
         small = self.small_answer()
         if small is not None:
             return OutgoingAnswer(b"", small, b"", asyncio.get_running_loop().time() + _WRITING)
@@ -62,16 +58,16 @@ class QuotaJob:
 
     def refusal(self, error: Exception) -> bytes | None:
         if self._job is not None:
-            told = self._job.refusal(error)
-            assert not isinstance(told, Closing)  # of a protocol that closes, no job comes here
-            return told
+            refusal = self._job.refusal(error)
+            assert not isinstance(refusal, Closing)  # of a protocol that closes, no job comes here
+            return refusal
         return self._refuse(error) if isinstance(error, ListingFailed) else None
 
     def no_place(self) -> bytes:
         if self._job is not None:
-            told = self._job.no_place()
-            assert isinstance(told, bytes)
-            return told
+            refusal = self._job.no_place()
+            assert isinstance(refusal, bytes)
+            return refusal
         return self._refuse(
             TooManyRequests("Failed due to too many pending requests", reason="lookups", cause=Cause.QUEUE)
         )

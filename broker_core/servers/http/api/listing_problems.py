@@ -16,8 +16,7 @@ from broker_core.errors import BrokerCoreError, Cause, ListingFailed
 from broker_core.patterns import refused_part
 from broker_core.pipeline import Answer, QuestionText, QuestionWarning
 from broker_core.servers.http.api.api_request import ApiRequest
-from broker_core.servers.http.api.operation import Parameter
-from broker_core.servers.http.api.parameters import flag
+from broker_core.servers.http.api.parameters import flag_parameter
 from broker_core.servers.http.api.problem_details import RequestRefused, problem_of, refused
 from broker_core.servers.http.api.services import ApiServices
 
@@ -83,13 +82,10 @@ def _failure(error: Exception) -> ListingFailed:
 
 #: The header with the warnings as a JSON array in ASCII, for the forms that have no place for them.
 WARNINGS: Final = "Topics-Warnings"
-UNFILTERED: Final = Parameter(
+UNFILTERED: Final = flag_parameter(
     "unfiltered",
     "Whether a pattern that the server does not apply (RE2 cannot run it, or `patterns.evaluate` is false) gets all "
     "topics, which the client filters then; otherwise it is the error 400.",
-    read=flag,
-    schema={"type": "boolean", "default": False},
-    default=False,
 )
 
 

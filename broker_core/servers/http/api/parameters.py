@@ -23,7 +23,7 @@ __all__ = [
     "check_path",
     "cursor_of",
     "cursor_parameter",
-    "flag",
+    "flag_parameter",
     "limit_parameter",
     "number_parameter",
     "one_of",
@@ -145,11 +145,17 @@ def one_of(words: Iterable[str]) -> Callable[[str], str]:
 _FLAGS: Final = {"true": True, "false": False}
 
 
-def flag(text: str) -> bool:
+def _flag(text: str) -> bool:
     """Reads ``true`` or ``false``."""
     if text not in _FLAGS:
         raise ValueError(f"must be true or false, not {quoted(text)}")
     return _FLAGS[text]
+
+
+def flag_parameter(name: str, description: str) -> Parameter:
+    """A parameter of a query that is ``true`` or ``false``; left out, it is false."""
+    schema = {"type": "boolean", "default": False}
+    return Parameter(name, description, read=_flag, schema=schema, default=False)
 
 
 def _property(text: str) -> tuple[str, str]:

@@ -22,7 +22,12 @@ from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import JsonObject
 from broker_core.servers.http.api.namespaces.plugin_views import plain_ones, sources_of
 from broker_core.servers.http.api.operation import HttpOperation, Parameter, Reply, Right
-from broker_core.servers.http.api.parameters import cursor_of, cursor_parameter, flag, limit_parameter
+from broker_core.servers.http.api.parameters import (
+    cursor_of,
+    cursor_parameter,
+    flag_parameter,
+    limit_parameter,
+)
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import ApiServices, needs_catalog
 from broker_core.service import version_text
@@ -138,12 +143,9 @@ _CONTAINS: Final = Parameter(
     repeated=True,
     example=["default"],
 )
-_COUNT: Final = Parameter(
+_COUNT: Final = flag_parameter(
     "count",
     "Whether the answer has the `total`, of all pages.",
-    read=flag,
-    schema={"type": "boolean", "default": False},
-    default=False,
 )
 
 

@@ -20,8 +20,8 @@ from broker_core.kafka.configs import (
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import JsonObject
 from broker_core.servers.http.api.namespaces.show_topic import found_topic
-from broker_core.servers.http.api.operation import HttpOperation, Parameter, Reply, Right
-from broker_core.servers.http.api.parameters import flag
+from broker_core.servers.http.api.operation import HttpOperation, Reply, Right
+from broker_core.servers.http.api.parameters import flag_parameter
 from broker_core.servers.http.api.services import ApiServices
 from broker_core.servers.http.api.topic_object import TOPIC, TOPIC_PATH
 
@@ -93,12 +93,9 @@ def operations(_services: ApiServices) -> list[HttpOperation]:
             description="As DescribeConfigs has them: also without `[kafka]`, of which then nothing is inherited.",
             parameters=(
                 TOPIC,
-                Parameter(
+                flag_parameter(
                     "documentation",
                     "Whether each has its documentation.",
-                    read=flag,
-                    schema={"type": "boolean", "default": False},
-                    default=False,
                 ),
             ),
         )

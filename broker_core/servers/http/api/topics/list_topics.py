@@ -152,22 +152,18 @@ def _question_text(request: web.Request) -> QuestionText:
 
 async def _list_topics(request: ApiRequest) -> web.StreamResponse:
     async with refused_parts_shown(request, request.values["pattern"]):
-        return await _listing(request)
-
-
-async def _listing(request: ApiRequest) -> web.StreamResponse:
-    namespace = request.namespace()
-    paged = page_question(request.values, namespace, request.services.http.most_items)
-    is_whole = paged.is_plain and not (paged.count or paged.plan)
-    forms = (*NAMES, EVENT_STREAM) if is_whole else tuple(DETAILS if paged.columns else NAMES)
-    media_type = chosen_type(request.http, forms)
-    values = request.values
-    question, uncompiled = request.question(values["mode"], values["pattern"], values["property"])
-    if media_type == EVENT_STREAM:
-        return await stream_topics(request, question, uncompiled)
-    if is_whole:
-        response = await whole_listing(request, question, uncompiled, paged.most, media_type)
-        if response is not None:
-            return response
-        paged = paged.first
-    return await paged_listing(request, question, uncompiled, paged, media_type)
+        namespace = request.namespace()
+        paged = page_question(request.values, namespace, request.services.http.most_items)
+        is_whole = paged.is_plain and not (paged.count or paged.plan)
+        forms = (*NAMES, EVENT_STREAM) if is_whole else tuple(DETAILS if paged.columns else NAMES)
+        media_type = chosen_type(request.http, forms)
+        values = request.values
+        question, uncompiled = request.question(values["mode"], values["pattern"], values["property"])
+        if media_type == EVENT_STREAM:
+            return await stream_topics(request, question, uncompiled)
+        if is_whole:
+            response = await whole_listing(request, question, uncompiled, paged.most, media_type)
+            if response is not None:
+                return response
+            paged = paged.first
+        return await paged_listing(request, question, uncompiled, paged, media_type)

@@ -27,7 +27,7 @@ from broker_core.servers.http.api.etag import KNOWN, EntityTags, listing_etag
 from broker_core.servers.http.api.listing_problems import sending, warning_members
 from broker_core.servers.http.api.namespaces.plugin_views import is_plain
 from broker_core.servers.http.api.operation import Parameter
-from broker_core.servers.http.api.parameters import flag, limit_parameter, number_parameter
+from broker_core.servers.http.api.parameters import flag_parameter, limit_parameter, number_parameter
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import ApiServices
 from broker_core.servers.http.api.topics.cursor import MAX_CURSOR, cursor_of, read_cursor
@@ -80,12 +80,9 @@ DETAIL: Final = Parameter(
     default=(),
     example="partitions,properties",
 )
-COUNT: Final = Parameter(
+COUNT: Final = flag_parameter(
     "count",
     "Whether the answer says how many names the whole listing has (`total`), its hash and its version.",
-    read=flag,
-    schema={"type": "boolean", "default": False},
-    default=False,
 )
 
 
@@ -95,12 +92,9 @@ OFFSET: Final = number_parameter(
     0,
     10**9,
 )
-PLAN: Final = Parameter(
+PLAN: Final = flag_parameter(
     "plan",
     "Whether the answer says how the pattern was applied (`plan`).",
-    read=flag,
-    schema={"type": "boolean", "default": False},
-    default=False,
 )
 
 

@@ -16,12 +16,11 @@ from broker_core.servers.http.api.operation import (
     CHANGE_PROBLEMS,
     Body,
     HttpOperation,
-    Parameter,
     Reply,
     Right,
     Schema,
 )
-from broker_core.servers.http.api.parameters import flag, number_parameter
+from broker_core.servers.http.api.parameters import flag_parameter, number_parameter
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import ApiServices, needs_changes
 from broker_core.servers.http.api.topic_object import TOPIC_ID_PATTERN
@@ -86,13 +85,10 @@ class _Report(JsonObject):
 
 
 _COUNTS: Final = [name for name in _Report.model_fields if name != "version"]
-_EXACT: Final = Parameter(
+_EXACT: Final = flag_parameter(
     "exact",
     "Whether topics that are not in the body are deleted. More than a tenth of the names (and more than 100), or all, "
     "are only deleted with max_deletions.",
-    read=flag,
-    schema={"type": "boolean", "default": False},
-    default=False,
 )
 _MOST: Final = number_parameter(
     "max_deletions",
