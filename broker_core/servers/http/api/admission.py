@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from broker_core.access import Asker
 from broker_core.errors import Cause, ListingFailed, TooManyRequests
@@ -90,8 +90,7 @@ class ApiAdmission:
         finally:
             del self._on_drain[end]
 
-    @contextmanager
-    def place(self, asker: Asker) -> Iterator[None]:
+    def place(self, asker: Asker) -> AbstractContextManager[None]:
         """A place for one request of this asker.
 
         Raises :exc:`~broker_core.errors.TooManyRequests`, or :exc:`~broker_core.errors.ListingFailed` with the cause
@@ -99,8 +98,7 @@ class ApiAdmission:
         """
         if self.draining:
             raise ListingFailed("This server is stopping", cause=Cause.UNAVAILABLE)
-        with self._requests.place(asker.role or asker.host):
-            yield
+        return self._requests.place(asker.role or asker.host)
 
     @contextmanager
     def stream(self, client: Hashable, close: Callable[[], None]) -> Iterator[None]:
