@@ -19,6 +19,7 @@ from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline import Pipeline, PipelineOptions
 from broker_core.plugins import Dispatcher, PluginRegistry
 from broker_core.servers.arrival import ServerCertificate, TlsEntrance, TlsMetrics
+from broker_core.servers.connection import ClientConnection
 from broker_core.servers.pulsar import PulsarOptions, PulsarServer
 from broker_core.servers.pulsar.catalog_lookups import CatalogLookups
 from broker_core.service import Admission, FailurePace, Find, LookupService
@@ -67,6 +68,7 @@ class Serving:
     def keep_alive(self) -> None:
         """What happens on all connections each time that the interval of the keep-alive is over."""
         for connection in list(self.server.load.connections):
+            assert isinstance(connection, ClientConnection)
             connection._tick()
 
     def sample(self, name: str, **labels: str) -> float:

@@ -6,14 +6,11 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from broker_core.concurrency import ended_within
 from broker_core.memory import let_go_of_cancelled
 from broker_core.servers.admission import RequestSlots
-
-if TYPE_CHECKING:
-    from broker_core.servers.connection.client_connection import ClientConnection
 
 __all__ = ["ConnectionTasks", "ServerLoad"]
 
@@ -24,6 +21,14 @@ _MAX_BUFFERED: Final = 64 * 1024 * 1024
 _SMALL_COMMAND: Final = 4096
 #: Seconds for requests to end that were cancelled.
 _LAST_TASKS: Final = 5.0
+
+
+class _Connection(Protocol):
+    @property
+    def unfinished(self) -> int: ...
+    def drop_unfinished(self) -> None: ...
+    def drain(self) -> None: ...
+    def abort(self) -> None: ...
 
 
 class ServerLoad:
@@ -37,17 +42,17 @@ class ServerLoad:
     def __init__(self, concurrent_requests: int = 0) -> None:
         self.slots = RequestSlots(concurrent_requests)
         self.request_tasks: set[asyncio.Task[Any]] = set()  # of all connections
-        self.connections: set[ClientConnection] = set()
+        self.connections: set[_Connection] = set()
         self.buffered_bytes = 0
         self._all_closed = asyncio.Event()
         self._stopping = False
 
-    def opened(self, connection: ClientConnection) -> None:
+    def opened(self, connection: _Connection) -> None:
         self.connections.add(connection)
         if self._stopping:  # it was accepted in the last moment
             connection.abort()
 
-    def closed(self, connection: ClientConnection) -> None:
+    def closed(self, connection: _Connection) -> None:
         self.connections.discard(connection)
         if not self.connections:
             self._all_closed.set()
