@@ -14,9 +14,9 @@ from broker_core.catalog import SqliteCatalog
 from broker_core.errors import ListingFailed
 from broker_core.listing.listing import Listing
 from broker_core.listing.topic_table import TopicRow, TopicTable
-from broker_core.servers.kafka.callers.authorizer import AllowAll
 from broker_core.servers.kafka.topics.listed_topics import ListedTopics
 from broker_core.wire.kafka.topic_fragments import metadata_family
+from tests.support.kafka_acls import AllowAll
 from tests.support.kafka_topics import OnlyA, caller, create, kafka_topics, names, rows
 from tests.support.plugins import PluginOf
 

@@ -5,8 +5,19 @@ from __future__ import annotations
 from broker_core.catalog import AclRow, SqliteCatalog
 from broker_core.kafka.acls.bindings import CLUSTER_NAME, Operation, PatternType, Permission, ResourceType
 from broker_core.names import NamespaceName
+from broker_core.servers.kafka.callers.authorizer import Authorizer
+from broker_core.settings import KafkaSettings
 
-__all__ = ["acl", "cluster_acl", "put_acls"]
+__all__ = ["AllowAll", "acl", "cluster_acl", "put_acls"]
+
+
+class AllowAll(Authorizer):
+    """Allows everything, whether it is ``enabled`` or not: for tests that forbid something of it."""
+
+    enabled = False
+
+    def __init__(self) -> None:
+        super().__init__(KafkaSettings(allow_everyone_if_no_acl_found=True))
 
 
 def acl(

@@ -6,7 +6,7 @@ from typing import Any
 
 from broker_core.access.asker import Asker
 from broker_core.names import NamespaceName
-from broker_core.servers.kafka.callers.authorizer import AllowAll, Authorizer
+from broker_core.servers.kafka.callers.authorizer import Authorizer
 from broker_core.servers.kafka.kafka_options import KafkaOptions
 from broker_core.servers.kafka.requests.call import KafkaCall
 from broker_core.servers.kafka.requests.handler_row import HandlerRow
@@ -15,6 +15,7 @@ from broker_core.servers.kafka.topics.listed_topics import ListedTopics
 from broker_core.servers.kafka.topics.named_topics import NamedTopics
 from broker_core.settings import KafkaSettings
 from broker_core.wire.kafka import Api, Fields, RequestHeader
+from tests.support.kafka_acls import AllowAll
 
 __all__ = ["Nobody", "NotX", "answer_of", "call_of", "services_of"]
 

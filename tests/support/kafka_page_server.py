@@ -14,12 +14,12 @@ import numpy as np
 
 from broker_core.catalog import SqliteCatalog
 from broker_core.kafka.acls.bindings import AclBinding, Operation, PatternType, Permission, ResourceType
-from broker_core.listing.topic_table import TopicChunk
+from broker_core.kafka.acls.compiled_masks import NamedChunk
 from broker_core.names import TopicName
 from broker_core.servers.kafka.apis import HANDLERS
-from broker_core.servers.kafka.callers.authorizer import AllowAll
 from broker_core.servers.kafka.services import KafkaServices
 from broker_core.wire.kafka import Api, Fields, Reader, Writer, read_response, response_frame
+from tests.support.kafka_acls import AllowAll
 from tests.support.kafka_calls import call_of, services_of
 from tests.support.kafka_page_rows import ClusterRows
 from tests.support.kafka_topics import NAMESPACE, create, kafka_topics
@@ -33,6 +33,7 @@ class SomeAcls(AllowAll):
     enabled = True
 
     def __init__(self) -> None:
+        super().__init__()
         #: The resources that ACLs are about.
         self.resources = ["a", "b", "*", "\uffee", "\U00010000"]
 
@@ -48,7 +49,7 @@ class SomeAcls(AllowAll):
     def allows(self, _call: Any, _operation: Operation, _kind: ResourceType, name: str) -> bool:
         return not name.startswith("x")
 
-    def chunk_mask(self, _call: Any, _operation: Operation, chunk: TopicChunk) -> Any:
+    def chunk_mask(self, _call: Any, _operation: Operation, chunk: NamedChunk) -> Any:
         return np.array([not name.startswith(b"x") for name in chunk.names.to_pylist()])
 
     def chunk_operations(self, _call: Any, chunks: Any) -> list[Any]:

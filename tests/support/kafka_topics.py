@@ -12,13 +12,14 @@ import numpy as np
 from broker_core.access.asker import Asker
 from broker_core.catalog import AsyncCatalog, CatalogLister, SqliteCatalog, TopicRecord
 from broker_core.kafka.acls.bindings import Operation
-from broker_core.listing.topic_table import TopicChunk, TopicRow
+from broker_core.kafka.acls.compiled_masks import NamedChunk
+from broker_core.listing.topic_table import TopicRow
 from broker_core.memory.leases import Leases
 from broker_core.memory.permit_budget import PermitBudget
 from broker_core.memory.permits import Permits
 from broker_core.names import NamespaceName, TopicName
 from broker_core.pipeline import Pipeline
-from broker_core.servers.kafka.callers.authorizer import AllowAll, Authorizer
+from broker_core.servers.kafka.callers.authorizer import Authorizer
 from broker_core.servers.kafka.callers.caller import Caller
 from broker_core.servers.kafka.topics.listed_topics import ListedTopics
 from broker_core.servers.kafka.topics.named_topics import NamedTopics
@@ -29,6 +30,7 @@ from broker_core.settings import (
     AuthorizationSettings,
     LimitsSettings,
 )
+from tests.support.kafka_acls import AllowAll
 from tests.support.pipelines import made
 
 __all__ = [
@@ -85,11 +87,11 @@ class OnlyA(AllowAll):
 
     enabled = True
 
-    def chunk_mask(self, _call: Caller, _operation: Operation, chunk: TopicChunk) -> np.ndarray | None:
+    def chunk_mask(self, _call: Caller, _operation: Operation, chunk: NamedChunk) -> np.ndarray | None:
         return np.array([name.startswith(b"a") for name in chunk.names.to_pylist()])
 
-    def chunk_operations(self, _call: Caller, chunks: Sequence[TopicChunk]) -> list[np.ndarray | None]:
-        return [np.full(len(chunk), 256, np.int32) for chunk in chunks]
+    def chunk_operations(self, _call: Caller, chunks: Sequence[NamedChunk]) -> list[np.ndarray | None]:
+        return [np.full(len(chunk.names), 256, np.int32) for chunk in chunks]
 
 
 def caller(role: str | None = None) -> Caller:

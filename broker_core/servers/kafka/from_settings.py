@@ -6,14 +6,13 @@ import hashlib
 from collections.abc import Callable
 
 from broker_core.access import Asker, Clients
-from broker_core.catalog import AsyncCatalog, CatalogLister
+from broker_core.catalog import CatalogLister
 from broker_core.metrics import Metrics
 from broker_core.pipeline import ListingTables, Pipeline
 from broker_core.servers.admission import FileBudget
 from broker_core.servers.arrival import TlsEntrance
 from broker_core.servers.kafka.apis import HANDLERS
-from broker_core.servers.kafka.callers.authorizer import AllowAll, Authorizer
-from broker_core.servers.kafka.callers.catalog_authorizer import CatalogAuthorizer
+from broker_core.servers.kafka.callers.authorizer import Authorizer
 from broker_core.servers.kafka.callers.client_identities import ClientIdentities
 from broker_core.servers.kafka.cluster.cluster_front import ClusterFront
 from broker_core.servers.kafka.kafka_options import ConnectionTimes, KafkaOptions
@@ -63,7 +62,9 @@ def kafka_server(
     lister = pipeline.lister
     if front is None and isinstance(lister, CatalogLister):
         tables = lister.topic_tables()
-    authorizer = AllowAll() if front is not None else _authorizer(kafka, catalog)
+    authorizer = Authorizer()
+    if front is None:
+        authorizer = Authorizer(kafka, None if catalog is None else catalog.acl_reader())
     listed = ListedTopics(pipeline, authorizer, tables)
     metrics.gauge(
         "kafka_names_left_out",
@@ -88,13 +89,6 @@ def kafka_server(
         requests=RequestMetrics(metrics, sorted(row.api.name for row in HANDLERS.values())),
     )
     return KafkaServer(services, tls=tls, clients=clients)
-
-
-def _authorizer(kafka: KafkaSettings, catalog: AsyncCatalog | None) -> Authorizer:
-    """ACLs can be stored while the server runs; without a catalogue, the settings alone can ask for an authorizer."""
-    if catalog is None and not kafka.super_users and not kafka.allow_everyone_if_no_acl_found:
-        return AllowAll()
-    return CatalogAuthorizer(kafka, None if catalog is None else catalog.acl_reader())
 
 
 def _mark(kafka: KafkaSettings) -> str:

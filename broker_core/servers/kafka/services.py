@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from broker_core.catalog import AsyncCatalog
 from broker_core.metrics import Metrics
 from broker_core.pipeline import Pipeline
-from broker_core.servers.kafka.callers.authorizer import AllowAll, Authorizer
+from broker_core.servers.kafka.callers.authorizer import Authorizer
 from broker_core.servers.kafka.callers.client_identities import ClientIdentities
 from broker_core.servers.kafka.cluster.cluster_front import ClusterFront
 from broker_core.servers.kafka.kafka_options import KafkaOptions
@@ -49,7 +49,7 @@ class KafkaServices:
     topics: ListedTopics
     named: NamedTopics
     catalog: AsyncCatalog | None = None
-    authorizer: Authorizer = field(default_factory=AllowAll)
+    authorizer: Authorizer = field(default_factory=Authorizer)
     identities: ClientIdentities = field(default_factory=lambda: ClientIdentities(KafkaSettings()))
     changes: TopicEditor | None = None
     configs: EncodedConfigs = field(default_factory=lambda: EncodedConfigs({}))

@@ -12,9 +12,8 @@ from broker_core.errors import ListingFailed
 from broker_core.kafka.acls import Operation, ResourceType, binding_text
 from broker_core.pipeline import ListingTables, Pipeline
 from broker_core.plugin_api import ListingRequest
-from broker_core.servers.kafka.callers.authorizer import AllowAll
+from broker_core.servers.kafka.callers.authorizer import Authorizer
 from broker_core.servers.kafka.callers.caller import Caller
-from broker_core.servers.kafka.callers.catalog_authorizer import CatalogAuthorizer
 from broker_core.servers.kafka.topics.listed_topics import ListedTopics
 from broker_core.settings import Settings
 
@@ -37,11 +36,11 @@ async def explain_kafka(pipeline: Pipeline, settings: Settings, request: Listing
         if settings.upstream is None:
             catalog = stack.enter_context(SqliteCatalog(settings.catalog.path, create=False))
             reader = stack.enter_context(closing(KafkaAclReader(catalog)))
-        authorizer = CatalogAuthorizer(settings.kafka, reader)
+        authorizer = Authorizer(settings.kafka, reader)
         found: dict[str, Any] = {"principal": caller.principal, "host": host_of(request.asker.remote_address)}
         try:
             await authorizer.refresh(caller)
-            visible = await ListedTopics(pipeline, AllowAll(), _tables(pipeline)).of(caller)
+            visible = await ListedTopics(pipeline, Authorizer(), _tables(pipeline)).of(caller)
         except ListingFailed as failure:
             return found | {"error": failure.message}
         shown = visible.allowed(partial(authorizer.chunk_mask, caller, Operation.DESCRIBE))

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from broker_core.servers.kafka.apis.cluster import DESCRIBE_CLUSTER_ROW
-from broker_core.servers.kafka.callers.authorizer import AllowAll
 from broker_core.wire.kafka import DESCRIBE_CLUSTER, Fields
+from tests.support.kafka_acls import AllowAll
 from tests.support.kafka_calls import Nobody, answer_of, call_of, services_of
 
 

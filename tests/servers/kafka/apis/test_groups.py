@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from broker_core.servers.kafka.apis.groups import GROUP_ROWS
-from broker_core.servers.kafka.callers.authorizer import AllowAll
 from broker_core.wire.kafka import CONSUMER_GROUP_DESCRIBE, DESCRIBE_GROUPS, LIST_GROUPS
+from tests.support.kafka_acls import AllowAll
 from tests.support.kafka_calls import Nobody, answer_of, call_of, services_of
 
 LIST_GROUPS_ROW, DESCRIBE_GROUPS_ROW, CONSUMER_GROUP_DESCRIBE_ROW = GROUP_ROWS

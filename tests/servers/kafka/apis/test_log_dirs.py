@@ -4,8 +4,9 @@ from typing import Any
 
 from broker_core.catalog import SqliteCatalog
 from broker_core.servers.kafka.apis.log_dirs import LOG_DIRS_ROW
-from broker_core.servers.kafka.callers.authorizer import AllowAll, Authorizer
+from broker_core.servers.kafka.callers.authorizer import Authorizer
 from broker_core.wire.kafka import DESCRIBE_LOG_DIRS, Fields, read_response, response_frame
+from tests.support.kafka_acls import AllowAll
 from tests.support.kafka_calls import call_of, services_of
 from tests.support.kafka_topics import OnlyA, create, kafka_topics
 

@@ -13,7 +13,6 @@ from broker_core.errors import Cause, ListingFailed, TooManyRequests
 from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
 from broker_core.servers.connection import Closing
-from broker_core.servers.kafka.callers.authorizer import AllowAll
 from broker_core.servers.kafka.callers.caller import Caller
 from broker_core.servers.kafka.request_metrics import RequestMetrics
 from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall
@@ -23,6 +22,7 @@ from broker_core.service import Quotas
 from broker_core.settings import LimitsSettings, QuotaSettings
 from broker_core.wire.kafka import METADATA, Encoded, Fields, MalformedMessage, read_response
 from tests.support.eventually import eventually
+from tests.support.kafka_acls import AllowAll
 from tests.support.kafka_calls import call_of, services_of
 
 

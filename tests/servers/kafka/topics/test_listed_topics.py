@@ -8,7 +8,6 @@ import numpy as np
 from broker_core import ListingRequest
 from broker_core.catalog import SqliteCatalog
 from broker_core.listing.topic_table import TopicRow, TopicTable
-from broker_core.servers.kafka.callers.authorizer import AllowAll
 from broker_core.servers.kafka.topics.listed_topics import (
     ListedTopics,
     copied_bytes,
@@ -21,6 +20,7 @@ from broker_core.settings import LimitsSettings
 from broker_core.wire.kafka import Encoded
 from broker_core.wire.kafka.topic_fragments import LISTED_FAMILY, Family, metadata_family
 from tests.support.eventually import eventually
+from tests.support.kafka_acls import AllowAll
 from tests.support.kafka_topics import OnlyA, caller, create, kafka_topics, names, rows
 from tests.support.memory_lister import MemoryLister
 from tests.support.pipelines import made

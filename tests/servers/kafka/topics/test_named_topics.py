@@ -13,9 +13,9 @@ from broker_core import Details, ListingRequest, TopicListingResult, TopicName
 from broker_core.access.access import Access, Refused
 from broker_core.catalog import SqliteCatalog
 from broker_core.kafka.acls.bindings import Operation
-from broker_core.servers.kafka.callers.authorizer import AllowAll
 from broker_core.servers.kafka.topics.named_topics import NamedTopic
 from broker_core.wire.kafka import DESCRIBE_CONFIGS, ZERO_ID, ErrorCode
+from tests.support.kafka_acls import AllowAll
 from tests.support.kafka_serving import ask_once, kafka_broker
 from tests.support.kafka_topics import caller, create, kafka_topics
 from tests.support.plugins import PluginOf
